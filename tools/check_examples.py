@@ -1,0 +1,115 @@
+"""Execute what the documentation shows: the Python blocks of README and docs, and the files of examples/.
+
+    python tools/check_examples.py [PATH ...]     the given pages and files, or all of them
+
+The ```python blocks of one page run in order in one process, like one file; line numbers in a traceback are those of
+the page. A block that needs something special is left out with its reason in the line above it:
+`<!-- example: skip, needs a device -->`. An example file that needs an optional package says so in a comment,
+`# requires: NAME`, and is left out where that package is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from repository import ROOT, files, report
+
+SECONDS = 120  # for one page or file
+WORKERS = 2
+FENCE = re.compile(r"^(?P<indent>[ ]*)```(?P<language>\S*).*$")
+SKIP = re.compile(r"<!--\s*example:\s*skip,\s*(?P<reason>.+?)\s*-->")
+REQUIRES = re.compile(r"^#\s*requires:\s*(?P<names>.+)$", re.MULTILINE)
+
+
+def main() -> int:
+    """Run the command line."""
+    paths = [Path(name).resolve() for name in sys.argv[1:]] or list(documents(ROOT))
+    with ThreadPoolExecutor(WORKERS) as pool:
+        problems = [problem for problem in pool.map(check, paths) if problem]
+    return report(f"examples ({len(paths)} pages and files)", problems)
+
+
+def documents(root: Path) -> list[Path]:
+    """Return the pages with runnable blocks and the example files of the repository."""
+    return [path for path in files(root, ".md", ".py") if is_example(path, root) or python_of(path)]
+
+
+def check(path: Path) -> str | None:
+    """Execute one page or file; return what went wrong."""
+    code = python_of(path) if path.suffix == ".md" else path.read_text(encoding="utf-8")
+    missing = missing_packages(code)
+    if missing:
+        print(f"{path.name}: left out, needs {', '.join(missing)}")
+        return None
+    with tempfile.TemporaryDirectory() as scratch:
+        # A real file: the language reads the source of kernels. Examples run in a folder that they may write to.
+        script = Path(scratch, path.name + ".py") if path.suffix == ".md" else path
+        if script is not path:
+            script.write_text(code, encoding="utf-8")
+        return run(path, script, scratch)
+
+
+def run(path: Path, script: Path, folder: str) -> str | None:
+    """Run a script in a folder; return what went wrong."""
+    start = time.perf_counter()
+    command = [sys.executable, "-W", "error::SyntaxWarning", str(script)]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{path}: still running after {SECONDS} s"
+    if done.returncode == 0:
+        print(f"{path.name}: ok, {time.perf_counter() - start:.1f} s")
+        return None
+    output = done.stdout.decode("utf-8", errors="replace")
+    return f"{path}: exit code {done.returncode}\n{output[-4000:]}"
+
+
+def python_of(path: Path) -> str:
+    """Return the runnable blocks of a page, every line at the line number that it has there; else nothing."""
+    if path.suffix != ".md":
+        return ""
+    kept: list[str] = []
+    inside, wanted, indent, previous = False, False, "", ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        fence = FENCE.match(line)
+        if fence and (not inside or not fence["language"]):
+            inside = not inside
+            wanted = inside and fence["language"] == "python" and not SKIP.search(previous)
+            indent = fence["indent"]
+            kept.append("")
+        else:
+            kept.append(line.removeprefix(indent) if inside and wanted else "")
+        previous = line if line.strip() else previous
+    return "\n".join(kept) + "\n" if any(kept) else ""
+
+
+def missing_packages(code: str) -> list[str]:
+    """Return the packages that a script says it requires and that are not installed."""
+    names = [name.strip() for found in REQUIRES.finditer(code) for name in found["names"].split(",")]
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
+def is_example(path: Path, root: Path) -> bool:
+    """Tell whether a file is one of examples/."""
+    return path.suffix == ".py" and path.relative_to(root).parts[0] == "examples"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
