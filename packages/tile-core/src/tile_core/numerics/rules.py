@@ -1,0 +1,50 @@
+"""The numeric rules of the language, in one place. Every target follows them; tests and documentation cite this page.
+
+Conversion to a float type
+    One rounding, to nearest, ties to even, directly from the source type (float64 to float8 rounds once, not through
+    float32). What does not fit:
+
+    ===================  =====================  ============  ==========  ======================================
+    target               finite overflow        infinity      NaN         zeros
+    ===================  =====================  ============  ==========  ======================================
+    float16, bfloat16    infinity               infinity      NaN         signed
+    tfloat32             infinity               infinity      NaN         signed
+    float8_e5m2          infinity (0x7C)        infinity      NaN (0x7E)  signed
+    float8_e4m3fn        NaN (0x7F)             NaN           NaN         signed
+    float8_e4m3fnuz      NaN (0x80)             NaN           NaN         unsigned (-0 and underflow give 0x00)
+    float8_e5m2fnuz      NaN (0x80)             NaN           NaN         unsigned
+    float4_e2m1fn        largest value (6)      6, signed     zero        signed
+    float8_e8m0fnu       NaN (0xFF)             NaN           NaN         none: 0 and negatives give NaN
+    ===================  =====================  ============  ==========  ======================================
+
+    These are the results of ml_dtypes (which rounds float64 twice; the language does not). e8m0 has only powers of
+    two: a tie goes up (3 becomes 4), and a positive value below 2^-127 becomes 2^-127, and one between 2^-127 and 2^-126 becomes 2^-126. float4 has no NaN: a positive
+    NaN becomes -0 and a negative one +0, as in ml_dtypes. A NaN keeps its sign where the format can; its payload is not
+    kept.
+
+Saturating conversion (``saturate=True``)
+    Finite overflow becomes the largest finite value of the same sign. Infinities and NaN are not touched by it: they
+    follow the table.
+
+Arithmetic
+    Types of 8 or fewer bits are stored and converted, never computed with. bfloat16 arithmetic is done in float32 and
+    rounded after every operation. 4-bit integers wrap.
+
+max and min
+    ``max(a, b)`` and ``min(a, b)`` return the number when one side is NaN, and NaN only when both are (IEEE 754-2019
+    maximumNumber, minimumNumber). With ``nan_propagate=True`` any NaN wins (maximum, minimum). In both forms
+    -0 is less than +0. The operand order never matters.
+
+clamp
+    ``clamp(NaN, lo, hi)`` is NaN.
+
+Elementary functions on float32
+    Within 2 units in the last place over all inputs, subnormal ones included (pow, tan, tanh and erf: 4), with the
+    special values of C99 Annex F. float16 and bfloat16 are computed in float32 and rounded once. Integer results of
+    ``exp2``, ``exp10`` and ``pow`` that are representable are exact.
+
+4-bit storage
+    A tensor in global memory packs two elements per byte along the last dimension, the lower index in the low nibble.
+    An odd last dimension leaves the high nibble of the last byte of a row unused. Scratch buffers hold one element per
+    byte, in the low nibble (int4 sign-extended).
+"""
