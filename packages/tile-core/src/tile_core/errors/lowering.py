@@ -1,0 +1,45 @@
+"""U1xx: what a target cannot do."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import InternalError, UnsupportedError
+
+
+class NoVariant(UnsupportedError):
+    """Every variant of an op refuses a call; the table says why."""
+
+    code = "U101"
+    template = "no variant of {op} fits on {target}:\n{table}"
+    remedy = "change the call so that one row is satisfied, or choose another target"
+
+
+class OpUnavailable(UnsupportedError):
+    """A target has no variant of an op at all."""
+
+    code = "U102"
+    template = "{target} has no variant of {op}"
+    remedy = "{hint}"
+
+
+class VariantMissing(UnsupportedError):
+    """A forced variant does not exist on the target."""
+
+    code = "U103"
+    template = "{target} has no variant {found!r} of {op}; it has: {known}"
+    remedy = "{hint}"
+
+
+class VariantRefused(UnsupportedError):
+    """A forced variant does not fit the call; nothing else is tried."""
+
+    code = "U104"
+    template = "variant {found} of {op} was asked for but does not fit on {target}: {reason}"
+    remedy = "change the call, or do not force the variant"
+
+
+class VariantCrashed(InternalError):
+    """A variant raised, or answered with something else than ``Accept`` or ``Reject``."""
+
+    code = "I101"
+    template = "variant {variant} of {op} {detail}"
+    remedy = "this is a defect of the backend that owns the variant, please report it to its authors with the kernel"

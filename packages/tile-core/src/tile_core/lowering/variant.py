@@ -1,0 +1,134 @@
+"""What a backend implements for one way to lower one tile op.
+
+A *variant* is a name, an op, a priority, a legality table as data and three functions. The dispatcher asks variants in
+the order of their priorities and keeps each reason; a variant never asks which target it is on.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tile_core.errors.base import Where
+from tile_core.lowering.legality import Asked, Legality
+from tile_core.target import FrozenMap
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class OpCall(Protocol):
+    """One decoded tile op of a program.
+
+    Attributes
+    ----------
+    name
+        Name of the op without its prefix, for example ``"gemm"``.
+    args
+        Buffer regions and expressions in the order of the op's signature.
+    attrs
+        The op's compile-time attributes.
+    where
+        The user's line.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the op without its prefix."""
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """Buffer regions and expressions in the order of the op's signature."""
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The op's compile-time attributes."""
+
+    @property
+    def where(self) -> Where | None:
+        """The user's line."""
+
+
+@dataclass(frozen=True)
+class Accept:
+    """The variant lowers this call.
+
+    Parameters
+    ----------
+    note
+        What ``explain`` prints about the choice, for example ``"64x128x16, 4 instructions per step"``.
+    facts
+        What the variant decided while looking, for its own ``layouts`` and ``lower`` and for ``explain``.
+    """
+
+    note: str = ""
+    facts: Mapping[str, Any] = field(default_factory=FrozenMap)
+
+
+@dataclass(frozen=True)
+class Reject:
+    """The variant does not lower this call; ``reason`` says what was found, expected and nearest."""
+
+    reason: str
+
+
+class Variant(ABC):
+    """One way to lower one tile op.
+
+    Attributes
+    ----------
+    name
+        Unique per target, starting with its owner's name: ``"cpu.gemm.packed"``.
+    op
+        Name of the op without prefix: ``"gemm"``.
+    priority
+        Higher is tried first; unique among the variants of the op on a target.
+    legality
+        What the variant can lower, as data.
+    fallback
+        Whether this is the slow way that is always there; choosing it while better ones refuse is reported.
+    """
+
+    name: str
+    op: str
+    priority: int = 0
+    legality: Legality = Legality()
+    fallback: bool = False
+
+    def asked(self, call: OpCall, ctx: Context) -> Asked:
+        """State what ``call`` asks of the legality table.
+
+        A variant with a table must state every fact that the table constrains; sizes that are not known at compile
+        time are ``None``.
+        """
+        del call, ctx
+        return Asked()
+
+    def accepts(self, call: OpCall, ctx: Context) -> Accept | Reject:
+        """Say whether this variant lowers ``call``; by default whether the legality table allows it.
+
+        It must not change anything and must not raise for a call that the op's own checks accepted. An override
+        extends the table: ``answer = super().accepts(call, ctx)``, then return it if it is a ``Reject``.
+        """
+        reasons = self.legality.check(self.asked(call, ctx), self.name)
+        return Reject("; ".join(reasons)) if reasons else Accept()
+
+    def layouts(self, call: OpCall, ctx: Context) -> Mapping[Any, Any]:
+        """The layouts that this variant needs, by buffer; buffers that are not named are free.
+
+        Called only after ``accepts`` answered with ``Accept``.
+        """
+        del call, ctx
+        return {}
+
+    @abstractmethod
+    def lower(self, call: OpCall, ctx: Context) -> Any:
+        """The statement that replaces ``call``.
+
+        Called after layouts are final. Returns a tirx statement with the call's span; new IR, never a changed input.
+        """
+
+    def __repr__(self) -> str:
+        return f"<variant {self.name} of {self.op}, priority {self.priority}>"

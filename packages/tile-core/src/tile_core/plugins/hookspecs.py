@@ -1,0 +1,239 @@
+"""The plugin contract: every call that the core makes to a backend, in the order of a kernel's life.
+
+A backend is a distribution with an entry point of the group ``tile.backends``::
+
+    [project.entry-points."tile.backends"]
+    sample = "tile_sample.plugin"
+
+The entry point's name is the backend's name and the target kind that it is asked for first; its value is a module (or
+object) whose functions named ``tile_*`` implement the hooks below. Rules that hold for all of them:
+
+* An implementation may take fewer arguments than the hook has, by name. New arguments never break a backend.
+* A function named ``tile_*`` that is no hook below is refused when the backend is loaded, naming it.
+* Each hook is asked of one backend at a time and gives one answer; no backend sees another one's.
+* Importing the backend's module must be cheap and must work on every machine: no driver, device or toolchain is
+  touched by the import, by ``tile_backend``, ``tile_target``, ``tile_language``, ``tile_lowerings``,
+  ``tile_pipeline``, ``tile_emitter`` or ``tile_emulation``.
+* An error of the catalogue (``TileError``) that a hook raises reaches the user as it is. Anything else is a defect of
+  the backend and reaches the user as ``HookFailed``, naming backend and hook, with the original as its cause. An answer
+  of another type than stated is ``HookReturned``.
+* All answers are values that nobody changes afterwards; the core may keep them for the life of the process.
+
+An *add-on* adds variants and names for a target kind that another backend owns. Its entry point is named
+``<kind>.<name>``, its manifest owns no target kinds, and it implements only ``tile_backend``, ``tile_lowerings`` and
+``tile_language``. It is loaded whenever a target of that kind is compiled for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from tile_core.lowering.variant import Variant
+    from tile_core.plugins.manifest import BackendManifest
+    from tile_core.target import Target
+
+PROJECT = "tile"
+PREFIX = "tile_"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+
+
+# --- loading ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def tile_backend() -> BackendManifest:
+    """Return the backend's manifest. Mandatory.
+
+    Called once, right after the module is imported and before any other hook. Nothing else is asked if the manifest's
+    ``api`` does not contain the core's ``API_VERSION``.
+
+    Returns
+    -------
+    BackendManifest
+        Its name equals the entry point's name. ``None`` is not allowed.
+
+    Raises
+    ------
+    Exception
+        Any error marks the backend as broken: ``BackendBroken`` is raised, with the error as its cause, when it is
+        asked for. Other backends and ``import tile_core`` are not affected.
+    """
+    raise NotImplementedError
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def tile_target(text: str) -> Target | None:
+    """Return the target that ``text`` names. Mandatory, except for an add-on.
+
+    Called when a text whose kind is one of the manifest's ``target_kinds`` is first used, on any machine: the answer
+    depends on the text alone, so that text for every target is produced everywhere.
+
+    Parameters
+    ----------
+    text
+        ``kind``, ``kind:arch`` or ``kind:arch,key=value``; ``tile_core.target.split_target`` takes it apart.
+
+    Returns
+    -------
+    Target or None
+        A target whose ``backend`` is this backend and whose ``text`` gives an equal target again. ``None`` if the text
+        belongs to somebody else; the core then asks other backends that own the kind, and exactly one may answer.
+
+    Raises
+    ------
+    UnsupportedError
+        One of your own, naming the nearest legal architecture, if the kind is yours but the rest is wrong.
+    """
+
+
+@hookspec(firstresult=True)
+def tile_detect() -> Target | None:
+    """Return the target of this machine's best device. Optional.
+
+    Called only for ``target="auto"``, at most once per process; backends in the order of their names, the built-in one
+    last, until one answers.
+
+    Returns
+    -------
+    Target or None
+        ``None`` if the machine has no such device, driver or library.
+
+    Raises
+    ------
+    Exception
+        Any error is shown as a warning and counts as ``None``: a broken driver must not keep others from working.
+    """
+
+
+# --- the language -----------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def tile_language() -> Mapping[str, str]:
+    """Return the names that this package adds to ``T``, as lazy references. Optional.
+
+    Called once, when a kernel uses a name of ``T`` that the core does not have (then possibly of all backends), and for
+    listings.
+
+    Returns
+    -------
+    Mapping[str, str]
+        From the public name to ``"module:attribute"``, which is imported when the name is used. ``{}`` if nothing is
+        added; ``None`` is not allowed. A name that two backends add is ``DuplicateName`` when it is used; a name of the
+        core is never asked for here.
+    """
+    raise NotImplementedError
+
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def tile_lowerings(target: Target) -> Sequence[Variant]:
+    """Return the lowering variants for a target. Mandatory to compile.
+
+    Called once per target: the target's owner first, then each add-on of its kind in the order of names.
+
+    Parameters
+    ----------
+    target
+        The target; ask its capabilities.
+
+    Returns
+    -------
+    Sequence[Variant]
+        In any order; ``()`` if there are none. Names are unique per target and priorities per op and target; the core
+        raises ``DuplicateVariant`` or ``AmbiguousPriority`` otherwise. ``None`` is not allowed.
+    """
+    raise NotImplementedError
+
+
+@hookspec(firstresult=True)
+def tile_pipeline(target: Target, spine: Any) -> Any:
+    """Return the passes for a target: the core's spine with the backend's tail and insertions. Mandatory to compile.
+
+    Called once per compilation, of the target's owner only.
+
+    Parameters
+    ----------
+    target
+        The target.
+    spine
+        The core's passes as a value with named insertion points. It is never changed.
+
+    Returns
+    -------
+    Any
+        A value of the same type, made by the methods of ``spine``; ``spine`` itself if the backend adds nothing.
+        ``None`` is not allowed.
+    """
+    raise NotImplementedError
+
+
+@hookspec(firstresult=True)
+def tile_emitter(target: Target) -> Any:
+    """Return the text emitter for a target. Optional.
+
+    Called once per compilation, after the passes, of the target's owner only. Producing text needs no toolchain, driver
+    or device.
+
+    Parameters
+    ----------
+    target
+        The target.
+
+    Returns
+    -------
+    Any
+        The emitter, or ``None`` if the backend builds from the lowered program directly.
+    """
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def tile_runtimes(target: Target) -> Sequence[Any]:
+    """Return the runtime adapters for a target in the order of preference. Optional.
+
+    Called when a kernel is to be built or launched on this machine, of the target's owner only. Making an adapter
+    touches no device; each is asked whether it is available, and the first that is serves.
+
+    Parameters
+    ----------
+    target
+        The target.
+
+    Returns
+    -------
+    Sequence[Any]
+        The adapters; ``()`` if the backend only produces text, which makes a launch a ``SetupError``. ``None`` is not
+        allowed.
+    """
+    raise NotImplementedError
+
+
+@hookspec(firstresult=True)
+def tile_emulation(target: Target) -> Any:
+    """Return the model with which emitted text is executed without the device. Optional.
+
+    Called when the emulator is asked to run a kernel of this target.
+
+    Parameters
+    ----------
+    target
+        The target.
+
+    Returns
+    -------
+    Any
+        The dialect model, or ``None`` if the text cannot be emulated.
+    """

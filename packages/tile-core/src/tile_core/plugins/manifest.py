@@ -1,0 +1,142 @@
+"""A backend's one declaration, and the version of the contract that it is made for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib.metadata
+import importlib.resources
+import operator
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.errors.plugins import InvalidManifest
+from tile_core.target import KIND
+
+API_VERSION = 1
+"""Version of the plugin contract. New hooks and new hook arguments do not raise it: an implementation may take fewer
+arguments than its hook has. Removing or redefining one does."""
+
+
+@dataclass(frozen=True)
+class BackendManifest:
+    """What a backend says about itself, checked when it is made.
+
+    Parameters
+    ----------
+    name
+        The backend's name, equal to the name of its entry point. An *add-on*, which only adds variants to a target
+        kind that another backend owns, is named ``"<kind>.<name>"``.
+    api
+        Range of the plugin contract's versions that it is made for, for example ``">=1,<2"``.
+    target_kinds
+        Target kinds that it owns, usually its name alone; empty for an add-on.
+    fingerprint
+        Text that changes whenever the backend could generate other code; see ``fingerprint_of``.
+        It is part of every cache key.
+    options
+        Type of the backend's options: a frozen dataclass whose fields all have defaults; ``None`` if it has none.
+    summary
+        One line for listings.
+
+    Raises
+    ------
+    InvalidManifest
+        If a field contradicts its meaning.
+    """
+
+    name: str
+    api: str
+    target_kinds: tuple[str, ...]
+    fingerprint: str
+    options: type[Any] | None = None
+    summary: str = ""
+
+    def __post_init__(self) -> None:
+        named = isinstance(self.name, str) and NAME.fullmatch(self.name) is not None
+        self._require(named, "name", 'lower case letters, digits, "_" and "-"; an add-on is "kind.name"')
+        self._require(isinstance(self.api, str) and _parse(self.api) is not None, "api", 'a range like ">=1,<2"')
+        kinds = self.target_kinds
+        legal = isinstance(kinds, tuple) and all(isinstance(k, str) and KIND.fullmatch(k) for k in kinds)
+        self._require(legal and len(set(kinds)) == len(kinds), "target_kinds", "a tuple of different target kinds")
+        self._require(bool(kinds) != self.is_addon, "target_kinds", "at least one kind, or none for an add-on")
+        marked = isinstance(self.fingerprint, str) and bool(self.fingerprint)
+        self._require(marked, "fingerprint", "a text, for example fingerprint_of(__package__)")
+        self._require(_is_options(self.options), "options", "None or a frozen dataclass with defaults only")
+
+    @property
+    def is_addon(self) -> bool:
+        """Whether this only adds to a target kind of another backend."""
+        return "." in self.name
+
+    def accepts_api(self, version: int = API_VERSION) -> bool:
+        """Whether the backend is made for this version of the contract."""
+        return all(compare(version, bound) for compare, bound in _parse(self.api) or ())
+
+    def _require(self, holds: bool, name: str, expected: str) -> None:
+        if not holds:
+            raise InvalidManifest(backend=self.name, field=name, found=getattr(self, name), expected=expected)
+
+
+@functools.cache
+def fingerprint_of(package: str, distribution: str | None = None) -> str:
+    """Fingerprint of a package: its distribution's version and a hash of its files.
+
+    The hash covers every file of the package that is not byte code (sources, and preludes that emitted text includes),
+    so that an edited checkout never finds kernels of the unedited one in the cache.
+
+    Parameters
+    ----------
+    package
+        Import name of the top-level package.
+    distribution
+        Its distribution; by default the package's name with dashes.
+    """
+    package = package.partition(".")[0]
+    try:
+        version = importlib.metadata.version(distribution or package.replace("_", "-"))
+    except importlib.metadata.PackageNotFoundError:
+        version = "source"
+    digest = hashlib.sha256()
+    for path, content in sorted(_files(importlib.resources.files(package))):
+        digest.update(f"{path}\0{len(content)}\0".encode())
+        digest.update(content)
+    return f"{package} {version} {digest.hexdigest()[:32]}"
+
+
+NAME = re.compile(rf"{KIND.pattern}(\.{KIND.pattern})?")
+_COMPARISONS = {
+    ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+
+
+def _parse(api: str) -> list[tuple[Any, int]] | None:
+    out = []
+    for part in api.split(","):
+        match = re.fullmatch(r"\s*(>=|<=|==|!=|>|<)\s*(\d+)\s*", part)
+        if match is None:
+            return None
+        out.append((_COMPARISONS[match[1]], int(match[2])))
+    return out
+
+
+def _is_options(kind: Any) -> bool:
+    if kind is None:
+        return True
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
+        return False
+    missing = dataclasses.MISSING
+    defaults = all(f.default is not missing or f.default_factory is not missing for f in dataclasses.fields(kind))
+    return defaults and bool(getattr(kind, "__dataclass_params__").frozen)  # noqa: B009 - not in the type stubs
+
+
+def _files(folder: Any, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files(entry, f"{prefix}{entry.name}/")
+        elif not entry.name.endswith((".pyc", ".pyo")):
+            yield prefix + entry.name, entry.read_bytes()

@@ -1,0 +1,295 @@
+"""What a kernel is compiled for: ``Target`` says which, ``Capabilities`` what it can do.
+
+Both are plain frozen data that a backend returns once. Passes ask questions of ``Capabilities``; no pass asks which
+target it is compiling for, so that a backend that is installed later needs no change here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+from tile_core.dtypes import DTYPES
+from tile_core.errors.plugins import InvalidDeclaration, MalformedTarget, MissingFact
+
+T = TypeVar("T")
+
+
+class FrozenMap(Mapping[str, Any]):
+    """A read-only mapping that compares, hashes (if its values do), pickles and prints in the order of its keys."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
+        self._items: dict[str, Any] = dict(sorted((items or {}).items()))
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+@dataclass(frozen=True)
+class Fact(Generic[T]):
+    """A typed key into ``Capabilities.extra``.
+
+    A backend makes one at module level and both writes and reads with it: ``CLUSTERS = Fact("clusters", bool, False)``,
+    ``Capabilities(extra=CLUSTERS.value(True))``, ``capabilities.fact(CLUSTERS)``.
+
+    Parameters
+    ----------
+    name
+        Key in ``Capabilities.extra``.
+    type
+        Type of the value.
+    default
+        Answer of a target that says nothing; ``None`` makes the fact mandatory.
+    """
+
+    name: str
+    type: type[T]
+    default: T | None = None
+
+    def value(self, value: T) -> dict[str, object]:
+        """A mapping with this one fact, for ``Capabilities(extra=...)``."""
+        return {self.name: value}
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a target can do, as data.
+
+    Parameters
+    ----------
+    execution_width
+        Number of threads that execute in lockstep, or ``None`` where there are no such groups.
+    max_threads
+        Largest number of threads of one block.
+    shared_bytes
+        Bytes of shared memory that one block may use.
+    register_bytes
+        Bytes of registers that one thread may use, or ``None`` where nobody counts.
+    vector_bytes
+        Legal widths of one vector access in bytes, ascending.
+    async_copies
+        Kinds of asynchronous copies, in the backend's own words; empty if copies are synchronous.
+    native_dtypes
+        Element types with native arithmetic; all others are converted before they are computed with.
+    atomics
+        Pairs (operation, element type) that are atomic on global memory.
+    barriers
+        Kinds of barriers, in the backend's own words.
+    grid_limits
+        Largest extent of each grid axis, fastest first.
+    extra
+        Facts that only the backend's own code asks for; read with ``fact``.
+
+    Raises
+    ------
+    InvalidDeclaration
+        If a field contradicts its meaning.
+    """
+
+    execution_width: int | None = None
+    max_threads: int = 1024
+    shared_bytes: int = 0
+    register_bytes: int | None = None
+    vector_bytes: tuple[int, ...] = ()
+    async_copies: frozenset[str] = frozenset()
+    native_dtypes: frozenset[str] = frozenset({"float32", "int32"})
+    atomics: frozenset[tuple[str, str]] = frozenset()
+    barriers: frozenset[str] = frozenset()
+    grid_limits: tuple[int, ...] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+    extra: Mapping[str, object] = field(default_factory=FrozenMap)
+
+    def __post_init__(self) -> None:
+        for name in ("async_copies", "native_dtypes", "atomics", "barriers"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        for name in ("vector_bytes", "grid_limits"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "extra", FrozenMap(self.extra))
+        width = self.execution_width
+        positive = "a positive number"
+        _require(width is None or _is_count(width, 1), "execution_width", width, f"{positive} or None")
+        _require(_is_count(self.max_threads, 1), "max_threads", self.max_threads, positive)
+        _require(_is_count(self.shared_bytes, 0), "shared_bytes", self.shared_bytes, "0 or more bytes")
+        budget = self.register_bytes
+        _require(budget is None or _is_count(budget, 1), "register_bytes", budget, f"{positive} or None")
+        ascending = tuple(sorted(set(self.vector_bytes)))
+        legal = self.vector_bytes == ascending and all(_is_count(v, 1) for v in self.vector_bytes)
+        _require(legal, "vector_bytes", self.vector_bytes, "ascending positive numbers of bytes")
+        limits = 1 <= len(self.grid_limits) <= 3 and all(_is_count(v, 1) for v in self.grid_limits)
+        _require(limits, "grid_limits", self.grid_limits, "one to three positive extents")
+        unknown = sorted(self.native_dtypes - set(DTYPES))
+        _require(not unknown, "native_dtypes", unknown, "names of element types")
+        pairs = all(isinstance(p, tuple) and len(p) == 2 and p[1] in DTYPES for p in self.atomics)
+        _require(pairs, "atomics", sorted(map(str, self.atomics)), "pairs (operation, element type)")
+
+    def has_native(self, dtype: str) -> bool:
+        """Whether ``dtype`` has native arithmetic."""
+        return dtype in self.native_dtypes
+
+    def supports_atomic(self, op: str, dtype: str) -> bool:
+        """Whether the operation ``op`` is atomic on elements of ``dtype``."""
+        return (op, dtype) in self.atomics
+
+    def has_async_copy(self, kind: str) -> bool:
+        """Whether asynchronous copies of ``kind`` exist."""
+        return kind in self.async_copies
+
+    def has_barrier(self, kind: str) -> bool:
+        """Whether barriers of ``kind`` exist."""
+        return kind in self.barriers
+
+    def widest_vector(self, size: int, limit: int | None = None) -> int:
+        """The largest legal vector width in bytes that divides ``size`` bytes.
+
+        Parameters
+        ----------
+        size
+            Bytes that the access must divide: a run length, or a guaranteed alignment.
+        limit
+            Largest width to consider.
+
+        Returns
+        -------
+        int
+            The width in bytes; 0 if none fits and the access must be by element.
+        """
+        fits = [v for v in self.vector_bytes if size % v == 0 and (limit is None or v <= limit)]
+        return max(fits, default=0)
+
+    def fact(self, key: Fact[T]) -> T:
+        """The value of one of the backend's own facts.
+
+        Raises
+        ------
+        MissingFact
+            If the target does not state it and the key has no default, or its value is not of the key's type.
+        """
+        value = self.extra.get(key.name, key.default)
+        if not isinstance(value, key.type):
+            raise MissingFact(name=key.name, expected=key.type.__name__, found=value)
+        return value
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields as JSON-ready values in a stable order (for cache keys, artefacts and listings)."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to compile for. Made by a backend's ``tile_target`` or ``tile_detect``; never by name comparison.
+
+    Parameters
+    ----------
+    text
+        Canonical text: ``tile_target(target.text)`` gives an equal target again.
+    kind
+        What comes before the colon of ``text``.
+    backend
+        Name of the backend that owns the target.
+    capabilities
+        What it can do.
+    arch
+        Architecture within the kind; empty if the kind has none.
+    options
+        Further choices that the text made, for example ``{"threads": "4"}``.
+
+    Raises
+    ------
+    InvalidDeclaration
+        If the text does not belong to the kind, or a field has the wrong type.
+    """
+
+    text: str
+    kind: str
+    backend: str
+    capabilities: Capabilities
+    arch: str = ""
+    options: Mapping[str, object] = field(default_factory=FrozenMap)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", FrozenMap(self.options))
+        _require(isinstance(self.text, str) and bool(self.text), "text", self.text, "a canonical text", "Target")
+        expected = f"the kind of {self.text!r}"
+        _require(split_target(self.text).kind == self.kind, "kind", self.kind, expected, "Target")
+        named = isinstance(self.backend, str) and bool(self.backend)
+        _require(named, "backend", self.backend, "the name of the owning backend", "Target")
+        known = isinstance(self.capabilities, Capabilities)
+        _require(known, "capabilities", self.capabilities, "a Capabilities", "Target")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class TargetText:
+    """The parts of a target text ``kind[:arch][,key=value...]``."""
+
+    kind: str
+    arch: str = ""
+    options: Mapping[str, str] = field(default_factory=FrozenMap)
+
+    def __str__(self) -> str:
+        parts = [self.arch] if self.arch else []
+        parts += [f"{key}={value}" for key, value in sorted(self.options.items())]
+        return f"{self.kind}:{','.join(parts)}" if parts else self.kind
+
+
+def split_target(text: str) -> TargetText:
+    """Split a target text; ``str`` of the result is its canonical spelling.
+
+    Parameters
+    ----------
+    text
+        ``kind``, ``kind:arch``, ``kind:arch,key=value`` or ``kind:key=value``.
+
+    Raises
+    ------
+    MalformedTarget
+        If the text has another shape.
+    """
+    kind, colon, rest = str(text).strip().partition(":")
+    parts = [part.strip() for part in rest.split(",")] if colon else []
+    arch = parts.pop(0) if parts and "=" not in parts[0] else ""
+    pairs = [part.partition("=") for part in parts]
+    options = {key.strip(): value.strip() for key, _, value in pairs}
+    complete = all(key.strip() and value.strip() for key, _, value in pairs)
+    if not KIND.fullmatch(kind) or not complete or len(options) != len(pairs) or (colon and not (arch or options)):
+        raise MalformedTarget(found=text)
+    return TargetText(kind, arch, FrozenMap(options))
+
+
+KIND = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+def _is_count(value: object, low: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= low
+
+
+def _require(holds: bool, name: str, found: object, expected: str, what: str = "Capabilities") -> None:
+    if not holds:
+        raise InvalidDeclaration(what=what, field=name, found=found, expected=expected)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(_plain(v) for v in value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items()}
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
