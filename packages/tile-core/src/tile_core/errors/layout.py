@@ -1,0 +1,115 @@
+"""K3xx: what layouts and views refuse."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import KernelError
+
+
+class LayoutError(KernelError):
+    """Base of everything that a layout refuses."""
+
+    code = "K300"
+
+
+class BadLayoutShape(LayoutError):
+    """A shape has an extent that is not a positive compile-time integer."""
+
+    code = "K301"
+    template = "a layout needs positive compile-time extents, found shape {found}"
+    remedy = "give every dimension an integer extent of at least 1"
+
+
+class BadDigits(LayoutError):
+    """The digits of a layout do not describe a map of its shape."""
+
+    code = "K302"
+    template = "the digits {digits} are not a layout of shape {shape}: {reason}"
+    remedy = "the extents multiply to the number of elements, and each axis is one of: {axes}"
+
+
+class LayoutCollision(LayoutError):
+    """Two coordinates land in one place."""
+
+    code = "K303"
+    template = "the layout of shape {shape} is many-to-one: {first} and {second} both map to {place}"
+    remedy = "change the layout so that every coordinate has a place of its own"
+
+
+class LayoutOutOfRange(LayoutError):
+    """A coordinate lands outside of the storage."""
+
+    code = "K304"
+    template = "the layout of shape {shape} maps {coordinate} to {place}, expected 0 <= {axis} < {size}"
+    remedy = "keep every index inside [0, {size}), or reserve more room: {reserve}"
+
+
+class BadLayoutFunction(LayoutError):
+    """A user's index function failed or did not return integers."""
+
+    code = "K305"
+    template = "the layout function at {coordinate}: {reason}"
+    remedy = "return one integer, or a fixed number of integers, computed with + - * // % ^ & << >>"
+
+
+class LayoutTooLarge(LayoutError):
+    """A property cannot be decided from the digits, and there are too many elements to try all."""
+
+    code = "K306"
+    template = "{what} of a layout of {found} elements cannot be decided: at most {bound} are tried one by one"
+    remedy = "describe the layout by digits, or lay out a tile of at most {bound} elements and repeat it"
+
+
+class ViewRefused(LayoutError):
+    """A view would not keep the meaning of the buffer's layout."""
+
+    code = "K307"
+    template = "a view of {old_bits}-bit elements {old_shape} as {new_bits}-bit elements {new_shape}: {reason}"
+    remedy = "{cure}"
+
+
+class BadSwizzle(LayoutError):
+    """Parameters that are no XOR swizzle."""
+
+    code = "K308"
+    template = "Swizzle({bits}, {base}, {shift}) is no bijection of addresses: {reason}"
+    remedy = "use bits >= 0, base >= 0 and |shift| >= bits; nearest: Swizzle({near_bits}, {near_base}, {near_shift})"
+
+
+class BadCoordinate(LayoutError):
+    """A coordinate has the wrong number of indices or lies outside of the shape."""
+
+    code = "K309"
+    template = "coordinate {found} is outside of a layout of shape {shape}"
+    remedy = "give one index per dimension, each from 0 to its extent - 1"
+
+
+class NotInvertible(LayoutError):
+    """A layout leaves places empty, so that it has no inverse on all of them."""
+
+    code = "K310"
+    template = "the layout of shape {shape} has no inverse: it fills {found} of {expected} places"
+    remedy = "invert a layout whose indices have no gaps, or pass partial=True to map the gaps to -1"
+
+
+class LayoutMismatch(LayoutError):
+    """Two layouts, or a layout and a shape, do not fit together."""
+
+    code = "K311"
+    template = "{operation}: {found}, expected {expected}"
+    remedy = "make both describe the same elements"
+
+
+class BadSlice(LayoutError):
+    """A slice leaves the shape."""
+
+    code = "K312"
+    template = "slice [{start}, {stop}) of dimension {dim} of shape {shape} is empty or leaves the shape"
+    remedy = "slice inside [0, {extent})"
+
+
+class TableNotSymbolic(LayoutError):
+    """A layout that is known only by its table was applied to an index that is not known yet."""
+
+    code = "K313"
+    template = "the layout of shape {shape} is a table or a function of known integers only: {reason}"
+    remedy = "describe it by digits, or by a function that uses only + - * // % ^ & << >>"

@@ -1,0 +1,72 @@
+"""Layouts: integer maps from coordinates to memory, threads and registers.
+
+``Layout`` and ``Fragment`` are what users write. Inside, a layout is a ``DigitLayout`` where possible: digits (extent,
+stride, axis) of the row-major index, plus XOR swizzles of the memory index.
+
+>>> from tile_core.layout import make_swizzled_layout, row_major
+>>> row_major((4, 8))
+(4,8):(8@memory,1@memory)
+>>> make_swizzled_layout((64, 64), element_bits=16)(3, 8)
+208
+"""
+
+from tile_core.layout.algebra import (
+    compose,
+    direct_product,
+    equivalent,
+    group,
+    inverse,
+    permute,
+    replicate,
+    reshape,
+    slice_layout,
+    tile,
+)
+from tile_core.layout.base import ChainLayout, LayoutMap
+from tile_core.layout.digits import AXES, Digit
+from tile_core.layout.draw import draw, to_svg
+from tile_core.layout.layout import DigitLayout, column_major, from_digits, row_major, strided
+from tile_core.layout.proof import Collision, Proof, prove
+from tile_core.layout.recover import recover
+from tile_core.layout.shared import bank_conflicts, make_swizzled_layout, view_layout
+from tile_core.layout.swizzle import PYTHON_OPS, Ops, Swizzle
+from tile_core.layout.table import CallableLayout, TableLayout
+from tile_core.layout.user import Fragment, Layout
+
+__all__ = [
+    "AXES",
+    "PYTHON_OPS",
+    "CallableLayout",
+    "ChainLayout",
+    "Collision",
+    "Digit",
+    "DigitLayout",
+    "Fragment",
+    "Layout",
+    "LayoutMap",
+    "Ops",
+    "Proof",
+    "Swizzle",
+    "TableLayout",
+    "bank_conflicts",
+    "column_major",
+    "compose",
+    "direct_product",
+    "draw",
+    "equivalent",
+    "from_digits",
+    "group",
+    "inverse",
+    "make_swizzled_layout",
+    "permute",
+    "prove",
+    "recover",
+    "replicate",
+    "reshape",
+    "row_major",
+    "slice_layout",
+    "strided",
+    "tile",
+    "to_svg",
+    "view_layout",
+]

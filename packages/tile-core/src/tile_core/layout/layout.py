@@ -1,0 +1,257 @@
+"""Layouts made of digits, and how to make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from tile_core.errors.layout import BadDigits, LayoutMismatch
+from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, linear
+from tile_core.layout.digits import (
+    AXES,
+    Digit,
+    as_digits,
+    as_shape,
+    format_digits,
+    group_by_dims,
+    merge,
+    row_major_strides,
+)
+from tile_core.layout.swizzle import PYTHON_OPS, Ops, Swizzle
+
+
+def row_major(shape: Any) -> DigitLayout:
+    """The layout of ``shape`` in memory with the last dimension contiguous."""
+    extents = as_shape(shape)
+    return strided(extents, row_major_strides(extents))
+
+
+def column_major(shape: Any) -> DigitLayout:
+    """The layout of ``shape`` in memory with the first dimension contiguous."""
+    extents = as_shape(shape)
+    return strided(extents, tuple(reversed(row_major_strides(tuple(reversed(extents))))))
+
+
+def strided(shape: Any, strides: Sequence[int], axis: str = "memory", offset: int = 0) -> DigitLayout:
+    """The layout of ``shape`` with one stride per dimension on ``axis``."""
+    extents = as_shape(shape)
+    if len(strides) != len(extents):
+        expected = f"{len(extents)}, one per dimension of {extents}"
+        raise LayoutMismatch(operation="strided", found=f"{len(strides)} strides", expected=expected)
+    digits = [Digit(n, int(s), axis) for n, s in zip(extents, strides, strict=True)]
+    return DigitLayout(extents, digits, offset={axis: offset})
+
+
+def from_digits(digits: str | Iterable[Any], shape: Any = None, **options: Any) -> DigitLayout:
+    """The layout of ``digits``, a text or tuples; without ``shape`` every digit is a dimension.
+
+    ``options`` are those of ``DigitLayout``.
+    """
+    if shape is None:
+        from tile_core.layout.digits import parse
+
+        digits = parse(digits) if isinstance(digits, str) else tuple(Digit(*d) for d in digits)
+        shape = tuple(d.extent for d in digits)
+    return DigitLayout(shape, digits, **options)
+
+
+class DigitLayout(LayoutMap):
+    """A layout of digits, plus XOR swizzles of the memory index and copies.
+
+    The row-major index of a coordinate is written in the mixed radix of the digits' extents; each axis gets
+    ``offset + sum(digit * stride)``; the swizzles are applied to the memory index, in order.
+
+    Parameters
+    ----------
+    shape
+        Logical shape, positive integers.
+    digits
+        Text or (extent, stride[, axis]) tuples, outermost first; see ``digits.as_digits``.
+    swizzles
+        Swizzles of the memory index, first one first, in elements.
+    replica
+        Digits that no coordinate chooses: copies of each element, ``stride`` further on ``axis``.
+    offset
+        A constant per axis, added before the swizzles.
+    note
+        Why this layout was chosen.
+
+    Raises
+    ------
+    BadLayoutShape, BadDigits
+        If the parts do not fit together.
+    """
+
+    def __init__(
+        self,
+        shape: Any,
+        digits: str | Iterable[Any],
+        *,
+        swizzles: Sequence[Swizzle] = (),
+        replica: Iterable[Any] = (),
+        offset: Mapping[str, int] | None = None,
+        note: str = "",
+    ) -> None:
+        self.shape = as_shape(shape)
+        self.digits = as_digits(digits, self.shape)
+        self.swizzles = tuple(s for s in swizzles if s.bits)
+        self.replica = tuple(Digit(*d) for d in replica)
+        self.offset = {axis: start for axis, start in (offset or {}).items() if start}
+        self.note = note
+        unknown = [a for a in (*self.offset, *(d.axis for d in self.replica)) if a not in AXES]
+        used = {d.axis for d in (*self.digits, *self.replica)} | set(self.offset)
+        self._axes = tuple(a for a in AXES if a in used) or ("memory",)
+        reason = f"unknown axis {unknown[0]!r}" if unknown else ""
+        if not unknown and self.swizzles and "memory" not in self._axes:
+            reason = "a swizzle needs the memory axis"
+        low = {a: self.lowest(a) for a in self._axes if not unknown}
+        if not reason and min(low.values(), default=0) < 0:
+            reason = f"indices as low as {low} (give an offset)"
+        if reason:
+            text = format_digits(self.digits)
+            raise BadDigits(digits=text, shape=self.shape, reason=reason, axes=", ".join(AXES))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self._axes
+
+    @property
+    def replicas(self) -> int:
+        return prod(d.extent for d in self.replica)
+
+    def lowest(self, axis: str) -> int:
+        """The smallest index on ``axis`` before the swizzles."""
+        return self.offset.get(axis, 0) + sum(min(0, (d.extent - 1) * d.stride) for d in self.terms(axis))
+
+    def highest(self, axis: str) -> int:
+        """The largest index on ``axis`` before the swizzles."""
+        return self.offset.get(axis, 0) + sum(max(0, (d.extent - 1) * d.stride) for d in self.terms(axis))
+
+    def terms(self, axis: str) -> list[Digit]:
+        """All digits on ``axis``, those of the copies included."""
+        return [d for d in (*self.digits, *self.replica) if d.axis == axis]
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """One more than the largest index, per axis.
+
+        Exact without a swizzle, where the swizzles keep the window, and up to ``MAX_ENUMERATION`` elements; beyond,
+        the memory is rounded up to whole swizzle blocks.
+        """
+        found = {axis: self.highest(axis) + 1 for axis in self.axes}
+        if self.swizzles and not self.keeps_window():
+            if self.numel * self.replicas <= MAX_ENUMERATION:
+                found["memory"] = max(self.tables()["memory"]) + 1
+            else:
+                block = max(s.block for s in self.swizzles)
+                found["memory"] = -(-found["memory"] // block) * block
+        return found
+
+    def keeps_window(self) -> bool:
+        """Whether the memory before the swizzles fills 0 … n - 1 and each swizzle permutes just these."""
+        size = self.highest("memory") + 1
+        if self.lowest("memory") or not all(s.keeps_window(size) for s in self.swizzles):
+            return False
+        reach = 1
+        for digit in sorted(self.terms("memory"), key=lambda d: d.stride):
+            if digit.extent > 1 and digit.stride > reach:
+                return False
+            reach += (digit.extent - 1) * digit.stride
+        return True
+
+    def canonical(self) -> DigitLayout:
+        """The same map with the fewest digits, and without swizzles that see only zeros."""
+        top = self.highest("memory")
+        swizzles = list(self.swizzles)
+        while swizzles and top < (swizzles[0].source_mask & -swizzles[0].source_mask):
+            swizzles.pop(0)
+        return DigitLayout(
+            self.shape, _filled(merge(self.digits), self.digits), swizzles=swizzles, replica=merge(self.replica),
+            offset=self.offset, note=self.note,
+        )  # fmt: skip
+
+    def grouped(self) -> tuple[tuple[Digit, ...], ...] | None:
+        """The digits of each dimension, or ``None`` if a dimension does not end where a digit can be split."""
+        return self._groups
+
+    @cached_property
+    def _groups(self) -> tuple[tuple[Digit, ...], ...] | None:
+        groups = group_by_dims(merge(self.digits), self.shape)
+        return None if groups is None else tuple(merge(g) for g in groups)
+
+    def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+        return self._place(_decompose(flat, merge(self.digits), ops), replica, ops)
+
+    def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
+        if self._groups is None:
+            return super()._apply(coordinate, replica, ops)
+        parts: list[tuple[Digit, Any]] = []
+        for index, group in zip(coordinate, self._groups, strict=True):
+            parts += _decompose(index, group, ops)
+        return self._place(parts, replica, ops)
+
+    def _place(self, parts: list[tuple[Digit, Any]], replica: Any, ops: Ops) -> dict[str, Any]:
+        if self.replica:
+            parts = parts + _decompose(replica, self.replica, ops)
+        found = {}
+        for axis in self.axes:
+            on_axis = [(digit.stride, value) for digit, value in parts if digit.axis == axis]
+            strides, values = [s for s, _ in on_axis], [v for _, v in on_axis]
+            found[axis] = linear(values, strides, ops, self.offset.get(axis, 0))
+        for swizzle in self.swizzles:
+            found["memory"] = swizzle.apply(found["memory"], ops)
+        return found
+
+    def tables(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for axis in self.axes:
+            values = [self.offset.get(axis, 0)]
+            for digit in (*self.digits, *self.replica):
+                step = digit.stride if digit.axis == axis else 0
+                steps = [i * step for i in range(digit.extent)]
+                values = [v + s for v in values for s in steps]
+            found[axis] = values
+        for swizzle in self.swizzles:
+            found["memory"] = [swizzle.apply(v) for v in found["memory"]]
+        return found
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        c = self.canonical()
+        return (c.shape, c.digits, c.swizzles, tuple(sorted(c.replica)), tuple(sorted(c.offset.items())))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DigitLayout) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        """Digits, then swizzles, copies and offset where there are any: ``(4,8):(8@memory,1@memory)``."""
+        parts = [format_digits(self.digits)]
+        parts += [f"^{s}" for s in self.swizzles]
+        parts += [f"x{d.extent}:{d.stride}@{d.axis}" for d in self.replica]
+        parts += [f"+{start}@{axis}" for axis, start in sorted(self.offset.items())]
+        return " ".join(parts)
+
+
+def _filled(digits: tuple[Digit, ...], originals: tuple[Digit, ...]) -> tuple[Digit, ...]:
+    """A layout of one element keeps a digit, so that its axes stay."""
+    gone = {d.axis for d in originals} - {d.axis for d in digits}
+    return (*(Digit(1, 0, axis) for axis in AXES if axis in gone), *digits)
+
+
+def _decompose(index: Any, digits: Sequence[Digit], ops: Ops) -> list[tuple[Digit, Any]]:
+    """Write ``index``, known to be below the product of the extents, in the radix of ``digits``."""
+    parts: list[tuple[Digit, Any]] = []
+    step = 1
+    for position in range(len(digits) - 1, -1, -1):
+        digit = digits[position]
+        if digit.stride:
+            value = index if step == 1 else ops.floordiv(index, step)
+            parts.append((digit, ops.mod(value, digit.extent) if position and digit.extent > 1 else value))
+        step *= digit.extent
+    parts.reverse()
+    return parts

@@ -1,0 +1,241 @@
+"""Layouts of shared tiles: choosing a swizzle, counting bank conflicts, and views with another element width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+from tile_core.errors.layout import LayoutMismatch, ViewRefused
+from tile_core.layout.algebra import replaced
+from tile_core.layout.base import LayoutMap
+from tile_core.layout.digits import Digit, as_shape, merge
+from tile_core.layout.layout import DigitLayout, row_major
+from tile_core.layout.recover import recover
+from tile_core.layout.swizzle import Swizzle, log2_ratio
+from tile_core.layout.table import TableLayout, unwrap
+from tile_core.layout.user import Layout
+
+CHUNK_BYTES = 16
+"""What a swizzle keeps together: the widest access of one thread."""
+
+# Byte addresses: the 16-byte chunk within 128 bytes is XORed with the number of the 128-byte line. Each pattern stays
+# inside its panel width, so that any number of rows is a bijection.
+_PATTERNS = {128: Swizzle(3, 4, 3), 64: Swizzle(2, 4, 3), 32: Swizzle(1, 4, 3)}
+
+
+def make_swizzled_layout(shape_or_buffer: Any, element_bits: int | None = None, bank_bytes: int = 128) -> Layout:
+    """Return a layout of a shared tile that spreads rows and columns over the banks.
+
+    The tile is cut along its last dimension into panels as wide as the widest pattern of 128, 64 and 32 bytes that
+    divides a row; a panel is stored row after row, and 16-byte chunks are XORed with the number of the 128-byte line.
+    The memory has to start at a multiple of the pattern's period (``layout.map.swizzles[0].period`` elements).
+
+    Parameters
+    ----------
+    shape_or_buffer
+        A shape, or anything with ``shape`` and ``dtype``.
+    element_bits
+        Width of an element; taken from the buffer's dtype by default.
+    bank_bytes
+        The widest pattern to use, in bytes.
+
+    Returns
+    -------
+    Layout
+        A bijection for every shape. Where no pattern fits it is row-major; ``note`` says what was chosen, and why.
+
+    Raises
+    ------
+    LayoutMismatch
+        If no element width is given.
+    """
+    shape = as_shape(getattr(shape_or_buffer, "shape", shape_or_buffer))
+    if element_bits is None:
+        found = getattr(shape_or_buffer, "dtype", None)
+        if found is None:
+            expected = "element_bits=, or a buffer with a dtype"
+            raise LayoutMismatch(operation="make_swizzled_layout", found="a shape alone", expected=expected)
+        from tile_core.dtypes import dtype
+
+        element_bits = dtype(found).bits
+    columns = shape[-1] if shape else 1
+    row_bits = columns * element_bits
+    width, reason = _pattern(row_bits, prod(shape) // columns, element_bits, bank_bytes)
+    if not width:
+        return Layout(shape, row_major(shape), note=f"row-major: {reason}")
+    panel = width * 8 // element_bits
+    rows = shape[-2]
+    digits, size = [Digit(rows, panel), Digit(columns // panel, rows * panel), Digit(panel, 1)], rows * columns
+    for extent in reversed(shape[:-2]):
+        digits.insert(0, Digit(extent, size))
+        size *= extent
+    swizzle = _PATTERNS[width].recast(8, element_bits)
+    assert swizzle is not None
+    return Layout(shape, DigitLayout(shape, digits, swizzles=(swizzle,)), note=f"{width}-byte swizzle{reason}")
+
+
+def _pattern(row_bits: int, rows: int, element_bits: int, bank_bytes: int) -> tuple[int, str]:
+    """The pattern's width in bytes, or 0, and why it is not the widest."""
+    move = log2_ratio(8 * CHUNK_BYTES, element_bits)
+    if move is None or move < 0:
+        return 0, f"elements of {element_bits} bits do not divide {CHUNK_BYTES} bytes"
+    if rows == 1:
+        return 0, "there is one row only"
+    row = f"a row has {row_bits // 8} bytes" if row_bits % 8 == 0 else f"a row has {row_bits} bits"
+    for width in _PATTERNS:
+        if width <= bank_bytes and row_bits % (8 * width) == 0:
+            larger = min((w for w in _PATTERNS if w > width), default=0)
+            why = f": {row}, no multiple of {larger}" if larger <= bank_bytes else f": at most {bank_bytes} asked for"
+            return width, why if larger else ""
+    return 0, f"{row}, no multiple of 32" if bank_bytes >= 32 else f"no pattern of at most {bank_bytes} bytes"
+
+
+def bank_conflicts(
+    layout: LayoutMap,
+    accesses: Iterable[Any],
+    element_bits: int = 32,
+    vector: int = 1,
+    banks: int = 32,
+    word_bytes: int = 4,
+) -> int:
+    """Count the extra cycles that accesses made together take because they need different words of one bank.
+
+    Parameters
+    ----------
+    layout
+        A layout onto memory that starts at a multiple of all banks.
+    accesses
+        One coordinate (a tuple, or a row-major index) per thread, in the order of the threads.
+    element_bits
+        Width of an element.
+    vector
+        Consecutive elements of memory per access. Accesses of more than one word are made in groups of neighbouring
+        threads that together read at most one word of each bank.
+    banks, word_bytes
+        The memory's banks.
+
+    Returns
+    -------
+    int
+        0 if every bank is asked for at most one word at a time.
+    """
+    layout = unwrap(layout)
+    word_bits = 8 * word_bytes
+    words = max(1, vector * element_bits // word_bits)
+    size = max(1, banks // words)
+    starts = [_memory_index(layout, access) * element_bits for access in accesses]
+    extra = 0
+    for begin in range(0, len(starts), size):
+        wanted: dict[int, set[int]] = {}
+        for bit in starts[begin : begin + size]:
+            for word in range(bit // word_bits, (bit + vector * element_bits - 1) // word_bits + 1):
+                wanted.setdefault(word % banks, set()).add(word)
+        extra += max(len(found) for found in wanted.values()) - 1
+    return extra
+
+
+def _memory_index(layout: LayoutMap, access: Any) -> int:
+    place = layout.apply(*access) if isinstance(access, (tuple, list)) else layout.at(access)
+    index = place["memory"]
+    assert isinstance(index, int)
+    return index
+
+
+def view_layout(layout: LayoutMap, new_shape: Any, old_bits: int, new_bits: int) -> LayoutMap:
+    """Return the layout of the same storage seen as other elements.
+
+    Element by element in row-major order, the view has the bits of the buffer: two 16-bit elements become the low and
+    the high half of one 32-bit element. A swizzle moves bytes, so it is kept and counted in the new elements.
+
+    Parameters
+    ----------
+    layout
+        Layout of the buffer, onto memory (or, for a fragment, registers).
+    new_shape
+        Shape of the view.
+    old_bits, new_bits
+        Widths of the elements.
+
+    Raises
+    ------
+    ViewRefused
+        If the sizes differ, or elements that become one do not lie together.
+    """
+    layout, shape = unwrap(layout), as_shape(new_shape)
+    facts: dict[str, Any] = {"old_bits": old_bits, "old_shape": layout.shape, "new_bits": new_bits, "new_shape": shape}
+    cure = "keep the width of the elements, or use a layout whose rows are contiguous and aligned to the wider element"
+    have, want = layout.numel * old_bits, prod(shape) * new_bits
+    if have != want:
+        whole = have % new_bits == 0
+        cure = f"use a shape of {have // new_bits} elements" if whole else "choose a width that divides it"
+        raise ViewRefused(**facts, reason=f"they have {want} bits, the buffer has {have}", cure=cure)
+    if layout.replicas > 1 and not isinstance(layout, DigitLayout):
+        raise ViewRefused(**facts, reason="the layout has copies and no digits", cure=cure)
+    axis = "memory" if "memory" in layout.axes else "register"
+    if not isinstance(layout, DigitLayout):
+        layout = recover(layout) or layout
+    move = log2_ratio(old_bits, new_bits)
+    if move is None:
+        raise ViewRefused(**facts, reason="the widths are not a power of two apart", cure=cure)
+    ratio = 1 << abs(move)
+    found: LayoutMap | str
+    if isinstance(layout, DigitLayout):
+        found = _narrowed(layout, shape, axis, ratio) if move >= 0 else _widened(layout, shape, axis, ratio)
+    else:
+        found = _by_table(layout, shape, axis, ratio, move >= 0)
+    if isinstance(found, str):
+        raise ViewRefused(**facts, reason=found, cure=cure)
+    return found
+
+
+def _narrowed(layout: DigitLayout, shape: tuple[int, ...], axis: str, ratio: int) -> DigitLayout:
+    def finer(digits: Sequence[Digit]) -> list[Digit]:
+        return [Digit(d.extent, d.stride * ratio, d.axis) if d.axis == axis else d for d in digits]
+
+    swizzles = [Swizzle(s.bits, s.base + ratio.bit_length() - 1, s.shift) for s in layout.swizzles]
+    offset = {a: start * ratio if a == axis else start for a, start in layout.offset.items()}
+    digits = [*finer(layout.digits), Digit(ratio, 1, axis)]
+    return replaced(
+        layout, shape=shape, digits=digits, replica=finer(layout.replica), offset=offset, swizzles=swizzles
+    )  # fmt: skip
+
+
+def _widened(layout: DigitLayout, shape: tuple[int, ...], axis: str, ratio: int) -> DigitLayout | str:
+    """The layout, or why there is none."""
+    digits = list(merge(layout.digits))
+    last = digits.pop() if digits else Digit(1, 1, axis)
+    if (last.stride, last.axis) != (1, axis) or last.extent % ratio:
+        together = last.extent if (last.stride, last.axis) == (1, axis) else 1
+        return f"{ratio} neighbours are to become one element, but the layout {layout} keeps {together} together"
+    digits.append(Digit(last.extent // ratio, ratio, axis))
+    every = (*digits, *layout.replica)
+    if any(d.stride % ratio for d in every if d.axis == axis) or layout.offset.get(axis, 0) % ratio:
+        return f"the elements of the layout {layout} do not start at multiples of {ratio}"
+    swizzles = [s.recast(1, ratio) for s in layout.swizzles]
+    if any(s is None for s in swizzles):
+        return f"the swizzle {layout.swizzles[0]} tears the {ratio} neighbours apart"
+
+    def coarser(found: Sequence[Digit]) -> list[Digit]:
+        return [Digit(d.extent, d.stride // ratio, d.axis) if d.axis == axis else d for d in found]
+
+    offset = {a: start // ratio if a == axis else start for a, start in layout.offset.items()}
+    kept = [Digit(1, 0, a) for a in layout.axes]
+    return replaced(
+        layout, shape=shape, digits=[*kept, *coarser(digits)], replica=coarser(layout.replica), offset=offset,
+        swizzles=swizzles,
+    )  # fmt: skip
+
+
+def _by_table(layout: LayoutMap, shape: tuple[int, ...], axis: str, ratio: int, narrower: bool) -> TableLayout | str:
+    tables = {a: list(t) for a, t in layout.tables().items()}
+    if narrower:
+        fine = {a: [v * ratio + i if a == axis else v for v in t for i in range(ratio)] for a, t in tables.items()}
+        return TableLayout(shape, fine)
+    for a, t in tables.items():
+        step = 1 if a == axis else 0
+        for begin in range(0, len(t), ratio):
+            block = t[begin : begin + ratio]
+            if block != [block[0] + i * step for i in range(ratio)] or (a == axis and block[0] % ratio):
+                return f"elements {begin} … {begin + ratio - 1} lie at {block} of {a}, not together in a whole element"
+    return TableLayout(shape, {a: [v // ratio if a == axis else v for v in t[::ratio]] for a, t in tables.items()})
