@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class FrozenMap(Mapping[str, Any]):
-    """A read-only mapping that compares, hashes (if its values do), pickles and prints in the order of its keys."""
+    """A read-only mapping that compares, hashes (by its keys), pickles, and prints in the order of its keys."""
 
     __slots__ = ("_items",)
 
@@ -35,7 +35,7 @@ class FrozenMap(Mapping[str, Any]):
         return len(self._items)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._items.items()))
+        return hash(tuple(self._items))
 
     def __repr__(self) -> str:
         return repr(self._items)

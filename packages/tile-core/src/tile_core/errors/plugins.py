@@ -54,7 +54,7 @@ class UnknownBackend(SetupError):
 
 
 class BackendBroken(SetupError):
-    """A backend that is installed but did not load; the reason is the cause."""
+    """A backend that is installed but could not be imported; the reason is the cause."""
 
     code = "S107"
     template = "backend {backend!r} ({distribution}) is installed but broken: {reason}"
@@ -101,8 +101,8 @@ class HookReturned(SetupError):
     remedy = "this is a defect of that backend, please report it to its authors"
 
 
-class UnknownName(SetupError):
-    """A name of ``T`` that an uninstalled or broken package provides."""
+class ProvidedElsewhere(SetupError, AttributeError):
+    """A name of ``T`` that a package which is not installed provides."""
 
     code = "S113"
     template = "T.{found} is provided by {distribution}, which is not installed"

@@ -24,6 +24,7 @@ An *add-on* adds variants and names for a target kind that another backend owns.
 ``tile_language``. It is loaded whenever a target of that kind is compiled for.
 """
 
+# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +64,6 @@ def tile_backend() -> BackendManifest:
         Any error marks the backend as broken: ``BackendBroken`` is raised, with the error as its cause, when it is
         asked for. Other backends and ``import tile_core`` are not affected.
     """
-    raise NotImplementedError
 
 
 # --- targets ----------------------------------------------------------------------------------------------------------
@@ -130,7 +130,6 @@ def tile_language() -> Mapping[str, str]:
         added; ``None`` is not allowed. A name that two backends add is ``DuplicateName`` when it is used; a name of the
         core is never asked for here.
     """
-    raise NotImplementedError
 
 
 # --- compiling --------------------------------------------------------------------------------------------------------
@@ -153,7 +152,6 @@ def tile_lowerings(target: Target) -> Sequence[Variant]:
         In any order; ``()`` if there are none. Names are unique per target and priorities per op and target; the core
         raises ``DuplicateVariant`` or ``AmbiguousPriority`` otherwise. ``None`` is not allowed.
     """
-    raise NotImplementedError
 
 
 @hookspec(firstresult=True)
@@ -175,7 +173,6 @@ def tile_pipeline(target: Target, spine: Any) -> Any:
         A value of the same type, made by the methods of ``spine``; ``spine`` itself if the backend adds nothing.
         ``None`` is not allowed.
     """
-    raise NotImplementedError
 
 
 @hookspec(firstresult=True)
@@ -218,7 +215,6 @@ def tile_runtimes(target: Target) -> Sequence[Any]:
         The adapters; ``()`` if the backend only produces text, which makes a launch a ``SetupError``. ``None`` is not
         allowed.
     """
-    raise NotImplementedError
 
 
 @hookspec(firstresult=True)

@@ -1,0 +1,40 @@
+"""Published backend packages, so that a missing one can be named: a table to look at, nothing imports them."""
+
+from __future__ import annotations
+
+import fnmatch
+
+# Target kind -> distribution.
+KINDS = {
+    "cuda": "tile-cuda",
+    "metal": "tile-metal",
+    "rocm": "tile-rocm-stub",
+}
+
+# Pattern of names of `T` -> distribution; the first that matches counts.
+NAMES = {
+    "ClusterKernel": "tile-cuda",
+    "alloc_barrier": "tile-cuda",
+    "alloc_cluster_barrier": "tile-cuda",
+    "alloc_tmem": "tile-cuda",
+    "async_copy": "tile-cuda",
+    "cluster_*": "tile-cuda",
+    "fence_*": "tile-cuda",
+    "make_cutlass_metadata_layout": "tile-cuda",
+    "mbarrier_*": "tile-cuda",
+    "set_max_nreg": "tile-cuda",
+    "tcgen05_*": "tile-cuda",
+    "tma_*": "tile-cuda",
+    "wait_wgmma": "tile-cuda",
+    "wgmma_*": "tile-cuda",
+    "cooperative_tensor_*": "tile-metal",
+    "simdgroup_*": "tile-metal",
+}
+
+# Distribution -> backend name, which is the name of its entry point.
+BACKENDS = {distribution: kind for kind, distribution in KINDS.items()}
+
+
+def distribution_of(name: str) -> str | None:
+    """The distribution that provides ``T.<name>``, as far as is known here."""
+    return next((package for pattern, package in NAMES.items() if fnmatch.fnmatchcase(name, pattern)), None)

@@ -1,0 +1,171 @@
+"""Choosing a variant: by priority, keeping every reason, with one error that shows all of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from tile_core.errors.base import TileError
+from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
+from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
+from tile_core.lowering.variant import Accept, OpCall, Reject, Variant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class Rejection(NamedTuple):
+    """A variant that was asked and refused."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The outcome for one call, kept for ``explain``.
+
+    Parameters
+    ----------
+    variant
+        The chosen one.
+    accepted
+        Its answer.
+    rejected
+        Those with higher priority, in the order in which they were asked, with their reasons.
+    forced
+        Whether the program named the variant.
+    """
+
+    variant: Variant
+    accepted: Accept
+    rejected: tuple[Rejection, ...] = ()
+    forced: bool = False
+
+    @property
+    def warning(self) -> str:
+        """What to tell the user if the slow way was taken while better ones refused; empty otherwise."""
+        if not self.variant.fallback or not self.rejected:
+            return ""
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in self.rejected)
+        return f"{self.variant.op} takes the fallback {self.variant.name} because of: {reasons}"
+
+
+def select(call: OpCall, variants: Sequence[Variant], ctx: Context, forced: str | None = None) -> Selection:
+    """Choose the variant that lowers a call.
+
+    Parameters
+    ----------
+    call
+        The tile op.
+    variants
+        All variants of the target, in any order.
+    ctx
+        The compilation's context.
+    forced
+        Name of the only variant to ask, if the program says so.
+
+    Raises
+    ------
+    NoVariant
+        If all refuse; the message is a table with one row per variant.
+    OpUnavailable
+        If the target has none for this op.
+    VariantMissing, VariantRefused
+        If ``forced`` does not exist or does not fit.
+    VariantCrashed
+        If a variant raises, or answers with another type.
+    """
+    mine = sorted((v for v in variants if v.op == call.name), key=lambda v: -v.priority)
+    if forced is not None:
+        return _take(call, mine, ctx, forced)
+    if not mine:
+        raise OpUnavailable(where=call.where, op=call.name, target=ctx.target, hint=_other_ops(variants))
+    rejected: list[Rejection] = []
+    for variant in mine:
+        answer = _ask(variant, call, ctx)
+        if isinstance(answer, Accept):
+            return Selection(variant, answer, tuple(rejected))
+        rejected.append(Rejection(variant.name, answer.reason))
+    raise NoVariant(where=call.where, op=call.name, target=ctx.target, table=reasons_table(rejected))
+
+
+def reasons_table(rejected: Sequence[Rejection]) -> str:
+    """The reasons as lines of two columns."""
+    width = max((len(name) for name, _ in rejected), default=0)
+    return "\n".join(f"  {name:<{width}}  {reason}" for name, reason in rejected)
+
+
+def check_variants(target: str, parts: Mapping[str, Sequence[Variant]]) -> tuple[Variant, ...]:
+    """Join the variants that several backends bring for one target.
+
+    Parameters
+    ----------
+    target
+        The target's text, for messages.
+    parts
+        The variants by backend.
+
+    Returns
+    -------
+    tuple
+        All of them by op, highest priority first.
+
+    Raises
+    ------
+    DuplicateVariant
+        If two have the same name.
+    AmbiguousPriority
+        If two of the same op have the same priority.
+    """
+    owners: dict[str, str] = {}
+    priorities: dict[tuple[str, int], str] = {}
+    for backend, variants in parts.items():
+        for variant in variants:
+            if variant.name in owners:
+                first = owners[variant.name]
+                raise DuplicateVariant(target=target, found=variant.name, first=first, second=backend)
+            owners[variant.name] = backend
+            key = (variant.op, variant.priority)
+            if key in priorities:
+                first, second = priorities[key], variant.name
+                raise AmbiguousPriority(op=variant.op, priority=variant.priority, first=first, second=second)
+            priorities[key] = variant.name
+    return tuple(sorted((v for part in parts.values() for v in part), key=lambda v: (v.op, -v.priority)))
+
+
+def _take(call: OpCall, mine: Sequence[Variant], ctx: Context, forced: str) -> Selection:
+    names = [variant.name for variant in mine]
+    if forced not in names:
+        near = difflib.get_close_matches(forced, names, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "choose one that the target has, or do not force a variant"
+        facts = {"op": call.name, "target": ctx.target, "found": forced, "known": ", ".join(names) or "none"}
+        raise VariantMissing(where=call.where, hint=hint, **facts)
+    variant = mine[names.index(forced)]
+    answer = _ask(variant, call, ctx)
+    if isinstance(answer, Reject):
+        facts = {"op": call.name, "target": ctx.target, "found": forced, "reason": answer.reason}
+        raise VariantRefused(where=call.where, **facts)
+    return Selection(variant, answer, forced=True)
+
+
+def _ask(variant: Variant, call: OpCall, ctx: Context) -> Accept | Reject:
+    try:
+        answer = variant.accepts(call, ctx)
+    except TileError as error:
+        raise error.at(call.where) from error.__cause__
+    except Exception as error:
+        # Passing over a crash would hide a defect behind a slower variant.
+        detail = f"raised {type(error).__name__}: {error}"
+        raise VariantCrashed(where=call.where, variant=variant.name, op=variant.op, detail=detail) from error
+    if isinstance(answer, (Accept, Reject)):
+        return answer
+    detail = f"answered {answer!r} where Accept or Reject is expected"
+    raise VariantCrashed(where=call.where, variant=variant.name, op=variant.op, detail=detail)
+
+
+def _other_ops(variants: Sequence[Variant]) -> str:
+    ops = sorted({variant.op for variant in variants})
+    return f"it has variants of: {', '.join(ops)}" if ops else "the target has no variants at all"

@@ -1,0 +1,74 @@
+"""Which backends are installed, from the metadata of the distributions alone: nothing of a backend is imported."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+
+GROUP = "tile.backends"
+
+# The core's own backend, for a core that runs without installed metadata (from a source tree or a bundle). Where the
+# metadata is there, this is the same entry point.
+BUILTIN = EntryPoint("cpu", "tile_core.cpu.plugin", GROUP)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One name that a distribution offers a backend under.
+
+    Parameters
+    ----------
+    name
+        Name of the entry point: of the backend, or ``kind.name`` of an add-on.
+    entry
+        What to load.
+    distribution, version
+        Where it comes from.
+    """
+
+    name: str
+    entry: EntryPoint
+    distribution: str
+    version: str
+
+    @property
+    def is_addon(self) -> bool:
+        """Whether this only adds to a target kind of another backend."""
+        return "." in self.name
+
+    @property
+    def source(self) -> str:
+        """Distribution and version, for messages."""
+        return f"{self.distribution} {self.version}"
+
+
+def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Offer, ...]]:
+    """All offers by name; a name with two offers is a clash that is reported when it is asked for.
+
+    Parameters
+    ----------
+    entries
+        The entry points to look at; those of the installed distributions if not given.
+
+    Returns
+    -------
+    dict
+        In the order of names, the built-in backend last.
+    """
+    found: dict[str, dict[tuple[str, str], Offer]] = {}
+    for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
+        offer = _offer(entry)
+        # One distribution is seen twice if two copies of its metadata are on the path; the first counts, as in import.
+        found.setdefault(offer.name, {}).setdefault((offer.distribution.lower(), offer.entry.value), offer)
+    offers = {name: tuple(found[name].values()) for name in sorted(found)}
+    builtin = offers.pop(BUILTIN.name, None) or (_offer(BUILTIN),)
+    return {**offers, BUILTIN.name: builtin}
+
+
+def _offer(entry: EntryPoint) -> Offer:
+    dist = getattr(entry, "dist", None)
+    if dist is None:
+        return Offer(entry.name, entry, "tile-core" if entry == BUILTIN else "an unknown distribution", "source")
+    return Offer(entry.name, entry, str(dist.metadata["Name"]), str(dist.version))

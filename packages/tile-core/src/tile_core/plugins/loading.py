@@ -1,0 +1,252 @@
+"""pluggy, wrapped once: load a backend by name, check it, ask it one hook, and remember why it failed.
+
+What pluggy alone does not do: it keeps a plugin registered after its validation failed, accepts a misspelt hook in
+silence, and lets any exception of one plugin end everybody's call.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pluggy
+
+from tile_core.errors.base import TileError
+from tile_core.errors.plugins import (
+    BackendBroken,
+    DuplicateBackend,
+    HookFailed,
+    HookReturned,
+    IncompatibleApi,
+    InvalidHook,
+    InvalidManifest,
+    UnknownBackend,
+)
+from tile_core.lowering.variant import Variant
+from tile_core.plugins import hookspecs
+from tile_core.plugins.discovery import Offer
+from tile_core.plugins.manifest import API_VERSION, BackendManifest
+from tile_core.target import Target
+
+
+class Registry:
+    """The backends that are installed, those that are loaded, and why others are not.
+
+    Parameters
+    ----------
+    offers
+        What is installed, by name (see ``discovery.discover``).
+    trace
+        Print each call of a hook to the standard error stream.
+    """
+
+    def __init__(self, offers: Mapping[str, tuple[Offer, ...]], trace: bool = False) -> None:
+        self.offers = dict(offers)
+        self.manifests: dict[str, BackendManifest] = {}
+        self.failures: dict[str, BaseException] = {}
+        self._lock = threading.RLock()
+        self._pluggy = _PluginManager(hookspecs.PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        if trace:
+            self._pluggy.add_hookcall_monitoring(_before, _after)
+
+    def load(self, name: str) -> BackendManifest:
+        """Load one backend, once, and nothing else.
+
+        Raises
+        ------
+        UnknownBackend
+            If none is installed under this name.
+        DuplicateBackend, IncompatibleApi, InvalidHook, InvalidManifest, HookFailed, HookReturned
+            If it breaks the contract.
+        BackendBroken
+            If its import raised, with what it raised as the cause.
+        """
+        with self._lock:
+            if name not in self.manifests and name not in self.failures:
+                try:
+                    self.manifests[name] = self._load(self._offer(name))
+                except UnknownBackend:
+                    raise
+                # The plugin boundary: whatever a backend does wrong is kept until somebody asks for that backend.
+                except (Exception, SystemExit) as error:
+                    self.failures[name] = error
+            if name in self.manifests:
+                return self.manifests[name]
+            raise self.failure(name)
+
+    def failure(self, name: str) -> TileError:
+        """The error to raise when a broken backend is asked for; its cause is what was raised first."""
+        error = self.failures[name]
+        if isinstance(error, TileError):
+            return error
+        reason = f"{type(error).__name__}: {error}"
+        broken = BackendBroken(backend=name, distribution=self.offers[name][0].source, reason=reason)
+        broken.__cause__ = error
+        return broken
+
+    def implements(self, name: str, hook: str) -> bool:
+        """Whether a backend, which is loaded by this, implements a hook."""
+        self.load(name)
+        plugin = self._pluggy.get_plugin(name)
+        return any(impl.plugin is plugin for impl in getattr(self._pluggy.hook, hook).get_hookimpls())
+
+    def ask(self, name: str, hook: str, **arguments: Any) -> Any:
+        """Ask one backend one hook, and check the type of the answer.
+
+        Returns
+        -------
+        Any
+            The answer; the default of ``OPTIONAL`` if the backend does not implement an optional hook.
+
+        Raises
+        ------
+        InvalidHook
+            If the backend does not implement a hook that is mandatory.
+        HookFailed, HookReturned
+            If it raised something that is not of the catalogue, or answered with another type.
+        """
+        if not self.implements(name, hook):
+            if hook in OPTIONAL:
+                return OPTIONAL[hook]
+            detail = f"it does not implement the mandatory hook {hook}"
+            raise InvalidHook(backend=name, detail=detail, hint=_DEFECT)
+        plugin = self._pluggy.get_plugin(name)
+        others = [other for other in self._pluggy.get_plugins() if other is not plugin]
+        return _checked(name, hook, lambda: self._pluggy.subset_hook_caller(hook, others)(**arguments))
+
+    def _offer(self, name: str) -> Offer:
+        offers = self.offers.get(name, ())
+        if not offers:
+            near = difflib.get_close_matches(name, self.offers, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "install the package that provides it"
+            raise UnknownBackend(found=name, known=", ".join(self.offers), hint=hint)
+        if len(offers) > 1:
+            raise DuplicateBackend(what="backend", found=name, first=offers[0].source, second=offers[1].source)
+        return offers[0]
+
+    def _load(self, offer: Offer) -> BackendManifest:
+        name = offer.name
+        plugin = offer.entry.load()
+        function = getattr(plugin, "tile_backend", None)
+        if function is None:
+            detail = f"{offer.entry.value} does not implement the mandatory hook tile_backend"
+            raise InvalidHook(backend=name, detail=detail, hint=_DEFECT)
+        # Before pluggy looks at the hooks: those of another version of the contract may well be unknown to this one.
+        manifest: BackendManifest = _checked(name, "tile_backend", function)
+        if manifest.name != name:
+            raise InvalidManifest(backend=name, field="name", found=manifest.name, expected="its entry point's name")
+        if not manifest.accepts_api():
+            distribution, found = offer.distribution, manifest.api
+            raise IncompatibleApi(backend=name, found=found, expected=API_VERSION, distribution=distribution)
+        for kind in manifest.target_kinds:
+            if kind != name and kind in self.offers:
+                second = self.offers[kind][0].source
+                raise DuplicateBackend(what="target kind", found=kind, first=offer.source, second=second)
+        self._register(name, plugin)
+        return manifest
+
+    def _register(self, name: str, plugin: object) -> None:
+        try:
+            self._pluggy.register(plugin, name)
+            callers = self._pluggy.get_hookcallers(plugin) or []
+            unknown = [caller.name for caller in callers if not caller.has_spec()]
+            if unknown:
+                near = difflib.get_close_matches(unknown[0], HOOKS, 1)
+                hint = f"did you mean {near[0]}?" if near else f"the hooks are: {', '.join(HOOKS)}"
+                raise InvalidHook(backend=name, detail=f"there is no hook {unknown[0]}", hint=hint)
+            self._pluggy.check_pending()
+        except pluggy.PluginValidationError as error:
+            self._pluggy.unregister(name=name)
+            raise InvalidHook(backend=name, detail=" ".join(str(error).split()), hint=_DEFECT) from error
+        except InvalidHook:
+            self._pluggy.unregister(name=name)
+            raise
+
+
+HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(hookspecs.PREFIX))
+
+# What the core takes for the answer of a backend that does not implement a hook; the others are mandatory.
+OPTIONAL: dict[str, Any] = {
+    "tile_detect": None,
+    "tile_language": {},
+    "tile_emitter": None,
+    "tile_runtimes": (),
+    "tile_emulation": None,
+}
+
+
+class _PluginManager(pluggy.PluginManager):
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        """Take every function named ``tile_*`` as an implementation: a forgotten decorator is no silence."""
+        options = super().parse_hookimpl_opts(plugin, name)
+        is_function = name.startswith(hookspecs.PREFIX) and inspect.isroutine(getattr(plugin, name))
+        return {} if options is None and is_function else options
+
+
+_DEFECT = "this is a defect of that backend, please report it to its authors"
+
+
+def _is_lowerings(answer: Any) -> bool:
+    variants = isinstance(answer, Sequence) and all(isinstance(v, Variant) for v in answer)
+    return variants and all(_is_variant(v) for v in answer)
+
+
+def _is_variant(v: Variant) -> bool:
+    texts = [getattr(v, name, None) for name in ("name", "op")]
+    return all(isinstance(text, str) and text for text in texts) and "." in v.name and isinstance(v.priority, int)
+
+
+def _is_language(answer: Any) -> bool:
+    if not isinstance(answer, Mapping):
+        return False
+    names = all(isinstance(name, str) and name.isidentifier() for name in answer)
+    return names and all(isinstance(ref, str) and ref.count(":") == 1 for ref in answer.values())
+
+
+# For each hook: what an answer must be, in words and as a test.
+_ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "tile_backend": ("a BackendManifest", lambda a: isinstance(a, BackendManifest)),
+    "tile_target": ("a Target or None", lambda a: a is None or isinstance(a, Target)),
+    "tile_detect": ("a Target or None", lambda a: a is None or isinstance(a, Target)),
+    "tile_language": ('a mapping of names to "module:attribute"', _is_language),
+    "tile_lowerings": ('a sequence of variants, each with a name "backend.variant", op and priority', _is_lowerings),
+    "tile_pipeline": ("a pipeline", lambda a: a is not None),
+    "tile_emitter": ("an emitter or None", lambda a: not isinstance(a, (str, bytes))),
+    "tile_runtimes": ("a sequence of adapters", lambda a: isinstance(a, Sequence) and not isinstance(a, (str, bytes))),
+    "tile_emulation": ("a dialect model or None", lambda a: not isinstance(a, (str, bytes))),
+}
+
+
+def _checked(name: str, hook: str, function: Callable[[], Any]) -> Any:
+    try:
+        answer = function()
+    except TileError:
+        raise
+    except Exception as error:
+        raise HookFailed(backend=name, hook=hook, reason=f"{type(error).__name__}: {error}") from error
+    expected, holds = _ANSWERS[hook]
+    if not holds(answer):
+        raise HookReturned(backend=name, hook=hook, found=_shown(answer), expected=expected)
+    return answer
+
+
+def _shown(answer: object) -> str:
+    text = repr(answer)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _before(hook: str, implementations: Sequence[Any], arguments: Mapping[str, Any]) -> None:
+    names = ", ".join(impl.plugin_name for impl in implementations)
+    values = ", ".join(f"{key}={value!s}" for key, value in arguments.items())
+    print(f"tile: {hook}({values}) asked of {names}", file=sys.stderr)
+
+
+def _after(outcome: Any, hook: str, implementations: Sequence[Any], arguments: Mapping[str, Any]) -> None:
+    del implementations, arguments
+    shown = f"raised {outcome.exception!r}" if outcome.exception else f"answered {_shown(outcome.get_result())}"
+    print(f"tile: {hook} {shown}", file=sys.stderr)

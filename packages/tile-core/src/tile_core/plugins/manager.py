@@ -1,0 +1,367 @@
+"""The questions that the core asks its backends.
+
+``installed()`` gives the backends of this environment. Listing them imports none of them; asking for a target imports
+the backend that is named like its kind, and others only if that one does not answer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from tile_core import knobs
+from tile_core.compat import known_packages
+from tile_core.errors.base import TileError
+from tile_core.errors.plugins import (
+    AmbiguousTarget,
+    DuplicateName,
+    HookFailed,
+    HookReturned,
+    ProvidedElsewhere,
+    UnknownTarget,
+)
+from tile_core.lowering.dispatch import check_variants
+from tile_core.lowering.variant import Variant
+from tile_core.plugins.discovery import BUILTIN, discover
+from tile_core.plugins.loading import Registry
+from tile_core.plugins.manifest import BackendManifest
+from tile_core.target import Target, split_target
+
+AUTO = "auto"
+
+
+class BackendWarning(UserWarning):
+    """An installed backend could not take part in something that it was not asked for by name."""
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """One line of the list of backends.
+
+    Parameters
+    ----------
+    name
+        The backend's name.
+    distribution, version
+        Where it comes from.
+    status
+        ``"ok"``, ``"broken"`` or ``"not loaded"``.
+    reason
+        Why it is broken; empty otherwise.
+    target_kinds
+        Target kinds that it owns, if it is loaded.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    status: str
+    reason: str = ""
+    target_kinds: tuple[str, ...] = ()
+
+
+def installed() -> Plugins:
+    """The backends that are installed in this environment, less those that ``TILE_DISABLE_BACKENDS`` names.
+
+    The entry points are read once per process; call ``installed_again`` after installing a package into a running one.
+    """
+    now = knobs.current()
+    return _installed(now.disable_backends, now.trace_plugins)
+
+
+def installed_again() -> Plugins:
+    """Like ``installed``, reading the entry points anew and forgetting failures."""
+    _installed.cache_clear()
+    return installed()
+
+
+class Plugins:
+    """A set of backends and what can be asked of them.
+
+    Parameters
+    ----------
+    entries
+        Entry points to take them from; those of the installed distributions if not given.
+    disabled
+        Names that are treated as not installed.
+    trace
+        Print each call of a hook.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[EntryPoint] | None = None,
+        disabled: Iterable[str] = (),
+        trace: bool = False,
+    ) -> None:
+        hidden = set(disabled)
+        offers = {name: offer for name, offer in discover(entries).items() if name not in hidden}
+        self._registry = Registry(offers, trace)
+        self._targets: dict[str, Target] = {}
+        self._languages: dict[str, Mapping[str, str]] = {}
+        self._lowerings: dict[Target, tuple[tuple[Variant, ...], tuple[str, ...]]] = {}
+
+    # --- what there is ---
+
+    def names(self) -> tuple[str, ...]:
+        """Names of the installed backends (without add-ons), the built-in one last. Imports nothing."""
+        return tuple(name for name, offers in self._registry.offers.items() if not offers[0].is_addon)
+
+    def addons(self, kind: str) -> tuple[str, ...]:
+        """Names of the add-ons for a target kind. Imports nothing."""
+        return tuple(name for name in self._registry.offers if name.startswith(f"{kind}."))
+
+    def targets(self, load: bool = False) -> tuple[BackendInfo, ...]:
+        """What is installed, broken ones included.
+
+        Parameters
+        ----------
+        load
+            Load all of them first, to see which are broken; without it nothing is imported.
+        """
+        return tuple(self._info(name, load) for name in self._registry.offers)
+
+    def manifest(self, name: str) -> BackendManifest:
+        """The manifest of a backend, which is loaded by this (errors: see ``Registry.load``)."""
+        return self._registry.load(name)
+
+    def fingerprint(self, target: Target) -> str:
+        """Text that changes whenever other code could be generated for a target: its owner's and its add-ons'."""
+        return "; ".join(self.manifest(name).fingerprint for name in self._contributions(target)[1])
+
+    # --- targets ---
+
+    def resolve_target(self, target: Target | str = AUTO) -> Target:
+        """Find the target that a text names. The same text always gives the same object.
+
+        Parameters
+        ----------
+        target
+            ``"auto"``, ``kind``, ``kind:arch``, ``kind:arch,key=value``, or a target, which is returned.
+
+        Raises
+        ------
+        MalformedTarget, UnknownTarget, AmbiguousTarget
+            If it names none, or several backends answer.
+        TileError
+            What loading the backend, or the backend itself, raises.
+        """
+        if isinstance(target, Target):
+            return target
+        text = str(target).strip()
+        if text == AUTO:
+            text = knobs.current().target or AUTO
+        if text not in self._targets:
+            found = self._detect() if text == AUTO else self._find(text)
+            self._targets[text] = self._targets.setdefault(found.text, found)
+        return self._targets[text]
+
+    # --- the language ---
+
+    def language_name(self, name: str) -> Any:
+        """The object that a backend adds to ``T`` as ``name``.
+
+        Backends that are loaded are asked first, then the one that is known to add such names, then all others.
+
+        Returns
+        -------
+        Any
+            The object, imported now; ``None`` if nobody is known to add the name.
+
+        Raises
+        ------
+        ProvidedElsewhere
+            If a package that is not installed is known to add it.
+        DuplicateName
+            If two backends add it.
+        TileError
+            If the backend that is known to add it is broken.
+        """
+        package = known_packages.distribution_of(name)
+        home = known_packages.BACKENDS.get(package or "", "")
+        if home in self._registry.offers:
+            self._registry.ask(home, "tile_language")
+        loaded = [n for n in self._registry.offers if n in self._registry.manifests]
+        owners = self._owners(name, loaded) or self._owners(name, self._registry.offers)
+        if len(owners) > 1:
+            raise DuplicateName(found=name, first=owners[0][0], second=owners[1][0])
+        if owners:
+            return _import_reference(*owners[0])
+        if package is not None and home not in self._registry.offers:
+            raise ProvidedElsewhere(found=name, distribution=package)
+        return None
+
+    def language_names(self) -> dict[str, str]:
+        """All names that backends add to ``T``, with the backend's name. Loads all backends; broken ones add none."""
+        names = ((name, b) for b in reversed(self._loadable(self._registry.offers)) for name in self._language(b))
+        return dict(sorted(dict(names).items()))
+
+    # --- compiling and running ---
+
+    def lowerings(self, target: Target) -> tuple[Variant, ...]:
+        """The variants for a target, of its owner and of the add-ons of its kind: by op, highest priority first.
+
+        An add-on that is broken or clashes is left out with a ``BackendWarning``: it must not break the target.
+
+        Raises
+        ------
+        DuplicateVariant, AmbiguousPriority
+            If the owner's variants clash with each other.
+        """
+        return self._contributions(target)[0]
+
+    def pipeline(self, target: Target, spine: Any) -> Any:
+        """The passes for a target: ``spine`` with its backend's tail and insertions."""
+        return self._registry.ask(target.backend, "tile_pipeline", target=target, spine=spine)
+
+    def emitter(self, target: Target) -> Any:
+        """The text emitter for a target, or ``None``."""
+        return self._registry.ask(target.backend, "tile_emitter", target=target)
+
+    def runtimes(self, target: Target) -> tuple[Any, ...]:
+        """The runtime adapters for a target in the order of preference."""
+        return tuple(self._registry.ask(target.backend, "tile_runtimes", target=target))
+
+    def emulation(self, target: Target) -> Any:
+        """The dialect model for a target, or ``None``."""
+        return self._registry.ask(target.backend, "tile_emulation", target=target)
+
+    # --- inside ---
+
+    def _info(self, name: str, load: bool) -> BackendInfo:
+        offer = self._registry.offers[name][0]
+        if load or len(self._registry.offers[name]) > 1:  # a clash of names is found without an import
+            self._loadable([name])
+        where = (name, offer.distribution, offer.version)
+        if name in self._registry.manifests:
+            return BackendInfo(*where, "ok", "", self._registry.manifests[name].target_kinds)
+        if name in self._registry.failures:
+            return BackendInfo(*where, "broken", self._registry.failure(name).message)
+        return BackendInfo(*where, "not loaded")
+
+    def _loadable(self, names: Iterable[str]) -> list[str]:
+        """Those of ``names`` that load; why others do not stays recorded."""
+        loaded = []
+        for name in names:
+            try:
+                self._registry.load(name)
+            except TileError:
+                continue
+            loaded.append(name)
+        return loaded
+
+    def _find(self, text: str) -> Target:
+        kind = split_target(text).kind
+        if kind in self.names() and (found := self._ask_target(kind, text)) is not None:
+            return found
+        others = self._loadable(name for name in self.names() if name != kind)
+        owners = [name for name in others if kind in self._registry.manifests[name].target_kinds]
+        answers = [t for t in (self._ask_target(name, text) for name in owners) if t is not None]
+        if len(answers) > 1:
+            raise AmbiguousTarget(found=text, backends=", ".join(t.backend for t in answers))
+        if not answers:
+            raise UnknownTarget(found=text, known=", ".join(self.names()), hint=self._hint(kind))
+        return answers[0]
+
+    def _hint(self, kind: str) -> str:
+        package = known_packages.KINDS.get(kind)
+        if package is not None and kind not in self._registry.offers:
+            return f"it is provided by {package}: pip install {package}"
+        near = difflib.get_close_matches(kind, self.names(), 1)
+        broken = "; ".join(f"{name} is broken: {self._registry.failure(name).message}"
+                           for name in self._registry.failures)  # fmt: skip
+        if near and near[0] != kind:
+            return f"did you mean {near[0]!r}?"
+        return broken or "install the package that provides it, or choose one of the installed targets"
+
+    def _ask_target(self, name: str, text: str) -> Target | None:
+        found: Target | None = self._registry.ask(name, "tile_target", text=text)
+        if found is not None:
+            self._check_owner(name, "tile_target", found)
+            again = self._registry.ask(name, "tile_target", text=found.text)
+            if again != found:
+                expected = f"an equal target again for its own text {found.text!r}"
+                raise HookReturned(backend=name, hook="tile_target", found=repr(again), expected=expected)
+        return found
+
+    def _check_owner(self, name: str, hook: str, found: Target) -> None:
+        if found.backend != name:
+            shown = f"a target of backend {found.backend!r}"
+            raise HookReturned(backend=name, hook=hook, found=shown, expected="one of its own")
+        kinds = self._registry.manifests[name].target_kinds
+        if found.kind not in kinds:
+            expected = f"one of the kinds in its manifest: {', '.join(kinds)}"
+            raise HookReturned(backend=name, hook=hook, found=f"a target of kind {found.kind!r}", expected=expected)
+
+    def _detect(self) -> Target:
+        """Ask each backend for a device; the built-in one, which every machine can run, is the last."""
+        for name in self.names():
+            try:
+                found: Target | None = self._registry.ask(name, "tile_detect")
+                if found is not None:
+                    self._check_owner(name, "tile_detect", found)
+                    return found
+            except TileError as error:
+                if name == BUILTIN.name:
+                    raise
+                _warn(f"target 'auto' passes over backend {name!r}: {error.message}")
+        if BUILTIN.name in self.names():
+            return self._find(BUILTIN.name)
+        raise UnknownTarget(found=AUTO, known=", ".join(self.names()), hint="name a target")
+
+    def _contributions(self, target: Target) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
+        """The variants of a target, and the names of the backends that they come from."""
+        if target not in self._lowerings:
+            owner = target.backend
+            parts = {owner: tuple(self._registry.ask(owner, "tile_lowerings", target=target))}
+            variants = check_variants(target.text, parts)
+            for name in self.addons(target.kind):
+                try:
+                    more = {**parts, name: tuple(self._registry.ask(name, "tile_lowerings", target=target))}
+                    variants, parts = check_variants(target.text, more), more
+                except TileError as error:
+                    _warn(f"add-on {name!r} is left out: {error.message}")
+            self._lowerings[target] = (variants, tuple(parts))
+        return self._lowerings[target]
+
+    def _language(self, backend: str) -> Mapping[str, str]:
+        """The names that a backend, which is loaded, adds to ``T``; none if it fails to say so."""
+        if backend not in self._languages:
+            try:
+                self._languages[backend] = self._registry.ask(backend, "tile_language")
+            except TileError as error:
+                self._languages[backend] = {}
+                _warn(f"backend {backend!r} adds no names: {error.message}")
+        return self._languages[backend]
+
+    def _owners(self, name: str, backends: Iterable[str]) -> list[tuple[str, str]]:
+        tables = ((backend, self._language(backend)) for backend in self._loadable(backends))
+        return [(backend, table[name]) for backend, table in tables if name in table]
+
+
+@functools.lru_cache(maxsize=8)
+def _installed(disabled: tuple[str, ...], trace: bool) -> Plugins:
+    plugins = Plugins(disabled=disabled, trace=trace)
+    knobs.check_environment(plugins.names())
+    return plugins
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, BackendWarning, stacklevel=4)
+
+
+def _import_reference(backend: str, reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except TileError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__} for {reference!r}: {error}"
+        raise HookFailed(backend=backend, hook="tile_language", reason=reason) from error
