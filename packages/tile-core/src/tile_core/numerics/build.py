@@ -1,0 +1,89 @@
+"""Small builders of tirx expressions that work for one lane and for many.
+
+Three facts about TVM shape everything that is built with them. Its LLVM code generator marks 32 and 64-bit integer
+addition, subtraction and multiplication as not wrapping, signed *and* unsigned, so no expression here may wrap in a
+lane whose value is used. It allows a product and a sum to be fused, so nothing may rely on the rounding of a product
+that is then added. It folds constants without regard to NaN, so NaN is recognised by integer comparison of the bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+
+__all__ = [
+    "absolute_bits", "as_type", "bind", "bits_of", "cast", "constant", "equal", "float_of", "horner", "lanes_of",
+    "select", "type_name",
+]  # fmt: skip
+
+
+def type_name(value: Any) -> str:
+    """The scalar type name of an expression, without lanes."""
+    return str(value.ty).split("x", 1)[0]
+
+
+def lanes_of(value: Any) -> int:
+    """The number of lanes of an expression."""
+    return int((str(value.ty).split("x", 1) + ["1"])[1])
+
+
+def as_type(name: str, like: Any) -> str:
+    """``name`` with the lanes of ``like``."""
+    lanes = lanes_of(like)
+    return name if lanes == 1 else f"{name}x{lanes}"
+
+
+def constant(value: float, name: str, like: Any) -> Any:
+    """A constant of the scalar type ``name``, broadcast to the lanes of ``like``."""
+    scalar = tirx.FloatImm(name, value) if name.startswith("float") else tirx.IntImm(name, int(value))
+    return scalar if lanes_of(like) == 1 else tirx.Broadcast(scalar, lanes_of(like))
+
+
+def cast(name: str, value: Any) -> Any:
+    """``value`` converted to the scalar type ``name``; itself when it has it."""
+    return value if type_name(value) == name else tirx.Cast(as_type(name, value), value)
+
+
+def bind(value: Any, body: Callable[[Any], Any], hint: str = "t") -> Any:
+    """``let t = value in body(t)``; constants and variables are passed through."""
+    if isinstance(value, (ir.Var, tirx.IntImm, tirx.FloatImm)):
+        return body(value)
+    var = tirx.Var(hint, value.ty)
+    return tirx.Let(var, value, body(var))
+
+
+def select(condition: Any, yes: Any, no: Any) -> Any:
+    """``yes`` where ``condition`` holds, else ``no``; both sides are evaluated."""
+    return tirx.Select(condition, yes, no)
+
+
+def equal(a: Any, b: Any) -> Any:
+    """Elementwise equality (``==`` on expressions is not an expression in every context)."""
+    return tirx.EQ(a, b)
+
+
+def bits_of(value: Any) -> Any:
+    """The bits of a float expression as unsigned integers of the same width."""
+    return tirx.reinterpret(as_type("uint" + type_name(value).removeprefix("float"), value), value)
+
+
+def float_of(bits: Any) -> Any:
+    """The float expression with these bits; the inverse of ``bits_of``."""
+    return tirx.reinterpret(as_type("float" + type_name(bits).removeprefix("uint"), bits), bits)
+
+
+def absolute_bits(bits: Any) -> Any:
+    """``bits`` without the sign bit: ordered like the magnitudes, NaN above infinity."""
+    name = type_name(bits)
+    return bits & constant((1 << (int(name.removeprefix("uint")) - 1)) - 1, name, bits)
+
+
+def horner(x: Any, coefficients: list[float]) -> Any:
+    """The polynomial with these coefficients, lowest degree first, at ``x`` (a variable)."""
+    name = type_name(x)
+    total = constant(coefficients[-1], name, x)
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + constant(coefficient, name, x)
+    return total

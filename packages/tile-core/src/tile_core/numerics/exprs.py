@@ -1,0 +1,194 @@
+"""Low-precision conversion as tirx expressions: straight-line integer arithmetic and selects, for any number of lanes.
+
+No branches, no tables, no calls, so ``VectorizeLoop`` and LLVM turn them into vector code, and any target that has
+32-bit integers can print them. The rules are those of ``tile_core.numerics.rules``; the tests compare every one with
+``tile_core.numerics.codecs``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.numerics.build import (
+    absolute_bits, as_type, bind, bits_of, cast, constant, equal, float_of, select, type_name,
+)  # fmt: skip
+from tile_core.numerics.formats import FORMATS, WIDE, Format, Wide
+
+__all__ = [
+    "bf16_decode_expr", "bf16_encode_expr", "decode_expr", "encode_expr", "int4_expr", "nibble_expr",
+    "round_tfloat32_expr", "widen_expr",
+]  # fmt: skip
+
+
+def decode_expr(code: Any, dtype: str, to: str = "float32") -> Any:
+    """The value of ``code`` (uint8, or uint16 for 16-bit types) as an expression of type ``to``.
+
+    The value is formed exactly in float32 and then converted to ``to`` (exact except where ``to`` is too small).
+    """
+    form = FORMATS[dtype]
+    wide = bind(cast("uint32", code), lambda c: float_of(_decode_bits(c, form)), "code")
+    return cast(to, wide)
+
+
+def encode_expr(value: Any, dtype: str, saturate: bool = False) -> Any:
+    """The code of ``value``, rounded once to nearest even.
+
+    Parameters
+    ----------
+    value
+        Expression of type float32 or float64, any number of lanes. Other types: see ``widen_expr``.
+    dtype
+        One of ``FORMATS`` but tfloat32 (see ``round_tfloat32_expr``).
+    saturate
+        Clamp finite overflow to the largest finite value.
+
+    Returns
+    -------
+    Expr
+        uint8, or uint16 for float16 and bfloat16.
+    """
+    form, wide = FORMATS[dtype], WIDE[type_name(value)]
+    result = "uint8" if form.code_bits <= 8 else "uint16"
+    if not form.signed:
+        return cast(result, bind(bits_of(value), lambda u: _encode_unsigned(u, form, wide, saturate), "bits"))
+    return bind(
+        bits_of(value),
+        lambda u: bind(absolute_bits(u), lambda a: _encode_signed(u, a, form, wide, saturate, result), "size"),
+        "bits",
+    )
+
+
+def bf16_encode_expr(value: Any) -> Any:
+    """bfloat16 code (uint16) of a float32 or float64 expression: nearest even, NaN stays NaN."""
+    return encode_expr(value, "bfloat16")
+
+
+def bf16_decode_expr(code: Any) -> Any:
+    """float32 value of a bfloat16 code (uint16)."""
+    return decode_expr(code, "bfloat16")
+
+
+def round_tfloat32_expr(value: Any) -> Any:
+    """A float32 expression rounded to 10 mantissa bits, nearest even, as float32; a NaN becomes the quiet NaN."""
+
+    def rounded(u: Any) -> Any:
+        k = lambda v: constant(v, "uint32", u)  # noqa: E731
+        up = u + ((u >> k(13)) & k(1)) + k(0xFFF)
+        quiet = (u & k(0x80000000)) | k(0x7FC00000)
+        return float_of(select(absolute_bits(u) > k(WIDE["float32"].infinity), quiet, up & k(0xFFFFE000)))
+
+    return bind(bits_of(value), rounded, "bits")
+
+
+def widen_expr(value: Any) -> Any:
+    """``value`` (integer, bool, float16, float32 or float64) as the float type to encode from without double rounding.
+
+    float16 and integers of up to 16 bits become float32, exactly; wider integers become float64. A 64-bit integer of
+    2^53 or more has its dropped bits collected in the lowest kept one, which is enough for one rounding to follow.
+    """
+    name = type_name(value)
+    if name in WIDE:
+        return value
+    if name in ("int64", "uint64"):
+        return bind(value, lambda v: cast("float64", _collect_low_bits(v, name)))
+    return cast("float64" if name in ("int32", "uint32") else "float32", value)
+
+
+def nibble_expr(byte: Any, index: Any) -> Any:
+    """The 4-bit code (uint8, 0 to 15) of element ``index`` (its parity counts) in the uint8 ``byte``."""
+    k = lambda v: constant(v, "uint8", byte)  # noqa: E731
+    shift = cast("uint8", (index % constant(2, type_name(index), index)) * constant(4, type_name(index), index))
+    return (byte >> shift) & k(15)
+
+
+def int4_expr(value: Any, dtype: str) -> Any:
+    """An integer expression wrapped to ``dtype`` (int4 or uint4), as int8 or uint8."""
+    wide = cast("int32", value) & constant(15, "int32", value)
+    if dtype == "uint4":
+        return cast("uint8", wide)
+    return cast("int8", (wide ^ constant(8, "int32", value)) - constant(8, "int32", value))
+
+
+def _collect_low_bits(value: Any, name: str) -> Any:
+    k = lambda v: constant(v, name, value)  # noqa: E731
+    kept = (value >> k(11)) << k(11)
+    sticky = select(equal(kept, value), kept, kept | k(1 << 11))
+    small = value < k(1 << 53)
+    if name == "int64":
+        small = tirx.And(small, value > k(-(1 << 53)))
+    return select(small, value, sticky)
+
+
+def _decode_bits(c: Any, form: Format) -> Any:
+    """float32 bits of the code ``c`` (uint32)."""
+    k = lambda v: constant(v, "uint32", c)  # noqa: E731
+    if not form.signed:
+        lowest = select(equal(c, k(0)), k(0x00400000), c << k(23))
+        return select(equal(c, k(form.nan)), k(0x7FC00000), lowest)
+    sign = (c & k(form.sign)) << k(32 - form.code_bits)
+    if form.bias == WIDE["float32"].bias:
+        return c << k(32 - form.code_bits)
+    return bind(c & k(form.sign - 1), lambda a: _decode_signed(c, a, sign, form), "size")
+
+
+def _decode_signed(c: Any, a: Any, sign: Any, form: Format) -> Any:
+    k = lambda v: constant(v, "uint32", c)  # noqa: E731
+    bias = WIDE["float32"].bias
+    normal = (a << k(23 - form.mantissa)) + k((bias - form.bias) << 23)
+    # int32, because few instruction sets convert uint32
+    unit = constant(2.0 ** (1 - form.bias - form.mantissa), "float32", c)
+    subnormal = bits_of(cast("float32", cast("int32", a)) * unit)
+    bits = select(a < k(1 << form.mantissa), subnormal, normal)
+    if form.unsigned_zero:
+        return select(equal(c & k(form.sign * 2 - 1), k(form.nan)), k(0x7FC00000), bits | sign)
+    if form.has_infinity:
+        field = (255 - (bias - form.bias) - (2**form.exponent - 1)) << 23  # lifts the top exponent to float32's
+        bits = select(a > k(form.largest), normal + k(field), bits)
+    elif form.has_nan:
+        bits = select(a > k(form.largest), k(0x7FC00000), bits)
+    return bits | sign
+
+
+def _encode_signed(u: Any, a: Any, form: Format, wide: Wide, saturate: bool, result: str) -> Any:
+    """Code of the value with bits ``u`` and magnitude bits ``a``."""
+    k = lambda v: constant(v, f"uint{wide.bits}", u)  # noqa: E731
+    shift = wide.mantissa - form.mantissa
+    offset = (wide.bias - form.bias) << form.mantissa
+    overflow = form.largest if saturate else form.overflow
+    # Adding just under half, plus one when the last kept bit is odd, carries exactly when nearest even rounds up.
+    rounded = (a + ((a >> k(shift)) & k(1)) + k((1 << (shift - 1)) - 1)) >> k(shift)
+    code = bind(rounded, lambda q: select(q > k(form.largest + offset), k(overflow), q - k(offset)), "kept")
+    if offset:
+        code = select(a < k((wide.bias - form.bias + 1) << wide.mantissa), _encode_subnormal(a, form, wide), code)
+    if overflow != form.infinity:
+        code = select(a >= k(wide.infinity), k(form.infinity), code)
+    if form.infinity != form.nan:
+        code = select(a > k(wide.infinity), k(form.nan), code)
+    sign = cast(result, (u >> k(wide.bits - form.code_bits)) & k(form.sign))
+    zero = constant(0, result, u)
+    if form.unsigned_zero:
+        return bind(cast(result, code), lambda c: c | select(equal(c, zero), zero, sign), "code")
+    if not form.has_nan:
+        sign = sign ^ select(a > k(wide.infinity), constant(form.sign, result, u), zero)
+    return cast(result, code) | sign
+
+
+def _encode_subnormal(a: Any, form: Format, wide: Wide) -> Any:
+    """Below the normal range, adding a power of two whose last bit is the format's unit rounds to that unit."""
+    exponent = wide.mantissa + 1 - form.bias - form.mantissa
+    magic = constant(2.0**exponent, f"float{wide.bits}", a)
+    return bits_of(float_of(a) + magic) - constant((exponent + wide.bias) << wide.mantissa, f"uint{wide.bits}", a)
+
+
+def _encode_unsigned(u: Any, form: Format, wide: Wide, saturate: bool) -> Any:
+    k = lambda v: constant(v, f"uint{wide.bits}", u)  # noqa: E731
+    offset = wide.bias - form.bias
+    next_up = (offset + 1) << wide.mantissa  # bits of 2^-126
+    lowest = offset << wide.mantissa if offset else 1 << (wide.mantissa - 1)  # bits of 2^-127
+    rounded = (u + k(1 << (wide.mantissa - 1))) >> k(wide.mantissa)
+    top = k(form.largest if saturate else form.nan)
+    code = bind(rounded, lambda q: select(q > k(form.largest + offset), top, q - k(offset)), "kept")
+    code = select(u <= k(lowest), k(0), select(u < k(next_up), k(1), code))
+    invalid = tirx.Or(equal(u, k(0)), u >= k(wide.infinity))  # zero, infinity, NaN, and the sign bit
+    return select(invalid, k(form.nan), code)
