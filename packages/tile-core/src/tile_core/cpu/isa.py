@@ -1,0 +1,101 @@
+"""What code generation needs to know about a CPU: a small table of facts, derived from LLVM's own feature lists."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tvm
+
+
+@dataclass(frozen=True)
+class Isa:
+    """The vector unit of a CPU, as data.
+
+    Attributes
+    ----------
+    name
+        ``"avx512"``, ``"avx2"``, ``"avx"``, ``"sse2"``, ``"neon"`` or ``"scalar"``.
+    vector_bits
+        Width of one vector register in bits.
+    registers
+        Number of vector registers.
+    fma
+        Whether a fused multiply-add instruction exists (else a product needs a register of its own).
+    fp16_conversion
+        Whether float16 and float32 convert into each other by vector instructions.
+    mcpu
+        LLVM's name of the CPU.
+    mattr
+        LLVM feature flags to add to those of ``mcpu``.
+    """
+
+    name: str
+    vector_bits: int
+    registers: int
+    fma: bool
+    fp16_conversion: bool
+    mcpu: str
+    mattr: tuple[str, ...] = ()
+
+    def lanes(self, bits: int) -> int:
+        """Elements of ``bits`` bits that one vector register holds (at least one)."""
+        return max(1, self.vector_bits // bits)
+
+    def target(self) -> dict[str, Any]:
+        """The TVM target dictionary that generates code for this CPU."""
+        described: dict[str, Any] = {"kind": "llvm", "mcpu": self.mcpu}
+        return {**described, "mattr": list(self.mattr)} if self.mattr else described
+
+    @classmethod
+    def for_cpu(cls, mcpu: str, triple: str | None = None) -> Isa:
+        """The facts about the CPU that LLVM calls ``mcpu``.
+
+        Parameters
+        ----------
+        mcpu
+            LLVM's name, such as ``"x86-64-v3"``, ``"znver4"`` or ``"apple-m1"``.
+        triple
+            LLVM target triple; this machine's own when not given.
+        """
+        described: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu}
+        if triple is not None:
+            described["mtriple"] = triple
+        features = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(described))
+        return cls.from_features(mcpu, (str(feature) for feature in features))
+
+    @classmethod
+    def from_features(cls, mcpu: str, features: Iterable[str]) -> Isa:
+        """The same from LLVM's feature names; pure, and independent of their order."""
+        have = frozenset(features)
+        name, bits, registers = next((row[1:] for row in _LEVELS if row[0] <= have), ("scalar", 64, 16))
+        is_arm = name == "neon"
+        # With this tuning LLVM splits every 512-bit vector in two, and a tile planned for 512 bits would spill.
+        widen = ("-prefer-256-bit",) if name == "avx512" and "prefer-256-bit" in have else ()
+        return cls(
+            name=name,
+            vector_bits=bits,
+            registers=registers,
+            fma=is_arm or "fma" in have or name == "avx512",
+            fp16_conversion=is_arm or "f16c" in have or name == "avx512",
+            mcpu=mcpu,
+            mattr=widen,
+        )
+
+
+@functools.lru_cache(maxsize=1)
+def detect() -> Isa:
+    """The facts about the CPU of this machine."""
+    return Isa.for_cpu(tvm.target.codegen.llvm_get_system_cpu())
+
+
+# Required features, name, vector bits, vector registers; the first row that fits wins.
+_LEVELS: tuple[tuple[frozenset[str], str, int, int], ...] = (
+    (frozenset({"avx512f", "avx512vl", "avx512bw", "avx512dq"}), "avx512", 512, 32),
+    (frozenset({"avx2"}), "avx2", 256, 16),
+    (frozenset({"avx"}), "avx", 256, 16),
+    (frozenset({"sse2"}), "sse2", 128, 16),
+    (frozenset({"neon"}), "neon", 128, 32),
+)

@@ -1,0 +1,252 @@
+"""The block matrix multiply of the CPU backend: ``C = (clear ? 0 : C) + A @ B`` on tiles of one thread's scratch.
+
+A register tile of ``rows`` x ``vectors`` accumulators is kept in a local buffer that LLVM promotes to registers while
+a loop over ``k`` multiplies broadcast elements of A with vectors of B. Matrices of any size are covered exactly: the
+last vector of a row overlaps its neighbour within the same register tile (both compute the same values), and the last
+rows have a register tile of their own, so that nothing outside the ``m`` x ``n`` x ``k`` region is read or written.
+
+Arithmetic
+----------
+Products and sums are in the dtype of C, with these rules. A float16 or bfloat16 C is read, accumulated in float32
+over all of ``k``, and rounded once when it is written. Integers wrap around. Operands are converted to that dtype
+first (exactly, for every narrower type). The sum runs over ``k`` in ascending order; multiply and add may be fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.cpu.isa import Isa
+from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
+from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
+
+__all__ = ["Tile2D", "accumulator_dtype", "micro_gemm"]
+
+
+def micro_gemm(
+    a: Tile2D,
+    b: Tile2D,
+    c: Tile2D,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    isa: Isa,
+    clear: Any = False,
+    decode: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Make the statement ``C = (clear ? 0 : C) + A @ B``.
+
+    Parameters
+    ----------
+    a, b, c
+        Matrices of ``m`` x ``k``, ``k`` x ``n`` and ``m`` x ``n`` elements. ``c`` overlaps neither of the others.
+    m, n, k
+        Static sizes, each at least 1.
+    isa
+        The CPU to generate code for.
+    clear
+        A bool, or a boolean expression that is evaluated where the statement runs. When true, C is not used.
+    decode
+        Turns a scalar load of an 8-bit or 4-bit float into a float32 expression. It is applied to the operands of
+        such a dtype that have no ``load`` of their own.
+
+    Returns
+    -------
+    Stmt
+        A statement that contains the allocations of its scratch. It needs VectorizeLoop, and C's dtype may need
+        BF16ComputeLegalize; it has no guards.
+    """
+    a, b = _decoded(a, decode), _decoded(b, decode)
+    if c.transposed:
+        a, b, c, m, n = b.flipped(), a.flipped(), c.flipped(), n, m
+    acc = accumulator_dtype(c.dtype)
+    split = _depth(k) if c.dtype == acc else k
+    if split == k:
+        return _block(_Call(a, b, c, m, n, k, acc, isa, clear))
+
+    def part(start: Any, depth: int, first: Any) -> Any:
+        return _block(_Call(a.window(0, start), b.window(start, 0), c, m, n, depth, acc, isa, first))
+
+    def whole(index: Any) -> Any:
+        first = False if clear is False else tirx.And(index == 0, tirx.const(True, "bool") if clear is True else clear)
+        return part(times(index, split), split, first)
+
+    statements = [loop("kb", k // split, whole)]
+    if k % split:
+        statements.append(part(k - k % split, k % split, False))
+    return sequence(*statements)
+
+
+def accumulator_dtype(dtype: str) -> str:
+    """The dtype in which products are added up for a C of ``dtype``."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+@dataclass(frozen=True)
+class _Call:
+    a: Tile2D
+    b: Tile2D
+    c: Tile2D
+    m: int
+    n: int
+    k: int
+    acc: str
+    isa: Isa
+    clear: Any
+
+
+@dataclass(frozen=True)
+class _Strips:
+    """``count`` strips of ``width`` columns from column ``start``; a strip is covered by ``pieces`` (offset, lanes)."""
+
+    start: int
+    count: int
+    width: int
+    pieces: tuple[tuple[int, int], ...]
+
+
+def _block(call: _Call) -> Any:
+    prepared, call = _prepare(call)
+    return sequence(*prepared, *(_strips(call, strips) for strips in _columns(call)))
+
+
+def _prepare(call: _Call) -> tuple[list[Any], _Call]:
+    """Bring the operands into a form that the register tile reads: dtype of the accumulator, rows of B contiguous."""
+    statements: list[Any] = []
+    a, b = call.a, call.b
+    if needs_conversion(a, call.acc):
+        made, a = converted(a, call.m, call.k, call.acc, call.isa, "a_panel")
+        statements += made
+    if b.transposed and call.n > 1:
+        made, b = transposed(b, call.k, call.n, call.acc, call.isa, "b_panel")
+        statements += made
+    elif needs_conversion(b, call.acc):
+        made, b = converted(b, call.k, call.n, call.acc, call.isa, "b_panel")
+        statements += made
+    return statements, replace(call, a=a, b=b)
+
+
+def _strips(call: _Call, strips: _Strips) -> Any:
+    rows = _rows(call.m, _most_rows(call.isa, len(strips.pieces)))
+
+    def strip(index: Any) -> Any:
+        j0 = plus(times(index, strips.width), strips.start)
+        tiles = [loop("it", call.m // rows, lambda i: _register_tile(call, times(i, rows), j0, rows, strips.pieces))]
+        if call.m % rows:
+            tail = call.m % rows
+            tiles.append(_register_tile(call, call.m - tail, j0, tail, strips.pieces))
+        return sequence(*tiles)
+
+    return loop("jt", strips.count, strip)
+
+
+def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple[int, int], ...]) -> Any:
+    """C of ``rows`` x ``pieces`` at ``(i0, j0)``: read it, add the products over all of k, write it."""
+    a, b, c, acc = call.a, call.b, call.c, call.acc
+    allocation, tile = registers(rows * sum(lanes for _, lanes in pieces), acc, "acc")
+    cells, place = [], 0
+    for r in range(rows):
+        for offset, lanes in pieces:
+            cells.append((r, offset, lanes, [ramp(place, lanes)]))
+            place += lanes
+
+    def at(matrix: Tile2D, i: Any, j: Any, lanes: int) -> list[Any]:
+        where = matrix.at(i, j)
+        return [*where[:-1], ramp(where[-1], lanes)]
+
+    def begin(r: int, offset: int, lanes: int) -> Any:
+        empty = splat(zero(acc), lanes)
+        if call.clear is True:
+            return empty
+        held = cast(tirx.BufferLoad(c.buffer, at(c, plus(i0, r), plus(j0, offset), lanes)), c.dtype, acc, lanes)
+        return held if call.clear is False else tirx.Select(splat(call.clear, lanes), empty, held)
+
+    def multiply(p: Any) -> Any:
+        stores = []
+        for r, offset, lanes, slot in cells:
+            x = splat(tirx.BufferLoad(a.buffer, a.at(plus(i0, r), p)), lanes)
+            y = tirx.BufferLoad(b.buffer, at(b, p, plus(j0, offset), lanes))
+            stores.append(tirx.BufferStore(tile, _multiply_add(tirx.BufferLoad(tile, slot), x, y, acc, lanes), slot))
+        return sequence(*stores)
+
+    first = [tirx.BufferStore(tile, begin(r, offset, lanes), slot) for r, offset, lanes, slot in cells]
+    last = [
+        tirx.BufferStore(
+            c.buffer,
+            cast(tirx.BufferLoad(tile, slot), acc, c.dtype, lanes),
+            at(c, plus(i0, r), plus(j0, offset), lanes),
+        )
+        for r, offset, lanes, slot in cells
+    ]
+    return sequence(allocation, *first, loop("p", call.k, multiply), *last)
+
+
+def _multiply_add(total: Any, x: Any, y: Any, dtype: str, lanes: int) -> Any:
+    """``total + x * y``; 32-bit integers wrap around."""
+    if dtype not in ("int32", "uint32"):
+        return total + x * y
+    # TVM marks 32-bit integer arithmetic as never overflowing. In 64 unsigned bits none does, and LLVM narrows the
+    # operations back to 32 bits, without that mark.
+    narrow, wide = vector_dtype(dtype, lanes), vector_dtype("uint64", lanes)
+    bits = vector_dtype("uint32", lanes)
+
+    def widened(value: Any) -> Any:
+        return tirx.Cast(wide, tirx.Cast(bits, value))
+
+    product = tirx.Cast(narrow, widened(x) * widened(y))
+    return tirx.Cast(narrow, widened(total) + widened(product))
+
+
+# Rows of a register tile: more would only add broadcasts.
+MOST_ROWS = 12
+# The part of k that is multiplied at a time, so that a strip of B stays in the first-level cache.
+DEEPEST, SHALLOWEST = 384, 128
+
+
+def _depth(k: int) -> int:
+    if k <= DEEPEST:
+        return k
+    return next((d for d in range(DEEPEST, SHALLOWEST - 1, -1) if k % d == 0), 256)
+
+
+def _most_rows(isa: Isa, vectors: int) -> int:
+    """Rows of a register tile: beside it, registers hold a row of B, a broadcast and (without fma) a product."""
+    return max(1, min((isa.registers - vectors - (1 if isa.fma else 2)) // vectors, MOST_ROWS))
+
+
+def _rows(m: int, limit: int) -> int:
+    if m <= limit:
+        return m
+    return next((r for r in range(limit, limit * 2 // 3 - 1, -1) if m % r == 0), limit)
+
+
+def _columns(call: _Call) -> list[_Strips]:
+    n, lanes = call.n, call.isa.lanes(bits_of(call.acc))
+    if n < lanes:
+        half = 1 << (n.bit_length() - 1)
+        return [_Strips(0, 1, n, ((0, half),) if n == half else ((0, half), (n - half, half)))]
+    total, most = -(-n // lanes), call.isa.registers // 8
+    if call.m <= 2:
+        most *= 2
+    exact = n % lanes == 0
+    strips = -(-total // most)
+    each = -(-total // strips)
+    last = total - each * (strips - 1)
+    if last == each and exact:
+        return [_Strips(0, strips, each * lanes, tuple((v * lanes, lanes) for v in range(each)))]
+    if last < 2 and strips > 1:
+        strips, last = strips - 1, last + each
+    start = each * lanes * (strips - 1)
+    edge = tuple((min(v * lanes, n - start - lanes), lanes) for v in range(last))
+    whole = [_Strips(0, strips - 1, each * lanes, tuple((v * lanes, lanes) for v in range(each)))]
+    return [*(whole if strips > 1 else []), _Strips(start, 1, n - start, edge)]
+
+
+def _decoded(tile: Tile2D, decode: Callable[[Any], Any] | None) -> Tile2D:
+    if decode is None or tile.load is not None or not tile.dtype.startswith(("float8", "float4")):
+        return tile
+    return replace(tile, load=lambda i, j: decode(tirx.BufferLoad(tile.buffer, tile.at(i, j))))

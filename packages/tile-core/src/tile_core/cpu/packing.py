@@ -1,0 +1,138 @@
+"""Scratch panels of the block GEMM: a matrix converted to the accumulator dtype, or transposed, once per call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.cpu.isa import Isa
+from tile_core.cpu.tile2d import Tile2D, bits_of, cast, element_dtype, loop, plus, ramp, sequence, times, vector_dtype
+
+
+def needs_conversion(tile: Tile2D, dtype: str) -> bool:
+    """Whether the elements of ``tile`` are anything but plain values of ``dtype`` in memory."""
+    return tile.load is not None or tile.dtype != dtype
+
+
+def converted(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Any], Tile2D]:
+    """Copy a ``rows`` x ``cols`` matrix into a panel of ``dtype`` that keeps its storage order.
+
+    Returns
+    -------
+    tuple
+        The statements that allocate and fill the panel, and the panel.
+    """
+    if tile.transposed:
+        statements, panel = converted(tile.flipped(), cols, rows, dtype, isa, name)
+        return statements, panel.flipped()
+    statements, panel = _panel(rows, cols, dtype, name)
+    fill = loop("row", rows, lambda i: copy_row(panel, tile, i, cols, dtype, isa))
+    return [*statements, fill], panel
+
+
+def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Any], Tile2D]:
+    """Copy a ``rows`` x ``cols`` matrix that is stored transposed into a row-major panel of ``dtype``.
+
+    Square blocks go through registers: rows of the stored matrix are read, exchanged in log2(size) steps of
+    two-input shuffles and written as rows of the panel. The last block of a row overlaps its neighbour.
+    """
+    statements, panel = _panel(rows, cols, dtype, name)
+    size = min(isa.lanes(bits_of(dtype)), BLOCK)
+    while size > min(rows, cols):
+        size //= 2
+    if size < 4:
+        return [*statements, _scalar_transpose(panel, tile, rows, cols, dtype)], panel
+
+    def block(i: Any, j: Any) -> Any:
+        i0, j0 = _clamped(i, size, rows), _clamped(j, size, cols)
+        return _block_transpose(panel, tile.window(i0, j0), i0, j0, size, dtype)
+
+    body = loop("jb", -(-cols // size), lambda j: loop("ib", -(-rows // size), lambda i: block(i, j)))
+    return [*statements, body], panel
+
+
+def copy_row(panel: Tile2D, tile: Tile2D, i: Any, cols: int, dtype: str, isa: Isa) -> Any:
+    """Copy row ``i`` of ``cols`` elements in vectors; the last one overlaps its neighbour instead of being shorter."""
+    lanes = isa.lanes(bits_of(dtype))
+    while lanes > cols:
+        lanes //= 2
+
+    def piece(start: Any) -> Any:
+        def one(v: Any) -> Any:
+            j = plus(start, v)
+            return tirx.BufferStore(panel.buffer, converted_read(tile, i, j, dtype), panel.at(i, j))
+
+        return loop("v", lanes, one, tirx.ForKind.VECTORIZED)
+
+    whole = loop("col", cols // lanes, lambda v: piece(times(v, lanes)))
+    return sequence(whole, piece(cols - lanes)) if cols % lanes else whole
+
+
+def converted_read(tile: Tile2D, i: Any, j: Any, dtype: str) -> Any:
+    """Scalar value ``(i, j)`` of ``tile`` as ``dtype``."""
+    value = tile.read(i, j)
+    return cast(value, element_dtype(value), dtype)
+
+
+def registers(count: int, dtype: str, name: str) -> tuple[Any, Any]:
+    """A local buffer that LLVM promotes to registers: its allocation, and the buffer.
+
+    Without the annotation TVM takes local buffers from the workspace heap, where nothing is promoted.
+    """
+    buffer = tirx.decl_buffer((count,), dtype, name, scope="local", layout=None)
+    return tirx.AllocBuffer(buffer, {"disable_lower_builtin": tirx.IntImm("int32", 1)}), buffer
+
+
+# Side of the square blocks that are transposed in registers.
+BLOCK = 16
+
+
+def _panel(rows: int, cols: int, dtype: str, name: str) -> tuple[list[Any], Tile2D]:
+    buffer = tirx.decl_buffer((rows, cols), dtype, name, scope="global", layout=None)
+    return [tirx.AllocBuffer(buffer)], Tile2D(buffer, (), 0, 0, False, dtype)
+
+
+def _clamped(index: Any, size: int, extent: int) -> Any:
+    start = times(index, size)
+    if isinstance(start, int):
+        return min(start, extent - size)
+    return tirx.min(start, extent - size) if extent % size else start
+
+
+def _scalar_transpose(panel: Tile2D, tile: Tile2D, rows: int, cols: int, dtype: str) -> Any:
+    def one(i: Any, j: Any) -> Any:
+        return tirx.BufferStore(panel.buffer, converted_read(tile, i, j, dtype), panel.at(i, j))
+
+    return loop("col", cols, lambda j: loop("row", rows, lambda i: one(i, j)))
+
+
+def _block_transpose(panel: Tile2D, source: Tile2D, i0: Any, j0: Any, size: int, dtype: str) -> Any:
+    """Transpose one ``size`` x ``size`` block of ``source`` to ``(i0, j0)`` of the panel."""
+    allocation, block = registers(size * size, dtype, "block")
+    statements = [allocation]
+
+    def row(r: int) -> list[Any]:
+        return [ramp(r * size, size)]
+
+    for r in range(size):
+        # Stored row r is logical column r.
+        def one(v: Any, r: int = r) -> Any:
+            return tirx.BufferStore(block, converted_read(source, v, r, dtype), [plus(v, r * size)])
+
+        statements.append(loop("v", size, one, tirx.ForKind.VECTORIZED))
+    distance = size // 2
+    while distance:
+        # Exchange the off-diagonal quarters of every square of side 2 * distance.
+        low = [v if not v & distance else size + v - distance for v in range(size)]
+        high = [v + distance if not v & distance else size + v for v in range(size)]
+        for r in (r for r in range(size) if not r & distance):
+            pair = [tirx.BufferLoad(block, row(r)), tirx.BufferLoad(block, row(r + distance))]
+            first, second = (tirx.Var(name, vector_dtype(dtype, size)) for name in ("first", "second"))
+            statements += [tirx.Bind(first, tirx.Shuffle(pair, low)), tirx.Bind(second, tirx.Shuffle(pair, high))]
+            statements += [tirx.BufferStore(block, first, row(r)), tirx.BufferStore(block, second, row(r + distance))]
+        distance //= 2
+    for r in range(size):
+        place = panel.at(plus(i0, r), j0)
+        place[-1] = ramp(place[-1], size)
+        statements.append(tirx.BufferStore(panel.buffer, tirx.BufferLoad(block, row(r)), place))
+    return tirx.SeqStmt(statements)

@@ -1,0 +1,122 @@
+"""Matrices inside tirx buffers, and the few expression helpers that code generation for them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+
+
+@dataclass(frozen=True)
+class Tile2D:
+    """A matrix seen inside a tirx buffer.
+
+    Attributes
+    ----------
+    buffer
+        The tirx buffer.
+    lead
+        Indices of the dimensions of the buffer before its last two.
+    row0, col0
+        Offsets (ints or expressions) into the last two dimensions.
+    transposed
+        Logical element ``(i, j)`` lives at ``buffer[*lead, row0 + j, col0 + i]`` instead of ``[.., row0 + i, col0 + j]``.
+    dtype
+        TVM dtype of the buffer's elements.
+    load
+        Replaces reading: ``load(i, j)`` returns the value of element ``(i, j)``, of any dtype that a Cast accepts.
+    """
+
+    buffer: Any
+    lead: tuple[Any, ...]
+    row0: Any
+    col0: Any
+    transposed: bool
+    dtype: str
+    load: Callable[[Any, Any], Any] | None = None
+
+    def at(self, i: Any, j: Any) -> list[Any]:
+        """Full index list of logical element ``(i, j)``."""
+        row, col = (j, i) if self.transposed else (i, j)
+        return [*self.lead, plus(self.row0, row), plus(self.col0, col)]
+
+    def read(self, i: Any, j: Any) -> Any:
+        """Value of logical element ``(i, j)``: through ``load`` if there is one."""
+        return tirx.BufferLoad(self.buffer, self.at(i, j)) if self.load is None else self.load(i, j)
+
+    def flipped(self) -> Tile2D:
+        """The same memory seen as the transposed matrix."""
+        load = self.load
+        swapped = None if load is None else lambda i, j: load(j, i)
+        return replace(self, transposed=not self.transposed, load=swapped)
+
+    def window(self, i0: Any, j0: Any) -> Tile2D:
+        """The part of the matrix that begins at logical element ``(i0, j0)``."""
+        row, col = (j0, i0) if self.transposed else (i0, j0)
+        load = self.load
+        moved = None if load is None else lambda i, j: load(plus(i0, i), plus(j0, j))
+        return replace(self, row0=plus(self.row0, row), col0=plus(self.col0, col), load=moved)
+
+
+def plus(x: Any, y: Any) -> Any:
+    """``x + y`` of ints or int32 expressions, without adding zeros."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x + y
+    if isinstance(x, int):
+        x, y = y, x
+    return x if isinstance(y, int) and y == 0 else x + y
+
+
+def times(x: Any, factor: int) -> Any:
+    """``x * factor`` of an int or int32 expression, without multiplying by one."""
+    return x if factor == 1 else x * factor
+
+
+def ramp(start: Any, lanes: int) -> Any:
+    """Index of ``lanes`` consecutive elements from ``start``; the scalar index itself for one lane."""
+    return start if lanes == 1 else tirx.Ramp(tirx.IntImm("int32", start) if isinstance(start, int) else start, 1, lanes)
+
+
+def splat(value: Any, lanes: int) -> Any:
+    """``value`` in every lane."""
+    return value if lanes == 1 else tirx.Broadcast(value, lanes)
+
+
+def vector_dtype(dtype: str, lanes: int) -> str:
+    """TVM's name of a vector type."""
+    return dtype if lanes == 1 else f"{dtype}x{lanes}"
+
+
+def cast(value: Any, source: str, target: str, lanes: int = 1) -> Any:
+    """``value`` of element dtype ``source`` converted to ``target``."""
+    return value if source == target else tirx.Cast(vector_dtype(target, lanes), value)
+
+
+def zero(dtype: str) -> Any:
+    """The scalar zero of a dtype."""
+    return tirx.FloatImm(dtype, 0.0) if dtype.startswith(("float", "bfloat")) else tirx.IntImm(dtype, 0)
+
+
+def sequence(*statements: Any) -> Any:
+    """One statement that runs all of them in order."""
+    return statements[0] if len(statements) == 1 else tirx.SeqStmt(list(statements))
+
+
+def loop(name: str, extent: int, body: Callable[[Any], Any], kind: Any = None) -> Any:
+    """A loop over ``range(extent)``; ``body(index)`` makes its statement. A single trip makes no loop."""
+    if extent == 1:
+        return body(0)
+    index = tirx.Var(name, "int32")
+    return tirx.For(index, 0, extent, tirx.ForKind.SERIAL if kind is None else kind, body(index))
+
+
+def element_dtype(value: Any) -> str:
+    """The dtype of a scalar expression."""
+    return str(value.ty)
+
+
+def bits_of(dtype: str) -> int:
+    """Width of one element of a plain scalar dtype, in bits."""
+    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
