@@ -3,7 +3,7 @@
     python tools/check_words.py
 
 The core knows no target by name, so names of vendors, their instructions, devices and tools may stand in
-packages/tile-core/src/tile_core only below compat/. The names of published formats are excepted by
+packages/tile-core/src/tile_core only below compat/. Array libraries are no targets. Published names are excepted by
 tools/word_exceptions.txt: lines of `path word`, where the path is a folder or file of the core.
 """
 
@@ -20,10 +20,10 @@ DOORS = "compat"
 EXCEPTIONS = Path("tools", "word_exceptions.txt")
 
 VENDOR_WORDS = (
-    *("cuda", "cudnn", "cublas", "cupy", "cutlass", "cute", "nvidia", "nvcc", "nvrtc", "ptx", "ptxas", "cubin", "sass"),
+    *("cuda", "cudnn", "cublas", "cutlass", "cute", "nvidia", "nvcc", "nvrtc", "ptx", "ptxas", "cubin", "sass"),
     *("wgmma", "tcgen05", "tmem", "tma", "ldmatrix", "stmatrix", "cp_async", "mbarrier", "setmaxnreg", "warpgroup"),
     *("ampere", "hopper", "blackwell", r"sm_?\d{2,3}[af]?"),
-    *("metal", "msl", "mlx", "mps", "simdgroup", "threadgroup"),
+    *("metal", "msl", "mps", "simdgroup", "threadgroup"),
     *("rocm", "hip", "hiprtc", "amd", "amdgcn", "amdgpu", "mfma", "smfmac", "cdna", r"gfx\d{3,4}[a-z]?"),
     *("opencl", "pocl", "vulkan", "spirv"),
 )
