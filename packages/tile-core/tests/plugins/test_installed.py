@@ -1,0 +1,150 @@
+"""Real packages, installed and found by fresh interpreters."""
+
+import pytest
+
+BROKEN = ["broken_api", "broken_hook_name", "broken_import", "broken_raises", "broken_returns"]
+
+
+def test_listing_shows_what_is_installed_and_imports_none_of_it(site):
+    out = site.install("sample", "broken_import").run("""
+for info in p.targets():
+    print(info.name, info.distribution, info.version, info.status)
+print([m for m in sys.modules if m.startswith(("tile_sample", "tile_broken", "tile_core.cpu", "tvm", "torch"))])
+""")
+    lines = out.splitlines()
+    assert lines[:2] == ["broken-import tile-broken-import 1.0.0 not loaded", "sample tile-sample 1.2.3 not loaded"]
+    assert lines[2].startswith("cpu tile-core ")
+    assert lines[3] == "[]"
+
+
+def test_asking_for_one_target_imports_its_backend_only(site):
+    out = site.install("sample", *BROKEN).run("""
+t = p.resolve_target("sample:big,b=2,a=1")
+print(t.text, t.kind, t.backend, t.arch, dict(t.options), t.capabilities.max_threads)
+print([m for m in sys.modules if m.startswith("tile_broken")])
+print(p.manifest("sample").options.__name__, p.manifest("sample").fingerprint[:18])
+""")
+    big = "sample:big,a=1,b=2 sample sample big {'a': '1', 'b': '2'} 256"
+    assert out.splitlines() == [big, "[]", "SampleOptions tile_sample 1.2.3 "]
+
+
+def test_a_name_of_T_is_imported_when_it_is_used(site):
+    out = site.install("sample").run("""
+print(p.language_names())
+print("tile_sample.language" in sys.modules, p.language_name("sample_twice")(21), p.language_name("nonsense"))
+""")
+    assert out.splitlines() == ["{'sample_twice': 'sample'}", "False 42 None"]
+
+
+def test_the_list_shows_broken_backends_with_their_reasons(site):
+    out = site.install("sample", *BROKEN).run("""
+for info in p.targets(load=True):
+    print(info.name, "|", info.status, "|", info.reason)
+""")
+    rows = dict(line.split(" | ", 1) for line in out.splitlines())
+    assert rows["sample"] == "ok | "
+    assert rows["broken-raises"] == "ok | "  # its manifest is good; only its other hooks raise
+    assert rows["broken-api"] == (
+        "broken | backend 'broken-api' is made for plugin API >=2,<3; this tile-core has API 1"
+    )
+    assert rows["broken-hook-name"] == "broken | backend 'broken-hook-name': there is no hook tile_lowering"
+    assert rows["broken-import"] == (
+        "broken | backend 'broken-import' (tile-broken-import 1.0.0) is installed but broken: "
+        "OSError: libdriver.so.1: cannot open shared object file"
+    )
+
+
+ASK = """
+from tile_core.errors import TileError
+for i in range(2):
+    try:
+        p.resolve_target({text!r})
+    except TileError as error:
+        print(str(error).splitlines()[0])
+        cause = error.__cause__
+        print(type(cause).__name__)
+        tb = cause and cause.__traceback__
+        while tb and tb.tb_next:
+            tb = tb.tb_next
+        print(tb and tb.tb_frame.f_code.co_name)
+print(p.resolve_target("sample").text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "first", "cause", "function"),
+    [
+        (
+            "broken_import",
+            "[S107] backend 'broken-import' (tile-broken-import 1.0.0) is installed but broken: "
+            "OSError: libdriver.so.1: cannot open shared object file",
+            "OSError",
+            "load_driver",
+        ),
+        (
+            "broken_api",
+            "[S108] backend 'broken-api' is made for plugin API >=2,<3; this tile-core has API 1",
+            "NoneType",
+            "None",
+        ),
+        ("broken_hook_name", "[S110] backend 'broken-hook-name': there is no hook tile_lowering", "NoneType", "None"),
+        (
+            "broken_raises",
+            "[S111] hook tile_target of backend 'broken-raises' raised KeyError: 'no such architecture'",
+            "KeyError",
+            "tile_target",
+        ),
+        (
+            "broken_returns",
+            "[S112] hook tile_target of backend 'broken-returns' returned 'BROKEN-RETURNS'; expected a Target or None",
+            "NoneType",
+            "None",
+        ),
+    ],
+)
+def test_a_broken_backend_fails_each_time_it_is_asked_for_and_no_other(site, package, first, cause, function):
+    out = site.install("sample", package).run(ASK.format(text=package.replace("_", "-")))
+    assert out.splitlines() == [first, cause, function] * 2 + ["sample"]
+
+
+def test_two_distributions_with_one_backend_name_are_refused_naming_both(site):
+    out = site.install("sample", "broken_duplicate").run("""
+from tile_core.errors.plugins import DuplicateBackend
+print([(i.status, i.reason) for i in p.targets() if i.name == "sample"])
+try:
+    p.resolve_target("sample")
+except DuplicateBackend as error:
+    print(error)
+print([m for m in sys.modules if m.startswith(("tile_sample", "tile_broken"))])
+""")
+    listed, refused, help_line, imported = out.splitlines()
+    assert "broken" in listed
+    assert refused.startswith("[S109] the backend 'sample' is offered by tile-")
+    assert "tile-sample 1.2.3" in refused
+    assert "tile-broken-duplicate 0.9.0" in refused
+    assert help_line == "   = help: uninstall one of them"
+    assert imported == "[]"
+
+
+def test_a_disabled_backend_counts_as_not_installed(site):
+    out = site.install("sample", "broken_duplicate").run('print("sample" in p.names())', TILE_DISABLE_BACKENDS="sample")
+    assert out == "False\n"
+
+
+def test_a_misspelt_variable_is_reported_and_one_of_a_backend_is_left_alone(site):
+    site.install("sample").run("", TILE_CACHE_DRI="/tmp", TILE_SAMPLE_VOLUME="11", TILE_VERIFY_IR="1")
+    assert "environment variable TILE_CACHE_DRI has no effect; did you mean TILE_CACHE_DIR?" in site.stderr
+    assert site.stderr.count("has no effect") == 1
+
+
+def test_hook_calls_can_be_watched(site):
+    site.install("sample").run('p.resolve_target("sample")', TILE_TRACE_PLUGINS="1")
+    assert "tile: tile_target(text=sample) asked of sample\n" in site.stderr
+    assert "tile: tile_target answered Target(text='sample'" in site.stderr
+
+
+def test_importing_the_core_looks_at_no_backend(site):
+    out = site.install("sample", *BROKEN).run(
+        "print([m for m in sys.modules if m.startswith(('tile_sample', 'tile_broken', 'numpy', 'tvm', 'torch'))])"
+    )
+    assert out == "[]\n"

@@ -1,0 +1,1 @@
+"""A backend made for a later plugin API."""

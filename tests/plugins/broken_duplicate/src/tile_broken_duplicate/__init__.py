@@ -1,0 +1,1 @@
+"""A second backend that is called sample."""

@@ -1,0 +1,1 @@
+"""A backend with a misspelt hook."""

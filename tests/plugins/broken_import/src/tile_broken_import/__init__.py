@@ -1,0 +1,1 @@
+"""A backend whose import fails."""

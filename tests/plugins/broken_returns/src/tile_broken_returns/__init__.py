@@ -1,0 +1,1 @@
+"""A backend whose hooks return rubbish."""
