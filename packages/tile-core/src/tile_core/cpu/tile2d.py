@@ -22,7 +22,7 @@ class Tile2D:
     row0, col0
         Offsets (ints or expressions) into the last two dimensions.
     transposed
-        Logical element ``(i, j)`` lives at ``buffer[*lead, row0 + j, col0 + i]`` instead of ``[.., row0 + i, col0 + j]``.
+        Logical element ``(i, j)`` lives at ``buffer[*lead, row0 + j, col0 + i]``, not ``[*lead, row0 + i, col0 + j]``.
     dtype
         TVM dtype of the buffer's elements.
     load
@@ -76,7 +76,9 @@ def times(x: Any, factor: int) -> Any:
 
 def ramp(start: Any, lanes: int) -> Any:
     """Index of ``lanes`` consecutive elements from ``start``; the scalar index itself for one lane."""
-    return start if lanes == 1 else tirx.Ramp(tirx.IntImm("int32", start) if isinstance(start, int) else start, 1, lanes)
+    if lanes == 1:
+        return start
+    return tirx.Ramp(tirx.IntImm("int32", start) if isinstance(start, int) else start, 1, lanes)
 
 
 def splat(value: Any, lanes: int) -> Any:
