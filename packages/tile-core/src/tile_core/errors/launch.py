@@ -1,0 +1,254 @@
+"""K4xx: the arguments of a call, and what a compiled kernel is asked to do."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import KernelError, UnsupportedError
+
+
+class LaunchError(KernelError):
+    """A call of a kernel is refused; nothing was launched and nothing was written."""
+
+    code = "K400"
+
+
+class MissingArgument(LaunchError):
+    """A parameter got no value."""
+
+    code = "K401"
+    template = "{kernel}: missing argument {name!r}; {expected} expected, {found} given"
+    remedy = "call it as {usage}"
+
+
+class TooManyArguments(LaunchError):
+    """More positional arguments than parameters that the caller passes."""
+
+    code = "K402"
+    template = "{kernel}: {found} positional arguments given, at most {expected} expected"
+    remedy = "call it as {usage}{note}"
+
+
+class UnknownKeyword(LaunchError):
+    """A keyword that names no parameter that the caller passes."""
+
+    code = "K403"
+    template = "{kernel}: unknown keyword argument {name!r}; expected one of {expected}"
+    remedy = "call it as {usage}"
+
+
+class DuplicateArgument(LaunchError):
+    """A parameter got a value by position and by keyword."""
+
+    code = "K404"
+    template = "{kernel}: argument {name!r} is given both by position and by keyword"
+    remedy = "call it as {usage}"
+
+
+class NotAnArray(LaunchError):
+    """An array parameter got something that is no array."""
+
+    code = "K405"
+    template = "{kernel}: argument {name!r} must be an array {expected}, found {found}"
+    remedy = "pass a NumPy array, a torch tensor or any object with __dlpack__ and __dlpack_device__"
+
+
+class RankMismatch(LaunchError):
+    """The number of dimensions differs."""
+
+    code = "K406"
+    template = "{kernel}: argument {name!r} must have {expected} dimensions {declared}, found {found}: {shape}"
+    remedy = "reshape it to {declared}"
+
+
+class ShapeMismatch(LaunchError):
+    """A dimension differs from the declared extent."""
+
+    code = "K407"
+    template = "{kernel}: {name}.shape[{axis}] must be {expected}{because}, found {found} (shape {shape})"
+    remedy = "pass an array of shape {declared}"
+
+
+class SymbolConflict(LaunchError):
+    """Two arguments give one symbol different values."""
+
+    code = "K408"
+    template = "{kernel}: {symbol} is {first} by {first_place} but {second_text} by {second_place}"
+    remedy = "{declared}; make both agree, for example with {symbol} = {first}"
+
+
+class UnsolvableSymbol(LaunchError):
+    """A symbol has no value that follows from the arguments."""
+
+    code = "K409"
+    template = "{kernel}: the value of symbol {symbol!r} does not follow from the arguments; it occurs in {places}"
+    remedy = "declare an input with {symbol} alone as an extent, or add a scalar parameter named {symbol}"
+
+
+class NegativeExtent(LaunchError):
+    """A symbol or an extent has a negative value."""
+
+    code = "K410"
+    template = "{kernel}: {what} is {found} by {place}; an extent is never negative"
+    remedy = "pass a value of 0 or more"
+
+
+class DTypeMismatch(LaunchError):
+    """The element type differs."""
+
+    code = "K411"
+    template = "{kernel}: argument {name!r} must be {expected}, found {found}"
+    remedy = "convert it first ({accepted}); a call never converts or copies silently"
+
+
+class StrideMismatch(LaunchError):
+    """The memory layout differs from the declared one."""
+
+    code = "K412"
+    template = "{kernel}: argument {name!r} must have strides {expected} (in elements), found {found} for shape {shape}"
+    remedy = "{advice}"
+
+
+class Misaligned(LaunchError):
+    """The first element is not aligned as the kernel needs."""
+
+    code = "K413"
+    template = "{kernel}: argument {name!r} must start at a multiple of {expected} bytes, found address {found}"
+    remedy = "pass an array that starts at a multiple of {expected} bytes, for example a fresh copy"
+
+
+class WrongDevice(LaunchError):
+    """An array lives where this runtime cannot reach it."""
+
+    code = "K414"
+    template = "{kernel}: argument {name!r} is on {found}, but the runtime {runtime!r} serves {expected}"
+    remedy = "move the array, or compile the kernel for the device of the array"
+
+
+class DeviceConflict(LaunchError):
+    """Two arrays live on different devices."""
+
+    code = "K415"
+    template = "{kernel}: argument {name!r} is on {found}, but {other!r} is on {expected}"
+    remedy = "move all arrays to one device"
+
+
+class ReadOnlyOutput(LaunchError):
+    """The kernel writes an array that is read-only."""
+
+    code = "K416"
+    template = "{kernel}: argument {name!r} is written by the kernel, but it is {found}"
+    remedy = "pass a writable array{note}"
+
+
+class GradientOutput(LaunchError):
+    """The kernel writes a tensor that takes part in automatic differentiation."""
+
+    code = "K417"
+    template = "{kernel}: argument {name!r} is written by the kernel, but it requires a gradient"
+    remedy = "pass {name}.detach(); the gradient does not see what a kernel writes"
+
+
+class Overlap(LaunchError):
+    """A written argument shares memory with another argument."""
+
+    code = "K418"
+    template = "{kernel}: argument {name!r} is written and shares memory with argument {other!r}"
+    remedy = "pass a copy of one of them; the kernel was compiled for arguments that do not overlap"
+
+
+class SelfOverlap(LaunchError):
+    """Elements of a written argument share memory with each other."""
+
+    code = "K419"
+    template = "{kernel}: elements of the written argument {name!r} may share memory (shape {shape}, strides {found})"
+    remedy = "pass an array whose elements are all distinct, not a broadcast or a sliding window"
+
+
+class ScalarType(LaunchError):
+    """A scalar parameter got a value of another kind."""
+
+    code = "K420"
+    template = "{kernel}: argument {name!r} must be {expected}, found {found}"
+    remedy = "{advice}"
+
+
+class ScalarRange(LaunchError):
+    """A scalar does not fit its parameter."""
+
+    code = "K421"
+    template = "{kernel}: argument {name!r} must be a {dtype} from {low} to {high}, found {found}"
+    remedy = "pass at most {high} and at least {low} or declare a wider parameter"
+
+
+class TooManyElements(LaunchError):
+    """An array is larger than the kernel's index type can address."""
+
+    code = "K422"
+    template = "{kernel}: argument {name!r} spans {found} elements, at most {expected} fit {bits}-bit indices"
+    remedy = "split the array, or compile the kernel with 64-bit indices"
+
+
+class BadPointer(LaunchError):
+    """A pointer parameter got no address."""
+
+    code = "K423"
+    template = "{kernel}: argument {name!r} must be a pointer, found {found}"
+    remedy = "pass an address (an int from 0 to 2**64 - 1), a ctypes.c_void_p or an array"
+
+
+class ByteOrder(LaunchError):
+    """The elements are stored in the other byte order."""
+
+    code = "K424"
+    template = "{kernel}: argument {name!r} has elements in non-native byte order ({found})"
+    remedy = "convert it with {name}.astype({name}.dtype.newbyteorder('='))"
+
+
+class UnsupportedArray(LaunchError):
+    """An array whose memory cannot be described by shape, strides and an element type."""
+
+    code = "K425"
+    template = "{kernel}: argument {name!r} cannot be passed without a copy: {found}"
+    remedy = "pass a dense array of numbers in its own memory"
+
+
+class CannotAllocate(LaunchError):
+    """The arrays' library cannot give an output that a kernel writes without a copy."""
+
+    code = "K426"
+    template = "{kernel}: output {name!r} cannot be allocated as an array of {found}: {reason}"
+    remedy = "pass NumPy arrays or torch tensors, or compile without out_idx and pass {name} as a writable array"
+
+
+class BadOutIdx(LaunchError):
+    """``out_idx`` names no parameter that can be allocated."""
+
+    code = "K427"
+    template = "{kernel}: out_idx {found} is refused: {reason}"
+    remedy = "use positions of written array parameters, from {low} to {high}"
+
+
+class VerifyMismatch(LaunchError):
+    """The kernel and its reference meaning disagree."""
+
+    code = "K430"
+    template = (
+        "{kernel}: output {name!r} differs from its reference at {wrong} of {elements} elements; "
+        "worst at {index}: found {found}, expected {expected} (rtol {rtol}, atol {atol})"
+    )
+    remedy = "if the difference is rounding, pass rtol= or atol=; otherwise please report the kernel"
+
+
+class CannotFreeze(LaunchError):
+    """A value that the cache key cannot see through."""
+
+    code = "K431"
+    template = "{place} holds {found}, which cannot be part of a cache key"
+    remedy = "pass numbers, strings, dtypes, tuples, lists, dicts, dataclasses or arrays, or use tile.disable_cache()"
+
+
+class NotProvided(UnsupportedError):
+    """This kernel was made without what the method needs."""
+
+    code = "U401"
+    template = "{kernel}: {action} is not available for target {target!r}: {reason}"
+    remedy = "{advice}"

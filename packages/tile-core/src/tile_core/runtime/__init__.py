@@ -1,0 +1,1 @@
+"""Running compiled kernels: signatures, arguments, adapters, the ``Kernel`` that users call."""

@@ -1,0 +1,134 @@
+"""The contract between a compiled kernel and the runtime that launches it.
+
+A backend offers adapters through the hook ``tile_runtimes``. The order of events is:
+
+1. ``load(artefact)`` once per kernel: make the binary callable. It may start a driver and fail with a ``SetupError``.
+2. The binder (`runtime.arguments`) checks the arguments of each call against the signature. The adapter is not asked.
+3. The launch callable from step 1, once per call, with checked arguments (see ``RuntimeAdapter.load``).
+4. ``synchronize()`` only when time is measured or results are compared, never by an ordinary call.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Convention = Literal["packed", "pointers"]
+
+HOST_DEVICE = 1
+"""The DLPack device type of host memory (``kDLCPU``)."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the arrays of one call live.
+
+    Attributes
+    ----------
+    device
+        DLPack device type and device number.
+    library
+        Name of the first array argument's library (``"numpy"``, ``"torch"``, ...): whose current stream to use.
+    """
+
+    device: tuple[int, int] = (HOST_DEVICE, 0)
+    library: str = "numpy"
+
+
+class AdapterFacts(Protocol):
+    """What the binder needs to know about an adapter; read once, when a kernel is made."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+
+    @property
+    def devices(self) -> frozenset[int]:
+        """DLPack device types whose memory the kernel can reach."""
+
+    @property
+    def convention(self) -> Convention:
+        """How the launch callable takes its arguments, see ``RuntimeAdapter.load``."""
+
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+        """An uninitialised array, or ``None`` to let the binder do it."""
+
+
+class RuntimeAdapter(ABC):
+    """Base of runtime adapters.
+
+    Attributes
+    ----------
+    name
+        Stable name, as in ``--tile-runtime``.
+    devices
+        DLPack device types whose memory the kernel can reach.
+    convention
+        ``"packed"`` or ``"pointers"``, see `load`.
+    """
+
+    name: str = ""
+    devices: frozenset[int] = frozenset({HOST_DEVICE})
+    convention: Convention = "packed"
+
+    @abstractmethod
+    def load(self, artefact: Any) -> Callable[..., Any]:
+        """Make an artefact callable; called once per kernel.
+
+        Parameters
+        ----------
+        artefact
+            What the backend's builder returned.
+
+        Returns
+        -------
+        Callable
+            ``"packed"``: called as ``launch(*values)``, one value per parameter of the signature, in its order. A
+            tensor is a NumPy array or a torch tensor (off the host: an array of any library) whose element type is
+            the *storage* type of the parameter: ``uint8`` for fp8 and packed 4-bit types, ``uint16`` for bfloat16,
+            otherwise the type itself. A scalar is a Python ``int``, ``float`` or ``bool``; a pointer is a
+            ``ctypes.c_void_p``. Arrays of other libraries off the host are passed as they are.
+
+            ``"pointers"``: called as ``launch(values, place)``: tensors and pointers are addresses (``int``), the
+            values of ``signature.symbols`` follow the parameters, and ``place`` says on which device and for which
+            library.
+
+            Arguments have been checked: the callable must not check, copy or convert. It returns when the work is
+            queued on the caller's current stream. The binder keeps the arrays alive only until it returns.
+
+        Raises
+        ------
+        SetupError
+            This machine lacks a driver, a device or a library.
+        """
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all launched work has finished; called by ``bench`` and ``verify`` only."""
+
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+        """Allocate an output of ``out_idx``; called when a call with these shapes is seen.
+
+        Returns
+        -------
+        Any
+            An uninitialised, writable array of ``library`` on ``device``, or ``None`` (the default) to let the binder
+            allocate it with the library itself.
+        """
+        return None
+
+
+class HostMemory(RuntimeAdapter):
+    """Facts of plain host memory for launches that are already callable (tests, the reference meaning)."""
+
+    name = "host"
+
+    def load(self, artefact: Any) -> Callable[..., Any]:
+        """Return ``artefact``, which must be callable."""
+        loaded: Callable[..., Any] = artefact
+        return loaded
+
+    def synchronize(self) -> None:
+        """Host calls are finished when they return."""

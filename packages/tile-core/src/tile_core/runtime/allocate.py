@@ -1,0 +1,130 @@
+"""Outputs that a call allocates, in the library and on the device of its inputs, never through a copy.
+
+NumPy arrays (also when a call has no array input) and torch tensors come from their libraries. Other libraries: on a
+device from the library's own ``empty``; on the host as NumPy memory that the library adopts through DLPack, which is
+checked to be the same memory. A library that copies instead (mlx) is refused. Packed 4-bit outputs are ``uint8`` arrays
+with half the last extent.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.dtypes import dtype
+from tile_core.errors.launch import CannotAllocate
+from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, Place
+from tile_core.runtime.arrays import IMMUTABLE_LIBRARIES, Unreadable, facts_of
+from tile_core.runtime.signature import Param, Signature
+
+Make = Callable[[], "tuple[Any, Any]"]
+"""Returns the array to launch with and the array to return; both are the same memory."""
+
+_ALIGNMENT = 64
+
+
+def allocator(
+    signature: Signature, param: Param, shape: tuple[int, ...], place: Place, like: Any, adapter: AdapterFacts
+) -> Make:
+    """A function that allocates ``param`` with the logical extents ``shape`` at each call."""
+    if param.packed:
+        shape = (*shape[:-1], -(-shape[-1] // 2))
+    name = "uint8" if param.packed else "float32" if param.dtype == "tfloat32" else str(param.dtype)
+
+    def refuse(reason: str) -> CannotAllocate:
+        return CannotAllocate(kernel=signature.name, name=param.name, found=place.library, reason=reason)
+
+    if adapter.allocate(place.library, shape, name, place.device) is not None:
+
+        def from_adapter() -> tuple[Any, Any]:
+            out = adapter.allocate(place.library, shape, name, place.device)
+            return out, out
+
+        return from_adapter
+    if place.library == "torch":
+        return _torch(shape, name, like.device, refuse)
+    if place.device[0] == HOST_DEVICE:
+        return _numpy(shape, name) if place.library == "numpy" else _adopted(shape, name, place.library, refuse)
+    return _foreign(shape, name, place, refuse)
+
+
+def _numpy(shape: tuple[int, ...], name: str) -> Make:
+    import numpy as np
+
+    kind, empty = dtype(name).numpy(), np.empty
+
+    def make() -> tuple[Any, Any]:
+        out = empty(shape, kind)
+        return out, out
+
+    return make
+
+
+def _torch(shape: tuple[int, ...], name: str, device: Any, refuse: Callable[[str], CannotAllocate]) -> Make:
+    torch = sys.modules["torch"]
+    kind = getattr(torch, name, None)
+    if kind is None:
+        raise refuse(f"this torch has no dtype {name}")
+
+    def make() -> tuple[Any, Any]:
+        out = torch.empty(shape, dtype=kind, device=device)
+        return out, out
+
+    return make
+
+
+def _adopted(shape: tuple[int, ...], name: str, library: str, refuse: Callable[[str], CannotAllocate]) -> Make:
+    adopt = _from_dlpack(library)
+    if adopt is None:
+        raise refuse(f"{library} has no from_dlpack")
+
+    def make() -> tuple[Any, Any]:
+        memory = _aligned(shape, name)
+        try:
+            result = adopt(memory)
+            same = facts_of(result).pointer == memory.__array_interface__["data"][0] or memory.size == 0
+        except (Unreadable, BufferError, TypeError, ValueError, RuntimeError) as error:
+            raise refuse(f"its from_dlpack refuses: {error}") from error
+        if not same:
+            raise refuse("its from_dlpack copies instead of sharing the memory")
+        return memory, result
+
+    return make
+
+
+def _foreign(shape: tuple[int, ...], name: str, place: Place, refuse: Callable[[str], CannotAllocate]) -> Make:
+    empty = getattr(sys.modules.get(place.library), "empty", None)
+    if empty is None or place.library in IMMUTABLE_LIBRARIES or place.library == "numpy":
+        raise refuse("it has no writable arrays on this device")
+
+    def make() -> tuple[Any, Any]:
+        try:
+            out = empty(shape, dtype=name)
+            device = facts_of(out).device
+        except (Unreadable, BufferError, TypeError, ValueError, RuntimeError) as error:
+            raise refuse(f"its empty() refuses: {error}") from error
+        if device != place.device:
+            raise refuse(f"its empty() allocates on device {device}, the inputs are on {place.device}")
+        return out, out
+
+    return make
+
+
+def _from_dlpack(library: str) -> Callable[[Any], Any] | None:
+    for module in (library, f"{library}.numpy", f"{library}.dlpack", f"{library}.utils.dlpack"):
+        adopt = getattr(sys.modules.get(module), "from_dlpack", None)
+        if adopt is not None:
+            found: Callable[[Any], Any] = adopt
+            return found
+    return None
+
+
+def _aligned(shape: tuple[int, ...], name: str) -> Any:
+    import numpy as np
+
+    kind = dtype(name).numpy()
+    size = kind.itemsize * int(np.prod(shape, dtype=np.int64))
+    raw = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -raw.__array_interface__["data"][0] % _ALIGNMENT
+    return raw[start : start + size].view(kind).reshape(shape)

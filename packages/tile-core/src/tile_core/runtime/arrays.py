@@ -1,0 +1,381 @@
+"""Facts about arrays of any library, without importing that library, and views of them that never copy.
+
+NumPy arrays and torch tensors are read through their attributes; every other array through the DLPack protocol, by
+reading the structure behind the capsule (https://dmlc.github.io/dlpack/latest/c_api.html). The capsule is not consumed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.runtime.adapter import HOST_DEVICE
+
+IMMUTABLE_LIBRARIES = frozenset({"jax", "jaxlib", "mlx", "tensorflow"})
+"""Libraries whose arrays are values: nothing may write them after they exist."""
+
+
+_OVERLAP_EFFORT: Any = 10_000
+"""Candidates that the exact overlap test may look at (Any: NumPy's stubs know the two special values only)."""
+
+
+class Unreadable(Exception):
+    """Why an object's memory cannot be described; `runtime.arguments` turns it into an error of the catalogue."""
+
+
+class NoArray(Unreadable):
+    """The object is no array at all."""
+
+
+class ForeignByteOrder(Unreadable):
+    """The elements are stored in the other byte order."""
+
+
+@dataclass(frozen=True)
+class ArrayFacts:
+    """What a launch must know about an array.
+
+    Attributes
+    ----------
+    library
+        ``"numpy"``, ``"torch"``, or the top-level package of the array's type.
+    dtype
+        Name of the element type.
+    itemsize
+        Bytes of one stored element.
+    shape
+        Stored extents, in elements of ``dtype``.
+    strides
+        In elements; ``None`` when they are not a whole number of elements.
+    device
+        DLPack device type and device number.
+    pointer
+        Address of the first element (byte offset included).
+    writable
+        Whether the memory may be written.
+    why_read_only
+        Text for messages when it is not.
+    requires_grad
+        Whether it is a torch tensor that requires a gradient.
+    keep
+        What must stay alive while ``pointer`` is used, besides the array itself.
+    """
+
+    library: str
+    dtype: str
+    itemsize: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    device: tuple[int, int]
+    pointer: int
+    writable: bool
+    why_read_only: str = ""
+    requires_grad: bool = False
+    keep: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether memory is row-major without gaps (axes of extent 0 or 1 do not matter)."""
+        if self.strides is None:
+            return False
+        step = 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent != 1 and stride != step:
+                return self.size == 0
+            step *= extent
+        return True
+
+    @property
+    def span(self) -> int:
+        """Elements from the lowest to the highest address, both included; 0 when empty."""
+        if self.size == 0 or self.strides is None:
+            return self.size
+        return 1 + sum((extent - 1) * abs(stride) for extent, stride in zip(self.shape, self.strides, strict=True))
+
+    @property
+    def address_range(self) -> tuple[int, int]:
+        """First byte and one past the last byte of the memory that holds the elements."""
+        if self.size == 0:
+            return self.pointer, self.pointer
+        below = sum((e - 1) * min(s, 0) for e, s in zip(self.shape, self.strides or (), strict=False))
+        low = self.pointer + below * self.itemsize
+        return low, low + self.span * self.itemsize
+
+    @property
+    def distinct(self) -> bool:
+        """Whether all elements provably have memory of their own."""
+        axes = sorted((abs(s), e) for e, s in zip(self.shape, self.strides or (), strict=False) if e > 1)
+        reach = 0
+        for stride, extent in axes:
+            if stride <= reach:
+                return self.size == 0
+            reach += (extent - 1) * stride
+        return True
+
+
+def facts_of(value: Any) -> ArrayFacts:
+    """Describe an array.
+
+    Raises
+    ------
+    NoArray, ForeignByteOrder, Unreadable
+        With a text for the user.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return _numpy_facts(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _torch_facts(value)
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__") and not isinstance(value, type):
+        return _dlpack_facts(value)
+    raise NoArray(_describe(value))
+
+
+def library_of(value: Any) -> str:
+    """Top-level package of the type of an object."""
+    return str(type(value).__module__).partition(".")[0]
+
+
+def writable_alias(array: Any, storage: str) -> Any:
+    """A NumPy array that may be exported through DLPack, over the memory of a read-only one, without a copy.
+
+    NumPy refuses to export read-only memory. The alias is only handed to launches that do not write it.
+    """
+    import numpy as np
+
+    interface = array.view(storage).__array_interface__
+    interface["data"] = (interface["data"][0], False)
+    return np.asarray(_Memory(array, interface))
+
+
+def numpy_alias(facts: ArrayFacts, owner: Any, storage: str | None = None) -> Any:
+    """A writable NumPy array over the host memory of an array of any library, without a copy.
+
+    It serves libraries that have no view of an array as another element type, and arithmetic on addresses. ``owner`` is
+    kept alive by the alias. The address is not touched, so facts of device memory give an alias that is good for
+    arithmetic on addresses only.
+
+    Parameters
+    ----------
+    facts
+        Facts of ``owner``; strides must be whole elements.
+    owner
+        The object that owns the memory.
+    storage
+        NumPy name of an element type of the same size; by default unsigned bytes of the item size.
+    """
+    import numpy as np
+
+    view = np.dtype(storage or f"uint{8 * facts.itemsize}")
+    memory = _Memory(
+        (owner, facts.keep),
+        {
+            "version": 3,
+            "typestr": view.str,
+            "shape": facts.shape,
+            "strides": tuple(s * facts.itemsize for s in facts.strides or ()),
+            # A null address is legal for an empty array in DLPack, but not here.
+            "data": (facts.pointer or facts.itemsize, False),
+        },
+    )
+    return np.asarray(memory)
+
+
+def share_memory(a: ArrayFacts, b: ArrayFacts) -> bool:
+    """Whether any byte may belong to both; exact for strided arrays unless that is too hard to decide."""
+    if a.device != b.device or not a.size or not b.size:
+        return False
+    (a_low, a_high), (b_low, b_high) = a.address_range, b.address_range
+    if a_high <= b_low or b_high <= a_low:
+        return False
+    if (a.contiguous and b.contiguous) or a.itemsize > 8 or b.itemsize > 8:
+        return True
+    import numpy as np
+
+    try:
+        return bool(np.shares_memory(numpy_alias(a, a), numpy_alias(b, b), max_work=_OVERLAP_EFFORT))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def device_text(device: tuple[int, int]) -> str:
+    """``"cpu"``, or the numbers of DLPack for a device."""
+    return "cpu" if device[0] == HOST_DEVICE else f"device {device[0]}:{device[1]} (DLPack type:number)"
+
+
+class _Memory:
+    def __init__(self, owner: Any, interface: dict[str, Any]) -> None:
+        self.owner = owner
+        self.__array_interface__ = interface
+
+
+def _describe(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+
+
+def _elements(byte_strides: tuple[int, ...], itemsize: int) -> tuple[int, ...] | None:
+    if itemsize == 0 or any(s % itemsize for s in byte_strides):
+        return None
+    return tuple(s // itemsize for s in byte_strides)
+
+
+def _numpy_facts(array: Any) -> ArrayFacts:
+    kind = array.dtype
+    if kind.hasobject or kind.names is not None or kind.subdtype is not None:
+        raise Unreadable(f"its elements are {kind}, not numbers")
+    if not kind.isnative:
+        raise ForeignByteOrder(kind.str)
+    if library_of(array) == "numpy" and type(array).__name__ == "MaskedArray":
+        raise Unreadable("it is a masked array, whose mask a kernel would ignore")
+    flags = array.flags
+    return ArrayFacts(
+        library="numpy",
+        dtype=kind.name,
+        itemsize=kind.itemsize,
+        shape=array.shape,
+        strides=_elements(array.strides, kind.itemsize),
+        device=(HOST_DEVICE, 0),
+        pointer=array.__array_interface__["data"][0],
+        writable=flags.writeable,
+        why_read_only="" if flags.writeable else "a read-only NumPy array",
+    )
+
+
+def _torch_facts(tensor: Any) -> ArrayFacts:
+    torch = sys.modules["torch"]
+    if tensor.layout != torch.strided:
+        raise Unreadable(f"its layout is {tensor.layout}")
+    if tensor.is_quantized:
+        raise Unreadable("it is quantised")
+    if tensor.is_neg() or tensor.is_conj():
+        raise Unreadable("it is a lazy negation or conjugate; resolve_neg() or resolve_conj() makes it dense")
+    if tensor.device.type == "meta":
+        raise Unreadable("it is on the meta device and has no memory")
+    try:
+        device = (HOST_DEVICE, 0) if tensor.device.type == "cpu" else tuple(map(int, tensor.__dlpack_device__()))
+        pointer = tensor.data_ptr()
+    except (RuntimeError, ValueError, BufferError, TypeError) as error:
+        raise Unreadable(str(error)) from error
+    return ArrayFacts(
+        library="torch",
+        dtype=_torch_name(tensor.dtype),
+        itemsize=tensor.element_size(),
+        shape=tuple(tensor.shape),
+        strides=tuple(tensor.stride()),
+        device=(device[0], device[1]),
+        pointer=pointer,
+        writable=True,
+        requires_grad=tensor.requires_grad,
+    )
+
+
+def _torch_name(kind: Any) -> str:
+    name = str(kind).rpartition(".")[2]
+    return name[: -len("_x2")] if name.endswith("_x2") else name
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+_READ_ONLY_FLAG = 1
+_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+_NARROW_CODES = {
+    10: "float8_e4m3fn", 11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
+    17: "float4_e2m1fn",
+}  # fmt: skip
+
+
+def _dlpack_facts(value: Any) -> ArrayFacts:
+    try:
+        try:
+            capsule = value.__dlpack__(max_version=(1, 1))
+        except TypeError:  # older than DLPack 1.0
+            capsule = value.__dlpack__()
+    except Exception as error:
+        raise Unreadable(f"{library_of(value)} does not export it: {error}") from error
+    tensor, read_only = _open_capsule(capsule)
+    library = library_of(value)
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    immutable = library in IMMUTABLE_LIBRARIES
+    reason = f"an immutable {library} array" if immutable else "exported as read-only"
+    itemsize = -(-tensor.bits * tensor.lanes // 8)
+    return ArrayFacts(
+        library=library,
+        dtype=_dlpack_name(tensor),
+        itemsize=itemsize,
+        shape=shape,
+        strides=_dlpack_strides(tensor, shape),
+        device=(tensor.device_type, tensor.device_id),
+        pointer=(tensor.data or 0) + tensor.byte_offset,
+        writable=not (immutable or read_only),
+        why_read_only=reason if immutable or read_only else "",
+        keep=capsule,
+    )
+
+
+def _open_capsule(capsule: Any) -> tuple[_DLTensor, bool]:
+    api = ctypes.pythonapi
+    get = api.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    valid = api.PyCapsule_IsValid
+    valid.restype, valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+    if valid(capsule, b"dltensor_versioned"):
+        managed = ctypes.cast(get(capsule, b"dltensor_versioned"), ctypes.POINTER(_Versioned)).contents
+        return managed.tensor, bool(managed.flags & _READ_ONLY_FLAG)
+    if valid(capsule, b"dltensor"):
+        return ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents, False
+    raise Unreadable("its __dlpack__ did not return a DLPack capsule")
+
+
+def _dlpack_name(tensor: _DLTensor) -> str:
+    if tensor.code == 6:
+        return "bool" if tensor.bits == 8 else f"bool{tensor.bits}"
+    if tensor.code in _NARROW_CODES and tensor.lanes in (1, 2):
+        return _NARROW_CODES[tensor.code]
+    lanes = "" if tensor.lanes == 1 else f"x{tensor.lanes}"
+    return f"{_CODES.get(tensor.code, f'type{tensor.code}_')}{tensor.bits}{lanes}"
+
+
+def _dlpack_strides(tensor: _DLTensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if tensor.strides:
+        return tuple(tensor.strides[i] for i in range(tensor.ndim))
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))

@@ -1,0 +1,368 @@
+"""The checks of one call, on facts: every refusal of an argument is raised here, before anything is launched."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from tile_core.dtypes import dtype
+from tile_core.errors import launch as errors
+from tile_core.runtime.adapter import AdapterFacts
+from tile_core.runtime.arrays import (
+    ArrayFacts,
+    ForeignByteOrder,
+    NoArray,
+    Unreadable,
+    device_text,
+    facts_of,
+    share_memory,
+)
+from tile_core.runtime.signature import (
+    Dim,
+    Equation,
+    Param,
+    Signature,
+    Solution,
+    dim_text,
+    evaluate,
+    shape_text,
+    solve,
+    symbols_of,
+)
+
+Arrays = Mapping[int, ArrayFacts]
+
+
+def check_arrays(signature: Signature, adapter: AdapterFacts, values: Mapping[int, Any]) -> dict[int, ArrayFacts]:
+    """Facts of all array arguments by position, after the checks that need no symbol: type, device, rank, access."""
+    arrays: dict[int, ArrayFacts] = {}
+    for position, value in values.items():
+        param = signature.params[position]
+        if param.kind == "tensor":
+            arrays[position] = _read(signature, param, value)
+            _check_dtype(signature, param, arrays[position])
+            _check_rank(signature, param, arrays[position])
+        elif param.kind == "pointer" and not isinstance(value, (int, ctypes.c_void_p)):
+            arrays[position] = _read_pointee(signature, param, value)
+    _check_devices(signature, adapter, arrays)
+    for position, facts in arrays.items():
+        if signature.params[position].writes:
+            _check_writable(signature, signature.params[position], facts)
+    return arrays
+
+
+def check_scalar(signature: Signature, param: Param, value: Any) -> int | float | bool:
+    """The Python number that a launch gets for a scalar argument."""
+    kind = dtype(param.dtype)
+    number = value
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        number = value.item() if value.dtype.kind in "biuf" else float(value)
+    if kind.kind == "bool":
+        if not isinstance(number, bool):
+            _scalar_type(signature, param, value, "a bool", "pass True or False")
+        return number
+    wanted = "an int" if kind.is_integer else "a float or an int"
+    if isinstance(number, bool) or not isinstance(number, int if kind.is_integer else (int, float)):
+        advice = f"pass a Python or NumPy number, for example int({param.name})"
+        _scalar_type(signature, param, value, wanted, advice if kind.is_integer else advice.replace("int(", "float("))
+    low, high = scalar_range(param.dtype)
+    if not low <= number <= high and (isinstance(number, int) or math.isfinite(number)):
+        raise errors.ScalarRange(
+            kernel=signature.name, name=param.name, dtype=param.dtype, low=low, high=high, found=number
+        )
+    return number if kind.is_integer else float(number)
+
+
+def scalar_range(name: str) -> tuple[float, float]:
+    """Smallest and largest finite value of a scalar parameter of this type."""
+    kind = dtype(name)
+    if kind.kind == "bool":
+        return 0, 1
+    if kind.kind == "int":
+        return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
+    if kind.kind == "uint":
+        return 0, (1 << kind.bits) - 1
+    if kind.is_narrow:
+        return -math.inf, math.inf
+    bias = (1 << (kind.exponent - 1)) - 1
+    largest = math.ldexp(2.0 - math.ldexp(1.0, -kind.mantissa), bias)
+    return -largest, largest
+
+
+def check_pointer(signature: Signature, param: Param, value: Any) -> int:
+    """The address in an ``int`` or ``ctypes.c_void_p``."""
+    address = (value.value or 0) if isinstance(value, ctypes.c_void_p) else value
+    if isinstance(address, bool) or not 0 <= address < 1 << 64:
+        raise errors.BadPointer(kernel=signature.name, name=param.name, found=repr(value))
+    _check_aligned(signature, param, address, dtype(param.dtype).bits // 8 if param.dtype else 1)
+    return int(address)
+
+
+def solve_symbols(signature: Signature, arrays: Arrays, scalars: Mapping[int, Any]) -> dict[str, int]:
+    """Values of all symbols, from all arguments at once; then every declared extent and stride is checked."""
+    shapes, strides, idle = _equations(signature, arrays, scalars)
+    solution = solve([*shapes, *strides])
+    if any(s not in solution.values for s in signature.symbols):
+        # A stride of an axis of extent 0 or 1 addresses nothing; it only counts where nothing better is known.
+        solution = solve([*shapes, *strides, *idle])
+    for equation in shapes:
+        _check_equation(signature, equation, solution)
+    for position, facts in arrays.items():
+        if signature.params[position].kind == "tensor":
+            check_layout(signature, signature.params[position], facts, solution.values)
+    for symbol in signature.symbols:
+        if symbol not in solution.values:
+            _unsolvable(signature, symbol)
+        if solution.values[symbol] < 0:
+            place = solution.places[symbol]
+            raise errors.NegativeExtent(kernel=signature.name, what=symbol, found=solution.values[symbol], place=place)
+    return solution.values
+
+
+def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: Mapping[str, int]) -> None:
+    """Strides, alignment and size of one array argument."""
+    expected = None if param.strides is None else tuple(evaluate(s, values) for s in param.strides)
+    if expected is None and not facts.contiguous:
+        _refuse_strides(signature, param, facts, "of contiguous row-major memory")
+    if expected is not None and (facts.strides is None or min(facts.strides, default=0) < 0):
+        _refuse_strides(signature, param, facts, shape_text(param.strides or ()))
+    for want, have, extent in zip(expected or (), facts.strides or (), facts.shape, strict=False):
+        if want is not None and want != have and extent > 1 and facts.size:
+            _refuse_strides(signature, param, facts, f"{shape_text(param.strides or ())} = {expected}")
+    if facts.size:
+        _check_aligned(signature, param, facts.pointer, facts.itemsize)
+    check_size(signature, param, facts.span * (2 if param.packed else 1))
+    if param.writes and not facts.contiguous and not facts.distinct:
+        raise errors.SelfOverlap(kernel=signature.name, name=param.name, shape=facts.shape, found=facts.strides)
+
+
+def check_size(signature: Signature, param: Param, elements: int) -> None:
+    """Refuse more elements than the kernel's index type counts."""
+    limit = (1 << (signature.index_bits - 1)) - 1
+    if elements > limit:
+        raise errors.TooManyElements(
+            kernel=signature.name, name=param.name, found=elements, expected=limit, bits=signature.index_bits
+        )
+
+
+def check_overlap(signature: Signature, arrays: Arrays) -> None:
+    """Refuse a written array that shares memory with any other array."""
+    for i in arrays:
+        for j in arrays:
+            if i != j and signature.params[i].writes and share_memory(arrays[i], arrays[j]):
+                raise errors.Overlap(
+                    kernel=signature.name, name=signature.params[i].name, other=signature.params[j].name
+                )
+
+
+def output_shape(signature: Signature, param: Param, values: Mapping[str, int]) -> tuple[int, ...]:
+    """Logical extents of an output that the call allocates."""
+    shape = []
+    for axis, dim in enumerate(param.shape):
+        extent = evaluate(dim, values)
+        place = f"{param.name}.shape[{axis}] = {dim_text(dim)}"
+        if extent is None:
+            raise errors.UnsolvableSymbol(kernel=signature.name, symbol=dim_text(dim), places=place)
+        if extent < 0:
+            raise errors.NegativeExtent(
+                kernel=signature.name, what=f"{param.name}.shape[{axis}]", found=extent, place=dim_text(dim)
+            )
+        shape.append(extent)
+    check_size(signature, param, math.prod(shape))
+    return tuple(shape)
+
+
+def accepted_dtypes(param: Param) -> tuple[str, ...]:
+    """Names of the element types that a tensor parameter takes."""
+    kind = dtype(param.dtype)
+    if kind.is_packed:
+        packed = ("uint8", "int8")
+        return (*packed, str(kind)) if kind.is_float else packed
+    if kind.is_narrow or kind == "tfloat32":
+        return (str(kind), kind.storage)
+    return (str(kind),)
+
+
+def _read(signature: Signature, param: Param, value: Any) -> ArrayFacts:
+    try:
+        return facts_of(value)
+    except NoArray as reason:
+        expected = f"{param.dtype}{shape_text(param.shape)}"
+        raise errors.NotAnArray(kernel=signature.name, name=param.name, expected=expected, found=reason) from None
+    except ForeignByteOrder as reason:
+        raise errors.ByteOrder(kernel=signature.name, name=param.name, found=reason) from None
+    except Unreadable as reason:
+        raise errors.UnsupportedArray(kernel=signature.name, name=param.name, found=reason) from None
+
+
+def _read_pointee(signature: Signature, param: Param, value: Any) -> ArrayFacts:
+    try:
+        facts = facts_of(value)
+    except NoArray as reason:
+        raise errors.BadPointer(kernel=signature.name, name=param.name, found=reason) from None
+    except Unreadable as reason:
+        raise errors.UnsupportedArray(kernel=signature.name, name=param.name, found=reason) from None
+    if not facts.contiguous:
+        _refuse_strides(signature, param, facts, "of contiguous row-major memory")
+    if param.dtype:
+        _check_dtype(signature, param, facts)
+    if facts.size:
+        _check_aligned(signature, param, facts.pointer, facts.itemsize)
+    return facts
+
+
+def _check_dtype(signature: Signature, param: Param, facts: ArrayFacts) -> None:
+    accepted = accepted_dtypes(param)
+    unpacked = param.packed and facts.library == "numpy" and facts.dtype not in ("uint8", "int8")
+    if facts.dtype in accepted and not unpacked:
+        return
+    found = f"{facts.dtype} (one element per byte)" if unpacked and facts.dtype == param.dtype else facts.dtype
+    names = " or ".join(accepted)
+    ways = f"two elements per byte, low nibble first, as {names}" if param.packed else f"accepted: {names}"
+    raise errors.DTypeMismatch(kernel=signature.name, name=param.name, expected=param.dtype, found=found, accepted=ways)
+
+
+def _check_rank(signature: Signature, param: Param, facts: ArrayFacts) -> None:
+    if len(facts.shape) != len(param.shape):
+        raise errors.RankMismatch(
+            kernel=signature.name, name=param.name, expected=len(param.shape), declared=shape_text(param.shape),
+            found=len(facts.shape), shape=facts.shape,
+        )  # fmt: skip
+
+
+def _check_devices(signature: Signature, adapter: AdapterFacts, arrays: Arrays) -> None:
+    first: int | None = None
+    for position, facts in arrays.items():
+        name, found = signature.params[position].name, device_text(facts.device)
+        if facts.device[0] not in adapter.devices:
+            expected = " or ".join(device_text((kind, 0)).replace(":0 ", " ") for kind in sorted(adapter.devices))
+            raise errors.WrongDevice(
+                kernel=signature.name, name=name, found=found, runtime=adapter.name, expected=expected
+            )
+        if first is None:
+            first = position
+        if facts.device != arrays[first].device:
+            other, expected = signature.params[first].name, device_text(arrays[first].device)
+            raise errors.DeviceConflict(kernel=signature.name, name=name, found=found, other=other, expected=expected)
+
+
+def _check_writable(signature: Signature, param: Param, facts: ArrayFacts) -> None:
+    if facts.requires_grad:
+        raise errors.GradientOutput(kernel=signature.name, name=param.name)
+    if not facts.writable:
+        note = "" if facts.library == "numpy" else f", or compile with out_idx so that {param.name} is returned"
+        raise errors.ReadOnlyOutput(kernel=signature.name, name=param.name, found=facts.why_read_only, note=note)
+
+
+def _check_aligned(signature: Signature, param: Param, address: int, itemsize: int) -> None:
+    align = max(param.align, itemsize)
+    if address % align:
+        raise errors.Misaligned(kernel=signature.name, name=param.name, expected=align, found=hex(address))
+
+
+def _equations(
+    signature: Signature, arrays: Arrays, scalars: Mapping[int, Any]
+) -> tuple[list[Equation], list[Equation], list[Equation]]:
+    shapes: list[Equation] = []
+    strides: list[Equation] = []
+    idle: list[Equation] = []
+    for position, param in enumerate(signature.params):
+        if position in scalars and param.name in signature.symbols and isinstance(scalars[position], int):
+            shapes.append(Equation(param.name, scalars[position], f"argument {param.name}"))
+        facts = arrays.get(position)
+        if facts is None or param.kind != "tensor":
+            continue
+        for axis, (dim, extent) in enumerate(zip(param.shape, facts.shape, strict=True)):
+            half = param.packed and axis == len(param.shape) - 1
+            place = f"{param.name}.shape[{axis}]"
+            shapes.append(Equation(*_packed(dim, extent), f"2*{place}") if half else Equation(dim, extent, place))
+        for axis, (dim, stride) in enumerate(zip(param.strides or (), facts.strides or (), strict=False)):
+            moving = facts.size > 0 and facts.shape[axis] > 1
+            (strides if moving else idle).append(Equation(dim, stride, f"{param.name}.strides[{axis}]"))
+    return shapes, strides, idle
+
+
+def _packed(dim: Dim, stored: int) -> tuple[Dim, int]:
+    """The equation of a packed axis: an odd constant extent still fills whole bytes."""
+    if isinstance(dim, int):
+        return dim + dim % 2, 2 * stored
+    return dim, 2 * stored
+
+
+def _check_equation(signature: Signature, equation: Equation, solution: Solution) -> None:
+    dim, place = equation.dim, equation.place
+    expected = evaluate(dim, solution.values)
+    if expected == equation.value:
+        return
+    if isinstance(dim, str):
+        raise errors.SymbolConflict(
+            kernel=signature.name, symbol=dim, first=expected, first_place=solution.places[dim],
+            second_text=equation.value, second_place=place, declared=_uses(signature, dim),
+        )  # fmt: skip
+    undivided = [symbol for e, symbol in solution.undivided if e is equation]
+    if expected is None and not undivided:
+        missing = next((s for s in symbols_of(dim) if s not in solution.values), dim_text(dim))
+        _unsolvable(signature, missing)
+    want = f"{dim_text(dim)} for an integer {undivided[0]}" if expected is None else str(expected)
+    because = "" if isinstance(dim, int) or expected is None else f" = {dim_text(dim)}{_known(dim, solution)}"
+    _refuse_shape(signature, equation, want, because)
+
+
+def _refuse_shape(signature: Signature, equation: Equation, want: str, because: str) -> NoReturn:
+    packed = equation.place.startswith("2*")
+    place = equation.place[2:] if packed else equation.place
+    name, _, tail = place.partition(".shape[")
+    param = next(p for p in signature.params if p.name == name)
+    found: int | str = equation.value
+    if packed:
+        found = f"{equation.value} ({equation.value // 2} bytes of two elements)"
+    declared = shape_text(param.shape) + (" with two elements of the last axis per byte" if packed else "")
+    raise errors.ShapeMismatch(
+        kernel=signature.name, name=name, axis=tail.rstrip("]"), expected=want, because=because, found=found,
+        shape=f"{name}: {shape_text(param.shape)}", declared=declared,
+    )  # fmt: skip
+
+
+def _known(dim: Dim, solution: Solution) -> str:
+    facts = [f"{s} = {solution.values[s]} by {solution.places[s]}" for s in dict.fromkeys(symbols_of(dim))]
+    return f" with {', '.join(facts)}"
+
+
+def _uses(signature: Signature, symbol: str) -> str:
+    users = [str(p) for p in signature.params if symbol in {s for d in p.shape for s in symbols_of(d)}]
+    return "the kernel declares " + ", ".join(users)
+
+
+def _unsolvable(signature: Signature, symbol: str) -> NoReturn:
+    places = [
+        f"{p.name}.{what}[{axis}] = {dim_text(dim)}"
+        for p in signature.params
+        for what, dims in (("shape", p.shape), ("strides", p.strides or ()))
+        for axis, dim in enumerate(dims)
+        if symbol in symbols_of(dim)
+    ]
+    raise errors.UnsolvableSymbol(kernel=signature.name, symbol=symbol, places=", ".join(places) or "no argument")
+
+
+def _refuse_strides(signature: Signature, param: Param, facts: ArrayFacts, expected: str) -> NoReturn:
+    found = "bytes that are no whole number of elements" if facts.strides is None else str(facts.strides)
+    advice = "pass a contiguous copy (numpy.ascontiguousarray, tensor.contiguous())"
+    if facts.strides is not None and min(facts.strides, default=0) < 0:
+        advice += "; negative strides are never accepted"
+    elif param.strides is None and facts.strides is not None:
+        advice += ", or declare the parameter as T.StridedTensor"
+    raise errors.StrideMismatch(
+        kernel=signature.name, name=param.name, expected=expected, found=found, shape=facts.shape, advice=advice
+    )
+
+
+def _scalar_type(signature: Signature, param: Param, value: Any, wanted: str, advice: str) -> NoReturn:
+    found = f"{type(value).__name__} {value!r}"
+    found = found if len(found) <= 60 else found[:57] + "..."
+    raise errors.ScalarType(
+        kernel=signature.name, name=param.name, expected=f"{wanted} ({param.dtype})", found=found, advice=advice
+    )

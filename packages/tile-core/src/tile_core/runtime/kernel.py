@@ -1,0 +1,239 @@
+"""A compiled kernel, as users hold it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tile_core.errors.launch import NotProvided
+from tile_core.runtime.adapter import AdapterFacts, HostMemory
+from tile_core.runtime.arguments import Binder, Bound, run
+from tile_core.runtime.bench import BenchResult, measure
+from tile_core.runtime.signature import Signature
+from tile_core.runtime.verify import VerifyReport, compare, host_copy, poison, random_arguments
+
+Provided = TypeVar("Provided")
+
+RuntimeLoader = Callable[[str], "tuple[Callable[..., Any], AdapterFacts]"]
+
+
+class Kernel:
+    """A kernel that is compiled for one target and loaded by one runtime; call it with arrays.
+
+    Parameters
+    ----------
+    signature
+        What it expects.
+    launch
+        What the adapter's ``load`` returned.
+    adapter
+        The adapter; host memory by default.
+    source
+        Text that was emitted for it, or a function that makes it.
+    target
+        The target, as text.
+    program
+        The traced tile program, opaque here.
+    explain
+        Makes the report of `explain`.
+    reference
+        Executes the same tile program through its plain meaning: called with one NumPy array of storage elements or
+        one scalar per parameter, writes the outputs in place.
+    export
+        Writes the artefact of a kernel to a path.
+    runtimes
+        Loads the same kernel by another runtime of that name, for ``verify(runtime=...)``.
+
+    Examples
+    --------
+    >>> from tile_core.runtime.signature import Param, Signature
+    >>> import numpy as np
+    >>> copy = Signature("copy", (Param("A", "tensor", "float32", ("n",)),
+    ...                           Param("B", "tensor", "float32", ("n",), access="write")), out_idx=(1,))
+    >>> kernel = Kernel(copy, lambda a, b: b.__setitem__(slice(None), a))
+    >>> kernel(np.arange(3, dtype="float32"))
+    array([0., 1., 2.], dtype=float32)
+    >>> kernel
+    <tile.Kernel copy(A: float32(n,)) -> B: float32(n,)>
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        launch: Callable[..., Any],
+        *,
+        adapter: AdapterFacts | None = None,
+        source: str | Callable[[], str] = "",
+        target: str = "",
+        program: Any = None,
+        explain: Callable[[], Any] | None = None,
+        reference: Callable[..., Any] | None = None,
+        export: Callable[[Kernel, Path], Any] | None = None,
+        runtimes: RuntimeLoader | None = None,
+    ) -> None:
+        self.signature = signature
+        self.target = target
+        self.program = program
+        self.adapter: AdapterFacts = adapter or HostMemory()
+        self._binder = Binder(signature, launch, self.adapter)
+        self._source = source
+        self._explain = explain
+        self._reference = reference
+        self._export = export
+        self._runtimes = runtimes
+        # The way of a call is measured in hundreds of nanoseconds: bind it once.
+        self._call = self._binder.__call__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            One value per parameter of the signature that ``out_idx`` does not name, by position or by name.
+
+        Returns
+        -------
+        Any
+            ``None`` without ``out_idx``; the output; or a tuple of the outputs in the order of ``out_idx``.
+
+        Raises
+        ------
+        LaunchError
+            K4xx: an argument is refused. Nothing was launched.
+        """
+        return self._call(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.signature.name
+
+    @property
+    def source(self) -> str:
+        """The text that was emitted for the target."""
+        if callable(self._source):
+            self._source = self._source()
+        return self._source
+
+    def explain(self) -> str:
+        """For each op the instruction chosen and why, layouts, stages, memory: the compiler's report.
+
+        Raises
+        ------
+        NotProvided
+            The kernel was loaded without its program.
+        """
+        return str(self._need(self._explain, "explain()", "it was made without its program")())
+
+    def verify(
+        self,
+        *args: Any,
+        rtol: float | None = None,
+        atol: float | None = None,
+        seed: int = 0,
+        runtime: str | None = None,
+        **kwargs: Any,
+    ) -> VerifyReport:
+        """Run the kernel and its plain meaning on the same inputs and compare every output.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call. Arrays that the kernel writes are filled with NaN (or -1) before, unless it also reads them,
+            and hold its results afterwards. Without arguments, random ones are made where all shapes are constant.
+        rtol, atol
+            Tolerances; by default those of each output's element type, exact for integers.
+        seed
+            Seed of the random inputs.
+        runtime
+            Name of another runtime to verify instead of this kernel's own.
+
+        Raises
+        ------
+        VerifyMismatch
+            Naming the worst element.
+        NotProvided
+            The kernel has no reference, or no such runtime.
+        """
+        reference = self._need(self._reference, "verify()", "it was made without a reference meaning")
+        binder = self._binder_for(runtime)
+        if not args and not kwargs:
+            args = random_arguments(self.signature, seed)
+        bound = binder.bind(*args, **kwargs)
+        params = self.signature.params
+        for param, value in zip(params, bound.arrays, strict=True):
+            if param.kind == "tensor" and param.access == "write":
+                poison(value, param)
+        expected = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
+        self._launch(binder, bound)
+        _wait(binder.adapter)
+        reference(*expected)
+        found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
+        compared = tuple(
+            compare(self.name, param, x, y, rtol, atol)
+            for param, x, y in zip(params, found, expected, strict=True)
+            if param.writes and param.kind == "tensor"
+        )
+        return VerifyReport(self.name, compared)
+
+    def bench(self, *args: Any, warmup: int = 3, repeat: int = 20, **kwargs: Any) -> BenchResult:
+        """Time launches with these arguments; checking and allocating them is not included.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call.
+        warmup
+            Launches before the first sample.
+        repeat
+            Number of samples; each one repeats the launch until it lasts long enough for the clock.
+        """
+        bound = self._binder.bind(*args, **kwargs)
+        return measure(
+            self.name,
+            lambda: self._launch(self._binder, bound),
+            lambda: _wait(self.adapter),
+            warmup=warmup,
+            repeat=repeat,
+        )
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write an artefact that ``tile.load`` loads without the compiler; returns its path.
+
+        Raises
+        ------
+        NotProvided
+            This target has no artefacts.
+        """
+        target = Path(path)
+        self._need(self._export, "export()", "its target writes no artefacts")(self, target)
+        return target
+
+    def __repr__(self) -> str:
+        return f"<tile.Kernel {self.signature}{f' for {self.target}' if self.target else ''}>"
+
+    def _need(self, hook: Provided | None, action: str, reason: str) -> Provided:
+        if hook is None:
+            advice = "compile the kernel with tile.compile in this process"
+            raise NotProvided(kernel=self.name, action=action, target=self.target, reason=reason, advice=advice)
+        return hook
+
+    def _binder_for(self, runtime: str | None) -> Binder:
+        if runtime is None or runtime == self.adapter.name:
+            return self._binder
+        loader = self._need(self._runtimes, f"verify(runtime={runtime!r})", "it knows its own runtime only")
+        launch, adapter = loader(runtime)
+        return Binder(self.signature, launch, adapter)
+
+    @staticmethod
+    def _launch(binder: Binder, bound: Bound) -> None:
+        run(binder.launch, bound, packed=binder.adapter.convention == "packed")
+
+
+def _wait(adapter: AdapterFacts) -> None:
+    synchronize = getattr(adapter, "synchronize", None)
+    if synchronize is not None:
+        synchronize()

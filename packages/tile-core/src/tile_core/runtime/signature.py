@@ -1,0 +1,331 @@
+"""What a compiled kernel expects of its arguments, as plain data, and how the symbols in shapes get their values.
+
+A `Dim` is an extent or stride: an ``int``, the name of a symbol, or a tuple ``(op, a, b)`` of dims with ``op`` one of
+``add sub mul floordiv mod ceildiv max min``. Symbols are solved from all given arguments at once, so their order does
+not matter; then every dim is checked against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Union
+
+from tile_core.dtypes import dtype
+from tile_core.errors.base import InternalError, Where
+
+Dim = Union[int, str, "tuple[str, Dim, Dim]"]
+Kind = Literal["tensor", "scalar", "pointer"]
+Access = Literal["read", "write", "readwrite"]
+
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "ceildiv": lambda a, b: -(-a // b),
+    "max": max,
+    "min": min,
+}
+_INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "floordiv": ("//", 2), "mod": ("%", 2)}
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a kernel.
+
+    Attributes
+    ----------
+    name
+        As the user wrote it; also its keyword.
+    kind
+        ``"tensor"``, ``"scalar"`` or ``"pointer"``.
+    dtype
+        Element type of a tensor, type of a scalar, pointee of a pointer (empty: any).
+    shape
+        Logical extents in elements; packed 4-bit types store two elements of the last axis in a byte.
+    strides
+        Declared strides in elements, or ``None`` for contiguous row-major memory.
+    access
+        What the kernel does with the memory.
+    align
+        Bytes that the address of the first element must be a multiple of; 0 means the size of an element.
+    """
+
+    name: str
+    kind: Kind
+    dtype: str = ""
+    shape: tuple[Dim, ...] = ()
+    strides: tuple[Dim, ...] | None = None
+    access: Access = "read"
+    align: int = 0
+
+    def __post_init__(self) -> None:
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise InternalError(stage="signature", detail=f"{self.name}: {len(self.strides)} strides for its shape")
+        if self.packed and self.kind == "tensor" and (not self.shape or self.strides is not None):
+            raise InternalError(stage="signature", detail=f"{self.name}: a packed tensor is contiguous of rank >= 1")
+
+    @property
+    def writes(self) -> bool:
+        """Whether the kernel writes this parameter's memory."""
+        return self.access != "read"
+
+    @property
+    def packed(self) -> bool:
+        """Whether two elements share a byte."""
+        return bool(self.dtype) and dtype(self.dtype).is_packed
+
+    @property
+    def storage(self) -> str:
+        """Name of the type that memory and launches use."""
+        return dtype(self.dtype).storage if self.dtype else ""
+
+    def __str__(self) -> str:
+        if self.kind == "tensor":
+            layout = "" if self.strides is None else f", strides {shape_text(self.strides)}"
+            return f"{self.name}: {self.dtype}{shape_text(self.shape)}{layout}"
+        return f"{self.name}: {self.dtype or 'void'}{'*' if self.kind == 'pointer' else ''}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a kernel, in order.
+
+    Attributes
+    ----------
+    name
+        The kernel's name.
+    params
+        All parameters, those of ``out_idx`` included.
+    out_idx
+        Positions that a call allocates and returns instead of taking; normalised to 0 <= i < len(params).
+    index_bits
+        Width of the integers that compute element offsets: 32 or 64.
+    where
+        Place of the kernel's definition, for messages.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    out_idx: tuple[int, ...] = ()
+    index_bits: int = 32
+    where: Where | None = None
+
+    @cached_property
+    def inputs(self) -> tuple[int, ...]:
+        """Positions of the parameters that the caller passes."""
+        return tuple(i for i in range(len(self.params)) if i not in self.out_idx)
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """All symbols of shapes and strides, in order of first occurrence."""
+        found: dict[str, None] = {}
+        for param in self.params:
+            for dim in (*param.shape, *(param.strides or ())):
+                found.update(dict.fromkeys(symbols_of(dim)))
+        return tuple(found)
+
+    @property
+    def usage(self) -> str:
+        """How to call it: ``c = gemm(a, b)``."""
+        call = f"{self.name}({', '.join(self.params[i].name for i in self.inputs)})"
+        outs = ", ".join(self.params[i].name for i in self.out_idx)
+        return f"{outs} = {call}" if outs else call
+
+    def __str__(self) -> str:
+        ins = ", ".join(str(self.params[i]) for i in self.inputs)
+        outs = ", ".join(str(self.params[i]) for i in self.out_idx)
+        return f"{self.name}({ins})" + (f" -> {outs}" if outs else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """A value of lists, dicts, strings and ints that `from_json` reads."""
+        where = None if self.where is None else [self.where.file, self.where.line]
+        params = [
+            {
+                "name": p.name, "kind": p.kind, "dtype": str(p.dtype), "shape": _plain(p.shape),
+                "strides": None if p.strides is None else _plain(p.strides), "access": p.access, "align": p.align,
+            }
+            for p in self.params
+        ]  # fmt: skip
+        facts = {"name": self.name, "params": params, "out_idx": list(self.out_idx)}
+        return {**facts, "index_bits": self.index_bits, "where": where}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Signature:
+        """Read what `to_json` wrote."""
+        params = tuple(
+            Param(
+                p["name"], p["kind"], p["dtype"], _dims(p["shape"]),
+                None if p["strides"] is None else _dims(p["strides"]), p["access"], p["align"],
+            )
+            for p in data["params"]
+        )  # fmt: skip
+        where = None if data["where"] is None else Where(*data["where"])
+        return Signature(data["name"], params, tuple(data["out_idx"]), data["index_bits"], where)
+
+
+@dataclass(frozen=True)
+class Equation:
+    """``dim == value``, as read from an argument.
+
+    Attributes
+    ----------
+    dim
+        A dim of the signature.
+    value
+        What the argument has.
+    place
+        Where it was read, for messages: ``"A.shape[0]"``.
+    """
+
+    dim: Dim
+    value: int
+    place: str
+
+
+@dataclass
+class Solution:
+    """Values of symbols and where each came from.
+
+    Attributes
+    ----------
+    values
+        Symbol to value.
+    places
+        Symbol to the place that defined it.
+    undivided
+        Equations whose symbol would not be an integer, with that symbol.
+    """
+
+    values: dict[str, int] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    undivided: list[tuple[Equation, str]] = field(default_factory=list)
+
+
+def solve(equations: Iterable[Equation]) -> Solution:
+    """Solve the symbols of all equations, whatever their order.
+
+    Bare symbols first, then every expression that is linear in its one unknown symbol (``2*m``, ``m + 1``, ``n - m``
+    with known ``n``), repeated until nothing new follows. Consistency of the equations is not checked here.
+    """
+    solution = Solution()
+    pending = sorted(equations, key=lambda e: not isinstance(e.dim, str))
+    progress = True
+    while progress and pending:
+        progress, waiting = False, []
+        for equation in pending:
+            if _solve_one(equation, solution):
+                progress = True
+            elif any(s not in solution.values for s in symbols_of(equation.dim)):
+                waiting.append(equation)
+        pending = waiting
+    return solution
+
+
+def _solve_one(equation: Equation, solution: Solution) -> bool:
+    unknown = {s for s in symbols_of(equation.dim) if s not in solution.values}
+    if len(unknown) != 1:
+        return False
+    (symbol,) = unknown
+    form = _linear(equation.dim, symbol, solution.values)
+    if form is None or form[0] == 0:
+        return False
+    value, rest = divmod(equation.value - form[1], form[0])
+    if rest:
+        if all(equation is not e for e, _ in solution.undivided):
+            solution.undivided.append((equation, symbol))
+        return False
+    solution.values[symbol], solution.places[symbol] = value, equation.place
+    return True
+
+
+def _linear(dim: Dim, symbol: str, values: Mapping[str, int]) -> tuple[int, int] | None:
+    """``(a, b)`` with ``dim == a * symbol + b``, or ``None`` when it is not linear."""
+    if isinstance(dim, int):
+        return 0, dim
+    if isinstance(dim, str):
+        return (1, 0) if dim == symbol else (0, values[dim])
+    a, b = _linear(dim[1], symbol, values), _linear(dim[2], symbol, values)
+    if a is None or b is None:
+        return None
+    if dim[0] == "add":
+        return a[0] + b[0], a[1] + b[1]
+    if dim[0] == "sub":
+        return a[0] - b[0], a[1] - b[1]
+    if dim[0] == "mul" and (a[0] == 0 or b[0] == 0):
+        return a[0] * b[1] + b[0] * a[1], a[1] * b[1]
+    if a[0] == b[0] == 0:
+        value = evaluate(dim, values)
+        return None if value is None else (0, value)
+    return None
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int | None:
+    """The value of a dim, or ``None`` when a symbol has no value or a divisor is zero."""
+    if isinstance(dim, int):
+        return dim
+    if isinstance(dim, str):
+        return values.get(dim)
+    a, b = evaluate(dim[1], values), evaluate(dim[2], values)
+    if a is None or b is None or (b == 0 and dim[0] in ("floordiv", "mod", "ceildiv")):
+        return None
+    return int(_OPERATORS[dim[0]](a, b))
+
+
+def symbols_of(dim: Dim) -> Iterator[str]:
+    """Symbols of a dim, from left to right, with repetition."""
+    if isinstance(dim, str):
+        yield dim
+    elif isinstance(dim, tuple):
+        yield from symbols_of(dim[1])
+        yield from symbols_of(dim[2])
+
+
+def solvable(dims: Sequence[Dim], known: Iterable[str] = ()) -> set[str]:
+    """The symbols that `solve` can find when every dim of ``dims`` has a value, for values in general position."""
+    found = set(known)
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for dim in dims:
+            unknown = set(symbols_of(dim)) - found
+            if len(unknown) == 1:
+                (symbol,) = unknown
+                # Large different values: a coefficient that vanishes for them vanishes always.
+                form = _linear(dim, symbol, {s: 1009 + 2 * i for i, s in enumerate(sorted(found))})
+                if form is not None and form[0] != 0:
+                    found.add(symbol)
+    return found
+
+
+def dim_text(dim: Dim, level: int = 0) -> str:
+    """A dim as Python text: ``2*n``, ``ceildiv(m, 16)``."""
+    if not isinstance(dim, tuple):
+        return str(dim)
+    op, a, b = dim
+    if op not in _INFIX:
+        return f"{op}({dim_text(a)}, {dim_text(b)})"
+    sign, own = _INFIX[op]
+    spaced = f" {sign} " if own == 1 else sign
+    text = f"{dim_text(a, own)}{spaced}{dim_text(b, own + 1)}"
+    return f"({text})" if own < level else text
+
+
+def shape_text(shape: Sequence[Dim]) -> str:
+    """A shape as a Python tuple: ``(m, 2*n)``, ``(m,)``, ``()``."""
+    inner = ", ".join(dim_text(d) for d in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def _plain(dims: Sequence[Dim]) -> list[Any]:
+    return [_plain(d) if isinstance(d, tuple) else d for d in dims]
+
+
+def _dims(data: Sequence[Any]) -> tuple[Dim, ...]:
+    def dim(value: Any) -> Dim:
+        return (value[0], dim(value[1]), dim(value[2])) if isinstance(value, list) else value
+
+    return tuple(dim(d) for d in data)

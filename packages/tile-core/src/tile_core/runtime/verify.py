@@ -1,0 +1,212 @@
+"""Comparing what a kernel wrote with what its reference meaning writes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.dtypes import dtype
+from tile_core.errors.launch import MissingArgument, UnsupportedArray, VerifyMismatch
+from tile_core.runtime.adapter import HOST_DEVICE
+from tile_core.runtime.arrays import facts_of, numpy_alias
+from tile_core.runtime.signature import Param, Signature, evaluate
+
+_TOLERANCES = {
+    "float64": (1e-9, 1e-9), "float32": (1e-4, 1e-5), "tfloat32": (1e-2, 1e-3), "float16": (1e-2, 1e-3),
+    "bfloat16": (2e-2, 1e-2),
+}  # fmt: skip
+_NARROW_TOLERANCE = (0.13, 0.02)  # one unit in the last place of three mantissa bits
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One compared output.
+
+    Attributes
+    ----------
+    name
+        The parameter.
+    elements
+        How many were compared.
+    worst_index
+        Index of the largest difference; empty for no elements.
+    worst_error
+        ``|found - expected|`` there.
+    rtol, atol
+        An element passes when ``|found - expected| <= atol + rtol * |expected|``, when both are NaN, or when both are
+        the same infinity.
+    """
+
+    name: str
+    elements: int
+    worst_index: tuple[int, ...]
+    worst_error: float
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What ``Kernel.verify`` compared; every output passed.
+
+    Attributes
+    ----------
+    kernel
+        The kernel's name.
+    outputs
+        One entry per written parameter.
+    """
+
+    kernel: str
+    outputs: tuple[Compared, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel}: equal to its reference"]
+        for o in self.outputs:
+            lines.append(
+                f"  {o.name}: {o.elements} elements, largest error {o.worst_error:.3g} at {o.worst_index} "
+                f"(rtol {o.rtol:g}, atol {o.atol:g})"
+            )
+        return "\n".join(lines)
+
+
+def compare(kernel: str, param: Param, found: Any, expected: Any, rtol: float | None, atol: float | None) -> Compared:
+    """Compare two host arrays of one output.
+
+    Parameters
+    ----------
+    kernel
+        Name for messages.
+    param
+        The written parameter.
+    found, expected
+        NumPy arrays of storage elements (see ``Param.storage``).
+    rtol, atol
+        Tolerances; by default those of the element type, none for integers.
+
+    Raises
+    ------
+    VerifyMismatch
+        Naming the worst element.
+    """
+    import numpy as np
+
+    usual = _TOLERANCES.get(param.dtype, _NARROW_TOLERANCE) if dtype(param.dtype).is_float else (0.0, 0.0)
+    usual = (0.0, 0.0) if param.packed else usual
+    relative, absolute = usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
+    x, y = _values(found, param), _values(expected, param)
+    if x.dtype.kind == "f":
+        with np.errstate(invalid="ignore", over="ignore"):
+            same = (x == y) | (np.isnan(x) & np.isnan(y))
+            error = np.where(same, 0.0, np.abs(x - y))
+            good = same | (np.isfinite(y) & (error <= absolute + relative * np.abs(y)))
+            rank = np.where(good, np.nan_to_num(error), np.where(np.isnan(error), np.inf, error + 1e300))
+    else:
+        good, error = x == y, _integer_error(x, y)
+        rank = error
+    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(rank)), x.shape)) if x.size else ()
+    if not good.all():
+        raise VerifyMismatch(
+            kernel=kernel, name=param.name, wrong=int((~good).sum()), elements=x.size, index=worst,
+            found=x[worst].item(), expected=y[worst].item(), rtol=relative, atol=absolute,
+        )  # fmt: skip
+    return Compared(param.name, x.size, worst, float(error[worst]) if x.size else 0.0, relative, absolute)
+
+
+def host_copy(value: Any, param: Param) -> Any:
+    """A NumPy copy of an array argument, with storage elements; scalars are returned as they are.
+
+    Raises
+    ------
+    UnsupportedArray
+        The library cannot bring its device memory to the host.
+    """
+    import numpy as np
+
+    if param.kind != "tensor":
+        return value
+    facts = facts_of(value)
+    if facts.device[0] != HOST_DEVICE:
+        value = value.detach().cpu() if facts.library == "torch" else _to_host(value, param)
+        facts = facts_of(value)
+    return np.array(numpy_alias(facts, value, param.storage))
+
+
+def poison(value: Any, param: Param) -> None:
+    """Fill an output with bytes that no kernel leaves by accident: NaN in floats, -1 in integers, True in bools."""
+    facts = facts_of(value)
+    byte = 1 if dtype(param.dtype).kind == "bool" else 0xFF
+    if not facts.size:
+        return
+    if facts.device[0] == HOST_DEVICE:
+        numpy_alias(facts, value)[...] = int.from_bytes(bytes([byte]) * facts.itemsize, "little")
+    elif facts.library == "torch" and facts.contiguous:
+        value.detach().reshape(-1).view(sys.modules["torch"].uint8).fill_(byte)
+
+
+def random_arguments(signature: Signature, seed: int) -> tuple[Any, ...]:
+    """Random NumPy inputs for a kernel whose inputs are all arrays of constant shape.
+
+    Raises
+    ------
+    MissingArgument
+        An input has a symbolic shape or is no array.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    values = []
+    for count, position in enumerate(signature.inputs):
+        param = signature.params[position]
+        shape = [evaluate(d, {}) for d in param.shape]
+        if param.kind != "tensor" or param.strides is not None or None in shape:
+            raise MissingArgument(
+                kernel=signature.name, name=param.name, found=count, expected=len(signature.inputs),
+                usage=signature.usage.replace(signature.name, f"{signature.name}.verify"),
+            )  # fmt: skip
+        extents = [e for e in shape if e is not None]
+        values.append(_random(rng, param, extents))
+    return tuple(values)
+
+
+def _random(rng: Any, param: Param, shape: Sequence[int]) -> Any:
+    import numpy as np
+
+    kind = dtype(param.dtype)
+    if kind.is_packed:
+        return rng.integers(0, 256, (*shape[:-1], -(-shape[-1] // 2)), dtype=np.uint8)
+    if kind == "float8_e8m0fnu":
+        return rng.integers(120, 135, shape, dtype=np.uint8).view(kind.numpy())
+    if kind.is_float:
+        return rng.standard_normal(shape).astype(kind.numpy())
+    if kind.kind == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    return rng.integers(-8 if kind.kind == "int" else 0, 8, shape).astype(kind.numpy())
+
+
+def _values(array: Any, param: Param) -> Any:
+    """Elements as float64 or integers that subtract without loss."""
+    import numpy as np
+
+    kind = dtype(param.dtype)
+    if kind.is_packed:
+        return array.view(np.uint8)
+    return array.view(kind.numpy()).astype(np.float64) if kind.is_float else array
+
+
+def _integer_error(x: Any, y: Any) -> Any:
+    import numpy as np
+
+    return np.abs(x.astype(np.float64) - y.astype(np.float64)) + (x != y) * 1e-300
+
+
+def _to_host(value: Any, param: Param) -> Any:
+    import numpy as np
+
+    get = getattr(value, "get", None)
+    try:
+        return get() if callable(get) else np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UnsupportedArray(kernel="verify", name=param.name, found=f"it cannot be read back: {error}") from error
