@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.numerics.formats import IEEE
 
 __all__ = [
-    "absolute_bits", "as_type", "bind", "bits_of", "cast", "constant", "equal", "float_of", "horner", "lanes_of",
-    "select", "type_name",
+    "absolute_bits", "as_type", "bind", "bits_of", "cast", "constant", "equal", "float_of", "horner", "is_nan",
+    "lanes_of", "magnitude", "negate_if", "select", "signed_bits_of", "type_name", "with_sign_of",
 ]  # fmt: skip
 
 
@@ -70,8 +71,37 @@ def bits_of(value: Any) -> Any:
 
 
 def float_of(bits: Any) -> Any:
-    """The float expression with these bits; the inverse of ``bits_of``."""
-    return tirx.reinterpret(as_type("float" + type_name(bits).removeprefix("uint"), bits), bits)
+    """The float expression with these bits (of a signed or unsigned integer type); the inverse of ``bits_of``."""
+    return tirx.reinterpret(as_type("float" + type_name(bits).removeprefix("u").removeprefix("int"), bits), bits)
+
+
+def signed_bits_of(value: Any) -> Any:
+    """The bits of a float expression as signed integers: exponent arithmetic may go below zero."""
+    return tirx.reinterpret(as_type("int" + type_name(value).removeprefix("float"), value), value)
+
+
+def is_nan(value: Any) -> Any:
+    """Whether a float expression is NaN, told from its bits."""
+    form = IEEE[type_name(value)]
+    return absolute_bits(bits_of(value)) > constant(form.infinity, f"uint{form.bits}", value)
+
+
+def negate_if(condition: Any, value: Any) -> Any:
+    """``-value`` where ``condition`` holds, else ``value``; NaN and zeros included."""
+    name = type_name(value)
+    width = int(name.removeprefix("float"))
+    flip = select(condition, constant(1, f"uint{width}", value), constant(0, f"uint{width}", value))
+    return float_of(bits_of(value) ^ (flip << constant(width - 1, f"uint{width}", value)))
+
+
+def magnitude(value: Any) -> Any:
+    """The absolute value of a float expression."""
+    return float_of(absolute_bits(bits_of(value)))
+
+
+def with_sign_of(value: Any, sign: Any) -> Any:
+    """``value`` (positive) with the sign bit of ``sign``, a float expression of the same type."""
+    return float_of(bits_of(value) | (bits_of(sign) ^ absolute_bits(bits_of(sign))))
 
 
 def absolute_bits(bits: Any) -> Any:

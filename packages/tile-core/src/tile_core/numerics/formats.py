@@ -82,5 +82,8 @@ class Wide:
         return (2 * self.bias + 1) << self.mantissa
 
 
-WIDE: dict[str, Wide] = {"float32": Wide(32, 23, 127), "float64": Wide(64, 52, 1023)}
+IEEE: dict[str, Wide] = {"float16": Wide(16, 10, 15), "float32": Wide(32, 23, 127), "float64": Wide(64, 52, 1023)}
+"""Types that targets compute with."""
+
+WIDE: dict[str, Wide] = {name: IEEE[name] for name in ("float32", "float64")}
 """Types that codes are decoded to and encoded from."""

@@ -1,0 +1,393 @@
+"""Elementary functions on float32 as straight-line tirx expressions, for targets whose own are scalar or imprecise.
+
+Every builder takes float32 expressions (any number of lanes) and returns a float32 expression without branches, tables
+or calls other than ``nearbyint`` and ``sqrt``, so ``VectorizeLoop`` and LLVM turn it into vector code. Results follow
+the page ``tile_core.numerics.rules`` for *all* inputs: subnormal arguments and results, zeros, infinities, NaN.
+
+How they were made. Arguments are reduced to a small interval with identities that are exact in the format used; on the
+interval a polynomial stands for the function. Its coefficients come from a minimax fit (Lawson's iteratively reweighted
+least squares on 2000 Chebyshev nodes, weighted so that the *relative* error of the result is levelled); the error bound
+stands beside each, and a test measures it again against float64. Where float32 cannot hold the intermediate result
+(``pow``, ``log10``, ``log1p``, ``exp10`` and the reduction of ``sin``, ``cos``, ``tan``) it is float64, and one rounding
+ends it. Products that are added may be fused or not: no step relies on either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.numerics.build import (
+    bind, bits_of, cast, constant, equal, float_of, horner, is_nan, magnitude, negate_if, select, signed_bits_of, type_name,
+    with_sign_of,
+)  # fmt: skip
+from tile_core.numerics.formats import IEEE
+
+__all__ = ["cos", "erf", "exp", "exp10", "exp2", "log", "log10", "log1p", "log2", "pow", "rsqrt", "sigmoid", "sin",
+           "sqrt", "tan", "tanh"]  # fmt: skip
+
+_LOG2E = 1.0 / math.log(2.0)
+_LN2_HIGH = 0.693145751953125  # ln 2 to 17 bits: its product with an exponent is exact in float32
+_LN2_LOW = 1.4286068202862268e-06
+
+# Round to nearest: adding 1.5 * 2^mantissa leaves the integer in the low bits.
+_MAGIC = {"float32": 1.5 * 2.0**23, "float64": 1.5 * 2.0**52}
+
+# (e^r - 1 - r) / r^2 on |r| <= ln2/2; relative error of e^r below 2^-28.
+_EXP = [0.49999993411977844, 0.1666652010272786, 0.04166839431587159, 0.008368780883870242, 0.0013814462047494172]
+# (2^r - 1) / r on |r| <= 1/2, for float32 (2^-28) and for float64 (2^-40).
+_EXP2 = {
+    "float32": [0.6931472029870023, 0.24022647896595212, 0.05550332159755202, 0.00961843862042718,
+                0.0013399004459446102, 0.00015353255147114008],
+    "float64": [0.6931471805481191, 0.24022650698128592, 0.05550410935677825, 0.009618128613109768,
+                0.0013333454448287505, 0.00015403826679273187, 1.530926880927789e-05, 1.3178853542745727e-06],
+}  # fmt: skip
+# (log(1 + f) - f + f^2/2) / f^3 on sqrt(1/2) <= 1 + f <= sqrt(2); relative error of the logarithm below 2^-30.
+_LOG = [0.33333312601175, -0.2500000960903651, 0.20002118826828763, -0.16667995431597105, 0.14219549042095228,
+        -0.12405594550344502, 0.11888190353843207, -0.116756281797343, 0.06746551641843872]  # fmt: skip
+# (atanh(s) / s - 1) / s^2 in s^2, |s| <= (sqrt(2) - 1) / (sqrt(2) + 1); relative error of atanh below 2^-44.
+_ATANH = [0.3333333333792348, 0.19999997802256236, 0.14286055579437631, 0.11088049350454986, 0.0979276676534945]
+# (tanh(x) / x - 1) / x^2 in x^2, |x| <= 0.625; 2^-27.
+_TANH = [-0.3333328392140247, 0.13331491199195938, -0.05374349166522178, 0.020650568463632214, -0.005717025792332302]
+# erf(x) / x - 1 in x^2, |x| <= 0.9; 2^-31.
+_ERF = [0.12837916680235179, -0.3761263531034693, 0.1128371972251452, -0.026860752781810094, 0.005204435955517392,
+        -0.0008181926509514289, 8.53883596799513e-05]  # fmt: skip
+# -log(erfc(a)) / a on 0.9 <= a <= 4; relative error of 1 - erfc below 2^-30.
+_ERFC = [1.1286370779245536, 0.6351980222207321, 0.10615907050994265, -0.023694585613695224, 0.0036103518283894668,
+         -0.000314860684227522, 1.0433385077458525e-05]  # fmt: skip
+# (sin(y) / y - 1) / y^2 and (cos(y) - 1) / y^2 in y^2, |y| <= pi/4; 2^-37 and 2^-34.
+_SIN = [-0.1666666664061186, 0.008333329266638916, -0.00019839296108066962, 2.717939719411813e-06]
+_COS = [-0.499999997139696, 0.04166662201515785, -0.0013886721275466743, 2.4386368935637977e-05]
+
+TWO_OVER_PI = 0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041F
+"""floor(2/pi * 2^196). A test computes it again."""
+_CHUNK = 28  # bits; a float32 significand (24) times a chunk is exact in float64 (53)
+_CHUNKS = [((TWO_OVER_PI >> (196 - _CHUNK * (k + 1))) % (1 << _CHUNK)) * 2.0 ** (-_CHUNK * (k + 1)) for k in range(7)]
+
+
+def exp(x: Any) -> Any:
+    """e^x. Cody and Waite reduction x = n ln2 + r, then a degree 6 polynomial and two scalings by powers of two."""
+    return bind(_limit(x, -104.0, 89.0), lambda v: _exp_reduced(v, _scale_twice))
+
+
+def exp2(x: Any) -> Any:
+    """2^x, exact for integers. The reduction x = n + r is exact."""
+    return bind(_limit(x, -151.0, 130.0), lambda v: _exp2_reduced(v, _scale_twice))
+
+
+def exp10(x: Any) -> Any:
+    """10^x, as 2^(x log2(10)) in float64."""
+    return cast("float32", _exp2_wide(cast("float64", x) * constant(math.log2(10.0), "float64", x)))
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm: x = 2^e (1 + f), then e ln2 + log(1 + f), ln2 in two parts."""
+
+    def joined(e: Any, f: Any) -> Any:
+        k = lambda v: constant(v, "float32", x)  # noqa: E731
+        return _log1p_tail(f, lambda tail: e * k(_LN2_HIGH) + (f + (tail + e * k(_LN2_LOW))))
+
+    return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
+
+
+def log2(x: Any) -> Any:
+    """Binary logarithm: e + log(1 + f) log2(e), where the integer part of log2(e) multiplies without rounding."""
+
+    def joined(e: Any, f: Any) -> Any:
+        k = lambda v: constant(v, "float32", x)  # noqa: E731
+        return _log1p_tail(f, lambda tail: e + (f + (tail * k(_LOG2E) + f * k(_LOG2E - 1.0))))
+
+    return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
+
+
+def log10(x: Any) -> Any:
+    """Decimal logarithm, through the float64 logarithm."""
+    wide = lambda v: _log2_wide(cast("float64", v)) * constant(math.log10(2.0), "float64", v)  # noqa: E731
+    return bind(x, lambda v: _log_specials(v, cast("float32", wide(v))))
+
+
+def log1p(x: Any) -> Any:
+    """log(1 + x) without loss for small x: 2 atanh(x / (2 + x)) near 0, the float64 logarithm of 1 + x elsewhere."""
+
+    def near(v: Any) -> Any:
+        return bind(v / (v + constant(2.0, "float64", v)), lambda s: _atanh(s) * constant(2.0, "float64", v))
+
+    def joined(v: Any) -> Any:
+        d = cast("float64", v)
+        one = constant(1.0, "float64", v)
+        far = _log2_wide(d + one) * constant(math.log(2.0), "float64", v)
+        small = magnitude(v) < constant(0.25, "float32", v)
+        whole = cast("float32", select(small, bind(d, near, "d"), far))
+        tiny = magnitude(v) < constant(2.0**-25, "float32", v)  # keeps the sign of a zero
+        return select(tiny, v, _log_specials(v, whole, pole=-1.0))
+
+    return bind(x, joined)
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent: odd polynomial below 0.625, 1 - 2 / (e^2a + 1) above, where a = min(abs(x), 9.2)."""
+
+    def joined(v: Any, a: Any) -> Any:
+        k = lambda c: constant(c, "float32", x)  # noqa: E731
+        small = bind(a * a, lambda z: a + a * z * horner(z, _TANH), "z")
+        power = bind(_limit(a, 0.0, 9.2) * k(2.0), lambda b: _exp_reduced(b, _scale_once), "b")
+        large = k(1.0) - k(2.0) / (power + k(1.0))
+        return with_sign_of(select(a < k(0.625), small, large), v)
+
+    return bind(x, lambda v: bind(magnitude(v), lambda a: joined(v, a), "a"))
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e^-x), from e^-abs(x), which cannot overflow; subnormal results included."""
+
+    def joined(v: Any, e: Any) -> Any:
+        one = constant(1.0, "float32", x)
+        return select(v < constant(0.0, "float32", x), e, one) / (one + e)
+
+    minus = lambda v: float_of(bits_of(v) | constant(0x80000000, "uint32", v))  # noqa: E731
+    return bind(x, lambda v: bind(exp(minus(v)), lambda e: joined(v, e), "e"))
+
+
+def erf(x: Any) -> Any:
+    """Error function: odd polynomial below 0.9, 1 - e^(-a q(a)) above, with q from a fit of log(erfc)."""
+
+    def joined(v: Any, a: Any) -> Any:
+        k = lambda c: constant(c, "float32", x)  # noqa: E731
+        small = bind(a * a, lambda z: a + a * horner(z, _ERF), "z")
+        tail = bind(_limit(a, 0.0, 4.0), lambda b: b * horner(b, _ERFC) * k(-1.0), "b")
+        large = k(1.0) - bind(tail, lambda t: _exp_reduced(t, _scale_once))
+        return with_sign_of(select(a < k(0.9), small, large), v)
+
+    return bind(x, lambda v: bind(magnitude(v), lambda a: joined(v, a), "a"))
+
+
+def sin(x: Any) -> Any:
+    """Sine, for every float32 argument (see ``_quarter_turns``)."""
+
+    def joined(v: Any, y: Any, turns: Any) -> Any:
+        odd, half = _bit(turns, 0), _bit(turns, 1)
+        value = cast("float32", negate_if(half, bind(y * y, lambda z: select(odd, _cosine(z), _sine(y, z)), "z")))
+        return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)  # keeps the sign of a zero
+
+    return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
+
+
+def cos(x: Any) -> Any:
+    """Cosine, for every float32 argument."""
+
+    def joined(y: Any, turns: Any) -> Any:
+        odd = _bit(turns, 0)
+        flip = _bit(turns + constant(1, "int64", turns), 1)
+        return cast("float32", negate_if(flip, bind(y * y, lambda z: select(odd, _sine(y, z), _cosine(z)), "z")))
+
+    return bind(x, lambda v: _quarter_turns(v, joined))
+
+
+def tan(x: Any) -> Any:
+    """Tangent, for every float32 argument."""
+
+    def quotient(v: Any, s: Any, c: Any, turns: Any) -> Any:
+        odd = _bit(turns, 0)
+        value = cast("float32", negate_if(odd, select(odd, c, s) / select(odd, s, c)))
+        return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)
+
+    def joined(v: Any, y: Any, turns: Any) -> Any:
+        parts = lambda z: bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, turns), "c"), "s")  # noqa: E731
+        return bind(y * y, parts, "z")
+
+    return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
+
+
+def sqrt(x: Any) -> Any:
+    """Square root; the target's own is correctly rounded."""
+    return tirx.sqrt(x)
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x); infinite, with its sign, at the zeros."""
+    return constant(1.0, type_name(x), x) / tirx.sqrt(x)
+
+
+def pow(x: Any, y: Any) -> Any:
+    """x^y = 2^(y log2 abs(x)) in float64, with the special values of C99 Annex F.
+
+    1 for y = 0 and for x = 1, NaN included; negative x with an integral y takes its sign from the parity of y, with any
+    other finite y it is NaN.
+    """
+
+    def joined(v: Any, w: Any) -> Any:
+        d = cast("float64", magnitude(v))
+        zero, infinite = constant(0.0, "float64", v), constant(math.inf, "float64", v)
+        logarithm = lambda a: select(  # noqa: E731
+            equal(a, zero), constant(-math.inf, "float64", v), select(equal(a, infinite), infinite, _log2_wide(a))
+        )
+        return _pow_specials(v, w, cast("float32", _exp2_wide(cast("float64", w) * bind(d, logarithm, "a"))))
+
+    return bind(x, lambda v: bind(y, lambda w: joined(v, w), "y"), "x")
+
+
+def _pow_specials(x: Any, y: Any, size: Any) -> Any:
+    """``pow`` from the power ``size`` of the magnitude."""
+    k = lambda v: constant(v, "float32", x)  # noqa: E731
+    negative, infinity = x < k(0.0), k(math.inf)
+    integral = equal(tirx.nearbyint(y), y)
+    half = y * k(0.5)
+    odd = tirx.And(integral, tirx.Not(equal(tirx.nearbyint(half), half)))
+    minus = tirx.And(odd, signed_bits_of(x) < constant(0, "int32", x))
+    value = negate_if(minus, size)
+    undefined = tirx.And(tirx.And(negative, x > k(-math.inf)), tirx.Not(integral))
+    value = select(tirx.Or(tirx.Or(is_nan(x), is_nan(y)), undefined), k(math.nan), value)
+    unit = tirx.And(equal(x, k(-1.0)), equal(magnitude(y), infinity))
+    return select(tirx.Or(tirx.Or(equal(y, k(0.0)), equal(x, k(1.0))), unit), k(1.0), value)
+
+
+def _limit(x: Any, low: float, high: float) -> Any:
+    """``x`` kept within the range where the reduction works; NaN passes."""
+    lo, hi = constant(low, type_name(x), x), constant(high, type_name(x), x)
+    return bind(x, lambda v: select(v < lo, lo, select(v > hi, hi, v)))
+
+
+def _nearest(x: Any, body: Callable[[Any, Any], Any]) -> Any:
+    """``body(n, i)``: the integer nearest to ``x`` as a float and as a signed integer of the same width."""
+    magic = constant(_MAGIC[type_name(x)], type_name(x), x)
+    form = IEEE[type_name(x)]
+    zero = constant(((form.bias + form.mantissa) << form.mantissa) + (1 << (form.mantissa - 1)), f"int{form.bits}", x)
+    return bind(x + magic, lambda t: bind(t - magic, lambda n: body(n, signed_bits_of(t) - zero), "n"))
+
+
+def _power_of_two(n: Any) -> Any:
+    """2^n for an int32 or int64 ``n`` within the normal range of float32 or float64."""
+    form = IEEE["float" + type_name(n).removeprefix("int")]
+    return float_of((n + constant(form.bias, type_name(n), n)) << constant(form.mantissa, type_name(n), n))
+
+
+def _scale_once(p: Any, n: Any) -> Any:
+    return p * _power_of_two(n)
+
+
+def _scale_twice(p: Any, n: Any) -> Any:
+    """p 2^n for any n that ``exp`` meets: the first product is exact, the second rounds into the subnormals."""
+
+    def scaled(n: Any) -> Any:
+        half = n >> constant(1, "int32", n)
+        return bind(half, lambda h: p * _power_of_two(h) * _power_of_two(n - h), "h")
+
+    return bind(n, scaled, "i")
+
+
+def _exp_reduced(x: Any, scale: Callable[[Any, Any], Any]) -> Any:
+    k = lambda v: constant(v, "float32", x)  # noqa: E731
+
+    def joined(h: Any, low: Any, r: Any, i: Any) -> Any:
+        lost = (h - r) - low  # what the subtraction rounded away
+        return scale(k(1.0) + (r + (r * r * horner(r, _EXP) + lost)), i)
+
+    def reduced(n: Any, i: Any) -> Any:
+        parts = lambda h: bind(n * k(_LN2_LOW), lambda low: bind(h - low, lambda r: joined(h, low, r, i), "r"), "low")  # noqa: E731
+        return bind(x - n * k(_LN2_HIGH), parts, "h")
+
+    return _nearest(x * k(_LOG2E), reduced)
+
+
+def _exp2_reduced(x: Any, scale: Callable[[Any, Any], Any]) -> Any:
+    name = type_name(x)
+    one = constant(1.0, name, x)
+    return _nearest(x, lambda n, i: bind(x - n, lambda r: scale(one + r * horner(r, _EXP2[name]), i), "r"))
+
+
+def _exp2_wide(t: Any) -> Any:
+    """2^t in float64, limited so that the rounding to float32 overflows and underflows as it must."""
+    return bind(_limit(t, -200.0, 200.0), lambda v: _exp2_reduced(v, _scale_once))
+
+
+def _log_reduced(x: Any, body: Callable[[Any, Any], Any]) -> Any:
+    """``body(e, f)`` with x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
+    k = lambda v: constant(v, "int32", x)  # noqa: E731
+    tiny = x < constant(2.0**-126, "float32", x)
+    normal = select(tiny, x * constant(2.0**23, "float32", x), x)
+    shift = select(tiny, constant(-23.0, "float32", x), constant(0.0, "float32", x))
+
+    def split(i: Any) -> Any:
+        e = (i - k(0x3F3504F3)) >> k(23)
+        f = lambda e: float_of(i - (e << k(23))) - constant(1.0, "float32", x)  # noqa: E731
+        return bind(e, lambda e: bind(cast("float32", e) + shift, lambda d: bind(f(e), lambda f: body(d, f), "f"), "d"), "e")
+
+    return bind(signed_bits_of(normal), split, "i")
+
+
+def _log1p_tail(f: Any, body: Callable[[Any], Any]) -> Any:
+    """``body(log(1 + f) - f)``."""
+    tail = lambda z: f * z * horner(f, _LOG) - z * constant(0.5, "float32", f)  # noqa: E731
+    return bind(bind(f * f, tail, "z"), body, "tail")
+
+
+def _log_specials(x: Any, value: Any, pole: float = 0.0) -> Any:
+    """``value`` for x above the pole; -infinity at it, NaN below, infinity and NaN for themselves."""
+    k = lambda v: constant(v, "float32", x)  # noqa: E731
+    beyond = select(equal(x, k(pole)), k(-math.inf), k(math.nan))
+    return select(x > k(pole), select(equal(x, k(math.inf)), x, value), beyond)
+
+
+def _log2_wide(d: Any) -> Any:
+    """log2 of a positive, normal float64, to a relative 2^-44: x = 2^e m, then log m = 2 atanh((m - 1) / (m + 1))."""
+    k = lambda v: constant(v, "int64", d)  # noqa: E731
+    one = constant(1.0, "float64", d)
+
+    def split(i: Any) -> Any:
+        return bind((i - k(0x3FE6A09E667F3BCD)) >> k(52), lambda e: joined(i, e), "e")
+
+    def joined(i: Any, e: Any) -> Any:
+        scale = constant(2.0 * _LOG2E, "float64", d)
+        ratio = lambda m: (m - one) / (m + one)  # noqa: E731
+        logarithm = bind(bind(float_of(i - (e << k(52))), ratio, "m"), lambda s: _atanh(s) * scale, "s")
+        return cast("float64", cast("int32", e)) + logarithm
+
+    return bind(signed_bits_of(d), split, "i")
+
+
+def _atanh(s: Any) -> Any:
+    return bind(s * s, lambda z: s + s * z * horner(z, _ATANH), "z")
+
+
+def _sine(y: Any, z: Any) -> Any:
+    return y + y * z * horner(z, _SIN)
+
+
+def _cosine(z: Any) -> Any:
+    return constant(1.0, "float64", z) + z * horner(z, _COS)
+
+
+def _bit(n: Any, index: int) -> Any:
+    return equal((n >> constant(index, "int64", n)) & constant(1, "int64", n), constant(1, "int64", n))
+
+
+def _quarter_turns(x: Any, body: Callable[[Any, Any], Any]) -> Any:
+    """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
+
+    Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and so
+    is its remainder modulo 4 (whole turns do not matter), however large x is. The seven remainders are summed with
+    Knuth's error-free addition, so that even the float32 nearest to a multiple of pi/2 (which cancels about 30 bits)
+    leaves 50 correct bits. 2/pi to 196 bits covers arguments up to 2^128.
+    """
+    k = lambda v: constant(v, "float64", x)  # noqa: E731
+
+    def chunk(d: Any, part: float) -> Any:
+        if part < 2.0**-130:  # the product with any float32 is below 1
+            return d * k(part)
+        return bind(d * k(part), lambda t: t - k(4.0) * tirx.nearbyint(t * k(0.25)), "t")
+
+    def add(d: Any, index: int, total: Any, error: Any) -> Any:
+        if index == len(_CHUNKS):
+            turn = lambda n, i: bind(((total - n) + error) * k(math.pi / 2), lambda y: bind(i, lambda i: body(y, i), "n"), "y")  # noqa: E731
+            return _nearest(total, turn)
+        return bind(chunk(d, _CHUNKS[index]), lambda r: bind(total + r, lambda s: follow(d, index, total, error, r, s)))
+
+    def follow(d: Any, index: int, total: Any, error: Any, r: Any, s: Any) -> Any:
+        lost = lambda b: (total - (s - b)) + (r - b)  # noqa: E731
+        return bind(error + bind(s - total, lost, "b"), lambda c: add(d, index + 1, s, c), "c")
+
+    return bind(
+        cast("float64", x), lambda d: bind(chunk(d, _CHUNKS[0]), lambda r: add(d, 1, r, k(0.0)), "r"), "d"
+    )

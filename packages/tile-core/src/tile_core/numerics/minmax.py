@@ -1,0 +1,44 @@
+"""``max``, ``min`` and ``clamp`` with the NaN and zero rules of ``tile_core.numerics.rules``.
+
+TVM folds ``max(1, nan)`` and ``max(nan, 1)`` to different constants, and code generators disagree as well, so floats are
+ordered here by comparisons that are false for NaN, with NaN told from its bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.numerics.build import bind, bits_of, float_of, is_nan, select, type_name
+
+__all__ = ["clamp_expr", "max_expr", "min_expr"]
+
+
+def max_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
+    """The larger of ``a`` and ``b`` (same type; float or integer).
+
+    With ``nan_propagate`` a NaN on either side wins; without, the other side does. +0 is larger than -0.
+    """
+    return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest=True), "b"), "a")
+
+
+def min_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
+    """The smaller of ``a`` and ``b``; see ``max_expr``."""
+    return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest=False), "b"), "a")
+
+
+def clamp_expr(value: Any, low: Any, high: Any) -> Any:
+    """``value`` limited to ``low .. high``; NaN stays NaN."""
+    return bind(value, lambda v: select(v < low, low, select(v > high, high, v)), "v")
+
+
+def _pick(a: Any, b: Any, nan_propagate: bool, largest: bool) -> Any:
+    if not type_name(a).startswith("float"):
+        return tirx.Max(a, b) if largest else tirx.Min(a, b)
+    # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
+    same = float_of(bits_of(a) & bits_of(b) if largest else bits_of(a) | bits_of(b))
+    above, below = (a, b) if largest else (b, a)
+    number = select(a > b, above, select(a < b, below, same))
+    if nan_propagate:
+        return select(is_nan(a), a, select(is_nan(b), b, number))
+    return select(is_nan(a), b, select(is_nan(b), a, number))
