@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 class FrozenMap(Mapping[str, Any]):
-    """A read-only mapping that compares, hashes (by its keys), pickles, and prints in the order of its keys."""
+    """A read-only mapping that compares, hashes (by its keys) and pickles; it keeps the order of its items."""
 
     __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[str, Any] | None = None) -> None:
-        self._items: dict[str, Any] = dict(sorted((items or {}).items()))
+        self._items: dict[str, Any] = dict(items or {})
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]
@@ -35,7 +35,7 @@ class FrozenMap(Mapping[str, Any]):
         return len(self._items)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._items))
+        return hash(frozenset(self._items))
 
     def __repr__(self) -> str:
         return repr(self._items)
@@ -245,7 +245,7 @@ class TargetText:
 
     def __str__(self) -> str:
         parts = [self.arch] if self.arch else []
-        parts += [f"{key}={value}" for key, value in sorted(self.options.items())]
+        parts += [f"{key}={value}" for key, value in self.options.items()]
         return f"{self.kind}:{','.join(parts)}" if parts else self.kind
 
 
@@ -266,7 +266,7 @@ def split_target(text: str) -> TargetText:
     parts = [part.strip() for part in rest.split(",")] if colon else []
     arch = parts.pop(0) if parts and "=" not in parts[0] else ""
     pairs = [part.partition("=") for part in parts]
-    options = {key.strip(): value.strip() for key, _, value in pairs}
+    options = dict(sorted((key.strip(), value.strip()) for key, _, value in pairs))
     complete = all(key.strip() and value.strip() for key, _, value in pairs)
     if not KIND.fullmatch(kind) or not complete or len(options) != len(pairs) or (colon and not (arch or options)):
         raise MalformedTarget(found=text)
@@ -291,5 +291,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):
-        return {key: _plain(v) for key, v in value.items()}
+        return {str(key): _plain(v) for key, v in sorted(value.items(), key=lambda item: str(item[0]))}
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

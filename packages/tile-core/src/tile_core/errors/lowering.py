@@ -41,5 +41,5 @@ class VariantCrashed(InternalError):
     """A variant raised, or answered with something else than ``Accept`` or ``Reject``."""
 
     code = "I101"
-    template = "variant {variant} of {op} {detail}"
+    template = "variant {variant} {detail}"
     remedy = "this is a defect of the backend that owns the variant, please report it to its authors with the kernel"

@@ -159,11 +159,11 @@ def _ask(variant: Variant, call: OpCall, ctx: Context) -> Accept | Reject:
     except Exception as error:
         # Passing over a crash would hide a defect behind a slower variant.
         detail = f"raised {type(error).__name__}: {error}"
-        raise VariantCrashed(where=call.where, variant=variant.name, op=variant.op, detail=detail) from error
+        raise VariantCrashed(where=call.where, variant=variant.name, detail=detail) from error
     if isinstance(answer, (Accept, Reject)):
         return answer
     detail = f"answered {answer!r} where Accept or Reject is expected"
-    raise VariantCrashed(where=call.where, variant=variant.name, op=variant.op, detail=detail)
+    raise VariantCrashed(where=call.where, variant=variant.name, detail=detail)
 
 
 def _other_ops(variants: Sequence[Variant]) -> str:

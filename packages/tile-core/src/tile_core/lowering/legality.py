@@ -86,7 +86,7 @@ class Atom:
 
     def __str__(self) -> str:
         parts = [str(e.step) if e == Extent(e.step) else f"({e})" for e in self.extents().values()]
-        return f"{'x'.join(self.sizes)} = {'x'.join(parts)}"
+        return f"{' x '.join(self.sizes)} = {' x '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -284,4 +284,4 @@ def _stated(facts: Mapping[K, V], key: K, what: str, name: str) -> V:
         return facts[key]
     except KeyError:
         detail = f"has a table that constrains {what}, but does not state it"
-        raise VariantCrashed(variant=name, op="?", detail=detail) from None
+        raise VariantCrashed(variant=name, detail=detail) from None

@@ -11,6 +11,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
 import pluggy
@@ -48,6 +49,7 @@ class Registry:
         self.offers = dict(offers)
         self.manifests: dict[str, BackendManifest] = {}
         self.failures: dict[str, BaseException] = {}
+        self._tracebacks: dict[str, TracebackType | None] = {}
         self._lock = threading.RLock()
         self._pluggy = _PluginManager(hookspecs.PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
@@ -74,7 +76,7 @@ class Registry:
                     raise
                 # The plugin boundary: whatever a backend does wrong is kept until somebody asks for that backend.
                 except (Exception, SystemExit) as error:
-                    self.failures[name] = error
+                    self.failures[name], self._tracebacks[name] = error, error.__traceback__
             if name in self.manifests:
                 return self.manifests[name]
             raise self.failure(name)
@@ -83,7 +85,7 @@ class Registry:
         """The error to raise when a broken backend is asked for; its cause is what was raised first."""
         error = self.failures[name]
         if isinstance(error, TileError):
-            return error
+            return error.with_traceback(self._tracebacks[name])  # it would grow each time that the error is raised
         reason = f"{type(error).__name__}: {error}"
         broken = BackendBroken(backend=name, distribution=self.offers[name][0].source, reason=reason)
         broken.__cause__ = error
