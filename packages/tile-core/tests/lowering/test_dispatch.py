@@ -6,7 +6,14 @@ import pytest
 
 from tile_core.context import Context
 from tile_core.errors import KernelError, Where
-from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
+from tile_core.errors.lowering import (
+    NoVariant,
+    OpUnavailable,
+    UnknownProcessor,
+    VariantCrashed,
+    VariantMissing,
+    VariantRefused,
+)
 from tile_core.lowering.dispatch import Rejection, select
 from tile_core.lowering.legality import Asked, Atom, Legality
 from tile_core.lowering.variant import Accept, Reject, Variant
@@ -139,6 +146,15 @@ def test_an_answer_of_another_type():
 def test_an_error_of_the_catalogue_gets_the_line():
     with pytest.raises(KernelError, match=r"kernel\.py:12"):
         select(Call(), [Made("one.raises", 0, KernelError(message="odd"))], CTX)
+
+
+def test_unknown_processor():
+    with pytest.raises(UnknownProcessor) as caught:
+        raise UnknownProcessor(found="znver44", near="znver4, znver3")
+    assert str(caught.value) == (
+        "[U105] 'znver44' is not the name of a processor that LLVM knows\n"
+        "   = help: the nearest are: znver4, znver3; without a name the target is this machine"
+    )
 
 
 class Tabled(Variant):

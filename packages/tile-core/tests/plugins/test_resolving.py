@@ -18,6 +18,7 @@ from tile_core.errors.plugins import (
     MalformedTarget,
     ProvidedElsewhere,
     UnknownTarget,
+    UnknownTargetOption,
 )
 from tile_core.lowering.variant import Variant
 from tile_core.plugins.manager import BackendWarning, installed, installed_again
@@ -103,6 +104,15 @@ class TestTargets:
         world.add("one", tile_target=tile_target)
         with pytest.raises(UnsupportedError, match="no such architecture"):
             world.plugins().resolve_target("one:x")
+
+    def test_an_option_that_the_backend_passes_over(self, world):
+        world.add("one", tile_target=lambda text: world.target(text.replace(",b=2", ""), "one"))
+        with pytest.raises(UnknownTargetOption) as caught:
+            world.plugins().resolve_target("one:x,a=1,b=2")
+        assert str(caught.value) == (
+            "[S120] target 'one:x,a=1,b=2': 'b' is not an option of backend 'one'\n"
+            "   = help: leave it out; the backend takes from this text: one:x,a=1"
+        )
 
     def test_a_target_of_another_backend(self, world):
         world.add("one", tile_target=lambda text: world.target(text, "cpu"))

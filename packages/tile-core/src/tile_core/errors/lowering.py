@@ -43,3 +43,11 @@ class VariantCrashed(InternalError):
     code = "I101"
     template = "variant {variant} {detail}"
     remedy = "this is a defect of the backend that owns the variant, please report it to its authors with the kernel"
+
+
+class UnknownProcessor(UnsupportedError):
+    """A processor name that the compiler behind a target does not know."""
+
+    code = "U105"
+    template = "{found!r} is not the name of a processor that LLVM knows"
+    remedy = "the nearest are: {near}; without a name the target is this machine"

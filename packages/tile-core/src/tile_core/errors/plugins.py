@@ -45,6 +45,14 @@ class AmbiguousTarget(SetupError):
     remedy = "uninstall all but one of them, or exclude one with TILE_DISABLE_BACKENDS"
 
 
+class UnknownTargetOption(SetupError):
+    """A ``key=value`` of a target text that its backend does not know."""
+
+    code = "S120"
+    template = "target {target!r}: {found!r} is not an option of backend {backend!r}"
+    remedy = "leave it out; the backend takes from this text: {known}"
+
+
 class UnknownBackend(SetupError):
     """A backend name that no installed distribution offers."""
 

@@ -86,6 +86,7 @@ def tile_target(text: str) -> Target | None:
     Target or None
         A target whose ``backend`` is this backend and whose ``text`` gives an equal target again. ``None`` if the text
         belongs to somebody else; the core then asks other backends that own the kind, and exactly one may answer.
+        Each ``key=value`` that is understood is in the target's ``options``; the core refuses a text with others.
 
     Raises
     ------

@@ -25,6 +25,7 @@ from tile_core.errors.plugins import (
     HookReturned,
     ProvidedElsewhere,
     UnknownTarget,
+    UnknownTargetOption,
 )
 from tile_core.lowering.dispatch import check_variants
 from tile_core.lowering.variant import Variant
@@ -288,6 +289,9 @@ class Plugins:
             if again != found:
                 expected = f"an equal target again for its own text {found.text!r}"
                 raise HookReturned(backend=name, hook="tile_target", found=repr(again), expected=expected)
+            for key in split_target(text).options:
+                if key not in found.options:
+                    raise UnknownTargetOption(target=text, found=key, backend=name, known=found.text)
         return found
 
     def _check_owner(self, name: str, hook: str, found: Target) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
+from tile_core.cpu import plugin as host
+from tile_core.cpu.options import CpuOptions
 from tile_core.lowering.dispatch import select
 from tile_core.lowering.variant import Accept, Variant
 from tile_core.plugins.manifest import BackendManifest, fingerprint_of
-from tile_core.target import Capabilities, Target, split_target
+from tile_core.target import split_target
 
 
 @dataclasses.dataclass(frozen=True)
-class SampleOptions:
-    """Options of the sample backend."""
+class SampleOptions(CpuOptions):
+    """Options of the sample backend: those of the CPU, and one of its own."""
 
     loud: bool = False
 
@@ -25,8 +27,8 @@ class Fill(Variant):
     priority = 1000
 
     def accepts(self, call, ctx):
-        inner = select(call, host().tile_lowerings(host_target()), ctx)
-        return Accept(f"as {inner.variant.name}", {"inner": inner.variant})
+        inner = select(call, host.tile_lowerings(ctx.target), ctx).variant
+        return Accept(f"as {inner.name}", {"inner": inner})
 
     def lower(self, call, ctx):
         return self.accepts(call, ctx).facts["inner"].lower(call, ctx)
@@ -37,9 +39,11 @@ def tile_backend():
 
 
 def tile_target(text):
-    parts = split_target(text)
-    capabilities = Capabilities(max_threads=256, vector_bytes=(4, 8, 16), native_dtypes={"float32", "int32"})
-    return Target(str(parts), parts.kind, "sample", capabilities, parts.arch, parts.options)
+    arch = split_target(text).arch
+    cpu = host.tile_target(f"cpu:{arch}" if arch else "cpu")
+    small = dataclasses.replace(cpu.capabilities, max_threads=256)
+    text = f"sample:{cpu.arch}"
+    return dataclasses.replace(cpu, text=text, kind="sample", backend="sample", capabilities=small)
 
 
 def tile_language():
@@ -47,23 +51,16 @@ def tile_language():
 
 
 def tile_lowerings(target):
-    return (Fill(), *host().tile_lowerings(host_target()))
+    return (Fill(), *host.tile_lowerings(target))
 
 
 def tile_pipeline(target, spine):
-    return host().tile_pipeline(host_target(), spine)
+    return host.tile_pipeline(target, spine)
+
+
+def tile_emitter(target):
+    return host.tile_emitter(target)
 
 
 def tile_runtimes(target):
-    return host().tile_runtimes(host_target())
-
-
-def host():
-    """The CPU backend's hooks; imported when first needed, so that listing this backend stays cheap."""
-    from tile_core.cpu import plugin
-
-    return plugin
-
-
-def host_target():
-    return host().tile_target("cpu")
+    return host.tile_runtimes(target)
