@@ -56,7 +56,7 @@ class Isa:
         Parameters
         ----------
         mcpu
-            LLVM's name, such as ``"x86-64-v3"``, ``"znver4"`` or ``"apple-m1"``.
+            LLVM's name, such as ``"x86-64-v3"``, ``"znver4"`` or ``"neoverse-n1"``.
         triple
             LLVM target triple; this machine's own when not given.
         """

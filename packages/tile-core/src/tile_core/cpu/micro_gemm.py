@@ -8,8 +8,9 @@ rows have a register tile of their own, so that nothing outside the ``m`` x ``n`
 Arithmetic
 ----------
 Products and sums are in the dtype of C, with these rules. A float16 or bfloat16 C is read, accumulated in float32
-over all of ``k``, and rounded once when it is written. Integers wrap around. Operands are converted to that dtype
-first (exactly, for every narrower type). The sum runs over ``k`` in ascending order; multiply and add may be fused.
+over all of ``k``, and rounded once when it is written. Integers of up to 32 bits wrap around; sums of 64-bit integers
+must not overflow. Operands are converted to that dtype first (exactly, for every narrower type). The sum runs over
+``k`` in ascending order; multiply and add may be fused.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def micro_gemm(
         return _block(_Call(a.window(0, start), b.window(start, 0), c, m, n, depth, acc, isa, first))
 
     def whole(index: Any) -> Any:
-        first = False if clear is False else tirx.And(index == 0, tirx.const(True, "bool") if clear is True else clear)
+        first = clear
+        if clear is not False and not isinstance(index, int):
+            first = index == 0 if clear is True else tirx.And(index == 0, clear)
         return part(times(index, split), split, first)
 
     statements = [loop("kb", k // split, whole)]
@@ -124,7 +127,7 @@ def _prepare(call: _Call) -> tuple[list[Any], _Call]:
     if b.transposed and call.n > 1:
         made, b = transposed(b, call.k, call.n, call.acc, call.isa, "b_panel")
         statements += made
-    elif needs_conversion(b, call.acc):
+    elif b.load is not None or (needs_conversion(b, call.acc) and call.m > _few_rows(b.dtype, call.isa)):
         made, b = converted(b, call.k, call.n, call.acc, call.isa, "b_panel")
         statements += made
     return statements, replace(call, a=a, b=b)
@@ -169,7 +172,7 @@ def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple
         stores = []
         for r, offset, lanes, slot in cells:
             x = splat(tirx.BufferLoad(a.buffer, a.at(plus(i0, r), p)), lanes)
-            y = tirx.BufferLoad(b.buffer, at(b, p, plus(j0, offset), lanes))
+            y = cast(tirx.BufferLoad(b.buffer, at(b, p, plus(j0, offset), lanes)), b.dtype, acc, lanes)
             stores.append(tirx.BufferStore(tile, _multiply_add(tirx.BufferLoad(tile, slot), x, y, acc, lanes), slot))
         return sequence(*stores)
 
@@ -211,6 +214,11 @@ def _depth(k: int) -> int:
     if k <= DEEPEST:
         return k
     return next((d for d in range(DEEPEST, SHALLOWEST - 1, -1) if k % d == 0), 256)
+
+
+def _few_rows(dtype: str, isa: Isa) -> int:
+    """Up to so many rows, converting B where it is read (again for every register tile) beats making a panel."""
+    return 4 if dtype == "float16" and not isa.fp16_conversion else 16
 
 
 def _most_rows(isa: Isa, vectors: int) -> int:

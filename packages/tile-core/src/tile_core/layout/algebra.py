@@ -82,7 +82,7 @@ def reshape(layout: LayoutMap, shape: Any) -> LayoutMap:
 
 
 def permute(layout: LayoutMap, dims: Sequence[int]) -> LayoutMap:
-    """Return the layout with its dimensions in the order ``dims``: dimension i is dimension ``dims[i]`` of ``layout``."""
+    """Return the layout with its dimensions reordered: dimension i is dimension ``dims[i]`` of ``layout``."""
     layout = unwrap(layout)
     if sorted(dims) != list(range(len(layout.shape))):
         expected = f"each of 0 … {len(layout.shape) - 1} once"
@@ -146,7 +146,7 @@ def tile(atom: LayoutMap, repetition: LayoutMap) -> LayoutMap:
 
 
 def direct_product(outer: LayoutMap, inner: LayoutMap) -> LayoutMap:
-    """Return the layout of shape ``outer.shape + inner.shape`` that holds a whole ``inner`` per element of ``outer``."""
+    """Return the layout of shape ``outer.shape + inner.shape``: a whole ``inner`` per element of ``outer``."""
     outer, inner = unwrap(outer), unwrap(inner)
     if not isinstance(outer, DigitLayout) or not isinstance(inner, DigitLayout):
         raise LayoutMismatch(operation="direct_product", found="a layout without digits", expected="digits")
@@ -232,7 +232,8 @@ def _product(
     shape: Sequence[int], digits: Sequence[Digit], outer: LayoutMap, inner: LayoutMap, operation: str
 ) -> LayoutMap:
     """The result of ``tile`` and ``direct_product``; the swizzles stay only if the outer part does not disturb them."""
-    assert isinstance(outer, DigitLayout) and isinstance(inner, DigitLayout)
+    assert isinstance(outer, DigitLayout)
+    assert isinstance(inner, DigitLayout)
     copies = (*_scaled(outer.replica, inner), *inner.replica)
     offset = {a: inner.offset.get(a, 0) + outer.offset.get(a, 0) * inner.size(a) for a in {*inner.axes, *outer.axes}}
     steps = [d.stride * inner.span for d in (*outer.digits, *outer.replica) if d.axis == "memory"]
@@ -311,7 +312,7 @@ def _without_replica(layout: LayoutMap) -> LayoutMap:
 
 def _compose_digits(outer: DigitLayout, inner: DigitLayout) -> DigitLayout | None:
     """Digits of the composition, or ``None`` where an addition in the inner index carries over between outer digits."""
-    radix = [d for d in merge(outer.digits)]
+    radix = merge(outer.digits)
     steps = row_major_strides([d.extent for d in radix])
     (axis,) = inner.axes
     start = inner.offset.get(axis, 0)

@@ -76,7 +76,7 @@ class LayoutMap(ABC):
         return self.at(linear(coordinate, row_major_strides(self.shape), ops), replica, ops)
 
     def __call__(self, *coordinate: Any) -> Any:
-        """The index at ``coordinate``: a number or expression for one axis, a tuple in the order of ``axes`` for more."""
+        """The index at ``coordinate``: the index itself for one axis, a tuple in the order of ``axes`` for more."""
         found = self.apply(*coordinate)
         values = tuple(found[axis] for axis in self.axes)
         return values[0] if len(values) == 1 else values
@@ -180,13 +180,16 @@ class ChainLayout(LayoutMap):
 
     @property
     def axes(self) -> tuple[str, ...]:
+        """See ``LayoutMap.axes``."""
         return self.outer.axes
 
     @property
     def replicas(self) -> int:
+        """See ``LayoutMap.replicas``."""
         return self.outer.replicas
 
     def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+        """See ``LayoutMap.at``."""
         return self.outer.at(self._step(self.inner.at(flat, 0, ops)), replica, ops)
 
     def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
@@ -196,6 +199,7 @@ class ChainLayout(LayoutMap):
         return found[self.inner.axes[0]]
 
     def tables(self) -> dict[str, list[int]]:
+        """See ``LayoutMap.tables``."""
         (indices,) = self.inner.tables().values()
         r = self.replicas
         return {a: [v for i in indices for v in t[i * r : i * r + r]] for a, t in self.outer.tables().items()}

@@ -115,10 +115,12 @@ class DigitLayout(LayoutMap):
 
     @property
     def axes(self) -> tuple[str, ...]:
+        """See ``LayoutMap.axes``."""
         return self._axes
 
     @property
     def replicas(self) -> int:
+        """See ``LayoutMap.replicas``."""
         return prod(d.extent for d in self.replica)
 
     def lowest(self, axis: str) -> int:
@@ -182,6 +184,7 @@ class DigitLayout(LayoutMap):
         return None if groups is None else tuple(merge(g) for g in groups)
 
     def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+        """See ``LayoutMap.at``."""
         return self._place(_decompose(flat, merge(self.digits), ops), replica, ops)
 
     def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
@@ -205,6 +208,7 @@ class DigitLayout(LayoutMap):
         return found
 
     def tables(self) -> dict[str, list[int]]:
+        """See ``LayoutMap.tables``."""
         found: dict[str, list[int]] = {}
         for axis in self.axes:
             values = [self.offset.get(axis, 0)]

@@ -3,56 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tile_core.errors.layout import BadSwizzle
 
 
-class Ops(Protocol):
-    """Arithmetic on indices, for operand types whose Python operators do not say what a layout needs.
+class Ops:
+    """Arithmetic on indices by the operators of the operands themselves.
 
-    Every index is non-negative and every divisor is positive.
+    A subclass says otherwise for operand types whose operators do not fit. Every index is non-negative and every
+    divisor is positive.
     """
 
-    def add(self, a: Any, b: Any) -> Any: ...
-    def mul(self, a: Any, b: int) -> Any: ...
-    def floordiv(self, a: Any, b: int) -> Any: ...
-    def mod(self, a: Any, b: int) -> Any: ...
-    def xor(self, a: Any, b: Any) -> Any: ...
-    def bitand(self, a: Any, b: int) -> Any: ...
-    def shift_left(self, a: Any, b: int) -> Any: ...
-    def shift_right(self, a: Any, b: int) -> Any: ...
-
-
-class PythonOps:
-    """``Ops`` by the operators of the operands themselves."""
-
     def add(self, a: Any, b: Any) -> Any:
+        """``a + b``."""
         return a + b
 
     def mul(self, a: Any, b: int) -> Any:
+        """``a * b``."""
         return a * b
 
     def floordiv(self, a: Any, b: int) -> Any:
+        """``a // b``."""
         return a // b
 
     def mod(self, a: Any, b: int) -> Any:
+        """``a % b``."""
         return a % b
 
     def xor(self, a: Any, b: Any) -> Any:
+        """``a ^ b``."""
         return a ^ b
 
     def bitand(self, a: Any, b: int) -> Any:
+        """``a & b``."""
         return a & b
 
     def shift_left(self, a: Any, b: int) -> Any:
+        """``a << b``."""
         return a << b
 
     def shift_right(self, a: Any, b: int) -> Any:
+        """``a >> b``."""
         return a >> b
 
 
-PYTHON_OPS: Ops = PythonOps()
+PYTHON_OPS = Ops()
 
 
 @dataclass(frozen=True)

@@ -47,18 +47,22 @@ class TableLayout(LayoutMap):
 
     @property
     def axes(self) -> tuple[str, ...]:
+        """See ``LayoutMap.axes``."""
         return tuple(self._tables)
 
     @property
     def replicas(self) -> int:
+        """See ``LayoutMap.replicas``."""
         return self._replicas
 
     def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+        """See ``LayoutMap.at``."""
         if not isinstance(flat, int) or not isinstance(replica, int):
             raise TableNotSymbolic(shape=self.shape, reason="the index is an expression")
         return {a: t[flat * self._replicas + replica] for a, t in self._tables.items()}
 
     def tables(self) -> dict[str, list[int]]:
+        """See ``LayoutMap.tables``."""
         return self._tables
 
     @cached_property
@@ -100,13 +104,16 @@ class CallableLayout(LayoutMap):
 
     @property
     def axes(self) -> tuple[str, ...]:
+        """See ``LayoutMap.axes``."""
         return self._axes
 
     @property
     def replicas(self) -> int:
+        """See ``LayoutMap.replicas``."""
         return self._replicas
 
     def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+        """See ``LayoutMap.at``."""
         coordinate = []
         for dim, (extent, step) in enumerate(zip(self.shape, row_major_strides(self.shape), strict=True)):
             value = flat if step == 1 else ops.floordiv(flat, step)
@@ -123,6 +130,7 @@ class CallableLayout(LayoutMap):
         return dict(zip(self._axes, values, strict=True))
 
     def tables(self) -> dict[str, list[int]]:
+        """See ``LayoutMap.tables``."""
         return self._tables
 
     @cached_property

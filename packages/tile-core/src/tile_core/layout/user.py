@@ -22,23 +22,28 @@ class _UserLayout(LayoutMap):
 
     @property
     def axes(self) -> tuple[str, ...]:
+        """See ``LayoutMap.axes``."""
         return self.map.axes
 
     @property
     def replicas(self) -> int:
+        """See ``LayoutMap.replicas``."""
         return self.map.replicas
 
     def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+        """See ``LayoutMap.at``."""
         return self.map.at(flat, replica, ops)
 
     def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
         return self.map._apply(coordinate, replica, ops)
 
     def tables(self) -> dict[str, list[int]]:
+        """See ``LayoutMap.tables``."""
         return self.map.tables()
 
     @property
     def sizes(self) -> dict[str, int]:
+        """See ``LayoutMap.sizes``."""
         return self.map.sizes
 
     def __eq__(self, other: object) -> bool:
@@ -85,9 +90,7 @@ class Layout(_UserLayout):
         if proof.collision is not None:
             raise proof.collision.error(self.shape)
         _check_range(inner, "memory", self.numel if span is None else span, "pass span=n for a layout with gaps")
-        if span is None and not proof.bijective:
-            # One-to-one and inside of as many places as elements: cannot happen.
-            raise AssertionError(f"{inner!r} is neither a bijection nor refused")
+        # One-to-one and inside of as many places as elements: a bijection.
         self.map, self._span = inner, self.numel if span is None else span
 
     @property

@@ -143,7 +143,8 @@ class Memo(Generic[Value]):
         if not known:
             return "first compile"
         differences: list[tuple[str, ...]] = [key.difference(k) for k in known]
-        return "changed: " + ", ".join(min(differences, key=len))
+        nearest: tuple[str, ...] = min(differences, key=len)
+        return "changed: " + ", ".join(nearest)
 
     def clear(self) -> None:
         """Forget all values; the counters stay."""

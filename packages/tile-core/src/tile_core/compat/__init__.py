@@ -1,0 +1,1 @@
+"""The doors to third-party libraries whose import needs care."""

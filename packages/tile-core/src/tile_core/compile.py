@@ -1,0 +1,179 @@
+"""``tile.compile``: from a tile program to a kernel, one readable line of stages.
+
+    program ──passes──▶ plan ──finish──▶ lowered ──adapter──▶ launch ──▶ Kernel
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile_core.context import Context, make_context
+from tile_core.errors import InternalError, TileError
+from tile_core.errors.plugins import NoRuntime
+from tile_core.runtime.arguments import normalise_out_idx
+from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.signature import Signature
+
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+    from tile_core.passes.spine import Plan
+    from tile_core.plugins.manager import Plugins
+    from tile_core.target import Target
+
+
+def compile(  # noqa: A001 - the name that users of tile compilers know
+    program: Program,
+    target: Target | str = "auto",
+    out_idx: int | Sequence[int] | None = None,
+    options: object = None,
+    *,
+    dump: str | Path | None = None,
+) -> Kernel:
+    """Compile a program for a target and load it.
+
+    Parameters
+    ----------
+    program
+        What ``@T.prim_func`` returned.
+    target
+        A target or its text (``"cpu"``, ``"cpu:znver4"``); ``"auto"`` finds the best device of this machine.
+    out_idx
+        Positions of the parameters that a call allocates and returns; negative ones count from the end.
+    options
+        The backend's options: an instance, a mapping of its fields, or ``None``.
+    dump
+        A folder that receives the program after each pass.
+
+    Returns
+    -------
+    Kernel
+        Call it with arrays.
+
+    Raises
+    ------
+    KernelError
+        The program is wrong.
+    UnsupportedError
+        The target cannot run it.
+    SetupError
+        This machine lacks something.
+    """
+    from tile_core.plugins.manager import installed
+
+    plugins = installed()
+    ctx = make_context(target, options, plugins=plugins)
+    signature = signature_of(program, out_idx)
+    plan = _guarded("passes", program, lambda: lower(program, ctx, plugins, dump))
+    adapter = _first_adapter(plugins, ctx)
+    launch = _guarded("code generation", program, lambda: adapter.load(plan.notes["lowered"]))
+    return Kernel(
+        signature,
+        launch,
+        adapter=adapter,
+        source=functools.partial(source_text, plan),
+        target=ctx.target.text,
+        program=program,
+        explain=functools.partial(_explain, plan, ctx),
+        reference=_reference(program, plugins),
+    )
+
+
+def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | None = None) -> Plan:
+    """Run all passes of a target; the plan's note ``"lowered"`` is what its runtime adapter loads.
+
+    Parameters
+    ----------
+    dump
+        A folder that receives the program after each pass, numbered; the knob ``TILE_DUMP_DIR`` is its default.
+    """
+    from tile_core.passes.spine import SPINE, Plan
+
+    spine = plugins.pipeline(ctx.target, SPINE)
+    plan = Plan(program, program.func.body, plugins.lowerings(ctx.target)).note("params", tuple(program.func.params))
+    folder = dump if dump is not None else ctx.knobs.dump_dir
+    watch = _dumper(Path(folder), plan) if folder else None
+    return spine.run(plan, ctx, watch)  # type: ignore[no-any-return]
+
+
+def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -> Signature:
+    """Return the parameters of a program as the runtime checks them."""
+    from tile_core.ir.access import accesses
+    from tile_core.ops.effects import effects
+
+    access = accesses(program.func.body, effects)
+    params = tuple(p.to_param(access.get(p.name, "read")) for p in program.params)
+    return Signature(
+        name=program.name,
+        params=params,
+        out_idx=normalise_out_idx(program.name, params, out_idx),
+        index_bits=program.index_bits,
+        where=program.where,
+    )
+
+
+def source_text(plan: Plan) -> str:
+    """Return the emitted text, or the lowered program where a backend builds without text."""
+    text = plan.notes.get("source")
+    return str(text) if text is not None else str(plan.notes["lowered"].script())
+
+
+def _explain(plan: Plan, ctx: Context) -> str:
+    from tile_core.explain.report import report
+
+    return report(plan, ctx)
+
+
+def _reference(program: Program, plugins: Plugins) -> Callable[..., Any]:
+    """Return the plain meaning of the program as a function, compiled at its first use."""
+
+    @functools.cache
+    def load() -> Callable[..., Any]:
+        ctx = make_context("cpu", {"generic": True, "parallel": False}, plugins=plugins)
+        plan = lower(program, ctx, plugins)
+        return _first_adapter(plugins, ctx).load(plan.notes["lowered"])  # type: ignore[no-any-return]
+
+    return lambda *arrays: load()(*arrays)
+
+
+def _first_adapter(plugins: Plugins, ctx: Context) -> Any:
+    adapters = plugins.runtimes(ctx.target)
+    if not adapters:
+        raise NoRuntime(target=ctx.target.text)
+    return adapters[0]
+
+
+def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
+    """Run a stage; what is not of the catalogue becomes an ``InternalError`` that names the kernel."""
+    try:
+        return run()
+    except TileError as error:
+        raise error.at(program.where)
+    except Exception as error:
+        detail = f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"
+        raise InternalError(stage=stage, detail=detail, where=program.where) from error
+
+
+def _dumper(folder: Path, first: Plan) -> Callable[[str, Plan], None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+
+    def write(name: str, plan: Plan) -> None:
+        nonlocal count
+        (folder / f"{count:02d}-{name}.txt").write_text(body_text(plan), encoding="utf-8")
+        count += 1
+
+    write("program", first)
+    return write
+
+
+def body_text(plan: Plan) -> str:
+    """Return the plan's current statement as text."""
+    from tile_core.compat.tvm import tirx
+
+    lowered: Mapping[str, Any] = plan.notes
+    if "lowered" in lowered:
+        return str(lowered["lowered"].script())
+    return str(tirx.PrimFunc(list(plan.notes["params"]), plan.body).script())

@@ -1,0 +1,58 @@
+"""From a lowered plan to a function in this process: TVM's last passes, then LLVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.cpu.isa import Isa
+from tile_core.errors import InternalError
+
+ENTRY = "main"
+
+
+def build(func: Any, isa: Isa) -> Any:
+    """Compile a lowered function.
+
+    Parameters
+    ----------
+    func
+        A tirx function of loops, loads and stores.
+    isa
+        The processor to compile for.
+
+    Returns
+    -------
+    object
+        The module, whose function ``main`` takes the parameters in order.
+
+    Raises
+    ------
+    InternalError
+        If TVM refuses the function: the passes before promise that it does not.
+    """
+    target = tvm.target.Target(isa.target(), host=isa.target())
+    try:
+        with tvm.transform.PassContext(opt_level=3), target:
+            module = ir.IRModule({ENTRY: func.with_attr("target", target).with_attr("global_symbol", ENTRY)})
+            module = ir.transform.Sequential(_passes())(module)
+            return tvm.get_global_func("target.build.llvm")(module, target)
+    except Exception as error:
+        last = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+        raise InternalError(stage="code generation", detail=last[0]) from error
+
+
+def _passes() -> list[Any]:
+    t = tirx.transform
+    return [
+        t.StmtSimplify(),
+        t.FlattenBuffer(),
+        t.VectorizeLoop(True),
+        t.UnrollLoop(),
+        t.StmtSimplify(),
+        t.AnnotateEntryFunc(),
+        t.SplitHostDevice(),
+        t.MakePackedAPI(),
+        t.LowerTVMBuiltin(),
+        t.LowerIntrin(),
+    ]

@@ -1,0 +1,73 @@
+"""The grid of a launch as one parallel loop over its blocks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, annotation, collect, role, substitute
+
+
+def fuse_grid(body: Any, parallel: bool) -> Any:
+    """Return the body with the axes of its grid in one loop, the first axis fastest.
+
+    Parameters
+    ----------
+    body
+        A program.
+    parallel
+        Run blocks on all cores. Blocks of a program with atomic updates run in order, which makes each update whole
+        and the result the same in every run.
+    """
+    return _Fuse(parallel).stmt(body)
+
+
+def threads_of(body: Any) -> tuple[int, int, int]:
+    """Return the block's threads along its three axes; ones if the program launches nothing."""
+    for loop in collect(body, tirx.For):
+        if role(loop) == "grid":
+            threads = annotation(loop, nodes.THREADS)
+            if threads is not None:
+                x, y, z = (int(nodes.as_int(t)) for t in threads)
+                return x, y, z
+    return 1, 1, 1
+
+
+class _Fuse(StmtRewriter):
+    def __init__(self, parallel: bool) -> None:
+        self.parallel = parallel
+
+    def visit_For(self, s: Any) -> Any:
+        if role(s) != "grid":
+            return super().visit_For(s)
+        axes = []
+        while isinstance(s, tirx.For) and role(s) == "grid":
+            axes.append(s)
+            s = s.body
+        return _fused(axes, s, self.parallel)
+
+
+def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
+    extents = [nodes.as_int(a.extent) for a in axes]
+    static = all(isinstance(e, int) for e in extents)
+    wide = not static or math.prod(extents) >= 2**31
+    dtype = "int64" if wide else "int32"
+    index = nodes.fresh("block", dtype)
+    total: Any = nodes.int_const(1, dtype)
+    values = {}
+    for axis in reversed(axes):
+        extent = nodes.cast(axis.extent, dtype)
+        digit = tirx.floormod(tirx.floordiv(index, total), extent)
+        values[axis.loop_var] = nodes.cast(digit, nodes.dtype_of(axis.loop_var))
+        total = total * extent
+    binds = []
+    mapping = {}
+    for axis in axes:
+        fresh = nodes.fresh(axis.loop_var.name, nodes.dtype_of(axis.loop_var))
+        binds.append(tirx.Bind(fresh, values[axis.loop_var]))
+        mapping[axis.loop_var] = fresh
+    kind = tirx.ForKind.PARALLEL if parallel else tirx.ForKind.SERIAL
+    inner = nodes.seq([*binds, substitute(body, mapping)])
+    return nodes.for_loop(index, total, inner, "grid", kind=kind, span=axes[0].span)

@@ -1,0 +1,21 @@
+"""The CPU's lowering variants, one file each; every op also has its plain loops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.cpu.ops.gemm import PackedGemm
+from tile_core.cpu.ops.reduce import LaneReduce
+from tile_core.cpu.target import isa_of
+from tile_core.ops.registry import OPS
+from tile_core.passes.lower_ops import MeaningVariant
+
+if TYPE_CHECKING:
+    from tile_core.lowering.variant import Variant
+    from tile_core.target import Target
+
+
+def variants(target: Target) -> tuple[Variant, ...]:
+    """Return all variants for a CPU."""
+    isa = isa_of(target)
+    return (PackedGemm(isa), LaneReduce(isa), *(MeaningVariant("cpu", op) for op in OPS))

@@ -1,0 +1,71 @@
+"""``cpu.gemm.packed``: products of scratch tiles through the register-blocked micro-kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.cpu.isa import Isa
+from tile_core.cpu.micro_gemm import micro_gemm
+from tile_core.cpu.tile2d import Tile2D
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.ops.base import View
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class PackedGemm(Variant):
+    """Tiles in scratch whose matrix is in the last two dimensions, of every element type and size."""
+
+    name = "cpu.gemm.packed"
+    op = "gemm"
+    priority = 10
+
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept scratch tiles; global operands need guards that vector code cannot have."""
+        if ctx.options is not None and ctx.options.generic:
+            return Reject("the generic option asks for plain loops")
+        for role, view in zip("ABC", call.args[:3], strict=True):
+            last = len(view.extents)
+            if view.matrix_dims() != (last - 2, last - 1):
+                return Reject(f"{role} has its matrix in dimensions {view.matrix_dims()}, not in the last two")
+            if view.scope == "global":
+                return Reject(f"{role} is in global memory; copy it to shared memory first")
+            if not _inside(view):
+                return Reject(f"{role} may reach beyond its buffer")
+        return Accept(note=f"{self.isa.name}, {self.isa.vector_bits}-bit vectors")
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the micro-kernel's loops."""
+        del ctx
+        a, b, c, clear = call.args
+        trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
+        m, n = c.extents[-2:]
+        k = a.extents[-2] if trans_a else a.extents[-1]
+        clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
+        narrow = any(DTYPES[v.dtype].is_narrow for v in (a, b))
+        return micro_gemm(
+            _tile(a, trans_a), _tile(b, trans_b), _tile(c, False), m, n, k,
+            isa=self.isa, clear=clear, decode=_decode if narrow else None,
+        )  # fmt: skip
+
+
+def _tile(view: View, transposed: bool) -> Tile2D:
+    return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
+
+
+def _decode(value: Any) -> Any:
+    return tirx.Cast("float32", value) if DTYPES[nodes.dtype_of(value)].is_narrow else value
+
+
+def _inside(view: View) -> bool:
+    shape = nodes.shape_of(view.buffer)
+    return all(
+        isinstance(low, int) and 0 <= low and low + e <= s for low, e, s in zip(view.mins[-2:], view.extents[-2:], shape[-2:], strict=True)
+    )

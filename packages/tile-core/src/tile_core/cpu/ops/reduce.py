@@ -1,0 +1,100 @@
+"""``cpu.reduce.lanes``: reductions with one accumulator per vector lane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.cpu.isa import Isa
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.ops.copy import convert
+from tile_core.ops.reduce import accumulator, combiner, element, neutral
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Vectors that are accumulated side by side, to hide the latency of an addition.
+_CHAINS = 4
+
+
+class LaneReduce(Variant):
+    """Reductions along the contiguous dimension; others vectorise across their results as they are."""
+
+    name = "cpu.reduce.lanes"
+    op = "reduce"
+    priority = 10
+
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept rows of at least two vectors."""
+        src, dst = call.args
+        if ctx.options is not None and ctx.options.generic:
+            return Reject("the generic option asks for plain loops")
+        if int(call.attrs["dim"]) != len(src.extents) - 1:
+            return Reject("the dimension is not the contiguous one")
+        if "bool" in (src.dtype, dst.dtype):
+            return Reject("bool has no vector form")
+        lanes = self.lanes(src, dst)
+        if src.extents[-1] < 2 * lanes:
+            return Reject(f"rows of {src.extents[-1]} elements are shorter than two vectors of {lanes}")
+        return Accept(note=f"{lanes} lanes")
+
+    def lanes(self, src: Any, dst: Any) -> int:
+        """Return the elements per vector."""
+        widest = max(DTYPES[d].bits for d in (src.dtype, accumulator(dst.dtype)))
+        return max(2, self.isa.vector_bits // widest)
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Accumulate by lane, then combine the lanes pairwise."""
+        del ctx
+        src, dst = call.args
+        lanes = self.lanes(src, dst)
+        chains = min(_CHAINS, max(1, src.extents[-1] // lanes))
+        while chains & (chains - 1):
+            chains -= 1
+        width = lanes * chains
+        outer = [d for d, e in enumerate(src.extents[:-1]) if e != 1]
+        return nodes.nest(
+            [src.extents[d] for d in outer] or [1],
+            lambda *i: _row(call, width, lanes, dict(zip(outer, i, strict=False)), i),
+            "serial",
+            span=call.span,
+        )
+
+
+def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: tuple[Any, ...]) -> Any:
+    src, dst = call.args
+    kind = str(call.attrs["kind"])
+    acc = accumulator(dst.dtype)
+    combine = combiner(kind, acc, bool(call.attrs["nan_propagate"]))
+    partial, allocate = nodes.alloc([width], acc, "partial", "local")
+    extent = src.extents[-1]
+
+    def at(k: Any) -> list[Any]:
+        return [*(position.get(d, nodes.int_const(0)) for d in range(len(src.extents) - 1)), k]
+
+    def across(count: int, body: Any) -> Any:
+        """One statement per chain, each over the lanes of a vector."""
+        return [nodes.nest([min(lanes, count - c)], lambda lane, c=c: body(lane + c), "parallel") for c in range(0, count, lanes)]
+
+    def step(base: Any) -> Any:
+        return lambda lane: nodes.store(partial, combine(partial[lane], element(kind, src.load(at(base + lane)), acc)), [lane])
+
+    o = nodes.fresh("o")
+    parts = [allocate, *across(width, lambda lane: nodes.store(partial, neutral(kind, acc), [lane]))]
+    parts.append(nodes.for_loop(o, extent // width, nodes.seq(across(width, step(o * width))), span=call.span))
+    rest = extent % width
+    parts += across(rest, step(extent - rest)) if rest else []
+    half = width // 2
+    while half >= 1:
+        parts += across(half, lambda lane, h=half: nodes.store(partial, combine(partial[lane], partial[lane + h]), [lane]))
+        half //= 2
+    total = partial[0]
+    to = dst.spread(indices)
+    if not call.attrs["clear"]:
+        total = combine(nodes.cast(nodes.load(dst.buffer, to), acc), total)
+    parts.append(nodes.store(dst.buffer, convert(total, dst.dtype), to, call.span))
+    return nodes.seq(parts)

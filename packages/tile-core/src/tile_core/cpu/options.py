@@ -1,0 +1,26 @@
+"""Choices of the CPU backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CpuOptions:
+    """How the CPU backend compiles.
+
+    Parameters
+    ----------
+    parallel
+        Run the blocks of a launch on all cores; otherwise one after the other.
+    generic
+        Use the plain meaning of every op, without vectors and packed kernels: slow, and the reference of ``verify``.
+    """
+
+    parallel: bool = True
+    generic: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("parallel", "generic"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} is True or False")

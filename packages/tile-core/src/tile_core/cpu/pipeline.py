@@ -1,0 +1,79 @@
+"""The CPU's tail of the spine: from plain loops over scratch to what LLVM builds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.cpu.grid import fuse_grid
+from tile_core.cpu.place import place
+from tile_core.cpu.target import isa_of
+from tile_core.cpu.threads import run_threads
+from tile_core.cpu.vectorize import vectorize
+from tile_core.passes.guard import guard
+from tile_core.passes.legalize_floats import legalize_body
+from tile_core.passes.legalize_math import legalize_math
+from tile_core.passes.lower_break import lower_break
+from tile_core.passes.spine import Pass, Plan, Spine
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.target import Target
+
+
+def pipeline(target: Target, spine: Spine) -> Spine:
+    """Return the core's passes followed by the CPU's."""
+    del target
+    return spine.then(
+        Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
+        Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
+        Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
+        Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
+        Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
+        Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
+        Pass("place", _place, "last of ours: from here on buffers are memory"),
+        Pass("floats", _floats, "after placing: what is stored in bytes is known by scope"),
+    )
+
+
+def _threads(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=run_threads(plan.body))
+
+
+def _guard(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=guard(plan.body, plan.program.safe_values, plan.program.symbol_vars))
+
+
+def _grid(plan: Plan, ctx: Context) -> Plan:
+    ordered = any(c.call.name.startswith("atomic") for c in plan.choices)
+    return plan.replace(body=fuse_grid(plan.body, parallel=ctx.options.parallel and not ordered))
+
+
+def _break(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=lower_break(plan.body))
+
+
+def _math(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=legalize_math(plan.body))
+
+
+def _vectorize(plan: Plan, ctx: Context) -> Plan:
+    if ctx.options.generic:
+        return plan
+    return plan.replace(body=vectorize(plan.body, isa_of(ctx.target).vector_bits))
+
+
+def _place(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=place(plan.body))
+
+
+def _floats(plan: Plan, ctx: Context) -> Plan:
+    params, body = legalize_body(plan.notes["params"], plan.body, ctx.capabilities.native_dtypes)
+    return plan.replace(body=body).note("params", params)
+
+
+_: Any = None

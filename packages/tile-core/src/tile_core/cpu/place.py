@@ -1,0 +1,67 @@
+"""Where scratch lives on a CPU: small buffers on the stack, large ones in the thread's workspace."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect, substitute
+
+#: Buffers up to this many bytes go on the stack, where LLVM may keep them in registers.
+STACK_BYTES = 2048
+_SCRATCH = ("shared", "local.fragment", "local", "local.var")
+
+
+def place(body: Any) -> Any:
+    """Return the body with scratch buffers in scopes that the code generator knows."""
+    mapping: dict[Any, Any] = {}
+    allocs = collect(body, tirx.AllocBuffer)
+    views = collect(body, tirx.DeclBuffer)
+    for alloc in allocs:
+        buffer = alloc.buffer
+        if nodes.scope_of(buffer) in _SCRATCH:
+            mapping[buffer] = _moved(buffer, _scope(buffer))
+    if not mapping:
+        return body
+    for view in views:
+        base = _base(view, mapping)
+        if base is not None:
+            mapping[view.buffer] = _moved(view.buffer, nodes.scope_of(base), tirx.buffer_data(base))
+    return _Move(mapping).stmt(substitute(body, mapping))
+
+
+class _Move(StmtRewriter):
+    """Rebuild the defining statements, which substitution leaves alone."""
+
+    def __init__(self, mapping: dict[Any, Any]) -> None:
+        self.mapping = mapping
+
+    def visit_AllocBuffer(self, s: Any) -> Any:
+        new = self.mapping.get(s.buffer)
+        return s if new is None else tirx.AllocBuffer(new)
+
+    def visit_DeclBuffer(self, s: Any) -> Any:
+        new = self.mapping.get(s.buffer)
+        return s if new is None else tirx.DeclBuffer(new, data=s.data)
+
+
+def _scope(buffer: Any) -> str:
+    shape = nodes.shape_of(buffer)
+    size = math.prod(shape) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8
+    return "local" if size <= STACK_BYTES else "global"
+
+
+def _moved(buffer: Any, scope: str, data: Any = None) -> Any:
+    scope = "" if scope == "global" else scope
+    shape, dtype = list(buffer.shape), nodes.element_type(buffer)
+    return tirx.decl_buffer(shape, dtype, buffer.name, data=data, scope=scope, layout=None, data_alignment=64 if data is None else 1)
+
+
+def _base(view: Any, mapping: dict[Any, Any]) -> Any:
+    for var in collect(view.data, tirx.Var):
+        if var in mapping:
+            return mapping[var]
+    return None

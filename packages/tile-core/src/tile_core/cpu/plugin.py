@@ -1,0 +1,79 @@
+"""The CPU backend's answers to the plugin contract (see ``plugins/hookspecs.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.cpu.options import CpuOptions
+from tile_core.plugins.manifest import BackendManifest, fingerprint_of
+from tile_core.target import Capabilities, Target, split_target
+
+if TYPE_CHECKING:
+    from tile_core.lowering.variant import Variant
+
+
+def tile_backend() -> BackendManifest:
+    """Return the manifest."""
+    return BackendManifest(
+        name="cpu",
+        api=">=1,<2",
+        target_kinds=("cpu",),
+        options=CpuOptions,
+        fingerprint=fingerprint_of("tile_core", "tile-core"),
+        summary="vector code for this machine's cores, and the meaning that every other target is tested against",
+    )
+
+
+def tile_target(text: str) -> Target | None:
+    """Return the target of ``cpu`` (this machine) or ``cpu:<LLVM's name of a processor>``."""
+    parts = split_target(text)
+    if parts.kind != "cpu":
+        return None
+    from tile_core.cpu.target import make_target
+
+    return make_target(parts.arch)
+
+
+def tile_detect() -> Target | None:
+    """Return this machine's target."""
+    return tile_target("cpu")
+
+
+def tile_language() -> Mapping[str, str]:
+    """Add no names: the language is the core's."""
+    return {}
+
+
+def tile_lowerings(target: Target) -> Sequence[Variant]:
+    """Return the CPU's variants, the plain loops of every op among them."""
+    from tile_core.cpu.ops import variants
+
+    return variants(target)
+
+
+def tile_pipeline(target: Target, spine: Any) -> Any:
+    """Return the core's spine with the CPU's tail."""
+    from tile_core.cpu.pipeline import pipeline
+
+    return pipeline(target, spine)
+
+
+def tile_emitter(target: Target) -> Any:
+    """Return nothing: LLVM builds from the lowered program directly."""
+    del target
+
+
+def tile_runtimes(target: Target) -> Sequence[Any]:
+    """Return the adapter that calls functions in this process."""
+    from tile_core.cpu.runtime.host import HostAdapter
+
+    return (HostAdapter(target),)
+
+
+def tile_emulation(target: Target) -> Any:
+    """Return nothing: the target is its own model."""
+    del target
+
+
+_ = Capabilities

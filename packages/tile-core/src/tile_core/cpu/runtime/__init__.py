@@ -1,0 +1,1 @@
+"""Runtime adapters of the CPU backend."""

@@ -1,0 +1,61 @@
+"""The CPU's targets: ``cpu:<LLVM's name of a processor>`` with its capabilities."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from typing import Any
+
+from tile_core.compat.tvm import tvm
+from tile_core.cpu.isa import Isa, detect
+from tile_core.errors.setup import UnknownProcessor
+from tile_core.target import Capabilities, Fact, Target
+
+ISA: Fact[str] = Fact("isa", str)
+
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+#: Blocks are given their scratch by the heap; the limit only keeps a typing error from taking the machine's memory.
+_SCRATCH_BYTES = 1 << 30
+
+
+def make_target(arch: str) -> Target:
+    """Return the target of a processor name; of this machine for an empty one.
+
+    Raises
+    ------
+    UnknownProcessor
+        If LLVM does not know the name.
+    """
+    isa = detect() if arch in ("", "native") else _isa(arch)
+    return Target(
+        text=f"cpu:{isa.mcpu}",
+        kind="cpu",
+        backend="cpu",
+        arch=isa.mcpu,
+        capabilities=Capabilities(
+            max_threads=1024,
+            shared_bytes=_SCRATCH_BYTES,
+            vector_bytes=tuple(b for b in (4, 8, 16, 32, 64) if b * 8 <= isa.vector_bits),
+            native_dtypes=frozenset({"bool", "float32", "float64", "float16", *_INTEGERS}),
+            atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_INTEGERS, *_FLOATS)),
+            extra=ISA.value(isa.name),
+        ),
+    )
+
+
+def isa_of(target: Target) -> Isa:
+    """Return the vector unit's facts."""
+    return _isa(target.arch)
+
+
+@functools.lru_cache(maxsize=32)
+def _isa(arch: str) -> Isa:
+    host = detect()
+    if arch == host.mcpu:
+        return host
+    known: list[Any] = [str(n) for n in tvm.target.codegen.llvm_get_cpu_archlist()]
+    if arch not in known:
+        near = difflib.get_close_matches(arch, known, 3) or [host.mcpu]
+        raise UnknownProcessor(found=arch, near=", ".join(near))
+    return Isa.for_cpu(arch)

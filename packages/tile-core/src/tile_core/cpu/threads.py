@@ -1,0 +1,44 @@
+"""Kernels that name their threads, on a processor that runs one block at a time.
+
+The block's threads run one after the other between two points where they meet: a barrier, a warp operation or a tile
+op. Control flow around such points must be the same for all threads; it stays outside, and each stretch between them
+becomes a loop over the threads. What a thread keeps across a stretch (local arrays, variables, bindings) gets one slot
+per thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir
+from tile_core.cpu.grid import threads_of
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect
+
+
+def run_threads(body: Any) -> Any:
+    """Return the body without thread indices, barriers and warp operations."""
+    if not uses_threads(body):
+        return _Unmark().stmt(body)
+    from tile_core.cpu.simt import distribute
+
+    return distribute(body, threads_of(body))
+
+
+class _Unmark(StmtRewriter):
+    """Drops the marks of tile ops, which only matter where threads are told apart."""
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
+
+
+def uses_threads(body: Any) -> bool:
+    """Whether a program names its threads."""
+    calls = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c)]
+    return any(str(c.op.name)[5:] in THREAD_CALLS for c in calls)
+
+
+THREAD_CALLS = frozenset(
+    "thread_index sync_threads sync_warp shfl shfl_xor shfl_up shfl_down ballot any_sync all_sync lane_index warp_index "
+    "warp_reduce".split()
+)

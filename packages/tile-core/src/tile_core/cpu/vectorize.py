@@ -1,0 +1,124 @@
+"""Vector loops: the innermost data-parallel loop of a nest runs in lanes.
+
+Iterations of these loops are independent by the language's rule, so vectorisation needs no proof, only a body that has
+a vector form: stores with stride 1 in the loop variable, bindings, and loads of any stride. The remainder of an extent
+that is no multiple of the vector runs in halving vectors (15 = 8 + 4 + 2 + 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, statements, substitute, uses_var
+
+_PARALLEL = ("parallel", "vectorized")
+
+
+def vectorize(body: Any, vector_bits: int) -> Any:
+    """Return the body with its innermost parallel loops in vectors of ``vector_bits``."""
+    return _Vectorize(vector_bits).stmt(body)
+
+
+class _Vectorize(StmtRewriter):
+    def __init__(self, vector_bits: int) -> None:
+        self.vector_bits = vector_bits
+
+    def visit_For(self, s: Any) -> Any:
+        if role(s) not in _PARALLEL or s.kind == tirx.ForKind.VECTORIZED:
+            return super().visit_For(s)
+        if collect(s.body, tirx.For):
+            return super().visit_For(s)
+        extent = nodes.as_int(s.extent)
+        if not isinstance(extent, int) or extent < 2 or not _has_vector_form(s):
+            return s
+        return _split(s, extent, self.lanes(s))
+
+    def lanes(self, loop: Any) -> int:
+        """Return how many elements of the widest type of the body fill a vector."""
+        widths = [DTYPES[nodes.element_type(st.buffer)].bits for st in collect(loop.body, tirx.BufferStore)]
+        for node in collect(loop.body, (ir.TensorLoad, tirx.Cast)):
+            if uses_var(node, loop.loop_var):
+                widths.append(DTYPES[nodes.dtype_of(node)].bits)
+        return max(2, self.vector_bits // max([8, *widths]))
+
+
+def _split(loop: Any, extent: int, lanes: int) -> Any:
+    parts, start = [], 0
+    whole = extent // lanes
+    if whole:
+        outer, inner = nodes.fresh(f"{loop.loop_var.name}_o"), nodes.fresh(f"{loop.loop_var.name}_v")
+        body = substitute(loop.body, {loop.loop_var: loop.min + outer * lanes + inner})
+        vector = nodes.for_loop(inner, lanes, body, "vectorized", span=loop.span)
+        parts.append(vector if whole == 1 else nodes.for_loop(outer, whole, vector, span=loop.span))
+        if whole == 1:
+            parts[-1] = substitute(parts[-1], {outer: nodes.int_const(0)})
+        start = whole * lanes
+    width = lanes
+    while start < extent:
+        width //= 2
+        if extent - start < width:
+            continue
+        inner = nodes.fresh(f"{loop.loop_var.name}_v")
+        lane = inner if width > 1 else nodes.int_const(0)
+        body = substitute(loop.body, {loop.loop_var: loop.min + start + lane})
+        parts.append(nodes.for_loop(inner, width, body, "vectorized", span=loop.span) if width > 1 else body)
+        start += width
+    return nodes.seq([_renamed(p) for p in parts])
+
+
+def _renamed(s: Any) -> Any:
+    """Give a copy of a body its own bound variables (TVM wants each defined once)."""
+    mapping = {b.var: tirx.Var(b.var.name, b.var.ty) for b in collect(s, tirx.Bind)}
+    return _Rebind(mapping).stmt(substitute(s, mapping)) if mapping else s
+
+
+class _Rebind(StmtRewriter):
+    def __init__(self, mapping: dict[Any, Any]) -> None:
+        self.mapping = mapping
+
+    def visit_Bind(self, s: Any) -> Any:
+        var = self.mapping.get(s.var, s.var)
+        return s if var.same_as(s.var) else tirx.Bind(var, s.value, s.span)
+
+
+def _has_vector_form(loop: Any) -> bool:
+    v = loop.loop_var
+    written = set()
+    for s in statements(loop.body):
+        if isinstance(s, tirx.Bind):
+            if not _pure(s.value, v):
+                return False
+        elif isinstance(s, tirx.BufferStore):
+            if not _unit_stride(list(s.indices), v) or not _pure(s.value, v):
+                return False
+            if nodes.scope_of(s.buffer) == "local.var" or nodes.element_type(s.buffer) == "bool":
+                return False
+            written.add(s.buffer)
+        else:
+            return False
+    return bool(written)
+
+
+def _unit_stride(indices: list[Any], v: Any) -> bool:
+    if any(uses_var(i, v) or collect(i, ir.TensorLoad) for i in indices[:-1]):
+        return False
+    parts = tvm.sym.detect_linear_equation(indices[-1], [v])
+    return bool(parts) and nodes.as_int(parts[0]) == 1
+
+
+def _pure(value: Any, v: Any) -> bool:
+    for call in collect(value, ir.Call):
+        name = str(call.op.name) if isinstance(call.op, ir.Op) else ""
+        if not name.startswith("tirx.") or name in _IMPURE:
+            return False
+        if name == "tirx.if_then_else" and uses_var(call.args[0], v):
+            return False
+    # Lanes of bool and of packed elements have no memory form here.
+    return all(DTYPES[nodes.element_type(x.source)].bits >= 8 and nodes.element_type(x.source) != "bool" for x in collect(value, ir.TensorLoad))
+
+
+_IMPURE = ("tirx.tvm_call_packed", "tirx.call_extern", "tirx.address_of")
+_ = replace_for

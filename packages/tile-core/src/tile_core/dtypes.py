@@ -1,0 +1,142 @@
+"""Element types: one interned ``DType`` per type, with its facts.
+
+A ``DType`` is a ``str`` (its canonical name), so that it compares, hashes and prints as users write it. It can be
+called inside a kernel to cast (``T.float16(x)``).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tile_core.errors.language import UnknownDType
+
+
+class DType(str):
+    """An element type.
+
+    Attributes
+    ----------
+    kind
+        ``"bool"``, ``"int"``, ``"uint"`` or ``"float"``.
+    bits
+        Width of one element in bits.
+    storage
+        Name of the type whose bits hold an element in memory (``"uint8"`` for the 8-bit floats).
+    """
+
+    kind: str
+    bits: int
+    storage: str
+    exponent: int
+    mantissa: int
+
+    __slots__ = ("bits", "exponent", "kind", "mantissa", "storage")
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the type is a floating-point type of any width."""
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the type is a signed or unsigned integer (bool is neither)."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the type is a float of 8 or fewer bits: it is stored and converted, never computed with."""
+        return self.kind == "float" and self.bits <= 8
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether several elements share a byte in memory (4-bit types, low nibble first)."""
+        return self.bits < 8 and self.kind != "bool"
+
+    def numpy(self) -> Any:
+        """The NumPy (or ml_dtypes) dtype object with the same values."""
+        import numpy as np
+
+        if self == "tfloat32":
+            return np.dtype("float32")
+        try:
+            return np.dtype(str(self))
+        except TypeError:
+            return np.dtype(getattr(importlib.import_module("ml_dtypes"), str(self)))
+
+    def __call__(self, value: Any) -> Any:
+        from tile_core.language.math import cast
+
+        return cast(value, self)
+
+
+def _make(name: str, kind: str, bits: int, storage: str = "", exponent: int = 0, mantissa: int = 0) -> DType:
+    dtype = DType(name)
+    dtype.kind, dtype.bits, dtype.storage = kind, bits, storage or name
+    dtype.exponent, dtype.mantissa = exponent, mantissa
+    return dtype
+
+
+_ALL = [
+    _make("bool", "bool", 8),
+    *[_make(f"int{b}", "int", b) for b in (8, 16, 32, 64)],
+    *[_make(f"uint{b}", "uint", b) for b in (8, 16, 32, 64)],
+    _make("int4", "int", 4, "uint8"),
+    _make("uint4", "uint", 4, "uint8"),
+    _make("float64", "float", 64, "", 11, 52),
+    _make("float32", "float", 32, "", 8, 23),
+    _make("tfloat32", "float", 32, "float32", 8, 10),
+    _make("float16", "float", 16, "", 5, 10),
+    _make("bfloat16", "float", 16, "uint16", 8, 7),
+    _make("float8_e4m3fn", "float", 8, "uint8", 4, 3),
+    _make("float8_e4m3fnuz", "float", 8, "uint8", 4, 3),
+    _make("float8_e5m2", "float", 8, "uint8", 5, 2),
+    _make("float8_e5m2fnuz", "float", 8, "uint8", 5, 2),
+    _make("float8_e8m0fnu", "float", 8, "uint8", 8, 0),
+    _make("float4_e2m1fn", "float", 4, "uint8", 2, 1),
+]
+
+DTYPES: dict[str, DType] = {str(d): d for d in _ALL}
+
+_ALIASES = {
+    "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64", "short": "int16",
+    "char": "int8", "uint": "uint32", "ulong": "uint64", "ushort": "uint16", "uchar": "uint8", "bf16": "bfloat16",
+    "fp16": "float16", "fp32": "float32", "tf32": "tfloat32", "float8_e4m3": "float8_e4m3fn", "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2", "float4_e2m1fn_x2": "float4_e2m1fn", "bool_": "bool",
+}  # fmt: skip
+
+
+def dtype(spec: Any) -> DType:
+    """Return the ``DType`` that ``spec`` names.
+
+    Parameters
+    ----------
+    spec
+        A ``DType``, a name or alias, a NumPy or ml_dtypes dtype or scalar type, a torch dtype, or a Python scalar type.
+
+    Raises
+    ------
+    UnknownDType
+        If it names none.
+    """
+    if type(spec) is DType:
+        return spec
+    found = DTYPES.get(_name_of(spec))
+    if found is None:
+        raise UnknownDType(found=spec, known=", ".join(DTYPES))
+    return found
+
+
+def _name_of(spec: Any) -> str:
+    if isinstance(spec, str):
+        name = spec
+    elif spec in (float, int, bool):
+        name = {float: "float32", int: "int32", bool: "bool"}[spec]
+    elif isinstance(spec, type):
+        name = spec.__name__
+    elif isinstance(getattr(spec, "name", None), str):
+        name = spec.name
+    else:
+        name = str(spec)
+    name = name.rpartition(".")[2]
+    return _ALIASES.get(name, name)

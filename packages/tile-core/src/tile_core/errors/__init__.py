@@ -1,0 +1,17 @@
+"""The catalogue of errors: four families, one file per area.
+
+==============  =====================================================================
+``base``        ``TileError`` and the families ``KernelError``, ``UnsupportedError``, ``SetupError``, ``InternalError``
+``language``    K1xx  what the frontend refuses
+``ops``         K2xx  what a tile op refuses
+``layout``      K3xx  layouts and views
+``launch``      K4xx  arguments of a call
+``lowering``    U1xx  what a target cannot do
+``plugins``     S1xx  backends and their discovery
+``setup``       S2xx  this machine
+==============  =====================================================================
+"""
+
+from tile_core.errors.base import InternalError, KernelError, SetupError, TileError, UnsupportedError, Where
+
+__all__ = ["InternalError", "KernelError", "SetupError", "TileError", "UnsupportedError", "Where"]

@@ -1,0 +1,281 @@
+"""K1xx: what the frontend refuses."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import KernelError
+
+
+class UnknownDType(KernelError):
+    """A name or object that is not an element type."""
+
+    code = "K101"
+    template = "{found!r} is not an element type"
+    remedy = "use one of: {known}"
+
+
+class OutsideKernel(KernelError):
+    """A part of the language was used where no kernel is being traced."""
+
+    code = "K102"
+    template = "{what} is used outside of a kernel"
+    remedy = "call it inside a function decorated with @T.prim_func, @tile.jit or @T.macro"
+
+
+class BadOperand(KernelError):
+    """Something that is not a scalar takes part in scalar arithmetic."""
+
+    code = "K103"
+    template = "{found} cannot take part in scalar arithmetic here"
+    remedy = "use numbers, runtime scalars, or elements such as A[i, j]"
+
+
+class ConstantDoesNotFit(KernelError):
+    """A Python number that its type cannot hold."""
+
+    code = "K104"
+    template = "the constant {value} does not fit {dtype}"
+    remedy = "use a value from {low} to {high}, or cast the other side to a wider type"
+
+
+class NotCompileTime(KernelError):
+    """Python asked a runtime value for something only known at run time."""
+
+    code = "K105"
+    template = "Python needs {what} ({value}) while the kernel is being traced"
+    remedy = "use T.if_then_else, `and`/`or`/`not` inside the kernel function, or pass the value as a Python argument"
+
+
+class IndexOutOfRange(KernelError):
+    """A constant index or slice lies outside its buffer."""
+
+    code = "K106"
+    template = "index {found} is outside dimension {dim} of {buffer}, which has extent {extent}"
+    remedy = "legal: {legal}"
+
+
+class RankMismatch(KernelError):
+    """More indices than dimensions."""
+
+    code = "K107"
+    template = "{buffer} has {rank} dimensions and was indexed with {found}"
+    remedy = "use at most {rank} indices"
+
+
+class StepSlice(KernelError):
+    """A slice with a step."""
+
+    code = "K108"
+    template = "the slice of dimension {dim} of {buffer} has step {step}"
+    remedy = (
+        "slices of buffers are contiguous; use a T.Parallel loop for strided access, or a T.StridedTensor parameter"
+    )
+
+
+class StatementOutsideLaunch(KernelError):
+    """A statement that only a launch can execute stands outside of one."""
+
+    code = "K109"
+    template = "{kernel}: this statement is outside of `with T.Kernel(...)`"
+    remedy = "move it into the kernel's body; in front of it only Python values and scalar parameters are computed"
+
+
+class UsedAfterScope(KernelError):
+    """A name is used after the runtime block that bound it."""
+
+    code = "K110"
+    template = "{name} was bound inside of a runtime {kind} and is used after it"
+    remedy = "declare `{name} = T.alloc_var(dtype, init=...)` in front of the {kind} and assign to it inside"
+
+
+class ReboundInBranch(KernelError):
+    """A name from outside of a runtime block is bound again inside."""
+
+    code = "K111"
+    template = "{name} is bound outside of this runtime {kind} and bound again inside of it"
+    remedy = "declare it with `{name} = T.alloc_var(dtype, init=...)`: then every assignment is a store"
+
+
+class NoSource(KernelError):
+    """The text of a kernel function cannot be found."""
+
+    code = "K112"
+    template = "the source of {name} is not usable: {reason}"
+    remedy = "write the kernel as a `def` in a file or notebook cell"
+
+
+class RefusedSyntax(KernelError):
+    """A statement that kernels do not have."""
+
+    code = "K113"
+    template = "`{what}` is not part of the kernel language"
+    remedy = "{instead}"
+
+
+class NoEffect(KernelError):
+    """An expression statement that computes a runtime value for nothing."""
+
+    code = "K114"
+    template = "this statement computes a value ({value}) and drops it"
+    remedy = "assign it, or write `=` instead of `==`"
+
+
+class BadBreak(KernelError):
+    """A `break` or `continue` that its loop cannot follow."""
+
+    code = "K115"
+    template = "`{what}` {reason}"
+    remedy = "{instead}"
+
+
+class RuntimeReturn(KernelError):
+    """A `return` or `raise` that would depend on a runtime value."""
+
+    code = "K116"
+    template = "`{what}` inside of a runtime {kind}"
+    remedy = "a kernel runs to its end: put the rest of the body into an `if`, or decide with a Python value"
+
+
+class RuntimeElse(KernelError):
+    """A loop with `else` that a runtime `break` may leave."""
+
+    code = "K117"
+    template = "the `else` of this loop depends on a runtime `break`"
+    remedy = "set a T.alloc_var flag in front of `break` and test it after the loop"
+
+
+class StatementInExpression(KernelError):
+    """A statement would be executed by one side of a conditional expression."""
+
+    code = "K118"
+    template = "one side of `{what}` emits statements, which would run whatever the condition is"
+    remedy = "use an `if` statement"
+
+
+class BadLoop(KernelError):
+    """Arguments that are no loop bounds."""
+
+    code = "K119"
+    template = "T.{loop}: {what} is {found}, expected {expected}"
+    remedy = "{instead}"
+
+
+class BadLaunch(KernelError):
+    """Arguments that are no launch."""
+
+    code = "K120"
+    template = "T.Kernel: {what} is {found}, expected {expected}"
+    remedy = "{instead}"
+
+
+class SecondLaunch(KernelError):
+    """A kernel function with two launches."""
+
+    code = "K121"
+    template = "{kernel} launches a second time"
+    remedy = "write one kernel function per launch"
+
+
+class BadShape(KernelError):
+    """A scratch buffer whose shape is not static."""
+
+    code = "K122"
+    template = "T.{what}: dimension {dim} is {found}, expected a positive Python int"
+    remedy = "tile extents must be static: pass them as Python arguments"
+
+
+class BadInitial(KernelError):
+    """An initial value or combination that does not fit."""
+
+    code = "K123"
+    template = "T.{what}: {name} is {found}, expected {expected}"
+    remedy = "{instead}"
+
+
+class BadParameter(KernelError):
+    """A parameter of a kernel function without a usable declaration."""
+
+    code = "K124"
+    template = "parameter {name} of {kernel}: {found}, expected {expected}"
+    remedy = 'annotate it, for example `{name}: T.Tensor((M, N), "float16")` or `{name}: T.int32`'
+
+
+class UnboundSymbol(KernelError):
+    """A symbolic dimension that no argument determines."""
+
+    code = "K125"
+    template = "the symbol {name} is used by {kernel}, but occurs in no parameter's shape"
+    remedy = "use it in the shape of a tensor parameter, or pass a scalar parameter instead"
+
+
+class PythonError(KernelError):
+    """Python code inside of the kernel raised an error."""
+
+    code = "K126"
+    template = "{kind}: {detail}"
+    remedy = "correct the Python code of the kernel; the original error is the cause of this one"
+
+
+class BadStore(KernelError):
+    """An assignment to something that is no element."""
+
+    code = "K127"
+    template = "cannot assign {value} to {target}"
+    remedy = "{instead}"
+
+
+class BadArgument(KernelError):
+    """A function of the language got an argument that it cannot use."""
+
+    code = "K128"
+    template = "T.{function}: {name} is {found}, expected {expected}"
+    remedy = "{instead}"
+
+
+class UnknownName(KernelError):
+    """A name that the language does not have."""
+
+    code = "K129"
+    template = "tile_core.language has no name {name!r}"
+    remedy = "did you mean {near}?"
+
+
+class ShapeDisagrees(KernelError):
+    """An argument does not have the shape or type that the kernel declares."""
+
+    code = "K130"
+    template = "{name}: {what} is {found}, declared {expected}"
+    remedy = "pass an array that agrees with the declaration, or change the declaration"
+
+
+class UndeterminedConst(KernelError):
+    """A `T.const` name that no declaration determines."""
+
+    code = "K131"
+    template = "T.const name {name} occurs alone in no declared shape"
+    remedy = (
+        "declare a tensor parameter with {name} as one of its dimensions, for example `A: T.Tensor[({name},), dtype]`"
+    )
+
+
+class BadReturn(KernelError):
+    """A kernel function returns something that is no output."""
+
+    code = "K132"
+    template = "{kernel} returns {found}, expected {expected}"
+    remedy = "return tensors made by T.empty, and all of them"
+
+
+class EscapedVariable(KernelError):
+    """A runtime value is used outside of the block that defines it."""
+
+    code = "K133"
+    template = "{name} is used in {kernel} outside of the loop or branch that defines it"
+    remedy = "keep values that depend on a loop inside of it, or store them in a buffer"
+
+
+class BadAnnotation(KernelError):
+    """An annotation of a buffer or of the launch that cannot be followed."""
+
+    code = "K134"
+    template = "T.{what}: {found}"
+    remedy = "{instead}"

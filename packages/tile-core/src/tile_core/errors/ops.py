@@ -1,0 +1,141 @@
+"""K2xx: what a tile op refuses."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import KernelError
+
+
+class NotATile(KernelError):
+    """An operand that is no buffer, region or element."""
+
+    code = "K201"
+    template = "T.{op}: {role} is {found}, not a buffer, a slice or an element of one"
+    remedy = "pass a buffer (A_shared), a slice (A[0:64, k]) or a corner (A[by * 64, k * 32])"
+
+
+class RuntimeExtent(KernelError):
+    """A tile operand whose extent is only known at run time."""
+
+    code = "K202"
+    template = "T.{op}: dimension {dim} of {role} has the runtime extent {found}"
+    remedy = "tile extents must be static: give a corner and let the other operand decide, or slice with constants"
+
+
+class ShapesDiffer(KernelError):
+    """Two operands that must have the same shape do not."""
+
+    code = "K203"
+    template = "T.{op}: {a} has shape {shape_a}, but {b} has shape {shape_b} (extents of 1 are left out)"
+    remedy = "make them equal, for instance by slicing the larger one to {shape_a} or {shape_b}"
+
+
+class ScopeNotAllowed(KernelError):
+    """An operand lives where the op cannot use it."""
+
+    code = "K204"
+    template = "T.{op}: {role} is in scope {found}"
+    remedy = "it must be in: {legal}"
+
+
+class WritesReadOnly(KernelError):
+    """An op writes something that it must not write."""
+
+    code = "K205"
+    template = "T.{op} cannot write the scalar variable {name}"
+    remedy = "assign to it with = instead, or use T.alloc_local for an array"
+
+
+class OutsideLaunch(KernelError):
+    """A tile op stands outside of ``with T.Kernel(...)``."""
+
+    code = "K206"
+    template = "T.{op} is used outside of `with T.Kernel(...)`"
+    remedy = "move it into the kernel's body"
+
+
+class GemmShape(KernelError):
+    """The operands of a matrix product do not fit together."""
+
+    code = "K207"
+    template = "T.{op}: {what} ({found} against {expected}) for A {a}, B {b}, C {c}"
+    remedy = "with transpose_A={trans_a} and transpose_B={trans_b} the shapes must be A {want_a}, B {want_b}, C {want_c}"
+
+
+class GemmTypes(KernelError):
+    """Element types that no matrix product combines."""
+
+    code = "K208"
+    template = "T.{op}: cannot multiply {a} by {b} into {c}"
+    remedy = "{legal}"
+
+
+class BadDim(KernelError):
+    """A dimension number that the operand does not have."""
+
+    code = "K209"
+    template = "T.{op}: dim={found!r} for an operand of {rank} dimensions"
+    remedy = "use an integer from {low} to {high}"
+
+
+class BadDestination(KernelError):
+    """The destination of a reduction or scan has the wrong shape."""
+
+    code = "K210"
+    template = "T.{op}: the destination has shape {found}; reducing {src} along dim {dim} gives {expected}"
+    remedy = "use a destination of shape {expected} or {keep}"
+
+
+class BadElementType(KernelError):
+    """An op does not take operands of this element type."""
+
+    code = "K211"
+    template = "T.{op}: {role} has element type {found}"
+    remedy = "legal types: {legal}"
+
+
+class BadAttribute(KernelError):
+    """A compile-time argument has a value that the op does not know."""
+
+    code = "K212"
+    template = "T.{op}: {name}={found!r}"
+    remedy = "legal: {legal}"
+
+
+class NotAnElement(KernelError):
+    """A scalar atomic needs one element of a buffer."""
+
+    code = "K213"
+    template = "T.{op}: the destination is {found}"
+    remedy = "pass an element such as C[i, j], a buffer or a slice"
+
+
+class ParallelRace(KernelError):
+    """Iterations of a T.Parallel loop write the same element."""
+
+    code = "K214"
+    template = "iterations of T.Parallel over {loop} {how} {buffer}"
+    remedy = "{fix}"
+
+
+class ViewSize(KernelError):
+    """A view does not have as many bytes as its buffer."""
+
+    code = "K215"
+    template = "T.{op}: {shape} of {dtype} is {found} bits, but {buffer} has {expected} bits"
+    remedy = "a view has exactly the storage of its buffer"
+
+
+class ViewOfPart(KernelError):
+    """A view of something that is not a whole scratch buffer."""
+
+    code = "K216"
+    template = "T.{op}: {found} cannot be viewed"
+    remedy = "{fix}"
+
+
+class AlignmentRule(KernelError):
+    """A vector atomic needs adjacent elements."""
+
+    code = "K217"
+    template = "T.{op}: the last index {found} is not a multiple of {width}"
+    remedy = "start at a multiple of {width}, or use T.atomic_add element by element"

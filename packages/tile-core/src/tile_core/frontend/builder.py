@@ -1,0 +1,252 @@
+"""The builder: what running a kernel's rewritten Python body talks to.
+
+A ``Builder`` collects statements in a stack of scopes. Statements get the place of the user's line that is running,
+found by walking the Python stack to the first frame whose code the frontend rewrote. Values that read memory are
+watched: when memory that a live value depends on is about to change, its place in front of the write is remembered
+(``materialise``), and if the value is asked for again it is bound to a variable there (``settle``). So a value always
+means what it meant when it was computed.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.errors import Where
+from tile_core.errors.language import OutsideKernel, StatementOutsideLaunch, UsedAfterScope
+from tile_core.ir import nodes
+
+_active = threading.local()
+
+
+#: Name of the variable through which rewritten code reaches the frontend; its presence marks rewritten code.
+SUPPORT = "__tile__"
+_LOOPS = ("loop", "parallel", "while")
+
+
+class Slot:
+    """A place between two statements where values may still be bound."""
+
+    __slots__ = ("statements",)
+
+    def __init__(self) -> None:
+        self.statements: list[Any] = []
+
+
+class Scope:
+    """An open block of statements.
+
+    Attributes
+    ----------
+    kind
+        ``"function"``, ``"kernel"``, ``"loop"``, ``"parallel"``, ``"branch"`` or ``"while"``.
+    runtime
+        Whether the statements may run zero times or more than once.
+    ended
+        Whether a ``break`` or ``continue`` makes what follows unreachable.
+    depth
+        Number of loops around the statements.
+    """
+
+    def __init__(self, kind: str, parent: Scope | None, *, runtime: bool) -> None:
+        self.kind = kind
+        self.parent = parent
+        self.runtime = runtime
+        self.statements: list[Any] = []
+        self.closed = False
+        self.ended = False
+        self.depth = (0 if parent is None else parent.depth) + (kind in _LOOPS)
+
+    def slot(self) -> Slot:
+        """Return the place after the last statement."""
+        if not self.statements or not isinstance(self.statements[-1], Slot):
+            self.statements.append(Slot())
+        return self.statements[-1]  # type: ignore[no-any-return]
+
+    def ancestors(self) -> Iterator[Scope]:
+        """Yield this scope and those around it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def encloses(self, other: Scope) -> bool:
+        """Whether ``other`` is this scope or lies within it."""
+        return any(s is self for s in other.ancestors())
+
+
+class Builder:
+    """State of one trace of one kernel function."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.scope = Scope("function", None, runtime=False)
+        self.params: list[Any] = []
+        self.attrs: dict[str, Any] = {}
+        self.symbols: dict[str, Any] = {}
+        self.launched = False
+        self.threads: tuple[int, int, int] | None = None
+        self.layouts: dict[Any, Any] = {}
+        self.reducers: dict[str, dict[str, Any]] = {}
+        self.outputs: list[Any] = []
+        self.eager: Any = None
+        self.hints: list[str] = []
+        self._names: dict[str, int] = {}
+        # By identity: values compare as the kernel's scalars do.
+        self._pending: dict[int, weakref.ref[Any]] = {}
+
+    def emit(self, statement: Any) -> None:
+        """Append a statement to the innermost open scope.
+
+        Raises
+        ------
+        StatementOutsideLaunch
+            If no launch (``with T.Kernel(...)``) is open.
+        """
+        if self.scope.kind == "function":
+            raise StatementOutsideLaunch(kernel=self.name)
+        if not self.scope.ended:
+            self.scope.statements.append(statement)
+
+    @contextmanager
+    def open(self, kind: str, *, runtime: bool = True) -> Iterator[Scope]:
+        """Open a scope for the statements emitted inside the ``with``."""
+        scope = self.push(kind, runtime=runtime)
+        try:
+            yield scope
+        finally:
+            self.pop(scope)
+
+    def push(self, kind: str, *, runtime: bool = True) -> Scope:
+        """Open a scope; ``pop`` closes it."""
+        self.scope = Scope(kind, self.scope, runtime=runtime)
+        return self.scope
+
+    def pop(self, scope: Scope) -> Any:
+        """Close ``scope`` and return its statements as one."""
+        scope.closed = True
+        assert scope.parent is not None
+        self.scope = scope.parent
+        flat: list[Any] = []
+        for s in scope.statements:
+            flat.extend(s.statements) if isinstance(s, Slot) else flat.append(s)
+        return nodes.seq(flat)
+
+    def where(self) -> Where | None:
+        """Return the line of the user's source that is running."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if SUPPORT in frame.f_code.co_freevars:
+                return Where(frame.f_code.co_filename, frame.f_lineno)
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
+
+    def span(self) -> Any:
+        """Return the IR span of the user's line that is running."""
+        return nodes.span_of(self.where())
+
+    def unique(self, name: str) -> str:
+        """Return ``name``, or ``name_1``, ``name_2`` … when it is taken."""
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return name if count == 0 else self.unique(f"{name}_{count}")
+
+    def hint(self, names: Sequence[str]) -> None:
+        """Say what the user calls the results of the expression that runs next."""
+        self.hints = list(names)
+
+    def hinted(self, default: str) -> str:
+        """Return a unique name for something new, after the user's name for it if there is one."""
+        return self.unique(self.hints.pop(0) if self.hints else default)
+
+    def bind(self, name: str, expr: Any) -> Any:
+        """Emit ``name = expr`` here and return the variable."""
+        var = tirx.Var(self.unique(name), nodes.dtype_of(expr))
+        self.emit(tirx.Bind(var, expr, self.span()))
+        return var
+
+    def watch(self, value: Any) -> None:
+        """Keep an eye on a value that reads memory."""
+        self._pending[id(value)] = weakref.ref(value)
+
+    def materialise(self, buffers: Iterable[Any], keep: Iterable[Any] = ()) -> None:
+        """Remember this place for the values that read one of ``buffers``, which are about to be written.
+
+        Parameters
+        ----------
+        buffers
+            IR buffers about to be written.
+        keep
+            Values that the writing statement itself consumes.
+        """
+        written, kept = list(buffers), list(keep)
+        for key, ref in list(self._pending.items()):
+            value = ref()
+            if value is None or value.scope.closed or not value.reads:
+                del self._pending[key]
+            elif not any(value is k for k in kept) and any(r.same_as(w) for r in value.reads for w in written):
+                value.slot = value.scope.slot()
+                del self._pending[key]
+
+    def settle(self, value: Any) -> None:
+        """Bind a value whose memory was written since, or that a loop around this place would compute again."""
+        if value.slot is None and self.scope.depth <= value.scope.depth:
+            return
+        if value.scope.closed:
+            if value.slot is None:
+                return
+            raise UsedAfterScope(name="a value", kind=value.scope.kind)
+        if value.scope.kind == "function":
+            return
+        slot = value.slot or value.scope.slot()
+        var = tirx.Var(self.unique("v"), nodes.dtype_of(value._expr))
+        slot.statements.append(tirx.Bind(var, value._expr, self.span()))
+        self._pending.pop(id(value), None)
+        value.become(var)
+
+    @contextmanager
+    def active(self) -> Iterator[Builder]:
+        """Make this the builder that the language talks to."""
+        stack = _stack()
+        stack.append(self)
+        try:
+            yield self
+        finally:
+            stack.pop()
+
+
+def _stack() -> list[Builder]:
+    if not hasattr(_active, "stack"):
+        _active.stack = []
+    return _active.stack  # type: ignore[no-any-return]
+
+
+def current(what: str = "this") -> Builder:
+    """Return the active builder.
+
+    Raises
+    ------
+    OutsideKernel
+        If no kernel is being traced; ``what`` names the thing that needs one.
+    """
+    stack = _stack()
+    if not stack:
+        raise OutsideKernel(what=what)
+    return stack[-1]
+
+
+def tracing() -> Builder | None:
+    """Return the active builder, or ``None``."""
+    stack = _stack()
+    return stack[-1] if stack else None
+
+
+def settle(value: Any) -> None:
+    """See ``Builder.settle``; nothing outside of a trace."""
+    if (builder := tracing()) is not None:
+        builder.settle(value)

@@ -1,0 +1,152 @@
+"""The text of a user's function, and its rewritten form as a function again.
+
+The rewritten function shares globals, closure cells and defaults with the user's, so names defined later are seen, and
+its code has the user's file name and line numbers, so tracebacks and spans point at the user's lines.
+"""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import copy
+import inspect
+import linecache
+import types
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.errors import Where
+from tile_core.errors.language import NoSource
+from tile_core.frontend.builder import SUPPORT
+from tile_core.frontend.rewrite import rewrite_function
+
+_MAKER = "__tile_make__"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A user's function definition.
+
+    Attributes
+    ----------
+    node
+        Its syntax tree, with the line numbers of its file.
+    where
+        The line of its ``def``.
+    """
+
+    node: ast.FunctionDef
+    where: Where
+
+
+def is_rewritten(fn: Callable[..., Any]) -> bool:
+    """Whether a function is made of rewritten code, because it is nested in a function that is."""
+    return SUPPORT in fn.__code__.co_freevars
+
+
+def definition(fn: Callable[..., Any]) -> Definition:
+    """Return the definition of a function.
+
+    Raises
+    ------
+    NoSource
+        If the text cannot be found, or is not a plain ``def``.
+    """
+    name = getattr(fn, "__name__", repr(fn))
+    if not isinstance(fn, types.FunctionType):
+        raise NoSource(name=name, reason=f"it is a {type(fn).__name__}, not a function")
+    code = fn.__code__
+    where = Where(code.co_filename, code.co_firstlineno)
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    if len(lines) < code.co_firstlineno:
+        raise NoSource(name=name, reason=f"the text of {code.co_filename} is not available", where=where)
+    try:
+        block = inspect.getblock(lines[code.co_firstlineno - 1 :])
+        # The extra line keeps an indented definition legal without touching the text of its strings.
+        tree = ast.parse("if 1:\n" + "".join(block) if block[0][:1].isspace() else "\n" + "".join(block))
+    except (SyntaxError, IndexError) as error:
+        raise NoSource(name=name, reason=f"its text cannot be parsed ({error})", where=where) from error
+    ast.increment_lineno(tree, code.co_firstlineno - 2)
+    first: Any = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0]
+    if not isinstance(first, ast.FunctionDef) or first.name != code.co_name:
+        raise NoSource(name=name, reason="it is not written as a plain `def`", where=where)
+    return Definition(first, Where(code.co_filename, first.lineno))
+
+
+@dataclass
+class _Forms:
+    node: ast.FunctionDef
+    annotated: frozenset[str]
+    compiled: dict[tuple[str, ...], types.CodeType]
+
+
+_cache: weakref.WeakKeyDictionary[types.CodeType, dict[str, _Forms]] = weakref.WeakKeyDictionary()
+
+
+def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """Return the rewritten form of a function.
+
+    Parameters
+    ----------
+    fn
+        A plain Python function.
+    scope
+        Names of the place that defines the function, for those that only occur in its annotations, which Python does
+        not put into the closure.
+
+    Raises
+    ------
+    NoSource, RefusedSyntax
+        If there is no text, or it uses statements that a kernel cannot have.
+    """
+    if is_rewritten(fn):
+        return fn
+    code = fn.__code__
+    forms = _cache.setdefault(code, {}).get(code.co_filename)
+    if forms is None:
+        node = definition(fn).node
+        own = {*code.co_freevars, *code.co_varnames, *code.co_cellvars}
+        forms = _Forms(node, _annotated(node) - own, {})
+        _cache[code][code.co_filename] = forms
+    extra = tuple(sorted(n for n in forms.annotated if n in (scope or {}) and n not in fn.__globals__))
+    if extra not in forms.compiled:
+        forms.compiled[extra] = _compile(fn, copy.deepcopy(forms.node), extra)
+    new = forms.compiled[extra]
+    from tile_core.frontend import support
+
+    cells = dict(zip(code.co_freevars, fn.__closure__ or (), strict=True))
+    cells[SUPPORT] = types.CellType(support)
+    for name in set(new.co_freevars) - set(cells):
+        cells[name] = types.CellType((scope or {})[name])
+    closure = tuple(cells[name] for name in new.co_freevars)
+    result = types.FunctionType(new, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    result.__kwdefaults__ = fn.__kwdefaults__
+    result.__qualname__ = fn.__qualname__
+    result.__dict__.update({k: v for k, v in fn.__dict__.items() if k != "__wrapped__"})
+    return result
+
+
+def _compile(fn: Any, node: ast.FunctionDef, extra: tuple[str, ...]) -> types.CodeType:
+    code = fn.__code__
+    body = rewrite_function(node, code.co_filename)
+    names = [SUPPORT, *code.co_freevars, *extra]
+    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(n) for n in names], kwonlyargs=[], kw_defaults=[], defaults=[])
+    maker = ast.FunctionDef(name=_MAKER, args=arguments, body=[body], decorator_list=[], returns=None, type_params=[])
+    module = ast.Module(body=[ast.copy_location(maker, body)], type_ignores=[])
+    ast.fix_missing_locations(module)
+    flags = code.co_flags & __future__.annotations.compiler_flag
+    outer = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
+    return _named(_named(outer, _MAKER), code.co_name)
+
+
+def _named(code: types.CodeType, name: str) -> types.CodeType:
+    return next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+
+
+def _annotated(node: ast.FunctionDef) -> frozenset[str]:
+    notes = [n.annotation for n in ast.walk(node) if isinstance(n, ast.AnnAssign)]
+    return frozenset(n.id for note in notes for n in ast.walk(note) if isinstance(n, ast.Name))

@@ -1,0 +1,215 @@
+"""Short constructors for the IR: spans, constants, loads, stores, regions, loops and tile calls.
+
+The IR is TVM's tirx (facts about it are in ``ir/grammar.py``). Everything here returns plain tirx objects.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.errors import Where
+
+Expr = Any
+Stmt = Any
+BufferVar = Any
+
+#: Annotation keys on loops; their values are listed in ``ir/grammar.py``.
+ROLE = "tile.role"
+STAGES = "tile.num_stages"
+THREADS = "tile.threads"
+AXIS = "tile.axis"
+
+#: Attribute around the statement that a tile op was lowered to.
+OP_MARK = "tile.op"
+
+_source_names: dict[str, Any] = {}
+_spans: dict[tuple[str, int], Any] = {}
+_registered: set[str] = set()
+
+
+def span_of(where: Where | None) -> Any:
+    """Return the (shared) tirx span of a source place."""
+    if where is None:
+        return None
+    key = (where.file, where.line)
+    span = _spans.get(key)
+    if span is None:
+        name = _source_names.setdefault(where.file, ir.SourceName(where.file))
+        span = _spans[key] = ir.Span(name, where.line, where.line, 1, 1)
+    return span
+
+
+def where_of(node: Any) -> Where | None:
+    """Return the source place that a statement or expression carries."""
+    span = getattr(node, "span", None)
+    if span is None or not hasattr(span, "source_name"):
+        return None
+    return Where(str(span.source_name.name), int(span.line))
+
+
+def dtype_of(expr: Expr) -> str:
+    """Return the element type name of an expression (without vector lanes of plain scalars)."""
+    return str(expr.ty.dtype)
+
+
+def element_type(buffer: BufferVar) -> str:
+    """Return the element type name of a buffer."""
+    return str(buffer.ty.dtype.dtype)
+
+
+def scope_of(buffer: BufferVar) -> str:
+    """Return the storage scope of a buffer, with ``"global"`` for parameters."""
+    return str(buffer.scope()) or "global"
+
+
+def shape_of(buffer: BufferVar) -> list[Any]:
+    """Return the extents of a buffer, constant ones as Python ints."""
+    return [as_int(d) for d in buffer.shape]
+
+
+def as_int(value: Any) -> Any:
+    """Return a Python int for a constant expression, anything else unchanged."""
+    if isinstance(value, tirx.IntImm):
+        return int(value.value)
+    return value
+
+
+def int_const(value: int, dtype: str = "int32") -> Expr:
+    """Return an integer constant."""
+    return tirx.IntImm(dtype, value)
+
+
+def const(value: Any, dtype: str) -> Expr:
+    """Return a constant of any element type."""
+    if dtype == "bool":
+        return tirx.IntImm("bool", int(bool(value)))
+    if dtype.startswith(("int", "uint")):
+        return tirx.IntImm(dtype, int(value))
+    if dtype.startswith(("float8", "float4")):
+        return tirx.Cast(dtype, tirx.FloatImm("float32", float(value)))
+    return tirx.FloatImm(dtype, float(value))
+
+
+def zero(dtype: str) -> Expr:
+    """Return the zero of an element type."""
+    return const(0, dtype)
+
+
+def cast(value: Expr, dtype: str) -> Expr:
+    """Return ``value`` converted to ``dtype``; the same object if it already has that type."""
+    return value if dtype_of(value) == dtype else tirx.Cast(dtype, value)
+
+
+def load(buffer: BufferVar, indices: Sequence[Any], span: Any = None) -> Expr:
+    """Return a scalar load."""
+    return tirx.BufferLoad(buffer, list(indices), span)
+
+
+def store(buffer: BufferVar, value: Expr, indices: Sequence[Any], span: Any = None) -> Stmt:
+    """Return a scalar store; the value is converted to the element type of the buffer."""
+    return tirx.BufferStore(buffer, cast(value, element_type(buffer)), list(indices), span)
+
+
+def region(buffer: BufferVar, mins: Sequence[Any], extents: Sequence[Any]) -> Expr:
+    """Return the region of ``buffer`` with the given corner and extents."""
+    ranges = [ir.Range.from_min_extent(m, e) for m, e in zip(mins, extents, strict=True)]
+    return tirx.BufferRegion(buffer, ranges)
+
+
+def seq(statements: Sequence[Stmt | None]) -> Stmt:
+    """Return one statement for several; nested sequences are flattened and ``None`` is left out."""
+    flat: list[Stmt] = []
+    for s in statements:
+        if s is None:
+            continue
+        if isinstance(s, tirx.SeqStmt):
+            flat.extend(s.seq)
+        else:
+            flat.append(s)
+    if not flat:
+        return tirx.Evaluate(int_const(0))
+    return flat[0] if len(flat) == 1 else tirx.SeqStmt(flat)
+
+
+def is_nop(stmt: Stmt) -> bool:
+    """Whether the statement does nothing."""
+    return isinstance(stmt, tirx.Evaluate) and isinstance(stmt.value, tirx.IntImm)
+
+
+def for_loop(
+    var: Expr,
+    extent: Any,
+    body: Stmt,
+    role: str = "serial",
+    *,
+    kind: Any = None,
+    annotations: Mapping[str, Any] | None = None,
+    span: Any = None,
+    start: Any = 0,
+    step: Any = None,
+) -> Stmt:
+    """Return a loop over ``start <= var < start + extent`` with the given role."""
+    kinds = {"unroll": tirx.ForKind.UNROLLED, "grid": tirx.ForKind.PARALLEL, "vectorized": tirx.ForKind.VECTORIZED}
+    kind = kinds.get(role, tirx.ForKind.SERIAL) if kind is None else kind
+    notes = {ROLE: role, **(annotations or {})}
+    return tirx.For(var, start, extent, kind, body, None, notes, step, span)
+
+
+_counter = itertools.count()
+
+
+def fresh(name: str, dtype: str = "int32") -> Expr:
+    """Return a new variable."""
+    return tirx.Var(name, dtype)
+
+
+def nest(
+    extents: Sequence[Any],
+    body: Callable[..., Stmt],
+    role: str = "parallel",
+    *,
+    names: Sequence[str] | None = None,
+    span: Any = None,
+) -> Stmt:
+    """Return a loop nest; ``body`` gets one variable per extent. Loops of extent 1 are left out (their index is 0)."""
+    names = names or [f"i{d}" for d in range(len(extents))]
+    loop_vars = [fresh(n) for n in names]
+    indices = [int_const(0) if as_int(e) == 1 else v for v, e in zip(loop_vars, extents, strict=True)]
+    stmt = body(*indices)
+    for var, extent in reversed(list(zip(loop_vars, extents, strict=True))):
+        if as_int(extent) != 1:
+            stmt = for_loop(var, extent, stmt, role, span=span)
+    return stmt
+
+
+def alloc(shape: Sequence[Any], dtype: str, name: str, scope: str) -> tuple[BufferVar, Stmt]:
+    """Return a new scratch buffer and the statement that allocates it."""
+    buffer = tirx.decl_buffer(list(shape), dtype, name, scope=scope, layout=None)
+    return buffer, tirx.AllocBuffer(buffer)
+
+
+def register_op(name: str) -> Any:
+    """Register ``tile.<name>`` with TVM as an opaque operator, once per process."""
+    full = f"tile.{name}"
+    if full not in _registered:
+        register_op_attr = tvm.ir.op.register_op_attr
+        register_op_attr(full, "TCallEffectKind", tirx.CallEffectKind.Opaque.value)
+        register_op_attr(full, "TScriptPrinterName", full, level=20)
+        _registered.add(full)
+    return ir.Op.get(full)
+
+
+def tile_call(name: str, args: Sequence[Any], attrs: Mapping[str, Any] | None = None, ret: str = "void") -> Expr:
+    """Return a call of the tile op ``name``."""
+    return ir.Call(register_op(name), list(args), attrs=dict(attrs or {}), ret_ty=ret)
+
+
+def is_tile_call(expr: Any, name: str | None = None) -> bool:
+    """Whether an expression calls a tile op (the named one, or any)."""
+    if not isinstance(expr, ir.Call) or not isinstance(expr.op, ir.Op):
+        return False
+    full = str(expr.op.name)
+    return full.startswith("tile.") if name is None else full == f"tile.{name}"

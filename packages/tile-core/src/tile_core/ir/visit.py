@@ -1,0 +1,153 @@
+"""Rewriting statements: a base class whose methods return new IR, or the same object if nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.ir import nodes
+
+
+class StmtRewriter:
+    """Rebuilds a statement bottom-up.
+
+    Override ``visit_<node>`` for statements and ``expr`` for the expressions that they hold. Identity is kept: a
+    statement whose parts did not change is returned itself.
+    """
+
+    def stmt(self, s: Any) -> Any:
+        """Rewrite one statement; the result may be a sequence."""
+        return getattr(self, "visit_" + type(s).__name__)(s)
+
+    def expr(self, e: Any) -> Any:
+        """Rewrite one expression; the default keeps it."""
+        return e
+
+    def body(self, s: Any) -> Any:
+        """Rewrite a statement that is a scope of its own (a loop's or branch's body)."""
+        return self.stmt(s)
+
+    def visit_SeqStmt(self, s: Any) -> Any:
+        """Rewrite each statement of a sequence."""
+        old = list(s.seq)
+        new = [self.stmt(x) for x in old]
+        return s if all(a is b or a.same_as(b) for a, b in zip(old, new, strict=True)) else nodes.seq(new)
+
+    def visit_For(self, s: Any) -> Any:
+        """Rewrite a loop."""
+        start, extent, body = self.expr(s.min), self.expr(s.extent), self.body(s.body)
+        if start.same_as(s.min) and extent.same_as(s.extent) and body.same_as(s.body):
+            return s
+        return replace_for(s, body, start=start, extent=extent)
+
+    def visit_While(self, s: Any) -> Any:
+        """Rewrite a while loop."""
+        condition, body = self.expr(s.condition), self.body(s.body)
+        same = condition.same_as(s.condition) and body.same_as(s.body)
+        return s if same else tirx.While(condition, body, s.span)
+
+    def visit_IfThenElse(self, s: Any) -> Any:
+        """Rewrite a branch."""
+        condition, then = self.expr(s.condition), self.body(s.then_case)
+        other = None if s.else_case is None else self.body(s.else_case)
+        same = condition.same_as(s.condition) and then.same_as(s.then_case)
+        if same and (other is None or other.same_as(s.else_case)):
+            return s
+        return tirx.IfThenElse(condition, then, other, s.span)
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        """Rewrite an attribute's body."""
+        value, body = self.expr(s.value), self.body(s.body)
+        same = value.same_as(s.value) and body.same_as(s.body)
+        return s if same else tirx.AttrStmt(s.node, s.attr_key, value, body, s.span)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        """Rewrite a store."""
+        value = self.expr(s.value)
+        old = list(s.indices)
+        new = [self.expr(i) for i in old]
+        same = value.same_as(s.value) and all(a.same_as(b) for a, b in zip(old, new, strict=True))
+        return s if same else tirx.BufferStore(s.buffer, value, new, s.span)
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        """Rewrite an evaluated expression."""
+        value = self.expr(s.value)
+        return s if value.same_as(s.value) else tirx.Evaluate(value, s.span)
+
+    def visit_Bind(self, s: Any) -> Any:
+        """Rewrite a binding."""
+        value = self.expr(s.value)
+        return s if value.same_as(s.value) else tirx.Bind(s.var, value, s.span)
+
+    def visit_AssertStmt(self, s: Any) -> Any:
+        """Keep an assertion."""
+        return s
+
+    visit_AllocBuffer = visit_DeclBuffer = visit_Break = visit_Continue = visit_Return = visit_AssertStmt
+
+
+def replace_for(s: Any, body: Any, **changes: Any) -> Any:
+    """Return a copy of a loop with another body and the given fields changed."""
+    keep = {k: changes.get(k, getattr(s, k)) for k in ("loop_var", "min", "extent", "kind", "annotations", "step")}
+    return tirx.For(
+        keep["loop_var"], keep["min"], keep["extent"], keep["kind"], body, s.thread_binding, keep["annotations"],
+        keep["step"], s.span,
+    )  # fmt: skip
+
+
+def role(loop: Any) -> str:
+    """Return the role of a loop (see ``ir/grammar.py``)."""
+    return str(loop.annotations.get(nodes.ROLE, "serial")) if loop.annotations else "serial"
+
+
+def annotation(loop: Any, key: str, default: Any = None) -> Any:
+    """Return an annotation of a loop."""
+    value = loop.annotations.get(key, default) if loop.annotations else default
+    return nodes.as_int(value)
+
+
+def map_expr(e: Any, callback: Callable[[Any], Any], kinds: Any) -> Any:
+    """Rewrite the nodes of ``kinds`` in an expression, innermost first."""
+    return tvm_ffi.structural_map(e, (kinds, callback))
+
+
+def substitute(node: Any, mapping: dict[Any, Any]) -> Any:
+    """Replace variables in an expression or statement."""
+    if not mapping:
+        return node
+    return tvm_ffi.structural_map(node, (tirx.Var, lambda v: mapping.get(v, v)))
+
+
+def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
+    """Call ``callback`` on each node of ``kinds``."""
+
+    def visit(x: Any) -> None:
+        callback(x)
+
+    tvm_ffi.structural_walk(node, [(kinds, visit)])
+
+
+def collect(node: Any, kinds: Any) -> list[Any]:
+    """Return all nodes of ``kinds``."""
+    found: list[Any] = []
+    walk(node, kinds, found.append)
+    return found
+
+
+def uses_var(node: Any, var: Any) -> bool:
+    """Whether a variable occurs in a node."""
+    return any(v.same_as(var) for v in collect(node, tirx.Var))
+
+
+def loads_of(node: Any) -> list[Any]:
+    """Return the loads in a node."""
+    return collect(node, ir.TensorLoad)
+
+
+def statements(s: Any) -> Iterator[Any]:
+    """Yield the statements of a sequence, or the statement itself."""
+    if isinstance(s, tirx.SeqStmt):
+        yield from s.seq
+    else:
+        yield s

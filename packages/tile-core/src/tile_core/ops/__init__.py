@@ -1,0 +1,1 @@
+"""The tile ops, one file each: signature, checks and meaning."""

@@ -1,0 +1,215 @@
+"""Atomic updates, loads and stores of elements and tiles.
+
+Every block of a launch may update the same memory; an atomic update happens as a whole. A scalar atomic inside a
+``T.Parallel`` loop happens once per iteration; in a kernel that names its threads, once per thread; otherwise once per
+block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.dtypes import DType
+from tile_core.errors.ops import AlignmentRule, BadAttribute, BadElementType, NotAnElement, OutsideLaunch
+from tile_core.ir import nodes
+from tile_core.language.value import Region, Value
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp
+from tile_core.ops.copy import convert
+from tile_core.ops.reduce import combiner
+
+ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
+_LOAD_ORDERS = ("relaxed", "consume", "acquire", "seq_cst")
+_STORE_ORDERS = ("relaxed", "release", "seq_cst")
+
+
+def atomic_add(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False, **hints: Any) -> Any:
+    """Add atomically: ``dst += value``.
+
+    Parameters
+    ----------
+    dst
+        An element, or a tile (then ``value`` is a tile of its shape, or a scalar for all elements).
+    value
+        Converted to the element type of ``dst``.
+    memory_order
+        One of ``relaxed consume acquire release acq_rel seq_cst`` (default ``relaxed``).
+    return_prev
+        Return the element's previous value (elements only).
+
+    Raises
+    ------
+    NotAnElement, BadElementType, BadAttribute, ShapesDiffer
+        If the operands do not fit.
+    """
+    return _update("add", dst, value, memory_order, return_prev)
+
+
+def atomic_max(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Any:
+    """Atomically replace ``dst`` by the larger of it and ``value``; NaN is left out (see ``atomic_add``)."""
+    return _update("max", dst, value, memory_order, return_prev)
+
+
+def atomic_min(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Any:
+    """Atomically replace ``dst`` by the smaller of it and ``value``; NaN is left out (see ``atomic_add``)."""
+    return _update("min", dst, value, memory_order, return_prev)
+
+
+def atomic_addx2(dst: Any, value: Any, return_prev: bool = False) -> None:
+    """Add two adjacent elements: ``dst[..., i + l] += value[..., j + l]`` for ``l < 2``, each atomically."""
+    _update_vector(2, dst, value, return_prev)
+
+
+def atomic_addx4(dst: Any, value: Any, return_prev: bool = False) -> None:
+    """Add four adjacent elements (see ``atomic_addx2``)."""
+    _update_vector(4, dst, value, return_prev)
+
+
+def atomic_load(src: Any, memory_order: str = "seq_cst") -> Value:
+    """Load an element atomically."""
+    _check_order("atomic_load", memory_order, _LOAD_ORDERS)
+    region = _element("atomic_load", src)
+    return _bind("atomic_load", [region], region.dtype, {"order": memory_order}, [])
+
+
+def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
+    """Store an element atomically."""
+    _check_order("atomic_store", memory_order, _STORE_ORDERS)
+    region = _element("atomic_store", dst)
+    value = operands.scalar(value, region.dtype)
+    operands.emit("atomic_store", [region, value], [region], {"order": memory_order})
+
+
+def _update(kind: str, dst: Any, value: Any, order: str | None, return_prev: bool) -> Any:
+    op = f"atomic_{kind}"
+    order = _check_order(op, order or "relaxed", ORDERS)
+    region = operands.as_region(op, "dst", dst)
+    _check_type(op, region.dtype)
+    shape = operands.static_shape(op, "dst", region)
+    attrs = {"kind": kind, "order": order}
+    tile = _tile_operand(value)
+    if tile is not None and (shape != (1,) or not isinstance(value, Value)):
+        source = operands.as_region(op, "value", value, like=region)
+        if operands.static_shape(op, "value", source) != (1,) or shape == (1,):
+            operands.same_shape(op, ("dst", "value"), region, source)
+            if return_prev:
+                raise NotAnElement(op=f"{op}(return_prev=True)", found="a tile")
+            operands.emit("atomic_tile", [region, source], [region], attrs)
+            return None
+    scalar = operands.scalar(value, region.dtype)
+    if shape != (1,):
+        if return_prev:
+            raise NotAnElement(op=f"{op}(return_prev=True)", found="a tile")
+        operands.emit("atomic_fill", [region, scalar], [region], attrs)
+        return None
+    if return_prev:
+        return _bind("atomic", [region, scalar], region.dtype, attrs, [region])
+    operands.emit("atomic", [region, scalar], [region], attrs)
+    return None
+
+
+def _tile_operand(value: Any) -> Any:
+    from tile_core.language.value import Buffer
+
+    if isinstance(value, Region) or (isinstance(value, Buffer) and value.scope != "local.var"):
+        return value
+    return value if isinstance(value, Value) and value.element is not None and value.element[0].scope != "local.var" else None
+
+
+def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
+    op = f"atomic_addx{width}"
+    if return_prev:
+        raise BadAttribute(op=op, name="return_prev", found=True, legal="False; use T.atomic_add per element")
+    regions = []
+    for role, x in (("dst", dst), ("value", value)):
+        region = operands.as_region(op, role, x)
+        last = region.mins[-1]
+        if isinstance(last, int) and last % width and role == "dst":
+            raise AlignmentRule(op=op, found=last, width=width)
+        regions.append(Region(region.buffer, region.mins, [*([1] * (len(region.mins) - 1)), width]))
+    _check_type(op, regions[0].dtype)
+    operands.emit("atomic_tile", regions, [regions[0]], {"kind": "add", "order": "relaxed", "vector": width})
+
+
+def _bind(op: str, args: list[Any], dtype: DType, attrs: dict[str, Any], writes: list[Region]) -> Value:
+    from tile_core.frontend.builder import current
+
+    builder = current(f"T.{op}")
+    if builder.threads is None:
+        raise OutsideLaunch(op=op)
+    builder.materialise([r.buffer.var for r in writes])
+    ir_args = [a.ir() if isinstance(a, Region) else a.expr for a in args]
+    return Value(builder.bind("prev", nodes.tile_call(op, ir_args, attrs, ret=nodes.element_type(args[0].buffer.var))), dtype)
+
+
+def _element(op: str, x: Any) -> Region:
+    region = operands.as_region(op, "operand", x)
+    if operands.static_shape(op, "operand", region) != (1,):
+        raise NotAnElement(op=op, found=repr(region))
+    _check_type(op, region.dtype)
+    return region
+
+
+def _check_type(op: str, dtype: DType) -> None:
+    if dtype.is_narrow or dtype.bits < 8 or dtype == "bool" or dtype == "tfloat32":
+        raise BadElementType(op=op, role="dst", found=dtype, legal="integers of 8 to 64 bits, floats of 16 to 64 bits")
+
+
+def _check_order(op: str, order: str, legal: tuple[str, ...]) -> str:
+    if order not in legal:
+        raise BadAttribute(op=op, name="memory_order", found=order, legal=", ".join(legal))
+    return order
+
+
+def combine(kind: str, dtype: str, old: Any, value: Any) -> Any:
+    """Return the new value of an element; 16-bit floats are combined in ``float32`` and rounded once."""
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    function = combiner({"add": "sum"}.get(kind, kind), wide, False)
+    return convert(function(nodes.cast(old, wide), nodes.cast(value, wide)), dtype)
+
+
+def _element_meaning(call: OpCall) -> Any:
+    """dst = combine(dst, value)."""
+    dst, value = call.args
+    at = dst.at([0] * len(dst.extents))
+    return _step(call, dst, at, value)
+
+
+def _tile_meaning(call: OpCall) -> Any:
+    """For every index: dst = combine(dst, value of that index)."""
+    dst, src = call.args
+
+    def body(*indices: Any) -> Any:
+        return _step(call, dst, dst.spread(indices), nodes.load(src.buffer, src.spread(indices)))
+
+    return nodes.nest(dst.shape, body, "serial", span=call.span)
+
+
+def _fill_meaning(call: OpCall) -> Any:
+    """For every index: dst = combine(dst, value)."""
+    dst, value = call.args
+    return nodes.nest(dst.shape, lambda *i: _step(call, dst, dst.spread(i), value), "serial", span=call.span)
+
+
+def _step(call: OpCall, dst: Any, at: list[Any], value: Any) -> Any:
+    old = nodes.load(dst.buffer, at)
+    new = combine(str(call.attrs["kind"]), dst.dtype, old, convert(value, dst.dtype))
+    return nodes.store(dst.buffer, new, at, call.span)
+
+
+def _load_meaning(call: OpCall) -> Any:
+    """Nothing besides the load itself, which becomes the result."""
+    return nodes.seq([])
+
+
+def _store_meaning(call: OpCall) -> Any:
+    """dst = value."""
+    dst, value = call.args
+    return nodes.store(dst.buffer, convert(value, dst.dtype), dst.at([0] * len(dst.extents)), call.span)
+
+
+OP = TileOp("atomic", reads=(0,), writes=(0,), meaning=_element_meaning)
+TILE = TileOp("atomic_tile", reads=(0, 1), writes=(0,), meaning=_tile_meaning)
+FILL = TileOp("atomic_fill", reads=(0,), writes=(0,), meaning=_fill_meaning)
+LOAD = TileOp("atomic_load", reads=(0,), writes=(), meaning=_load_meaning)
+STORE = TileOp("atomic_store", reads=(), writes=(0,), meaning=_store_meaning)

@@ -1,0 +1,161 @@
+"""What the tile ops share: decoding a call, looking at its operands, and the ``TileOp`` record.
+
+A tile op has three parts, all in its own file: the *signature* (the function that users call, which checks its
+arguments and emits one call), the *effects* (which operands it reads and writes) and the *meaning* (plain loops over
+scalars). The meaning is the definition of the op: the CPU backend executes it where it has nothing faster, and every
+other lowering is tested against it. Meanings access memory freely; the guard pass adds the out-of-range rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.errors import Where
+from tile_core.ir import nodes
+
+
+@dataclass(frozen=True)
+class View:
+    """A region operand seen as an array of its own: index 0 is the region's corner.
+
+    Attributes
+    ----------
+    buffer
+        The tirx buffer.
+    mins, extents
+        Corner and extents, one per dimension of the buffer; extents of tile operands are ints.
+    """
+
+    buffer: Any
+    mins: tuple[Any, ...]
+    extents: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, region: Any) -> View:
+        """Decode a tirx region."""
+        ranges = list(region.region)
+        mins = tuple(nodes.as_int(r.min) for r in ranges)
+        return cls(region.source, mins, tuple(nodes.as_int(r.extent) for r in ranges))
+
+    @property
+    def dtype(self) -> str:
+        """Element type of the buffer."""
+        return nodes.element_type(self.buffer)
+
+    @property
+    def scope(self) -> str:
+        """Storage scope of the buffer."""
+        return nodes.scope_of(self.buffer)
+
+    @property
+    def name(self) -> str:
+        """Name of the buffer."""
+        return str(self.buffer.name)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Extents that are not 1, or ``(1,)`` when all are: the shape that ops compare."""
+        kept = tuple(e for e in self.extents if e != 1)
+        return kept or (1,)
+
+    def matrix_dims(self) -> tuple[int, int]:
+        """Return the two dimensions of a matrix operand: the last two, or the only two that are not 1."""
+        long = [d for d, e in enumerate(self.extents) if e != 1]
+        last = len(self.extents) - 1
+        if not long or long[0] >= last - 1:
+            return last - 1, last
+        return (long[0], long[1]) if len(long) == 2 else (long[0], last)
+
+    def at(self, indices: Sequence[Any]) -> list[Any]:
+        """Return buffer indices for one index per dimension of the buffer."""
+        return [_plus(m, i) for m, i in zip(self.mins, indices, strict=True)]
+
+    def spread(self, indices: Sequence[Any]) -> list[Any]:
+        """Return buffer indices for one index per dimension of ``shape``."""
+        wide = [d for d, e in enumerate(self.extents) if e != 1] or [len(self.extents) - 1]
+        full: list[Any] = [0] * len(self.extents)
+        for d, i in zip(wide, indices, strict=True):
+            full[d] = i
+        return self.at(full)
+
+    def load(self, indices: Sequence[Any]) -> Any:
+        """Load the element at an index per dimension of the buffer."""
+        return nodes.load(self.buffer, self.at(indices))
+
+    def store(self, value: Any, indices: Sequence[Any]) -> Any:
+        """Store to the element at an index per dimension of the buffer."""
+        return nodes.store(self.buffer, value, self.at(indices))
+
+
+def _plus(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and a == 0:
+        return b
+    if nodes.as_int(b) == 0 and not isinstance(nodes.as_int(b), bool):
+        return a
+    return a + b
+
+
+@dataclass(frozen=True)
+class OpCall:
+    """A decoded tile call.
+
+    Attributes
+    ----------
+    name
+        Op name without the ``tile.`` prefix.
+    args
+        ``View`` for region operands, tirx expressions for others.
+    attrs
+        Compile-time arguments.
+    where, span
+        The user's line.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    where: Where | None = None
+    span: Any = None
+
+    @classmethod
+    def decode(cls, stmt: Any) -> OpCall:
+        """Decode ``Evaluate(tile call)``."""
+        call = stmt.value
+        args = tuple(View.of(a) if hasattr(a, "region") else a for a in call.args)
+        attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
+        return cls(str(call.op.name)[5:], args, attrs, nodes.where_of(stmt), getattr(stmt, "span", None))
+
+
+Meaning = Callable[[OpCall], Any]
+
+
+@dataclass(frozen=True)
+class TileOp:
+    """The record of one op.
+
+    Attributes
+    ----------
+    name
+        Op name.
+    reads, writes
+        Positions of the operands that the op reads and writes.
+    meaning
+        From a call to a statement of plain loops.
+    """
+
+    name: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    meaning: Meaning
+
+    def views(self, call: OpCall, positions: Sequence[int]) -> list[View]:
+        """Return the region operands at ``positions``."""
+        return [call.args[p] for p in positions if p < len(call.args) and isinstance(call.args[p], View)]
+
+
+def is_op(stmt: Any) -> bool:
+    """Whether a statement is a tile call."""
+    return isinstance(stmt, tirx.Evaluate) and nodes.is_tile_call(stmt.value)

@@ -1,0 +1,92 @@
+"""``T.copy(src, dst)``: element copy between any two scopes, with conversion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.language.value import Region, Value
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp, View
+
+
+def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any) -> None:
+    """Copy a tile: ``dst[...] = src[...]``, converted to the element type of ``dst``.
+
+    Parameters
+    ----------
+    src, dst
+        A buffer, a slice, or one element, which is the corner of a tile whose extents come from the other side.
+        Any two scopes. Extents of 1 are left out when shapes are compared.
+    coalesced_width
+        Elements per vector access that the lowering should try; a hint, never an error.
+    **hints
+        ``disable_tma``, ``eviction_policy``, ``loop_layout``: hints that a target may follow.
+
+    Raises
+    ------
+    NotATile, RuntimeExtent, ShapesDiffer
+        If the operands do not describe two tiles of one static shape.
+
+    Notes
+    -----
+    Elements of ``src`` outside its buffer read as zero (or the buffer's safe value); writes outside are dropped.
+    """
+    to, source = _sides(src, dst)
+    operands.same_shape("copy", ("src", "dst"), source, to)
+    attrs: dict[str, Any] = {"hints": {k: v for k, v in hints.items() if v is not None}}
+    if coalesced_width is not None:
+        attrs["coalesced_width"] = int(coalesced_width)
+    if to.dtype == "tfloat32" and source.dtype != "tfloat32":
+        attrs["round"] = "tfloat32"
+    operands.emit("copy", [source, to], [to], attrs)
+
+
+def _sides(src: Any, dst: Any) -> tuple[Region, Region]:
+    src_corner = isinstance(src, Value) and src.element is not None
+    dst_corner = isinstance(dst, Value) and dst.element is not None
+    if src_corner and not dst_corner:
+        to = operands.as_region("copy", "dst", dst)
+        return to, operands.as_region("copy", "src", src, like=to)
+    source = operands.as_region("copy", "src", src)
+    return operands.as_region("copy", "dst", dst, like=source if dst_corner else None), source
+
+
+def meaning(call: OpCall) -> Any:
+    """For every index: load, convert, store."""
+    src, dst = call.args
+    return elementwise_copy(src, dst, round_to=call.attrs.get("round"), span=call.span)
+
+
+def elementwise_copy(src: View, dst: View, *, round_to: Any = None, span: Any = None) -> Any:
+    """Return the loops of a copy."""
+
+    def body(*indices: Any) -> Any:
+        value = nodes.load(src.buffer, src.spread(indices))
+        if round_to is not None:
+            from tile_core.numerics.exprs import round_tf32
+
+            value = round_tf32(nodes.cast(value, "float32"))
+        return nodes.store(dst.buffer, convert(value, dst.dtype), dst.spread(indices), span)
+
+    return nodes.nest(dst.shape, body, "parallel", span=span)
+
+
+def convert(value: Any, dtype: str) -> Any:
+    """Return an IR value converted between element types; two narrow floats go through ``float32``."""
+    source = nodes.dtype_of(value)
+    if source == dtype:
+        return value
+    if DTYPES[source].is_narrow and (DTYPES[dtype].is_narrow or not DTYPES[dtype].is_float):
+        value = nodes.cast(value, "float32")
+    if dtype == "bool":
+        from tile_core.compat.tvm import tirx
+
+        return tirx.NE(value, nodes.zero(nodes.dtype_of(value)))
+    if DTYPES[dtype].is_narrow and nodes.dtype_of(value) not in ("float32", "float64"):
+        value = nodes.cast(value, "float32")
+    return nodes.cast(value, dtype)
+
+
+OP = TileOp("copy", reads=(0,), writes=(1,), meaning=meaning)

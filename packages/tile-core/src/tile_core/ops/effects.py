@@ -1,0 +1,29 @@
+"""What a tile call reads and writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.ops.base import OpCall, View
+from tile_core.ops.registry import OPS
+
+
+def effects(stmt: Any) -> tuple[list[View], list[View]]:
+    """Return the views that a tile call reads and writes; a call that no op of the core defines does both with all."""
+    call = OpCall.decode(stmt)
+    op = OPS.get(call.name)
+    views = [a for a in call.args if isinstance(a, View)]
+    if op is None:
+        return views, views
+    reads = op.views(call, op.reads)
+    if op.name in ("gemm", "reduce") and _starts_fresh(call):
+        reads = [v for v in reads if all(v is not w for w in op.views(call, op.writes))]
+    return reads, op.views(call, op.writes)
+
+
+def _starts_fresh(call: OpCall) -> bool:
+    """Whether the op does not need what its destination holds."""
+    if call.name == "reduce":
+        return bool(call.attrs["clear"])
+    clear = call.args[3]
+    return bool(getattr(clear, "value", False))

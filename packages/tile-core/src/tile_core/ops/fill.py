@@ -1,0 +1,59 @@
+"""``T.fill(dst, value)`` and ``T.clear(dst)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.ir import nodes
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp
+from tile_core.ops.copy import convert
+
+
+def fill(dst: Any, value: Any) -> None:
+    """Set every element of a tile.
+
+    Parameters
+    ----------
+    dst
+        A buffer, a slice or an element, in any scope.
+    value
+        A number or a runtime scalar; it is converted to the element type of ``dst``.
+
+    Raises
+    ------
+    NotATile, RuntimeExtent, ConstantDoesNotFit
+        If ``dst`` is no tile of static extents, or its type cannot hold the constant.
+    """
+    _fill("fill", dst, value)
+
+
+def clear(dst: Any) -> None:
+    """Set every element of a tile to zero (see ``fill``)."""
+    _fill("clear", dst, 0)
+
+
+def _fill(op: str, dst: Any, value: Any) -> None:
+    from tile_core.language.value import Buffer
+
+    if isinstance(dst, Buffer) and dst.scope == "local.var":
+        from tile_core.frontend.assign import store
+
+        store(dst, 0, value)
+        return
+    to = operands.as_region(op, "dst", dst)
+    operands.static_shape(op, "dst", to)
+    operands.emit("fill", [to, operands.scalar(value, to.dtype)], [to])
+
+
+def meaning(call: OpCall) -> Any:
+    """For every index: store the value."""
+    dst, value = call.args
+
+    def body(*indices: Any) -> Any:
+        return nodes.store(dst.buffer, convert(value, dst.dtype), dst.spread(indices), call.span)
+
+    return nodes.nest(dst.shape, body, "parallel", span=call.span)
+
+
+OP = TileOp("fill", reads=(), writes=(0,), meaning=meaning)

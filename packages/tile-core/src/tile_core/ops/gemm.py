@@ -1,0 +1,174 @@
+"""``T.gemm``: the dense matrix product of tiles."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES, DType
+from tile_core.errors.ops import BadAttribute, GemmShape, GemmTypes
+from tile_core.ir import nodes
+from tile_core.language.value import Region
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp, View
+from tile_core.ops.copy import convert
+
+
+class GemmWarpPolicy(enum.IntEnum):
+    """How the warps of a block divide the product: in a square, along the rows, or along the columns."""
+
+    Square = 0
+    FullRow = 1
+    FullCol = 2
+
+
+def gemm(
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square,
+    clear_accum: bool = False,
+    k_pack: int = 1,
+    wg_wait: int = 0,
+    *,
+    variant: str | None = None,
+    **hints: Any,
+) -> None:
+    """Multiply tiles: ``C += A @ B``, or ``C = A @ B`` with ``clear_accum``.
+
+    Parameters
+    ----------
+    A
+        Tile of shape (M, K), or (K, M) with ``transpose_A``.
+    B
+        Tile of shape (K, N), or (N, K) with ``transpose_B``.
+    C
+        Accumulator tile of shape (M, N) in a fragment or in shared memory.
+    policy, k_pack, wg_wait
+        Scheduling hints; they never change the result.
+    clear_accum
+        A bool or a runtime ``bool``: start from zero instead of ``C``.
+    variant
+        Name of the lowering variant to force.
+
+    Raises
+    ------
+    GemmShape, GemmTypes, NotATile, RuntimeExtent
+        If shapes or element types do not fit together.
+
+    Notes
+    -----
+    Products and sums are computed in the element type of ``C`` or wider, in any order. Types: floats of any width (mixed
+    too) into ``float16``, ``bfloat16``, ``float32`` or ``float64``; integers (signs mixed too) into integers of 32 or 64
+    bits, which wrap. ``float64`` inputs need a ``float64`` accumulator.
+    """
+    regions = [operands.as_region("gemm", r, x) for r, x in (("A", A), ("B", B), ("C", C))]
+    check_types("gemm", *(r.dtype for r in regions))
+    matrix_shape("gemm", regions, transpose_A, transpose_B)
+    if not isinstance(k_pack, int) or k_pack < 1:
+        raise BadAttribute(op="gemm", name="k_pack", found=k_pack, legal="a positive integer")
+    attrs: dict[str, Any] = {
+        "transpose_A": bool(transpose_A),
+        "transpose_B": bool(transpose_B),
+        "policy": int(policy),
+        "k_pack": k_pack,
+        "wg_wait": int(wg_wait),
+        "types": [str(r.dtype) for r in regions],
+        "hints": {k: v for k, v in hints.items() if v is not None},
+    }
+    if variant is not None:
+        attrs["variant"] = variant
+    clear = operands.scalar(clear_accum, DTYPES["bool"])
+    operands.emit("gemm", [*regions, clear], [regions[2]], attrs)
+
+
+def check_types(op: str, a: DType, b: DType, c: DType) -> None:
+    """Refuse element types that no product combines.
+
+    Raises
+    ------
+    GemmTypes
+        With the accumulators that would be legal.
+    """
+    if a.is_float and b.is_float:
+        wide = "float64" in (a, b)
+        legal = ["float64"] if wide else ["float32", "float16", "bfloat16", "float64"]
+    elif a.is_integer and b.is_integer:
+        bits = max(a.bits, b.bits)
+        legal = [d for d in ("int32", "int64", "uint32", "uint64") if DTYPES[d].bits >= bits]
+    else:
+        remedy = "multiply floats by floats or integers by integers; cast one side while copying"
+        raise GemmTypes(op=op, a=a, b=b, c=c, legal=remedy)
+    if c not in legal or "float8_e8m0fnu" in (a, b):
+        raise GemmTypes(op=op, a=a, b=b, c=c, legal=f"use an accumulator of type {', '.join(legal)}")
+
+
+def matrix_shape(op: str, regions: list[Region], trans_a: bool, trans_b: bool) -> tuple[int, int, int]:
+    """Check that A, B and C fit together and return (M, N, K)."""
+    for role, r in zip("ABC", regions, strict=True):
+        operands.static_shape(op, role, r)
+    (ar, ac), (br, bc), (m, n) = (_matrix(op, r) for r in regions)
+    am, ak = (ac, ar) if trans_a else (ar, ac)
+    bk, bn = (bc, br) if trans_b else (br, bc)
+    for what, found, expected in (("K of B against K of A", bk, ak), ("M of C against M of A", m, am), ("N of C against N of B", n, bn)):
+        if found != expected:
+            want_a, want_b = ("(K, M)" if trans_a else "(M, K)"), ("(N, K)" if trans_b else "(K, N)")
+            raise GemmShape(
+                op=op, what=what, found=found, expected=expected, a=(ar, ac), b=(br, bc), c=(m, n),
+                trans_a=bool(trans_a), trans_b=bool(trans_b), want_a=want_a, want_b=want_b, want_c="(M, N)",
+            )  # fmt: skip
+    return m, n, ak
+
+
+def _matrix(op: str, region: Region) -> tuple[int, int]:
+    view = View.of(region.ir())
+    if len(view.extents) < 2:
+        raise BadAttribute(op=op, name="operand", found=region.buffer.name, legal="tiles of at least two dimensions")
+    rows, cols = view.matrix_dims()
+    if any(e != 1 for d, e in enumerate(view.extents) if d not in (rows, cols)):
+        raise BadAttribute(op=op, name="operand", found=region.buffer.name, legal="one matrix: slice batches to extent 1")
+    return view.extents[rows], view.extents[cols]
+
+
+def matrix(view: View, transposed: bool, i: Any, j: Any) -> list[Any]:
+    """Return buffer indices of element (i, j) of a matrix operand."""
+    rows, cols = view.matrix_dims()
+    full: list[Any] = [0] * len(view.extents)
+    full[rows], full[cols] = (j, i) if transposed else (i, j)
+    return view.at(full)
+
+
+def meaning(call: OpCall) -> Any:
+    """C[i, j] = (clear ? 0 : C[i, j]) + the sum over k of A[i, k] * B[k, j]."""
+    a, b, c, clear = call.args
+    trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
+    rows, cols = c.matrix_dims()
+    a_dims = a.matrix_dims()
+    extent = a.extents[a_dims[0] if trans_a else a_dims[1]]
+    acc = "float32" if c.dtype in ("float16", "bfloat16") else c.dtype
+    total, allocate = nodes.alloc([1], acc, "sum", "local")
+
+    def term(i: Any, j: Any, k: Any) -> Any:
+        x = convert(nodes.load(a.buffer, matrix(a, trans_a, i, k)), acc)
+        y = convert(nodes.load(b.buffer, matrix(b, trans_b, k, j)), acc)
+        return nodes.store(total, total[0] + x * y, [0])
+
+    def body(i: Any, j: Any) -> Any:
+        at = matrix(c, False, i, j)
+        start = nodes.cast(nodes.load(c.buffer, at), acc)
+        start = tirx.if_then_else(clear, nodes.zero(acc), start)
+        k = nodes.fresh("k")
+        return nodes.seq([
+            allocate,
+            nodes.store(total, start, [0]),
+            nodes.for_loop(k, extent, term(i, j, k)),
+            nodes.store(c.buffer, convert(total[0], c.dtype), at, call.span),
+        ])  # fmt: skip
+
+    return nodes.nest([c.extents[rows], c.extents[cols]], body, "parallel", span=call.span)
+
+
+OP = TileOp("gemm", reads=(0, 1, 2), writes=(2,), meaning=meaning)

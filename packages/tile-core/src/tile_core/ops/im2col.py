@@ -1,0 +1,76 @@
+"""``T.c2d_im2col``: a tile of the matrix that turns a 2-D convolution into a product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.errors.ops import BadAttribute
+from tile_core.ir import nodes
+from tile_core.language.value import as_value
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp
+from tile_core.ops.copy import convert
+
+
+def c2d_im2col(
+    img: Any, col: Any, nhw_step: Any, c_step: Any, kernel: int, stride: int, dilation: int, pad: int, **hints: Any
+) -> None:
+    """Gather a tile of convolution windows.
+
+    ``col[i, j]`` is the input that output pixel ``m = nhw_step * rows + i`` multiplies with filter element
+    ``k = c_step * cols + j``, where (rows, cols) is the shape of ``col``, output pixels are numbered in (n, oh, ow)
+    order and filter elements in (kh, kw, c) order; zero outside the image.
+
+    Parameters
+    ----------
+    img
+        Input of shape (N, H, W, C).
+    col
+        Tile of two dimensions.
+    nhw_step, c_step
+        Tile coordinates, ints or runtime ints.
+    kernel, stride, dilation, pad
+        Of a square filter, in pixels.
+
+    Raises
+    ------
+    BadAttribute
+        If the parameters describe no convolution.
+    """
+    source = operands.as_region("c2d_im2col", "img", img)
+    to = operands.as_region("c2d_im2col", "col", col)
+    operands.static_shape("c2d_im2col", "col", to)
+    if len(source.extents) != 4 or len(to.extents) != 2:
+        raise BadAttribute(op="c2d_im2col", name="ranks", found=(len(source.extents), len(to.extents)), legal="(4, 2)")
+    for name, x, low in (("kernel", kernel, 1), ("stride", stride, 1), ("dilation", dilation, 1), ("pad", pad, 0)):
+        if not isinstance(x, int) or x < low:
+            raise BadAttribute(op="c2d_im2col", name=name, found=x, legal=f"an integer of at least {low}")
+    attrs = {"kernel": kernel, "stride": stride, "dilation": dilation, "pad": pad}
+    operands.emit("c2d_im2col", [source, to, as_value(nhw_step), as_value(c_step)], [to], attrs)
+
+
+def meaning(call: OpCall) -> Any:
+    """For every (i, j): decode the pixel and the filter element, load with zero outside, store."""
+    img, col, nhw_step, c_step = call.args
+    kernel, stride, dilation, pad = (int(call.attrs[k]) for k in ("kernel", "stride", "dilation", "pad"))
+    _, height, width, channels = img.extents
+    reach = dilation * (kernel - 1) + 1
+    out_h = tirx.floordiv(nodes.int_const(0) + height + 2 * pad - reach, stride) + 1
+    out_w = tirx.floordiv(nodes.int_const(0) + width + 2 * pad - reach, stride) + 1
+    rows, cols = col.extents
+
+    def body(i: Any, j: Any) -> Any:
+        m, k = nhw_step * rows + i, c_step * cols + j
+        h = tirx.floordiv(tirx.floormod(m, out_h * out_w), out_w) * stride
+        h = h + tirx.floordiv(k, kernel * channels) * dilation - pad
+        w = tirx.floormod(m, out_w) * stride + tirx.floormod(tirx.floordiv(k, channels), kernel) * dilation - pad
+        inside = tirx.all(h >= 0, h < height, w >= 0, w < width, k < kernel * kernel * channels)
+        n = tirx.floordiv(m, out_h * out_w)
+        value = convert(img.load([n, h, w, tirx.floormod(k, channels)]), col.dtype)
+        return col.store(tirx.if_then_else(inside, value, nodes.zero(col.dtype)), [i, j])
+
+    return nodes.nest([rows, cols], body, "parallel", span=call.span)
+
+
+OP = TileOp("c2d_im2col", reads=(0,), writes=(1,), meaning=meaning)

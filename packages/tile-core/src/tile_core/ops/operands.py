@@ -1,0 +1,131 @@
+"""Turning what users pass to a tile op into regions, with the checks that all ops share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.errors.ops import (
+    NotATile,
+    OutsideLaunch,
+    RuntimeExtent,
+    ScopeNotAllowed,
+    ShapesDiffer,
+    WritesReadOnly,
+)
+from tile_core.frontend.builder import Builder, current
+from tile_core.ir import nodes
+from tile_core.language.value import Buffer, Region, Value, as_value, simplify, to_index
+
+Tile = Any
+
+
+def as_region(op: str, role: str, x: Any, like: Region | None = None) -> Region:
+    """Return the region that an operand names.
+
+    Parameters
+    ----------
+    op, role
+        Names for messages, such as ``"copy"`` and ``"src"``.
+    x
+        A buffer, a region, or one element, which is a corner: its extents come from ``like`` (right-aligned), or are 1.
+
+    Raises
+    ------
+    NotATile
+        If ``x`` is none of these.
+    """
+    if isinstance(x, Region):
+        return x
+    if isinstance(x, Buffer):
+        return x.whole()
+    if isinstance(x, Value) and x.element is not None:
+        buffer, corner = x.element
+        return _from_corner(buffer, corner, like)
+    raise NotATile(op=op, role=role, found=_describe(x))
+
+
+def _from_corner(buffer: Buffer, corner: Sequence[Any], like: Region | None) -> Region:
+    extents: list[Any] = [1] * len(corner)
+    if like is not None:
+        wanted = list(like.extents)
+        while len(wanted) > len(corner) and wanted[0] == 1:
+            wanted = wanted[1:]
+        if len(wanted) > len(corner):
+            wanted = [e for e in wanted if e != 1] or [1]
+        for d, e in enumerate(reversed(wanted[-len(corner) :]) if wanted else []):
+            extents[len(corner) - 1 - d] = e
+    return Region(buffer, corner, extents)
+
+
+def static_shape(op: str, role: str, region: Region) -> tuple[int, ...]:
+    """Return the extents that are not 1 (or ``(1,)``) as ints.
+
+    Raises
+    ------
+    RuntimeExtent
+        If an extent is only known at run time.
+    """
+    extents = []
+    for d, e in enumerate(region.extents):
+        constant = e if isinstance(e, int) else nodes.as_int(simplify(to_index(e)))
+        if not isinstance(constant, int):
+            raise RuntimeExtent(op=op, role=role, dim=d, found=str(to_index(e)))
+        extents.append(constant)
+    return tuple(e for e in extents if e != 1) or (1,)
+
+
+def same_shape(op: str, roles: tuple[str, str], a: Region, b: Region) -> tuple[int, ...]:
+    """Check that two operands have the same extents, leaving out those of 1, and return them."""
+    shape_a, shape_b = static_shape(op, roles[0], a), static_shape(op, roles[1], b)
+    if shape_a != shape_b:
+        raise ShapesDiffer(op=op, a=roles[0], b=roles[1], shape_a=shape_a, shape_b=shape_b)
+    return shape_a
+
+
+def need_scope(op: str, role: str, region: Region, scopes: Sequence[str]) -> None:
+    """Refuse an operand in a storage scope that the op does not take."""
+    if region.scope not in scopes:
+        raise ScopeNotAllowed(op=op, role=role, found=_scope_name(region.scope), legal=", ".join(map(_scope_name, scopes)))
+
+
+def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str, Any] | None = None) -> None:
+    """Emit the call of a tile op at the user's line; values that depend on ``writes`` are bound first."""
+    from tile_core.compat.tvm import tirx
+
+    builder: Builder = current(f"T.{op}")
+    if builder.threads is None:
+        raise OutsideLaunch(op=op)
+    for region in writes:
+        if region.buffer.scope == "local.var":
+            raise WritesReadOnly(op=op, name=region.buffer.name)
+    builder.materialise([r.buffer.var for r in writes])
+    ir_args = [a.ir() if isinstance(a, Region) else a.expr if isinstance(a, Value) else a for a in args]
+    builder.emit(tirx.Evaluate(nodes.tile_call(op, ir_args, attrs), builder.span()))
+
+
+def scalar(x: Any, dtype: Any) -> Any:
+    """Return a scalar operand converted to ``dtype``, as a value."""
+    from tile_core.language.value import cast
+
+    return cast(x if isinstance(x, Value) else as_value(x, _literal_type(x, dtype)), dtype)
+
+
+def _literal_type(x: Any, dtype: Any) -> Any:
+    from tile_core.dtypes import DTYPES
+
+    if isinstance(x, Buffer):
+        return None
+    if dtype.is_narrow or dtype == "tfloat32":
+        return DTYPES["float32"]
+    return dtype if not (dtype == "bool" and not isinstance(x, bool)) else None
+
+
+def _scope_name(scope: str) -> str:
+    return {"local.fragment": "fragment", "local.var": "variable"}.get(scope, scope)
+
+
+def _describe(x: Any) -> str:
+    if isinstance(x, Value):
+        return f"a computed {x.dtype} value"
+    return f"{x!r}" if isinstance(x, (int, float, str, type(None))) else f"an object of type {type(x).__name__}"

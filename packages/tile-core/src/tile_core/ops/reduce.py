@@ -1,0 +1,216 @@
+"""Reductions of a tile along one dimension, and ``T.finalize_reducer``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES, DType
+from tile_core.errors.ops import BadAttribute, BadDestination, BadDim, BadElementType
+from tile_core.ir import nodes
+from tile_core.language.value import Region
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp
+from tile_core.ops.copy import convert
+
+KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
+
+
+def reduce_sum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+    """Sum a tile along one dimension: ``out[i] = sum_k buffer[i, k]``, or ``out[i] += …`` with ``clear=False``.
+
+    Parameters
+    ----------
+    buffer
+        Source tile, any scope and width.
+    out
+        Destination without the dimension, or with extent 1 there.
+    dim
+        The dimension to reduce; negative ones count from the end.
+    clear
+        Start from the neutral element instead of from ``out``.
+
+    Raises
+    ------
+    BadDim, BadDestination, BadElementType, NotATile, RuntimeExtent
+        If operands and dimension do not fit together.
+
+    Notes
+    -----
+    The order of additions is not specified; ``float16`` and ``bfloat16`` accumulate in ``float32``, integers wrap.
+    """
+    _emit("sum", buffer, out, dim, clear, False, hints)
+
+
+def reduce_max(buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any) -> None:
+    """Largest element along a dimension; NaN is left out, or wins with ``nan_propagate`` (see ``reduce_sum``)."""
+    _emit("max", buffer, out, dim, clear, nan_propagate, hints)
+
+
+def reduce_min(buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any) -> None:
+    """Smallest element along a dimension; NaN is left out, or wins with ``nan_propagate`` (see ``reduce_sum``)."""
+    _emit("min", buffer, out, dim, clear, nan_propagate, hints)
+
+
+def reduce_abssum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+    """Sum of absolute values along a dimension (see ``reduce_sum``)."""
+    _emit("abssum", buffer, out, dim, clear, False, hints)
+
+
+def reduce_absmax(buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any) -> None:
+    """Largest absolute value along a dimension (see ``reduce_max``)."""
+    _emit("absmax", buffer, out, dim, clear, nan_propagate, hints)
+
+
+def reduce_bitand(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+    """Bitwise and along a dimension of integers or bools (see ``reduce_sum``)."""
+    _emit("bitand", buffer, out, dim, clear, False, hints)
+
+
+def reduce_bitor(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+    """Bitwise or along a dimension of integers or bools (see ``reduce_sum``)."""
+    _emit("bitor", buffer, out, dim, clear, False, hints)
+
+
+def reduce_bitxor(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+    """Bitwise exclusive or along a dimension of integers or bools (see ``reduce_sum``)."""
+    _emit("bitxor", buffer, out, dim, clear, False, hints)
+
+
+def reduce(buffer: Any, out: Any, kind: str, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
+    """Reduce with the kind given by name (``"sum"``, ``"max"``, …; see ``reduce_sum``)."""
+    if kind not in KINDS:
+        raise BadAttribute(op="reduce", name="kind", found=kind, legal=", ".join(KINDS))
+    _emit(kind, buffer, out, dim, clear, nan_propagate, {})
+
+
+def finalize_reducer(reducer: Any) -> None:
+    """Combine the partial results of an ``alloc_reducer`` buffer; afterwards it holds the whole result."""
+    region = operands.as_region("finalize_reducer", "reducer", reducer)
+    if getattr(region.buffer, "reducer", None) is None:
+        raise BadAttribute(op="finalize_reducer", name="reducer", found=region.buffer.name, legal="a T.alloc_reducer buffer")
+    operands.emit("finalize_reducer", [region], [region], {"kind": region.buffer.reducer})
+
+
+def axis(op: str, region: Region, dim: Any) -> int:
+    """Return ``dim`` as a non-negative dimension of ``region.shape``.
+
+    Raises
+    ------
+    BadDim
+        If there is no such dimension.
+    """
+    rank = len(region.shape)
+    if not isinstance(dim, int) or isinstance(dim, bool) or not -rank <= dim < rank:
+        raise BadDim(op=op, found=dim, rank=rank, low=-rank, high=rank - 1)
+    return dim % rank
+
+
+def _emit(kind: str, src: Any, dst: Any, dim: int, clear: bool, nan: bool, hints: dict[str, Any]) -> None:
+    op = f"reduce_{kind}"
+    source, out = operands.as_region(op, "src", src), operands.as_region(op, "dst", dst)
+    _check_type(op, kind, source.dtype, out.dtype)
+    operands.static_shape(op, "src", source)
+    found = operands.static_shape(op, "dst", out)
+    at = axis(op, source, dim)
+    shape = tuple(source.shape)
+    expected = (*shape[:at], *shape[at + 1 :])
+    if found != (tuple(e for e in expected if e != 1) or (1,)):
+        keep = (*shape[:at], 1, *shape[at + 1 :])
+        raise BadDestination(op=op, found=out.shape, src=shape, dim=dim, expected=expected or (1,), keep=keep)
+    attrs = {"kind": kind, "dim": source.kept[at], "clear": bool(clear), "nan_propagate": bool(nan), "hints": dict(hints)}
+    operands.emit("reduce", [source, out], [out], attrs)
+
+
+def _check_type(op: str, kind: str, src: DType, dst: DType) -> None:
+    if kind.startswith("bit"):
+        for role, d in (("src", src), ("dst", dst)):
+            if d.is_float:
+                raise BadElementType(op=op, role=role, found=d, legal="integers and bool")
+    if src.is_float and not dst.is_float:
+        raise BadElementType(op=op, role="dst", found=dst, legal="floating-point types, since src is one")
+    if dst.is_narrow:
+        raise BadElementType(op=op, role="dst", found=dst, legal="types of 16 bits or more")
+    if dst == "bool" and kind in ("sum", "abssum"):
+        raise BadElementType(op=op, role="dst", found=dst, legal="integers or floats")
+
+
+def accumulator(dst: str) -> str:
+    """Return the type in which a reduction into ``dst`` accumulates."""
+    return "float32" if dst in ("float16", "bfloat16") else dst
+
+
+def neutral(kind: str, dtype: str) -> Any:
+    """Return the value that changes nothing when it is combined."""
+    d = DTYPES[dtype]
+    if kind in ("sum", "abssum", "bitor", "bitxor", "absmax"):
+        return nodes.zero(dtype)
+    if kind == "bitand":
+        return nodes.const(1 if d == "bool" else -1 if d.kind == "int" else 2**d.bits - 1, dtype)
+    sign = -1 if kind == "max" else 1
+    if d.is_float:
+        return nodes.const(sign * float("inf"), dtype)
+    if d == "bool":
+        return nodes.const(kind == "min", dtype)
+    low, high = (0, 2**d.bits - 1) if d.kind == "uint" else (-(2 ** (d.bits - 1)), 2 ** (d.bits - 1) - 1)
+    return nodes.const(low if kind == "max" else high, dtype)
+
+
+def combiner(kind: str, dtype: str, nan_propagate: bool) -> Callable[[Any, Any], Any]:
+    """Return the function that combines an accumulator with an element (absolute values are taken by ``element``)."""
+    from tile_core.numerics.math import max_expr, min_expr
+
+    boolean = dtype == "bool"
+    table: dict[str, Callable[[Any, Any], Any]] = {
+        "sum": lambda a, b: a + b,
+        "max": lambda a, b: tirx.Or(a, b) if boolean else max_expr(a, b, nan_propagate),
+        "min": lambda a, b: tirx.And(a, b) if boolean else min_expr(a, b, nan_propagate),
+        "bitand": lambda a, b: tirx.And(a, b) if boolean else tirx.bitwise_and(a, b),
+        "bitor": lambda a, b: tirx.Or(a, b) if boolean else tirx.bitwise_or(a, b),
+        "bitxor": lambda a, b: tirx.NE(a, b) if boolean else tirx.bitwise_xor(a, b),
+    }
+    return table[kind.replace("abs", "")]
+
+
+def element(kind: str, value: Any, dtype: str) -> Any:
+    """Return one element as it enters the reduction: converted, and without sign for the absolute kinds."""
+    value = convert(value, dtype)
+    return tirx.abs(value) if kind.startswith("abs") and not dtype.startswith(("uint", "bool")) else value
+
+
+def meaning(call: OpCall) -> Any:
+    """acc = neutral; for every k: acc = combine(acc, src[.., k, ..]); dst = acc, or combine(dst, acc)."""
+    src, dst = call.args
+    kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
+    acc = accumulator(dst.dtype)
+    combine = combiner(kind, acc, bool(call.attrs["nan_propagate"]))
+    total, allocate = nodes.alloc([1], acc, "acc", "local")
+    outer = [d for d, e in enumerate(src.extents) if e != 1 and d != dim]
+
+    def body(*indices: Any) -> Any:
+        k = nodes.fresh("k")
+        full: list[Any] = [0] * len(src.extents)
+        for d, i in zip(outer, indices, strict=False):
+            full[d] = i
+        full[dim] = k
+        to = dst.spread(indices)
+        first = neutral(kind, acc) if call.attrs["clear"] else nodes.cast(nodes.load(dst.buffer, to), acc)
+        step = nodes.store(total, combine(total[0], element(kind, src.load(full), acc)), [0])
+        return nodes.seq([
+            allocate,
+            nodes.store(total, first, [0]),
+            nodes.for_loop(k, src.extents[dim], step),
+            nodes.store(dst.buffer, convert(total[0], dst.dtype), to, call.span),
+        ])  # fmt: skip
+
+    return nodes.nest([src.extents[d] for d in outer] or [1], body, "parallel", span=call.span)
+
+
+def _nothing(call: OpCall) -> Any:
+    """Nothing: without threads the partial result is the result."""
+    return nodes.seq([])
+
+
+OP = TileOp("reduce", reads=(0, 1), writes=(1,), meaning=meaning)
+FINALIZE = TileOp("finalize_reducer", reads=(0,), writes=(0,), meaning=_nothing)

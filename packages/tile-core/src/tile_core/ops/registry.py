@@ -1,0 +1,26 @@
+"""The list of tile ops that the core defines."""
+
+from __future__ import annotations
+
+from tile_core.ops import atomic, copy, dp4a, fill, gemm, im2col, reduce, scan, transpose
+from tile_core.ops.base import TileOp
+
+OPS: dict[str, TileOp] = {
+    op.name: op
+    for op in (
+        copy.OP,
+        fill.OP,
+        transpose.OP,
+        gemm.OP,
+        reduce.OP,
+        reduce.FINALIZE,
+        scan.OP,
+        atomic.OP,
+        atomic.TILE,
+        atomic.FILL,
+        atomic.LOAD,
+        atomic.STORE,
+        im2col.OP,
+        dp4a.OP,
+    )
+}

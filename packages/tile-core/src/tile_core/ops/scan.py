@@ -1,0 +1,81 @@
+"""Prefix sums and prefix maxima along one dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.errors.ops import BadElementType
+from tile_core.ir import nodes
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp
+from tile_core.ops.copy import convert
+from tile_core.ops.reduce import accumulator, axis, combiner, neutral
+
+
+def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+    """Inclusive prefix sum along ``dim``: ``dst[.., i, ..] = src[.., 0, ..] + … + src[.., i, ..]``.
+
+    Parameters
+    ----------
+    src, dst
+        Tiles of one shape, in any scopes; ``dst`` defaults to ``src``.
+    dim
+        The dimension to scan; negative ones count from the end.
+    reverse
+        Sum from the end instead.
+
+    Raises
+    ------
+    BadDim, BadElementType, ShapesDiffer, NotATile, RuntimeExtent
+        If operands and dimension do not fit together.
+    """
+    _emit("cumsum", "sum", src, dst, dim, reverse, False)
+
+
+def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, nan_propagate: bool = False) -> None:
+    """Inclusive prefix maximum along ``dim`` (see ``cumsum``); NaN is left out, or stays with ``nan_propagate``."""
+    _emit("cummax", "max", src, dst, dim, reverse, nan_propagate)
+
+
+def _emit(op: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool, nan: bool) -> None:
+    source = operands.as_region(op, "src", src)
+    out = source if dst is None else operands.as_region(op, "dst", dst)
+    operands.same_shape(op, ("src", "dst"), source, out)
+    at = axis(op, source, dim)
+    if source.dtype.is_float != out.dtype.is_float or out.dtype.is_narrow or out.dtype == "bool":
+        legal = "floats of 16 bits or more" if source.dtype.is_float else "integers"
+        raise BadElementType(op=op, role="dst", found=out.dtype, legal=legal)
+    attrs = {"kind": kind, "dim": source.kept[at], "reverse": bool(reverse), "nan_propagate": bool(nan)}
+    operands.emit("scan", [source, out], [out], attrs)
+
+
+def meaning(call: OpCall) -> Any:
+    """acc = neutral; for every k in order: acc = combine(acc, src[.., k, ..]); dst[.., k, ..] = acc."""
+    src, dst = call.args
+    kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
+    extent = src.extents[dim]
+    acc = accumulator(dst.dtype)
+    combine = combiner(kind, acc, bool(call.attrs["nan_propagate"]))
+    total, allocate = nodes.alloc([1], acc, "acc", "local")
+    outer = [d for d, e in enumerate(src.extents) if e != 1 and d != dim]
+    shape_dims = [d for d, e in enumerate(src.extents) if e != 1] or [len(src.extents) - 1]
+
+    def body(*indices: Any) -> Any:
+        k = nodes.fresh("k")
+        position = extent - 1 - k if call.attrs["reverse"] else k
+        if extent == 1:
+            position = nodes.int_const(0)
+        by_dim = dict(zip(outer, indices, strict=False))
+        by_dim[dim] = position
+        compact = [by_dim.get(d, nodes.int_const(0)) for d in shape_dims]
+        value = convert(nodes.load(src.buffer, src.spread(compact)), acc)
+        step = nodes.seq([
+            nodes.store(total, combine(total[0], value), [0]),
+            nodes.store(dst.buffer, convert(total[0], dst.dtype), dst.spread(compact), call.span),
+        ])  # fmt: skip
+        return nodes.seq([allocate, nodes.store(total, neutral(kind, acc), [0]), nodes.for_loop(k, extent, step)])
+
+    return nodes.nest([src.extents[d] for d in outer] or [1], body, "parallel", span=call.span)
+
+
+OP = TileOp("scan", reads=(0,), writes=(1,), meaning=meaning)

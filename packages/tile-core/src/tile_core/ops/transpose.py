@@ -1,0 +1,59 @@
+"""``T.transpose(src, dst)``: exchange the last two dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.errors.ops import ShapesDiffer
+from tile_core.ir import nodes
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp, View
+from tile_core.ops.copy import convert
+
+
+def transpose(src: Any, dst: Any) -> None:
+    """Copy a tile with its last two dimensions exchanged: ``dst[..., j, i] = src[..., i, j]``.
+
+    Parameters
+    ----------
+    src, dst
+        Tiles of at least two dimensions; leading dimensions are batches and must be equal.
+
+    Raises
+    ------
+    ShapesDiffer
+        If the shapes do not fit. Extents of 1 count here.
+    """
+    source = operands.as_region("transpose", "src", src)
+    to = operands.as_region("transpose", "dst", dst)
+    operands.static_shape("transpose", "src", source)
+    operands.static_shape("transpose", "dst", to)
+    shape, out = source.shape, to.shape
+    if len(shape) < 2 or len(shape) != len(out) or (*shape[:-2], shape[-1], shape[-2]) != tuple(out):
+        raise ShapesDiffer(op="transpose", a="src transposed", b="dst", shape_a=(*shape[:-2], *shape[:-3:-1]), shape_b=out)
+    attrs = {"src_dims": list(source.kept), "dst_dims": list(to.kept)}
+    operands.emit("transpose", [source, to], [to], attrs)
+
+
+def meaning(call: OpCall) -> Any:
+    """For every index: load, convert, store with the last two indices exchanged."""
+    src, dst = call.args
+    src_dims, dst_dims = list(call.attrs["src_dims"]), list(call.attrs["dst_dims"])
+    extents = [dst.extents[d] for d in dst_dims]
+
+    def body(*indices: Any) -> Any:
+        swapped = (*indices[:-2], indices[-1], indices[-2])
+        value = nodes.load(src.buffer, _place(src, src_dims, swapped))
+        return nodes.store(dst.buffer, convert(value, dst.dtype), _place(dst, dst_dims, indices), call.span)
+
+    return nodes.nest(extents, body, "parallel", span=call.span)
+
+
+def _place(view: View, dims: list[int], indices: tuple[Any, ...]) -> list[Any]:
+    full: list[Any] = [0] * len(view.extents)
+    for d, i in zip(dims, indices, strict=True):
+        full[d] = i
+    return view.at(full)
+
+
+OP = TileOp("transpose", reads=(0,), writes=(1,), meaning=meaning)

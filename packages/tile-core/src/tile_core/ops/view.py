@@ -1,0 +1,99 @@
+"""``T.reshape`` and ``T.view``: another shape or element type on the same storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import dtype as to_dtype
+from tile_core.errors.ops import NotATile, ViewOfPart, ViewSize
+from tile_core.frontend.builder import current
+from tile_core.language.value import Buffer, Region, Value, to_index, tvm_name
+
+
+def reshape(buffer: Any, shape: Sequence[Any] | int) -> Buffer:
+    """Return the buffer with another shape and the same row-major order of elements (see ``view``)."""
+    return _view("reshape", buffer, shape, None)
+
+
+def view(buffer: Any, shape: Sequence[Any] | int | None = None, dtype: Any = None) -> Buffer:
+    """Return a buffer that shares storage with another.
+
+    Parameters
+    ----------
+    buffer
+        A whole buffer in any scope; a tensor parameter must be contiguous.
+    shape
+        New extents; the default keeps all but the last, which is rescaled to the new element width.
+    dtype
+        New element type; the bytes keep their values.
+
+    Returns
+    -------
+    Buffer
+        Writing through either name is seen by the other.
+
+    Raises
+    ------
+    ViewSize
+        If the storage sizes differ.
+    ViewOfPart
+        If ``buffer`` is a slice, a variable, a strided tensor, or has elements smaller than a byte.
+    """
+    return _view("view", buffer, shape, dtype)
+
+
+def _view(op: str, buffer: Any, shape: Any, dtype: Any) -> Buffer:
+    whole = _whole(op, buffer)
+    new_type = whole.dtype if dtype is None else to_dtype(dtype)
+    if new_type != whole.dtype and (new_type.is_packed or whole.dtype.is_packed or "bool" in (new_type, whole.dtype)):
+        raise ViewOfPart(op=op, found=f"{whole.dtype} as {new_type}", fix="convert with T.copy instead")
+    dims = _default_shape(whole, new_type) if shape is None else _dims(shape)
+    old_bits, new_bits = _bits(whole.shape, whole.dtype.bits), _bits(dims, new_type.bits)
+    if old_bits != new_bits:
+        raise ViewSize(op=op, shape=tuple(dims), dtype=new_type, found=new_bits, buffer=whole.name, expected=old_bits)
+    builder = current(f"T.{op}")
+    name = builder.unique(f"{whole.name}_view")
+    scope = "" if whole.scope == "global" else whole.scope
+    alignment = whole.dtype.bits // 8
+    data = tirx.buffer_data(whole.var)
+    var = tirx.decl_buffer(
+        [to_index(d) for d in dims], tvm_name(new_type), name, data=data, scope=scope, layout=None, data_alignment=alignment
+    )
+    builder.emit(tirx.DeclBuffer(var, data=data))
+    result = Buffer(var, dims, new_type, whole.scope, name)
+    result.base = getattr(whole, "base", None) or whole  # type: ignore[attr-defined]
+    return result
+
+
+def _whole(op: str, buffer: Any) -> Buffer:
+    if isinstance(buffer, Region):
+        raise ViewOfPart(op=op, found=f"the slice {buffer!r}", fix="view the whole buffer and slice the view")
+    if isinstance(buffer, Value) or not isinstance(buffer, Buffer):
+        raise NotATile(op=op, role="buffer", found=f"an object of type {type(buffer).__name__}")
+    if buffer.scope == "local.var":
+        raise ViewOfPart(op=op, found=f"the variable {buffer.name}", fix="use T.reinterpret")
+    if getattr(buffer, "strides", None) is not None:
+        raise ViewOfPart(op=op, found=f"the strided tensor {buffer.name}", fix="copy it into shared memory first")
+    return buffer
+
+
+def _dims(shape: Any) -> list[Any]:
+    return list(shape) if isinstance(shape, (tuple, list)) else [shape]
+
+
+def _default_shape(buffer: Buffer, dtype: Any) -> list[Any]:
+    last = buffer.shape[-1]
+    if dtype.bits == buffer.dtype.bits:
+        return list(buffer.shape)
+    return [*buffer.shape[:-1], last * buffer.dtype.bits // dtype.bits]
+
+
+def _bits(shape: Sequence[Any], bits: int) -> Any:
+    if all(isinstance(d, int) for d in shape):
+        return math.prod(shape) * bits
+    static = math.prod(d for d in shape if isinstance(d, int))
+    symbols = sorted(str(to_index(d)) for d in shape if not isinstance(d, int))
+    return f"{static * bits} * {' * '.join(symbols)}"

@@ -1,0 +1,193 @@
+"""The out-of-range rule: a read outside a buffer gives its safe value (zero), a write outside is dropped.
+
+An access whose indices are provably inside stays as it is. For a loop nest with accesses that are not, the pass emits
+two versions: one without guards, taken when the whole nest stays inside, and one with a guard on each access. So a full
+tile runs at full speed, and the tile at the edge is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect, map_expr, role
+
+_VERSIONED = ("parallel", "vectorized")
+
+
+def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any = ()) -> Any:
+    """Return the body with every access inside its buffer.
+
+    Parameters
+    ----------
+    body
+        A statement without tile ops.
+    safe_values
+        By buffer name, what an out-of-range read gives instead of zero.
+    symbols
+        Variables of symbolic dimensions, which are not negative.
+    """
+    guards = _Guard(dict(safe_values or {}))
+    for s in symbols:
+        guards.analyzer.bind(s, ir.Range.from_min_extent(nodes.int_const(0, nodes.dtype_of(s)), tirx.max_value(nodes.dtype_of(s))))
+    return guards.stmt(body)
+
+
+class _Condition:
+    """An unproven bound: ``index < extent`` or ``index >= 0``."""
+
+    def __init__(self, index: Any, extent: Any) -> None:
+        self.index = index
+        self.extent = extent
+
+    def expr(self) -> Any:
+        return tirx.GE(self.index, _zero(self.index)) if self.extent is None else tirx.LT(self.index, self.extent)
+
+    def key(self) -> str:
+        return f"{self.index}<{self.extent}"
+
+    def hull(self, loops: list[Any]) -> Any:
+        """Return the condition that implies this one for all iterations of ``loops``, or ``None``."""
+        variables = [loop.loop_var for loop in loops]
+        parts = tvm.sym.detect_linear_equation(self.index, variables)
+        if not parts:
+            return None
+        extreme = parts[-1]
+        for loop, coefficient in zip(loops, list(parts)[:-1], strict=True):
+            c = nodes.as_int(coefficient)
+            if not isinstance(c, int):
+                return None
+            last = loop.min + loop.extent - 1
+            extreme = extreme + (last if (c > 0) == (self.extent is not None) else loop.min) * c
+        limit = None if self.extent is None else self.extent
+        return _Condition(extreme, limit).expr()
+
+
+class _Guard(StmtRewriter):
+    def __init__(self, safe_values: dict[str, Any]) -> None:
+        self.analyzer = tvm.sym.Analyzer()
+        self.safe_values = safe_values
+        self.found: list[_Condition] = []
+        self.assumed: set[str] = set()
+        self.inside_nest = False
+
+    def visit_For(self, s: Any) -> Any:
+        start, extent = self.expr(s.min), self.expr(s.extent)
+        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(start, extent), True)
+        if self.inside_nest or role(s) not in _VERSIONED:
+            return super().visit_For(s)
+        self.inside_nest, self.found = True, []
+        guarded = super().visit_For(s)
+        conditions, self.found = self.found, []
+        fast = self.unguarded(s, conditions)
+        self.inside_nest = False
+        return guarded if fast is None else tirx.IfThenElse(fast[0], fast[1], guarded, s.span)
+
+    def unguarded(self, nest: Any, conditions: list[_Condition]) -> tuple[Any, Any] | None:
+        """Return (condition, nest without the guards that it makes needless)."""
+        loops = collect(nest, tirx.For)
+        inner = {loop.loop_var for loop in loops} | {b.var for b in collect(nest, tirx.Bind)}
+        written = {str(st.buffer.name) for st in collect(nest, tirx.BufferStore)}
+        hulls: dict[str, Any] = {}
+        for c in conditions:
+            hull = c.hull(loops)
+            if hull is None or any(v in inner for v in collect(hull, tirx.Var)) or _reads(hull, written):
+                continue
+            hulls[c.key()] = self.analyzer.simplify(hull)
+        useful = [h for h in hulls.values() if not (isinstance(h, tirx.IntImm) and int(h.value) == 1)]
+        if not hulls or any(isinstance(h, tirx.IntImm) and int(h.value) == 0 for h in useful):
+            return None
+        self.assumed |= hulls.keys()
+        fast = super().visit_For(nest)
+        self.assumed -= hulls.keys()
+        self.found = []
+        if not useful:
+            return nodes.const(True, "bool"), fast
+        unique = {str(h): h for h in useful}
+        return tirx.all(*unique.values()), fast
+
+    def visit_IfThenElse(self, s: Any) -> Any:
+        condition = self.expr(s.condition)
+        with self.analyzer.constraint_scope(s.condition):
+            then = self.stmt(s.then_case)
+        other = None
+        if s.else_case is not None:
+            with self.analyzer.constraint_scope(tirx.Not(s.condition)):
+                other = self.stmt(s.else_case)
+        same = condition.same_as(s.condition) and then.same_as(s.then_case)
+        if same and (other is None or other.same_as(s.else_case)):
+            return s
+        return tirx.IfThenElse(condition, then, other, s.span)
+
+    def visit_Bind(self, s: Any) -> Any:
+        new = super().visit_Bind(s)
+        if nodes.dtype_of(new.value).startswith("int") and not collect(new.value, (ir.TensorLoad, ir.Call)):
+            self.analyzer.bind(s.var, new.value, True)
+        return new
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        conditions = self.conditions(s.buffer, s.indices)
+        new = super().visit_BufferStore(s)
+        return tirx.IfThenElse(tirx.all(*conditions), new, None, s.span) if conditions else new
+
+    def expr(self, e: Any) -> Any:
+        """Guard the loads of an expression; the taken side of a condition is guarded under it."""
+        if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
+            return e
+        if not collect(e, ir.TensorLoad):
+            return e
+        if isinstance(e, ir.Call) and isinstance(e.op, ir.Op) and str(e.op.name) == "tirx.if_then_else":
+            return self.choice(e)
+        return map_expr(e, self.load, ir.TensorLoad)
+
+    def choice(self, e: Any) -> Any:
+        condition = self.expr(e.args[0])
+        with self.analyzer.constraint_scope(e.args[0]):
+            yes = self.expr(e.args[1])
+        no = self.expr(e.args[2])
+        return tirx.if_then_else(condition, yes, no)
+
+    def load(self, e: Any) -> Any:
+        conditions = self.conditions(e.source, e.indices)
+        if not conditions:
+            return e
+        dtype = nodes.dtype_of(e)
+        safe = self.safe_values.get(str(e.source.name))
+        fill = nodes.zero(dtype) if safe is None else nodes.cast(safe, dtype)
+        return tirx.if_then_else(tirx.all(*conditions), e, fill)
+
+    def conditions(self, buffer: Any, indices: Any) -> list[Any]:
+        """Return the bounds of an access that are not proven."""
+        open_bounds = []
+        for index, extent in zip(indices, buffer.shape, strict=True):
+            for c in self.unproven(index, extent):
+                self.found.append(c)
+                if c.key() not in self.assumed:
+                    open_bounds.append(c.expr())
+        return open_bounds
+
+    def unproven(self, index: Any, extent: Any) -> list[_Condition]:
+        if isinstance(index, tirx.IntImm) and isinstance(extent, tirx.IntImm):
+            inside = 0 <= int(index.value) < int(extent.value)
+            return [] if inside else [_Condition(index, extent)]
+        bound = self.analyzer.const_int_bound(index)
+        result = []
+        if bound.min_value < 0 and not self.analyzer.can_prove(tirx.GE(index, _zero(index))):
+            result.append(_Condition(index, None))
+        size = nodes.as_int(extent)
+        if not (isinstance(size, int) and bound.max_value < size):
+            if nodes.dtype_of(index) != nodes.dtype_of(extent):
+                index, extent = nodes.cast(index, "int64"), nodes.cast(extent, "int64")
+            if not self.analyzer.can_prove(tirx.LT(index, extent)):
+                result.append(_Condition(index, extent))
+        return result
+
+
+def _reads(expr: Any, names: set[str]) -> bool:
+    return any(str(load.source.name) in names for load in collect(expr, ir.TensorLoad))
+
+
+def _zero(index: Any) -> Any:
+    return nodes.int_const(0, nodes.dtype_of(index))

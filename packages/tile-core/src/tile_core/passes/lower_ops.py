@@ -1,0 +1,87 @@
+"""Replace each tile op by the statement of the variant that the target selects for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter
+from tile_core.lowering.dispatch import Selection, select
+from tile_core.lowering.variant import Variant
+from tile_core.ops.base import OpCall, is_op
+from tile_core.ops.registry import OPS
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class MeaningVariant(Variant):
+    """The op's own meaning as a variant: the slow way that is right."""
+
+    fallback = True
+    priority = -1000
+
+    def __init__(self, owner: str, op: str) -> None:
+        self.op = op
+        self.name = f"{owner}.{op}.loops"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the op's plain loops."""
+        del ctx
+        return OPS[self.op].meaning(call)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was selected for one op, for ``explain``."""
+
+    call: OpCall
+    selection: Selection
+
+
+class _Lower(StmtRewriter):
+    def __init__(self, ctx: Context, variants: Mapping[str, Sequence[Variant]]) -> None:
+        self.ctx = ctx
+        self.variants = variants
+        self.choices: list[Choice] = []
+
+    def lower(self, call: OpCall) -> Any:
+        forced = call.attrs.get("variant")
+        selection = select(call, self.variants.get(call.name, ()), self.ctx, None if forced is None else str(forced))
+        self.choices.append(Choice(call, selection))
+        lowered = selection.variant.lower(call, self.ctx)
+        # The mark tells later passes that all threads of the block do this together.
+        return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        if not is_op(s) or OpCall.decode(s).name not in OPS and OpCall.decode(s).name not in self.variants:
+            return s
+        return self.lower(OpCall.decode(s))
+
+    def visit_Bind(self, s: Any) -> Any:
+        """Lower ``prev = atomic(...)``: read the element, then do the update."""
+        if not nodes.is_tile_call(s.value) or str(s.value.op.name)[5:] not in OPS:
+            return s
+        call = OpCall.decode(s)
+        dst = call.args[0]
+        previous = nodes.load(dst.buffer, dst.at([0] * len(dst.extents)))
+        return nodes.seq([tirx.Bind(s.var, previous, s.span), self.lower(call)])
+
+
+def lower_ops(body: Any, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[Choice]]:
+    """Return the body without tile ops, and what was chosen for each.
+
+    Raises
+    ------
+    NoVariant, VariantMissing, VariantRefused
+        If no variant (or not the forced one) lowers an op; the error names the op's line and every reason.
+    """
+    by_op: dict[str, list[Variant]] = {}
+    for variant in variants:
+        by_op.setdefault(variant.op, []).append(variant)
+    rewriter = _Lower(ctx, by_op)
+    return rewriter.stmt(body), rewriter.choices
+

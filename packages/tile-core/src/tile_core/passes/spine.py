@@ -1,0 +1,122 @@
+"""The passes of a compilation, as one readable list.
+
+``SPINE`` is what every target shares. A backend's ``tile_pipeline`` hook gets it and returns its own list: it inserts
+passes at published points and appends its tail. Each pass is a pure function from ``Plan`` and ``Context`` to ``Plan``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tile_core.errors import InternalError
+from tile_core.passes.check_parallel import check_parallel
+from tile_core.passes.lower_ops import Choice, lower_ops
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.ir.program import Program
+    from tile_core.lowering.variant import Variant
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What travels through the passes.
+
+    Attributes
+    ----------
+    program
+        The program as written.
+    body
+        The statement that passes rewrite.
+    variants
+        The target's lowering variants.
+    choices
+        What was selected for each tile op.
+    notes
+        Facts that passes leave for later passes and for ``explain``, by pass name.
+    """
+
+    program: Program
+    body: Any
+    variants: tuple[Variant, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def replace(self, **changes: Any) -> Plan:
+        """Return a plan with the given fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def note(self, name: str, value: Any) -> Plan:
+        """Return a plan with one more note."""
+        return self.replace(notes={**self.notes, name: value})
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step: its name appears in dumps and errors, ``why`` says why it stands where it does."""
+
+    name: str
+    run: Callable[[Plan, Context], Plan]
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Spine:
+    """An ordered, named list of passes; every method returns a new list."""
+
+    passes: tuple[Pass, ...]
+
+    def before(self, name: str, *new: Pass) -> Spine:
+        """Insert passes before the named one."""
+        at = self._index(name)
+        return Spine((*self.passes[:at], *new, *self.passes[at:]))
+
+    def after(self, name: str, *new: Pass) -> Spine:
+        """Insert passes after the named one."""
+        at = self._index(name) + 1
+        return Spine((*self.passes[:at], *new, *self.passes[at:]))
+
+    def then(self, *tail: Pass) -> Spine:
+        """Append a backend's tail."""
+        return Spine((*self.passes, *tail))
+
+    def run(self, plan: Plan, ctx: Context, watch: Callable[[str, Plan], None] | None = None) -> Plan:
+        """Run all passes; ``watch`` is called with each pass's name and result."""
+        for step in self.passes:
+            plan = step.run(plan, ctx)
+            if watch is not None:
+                watch(step.name, plan)
+        return plan
+
+    def __str__(self) -> str:
+        width = max(len(p.name) for p in self.passes)
+        return "\n".join(f"{p.name:<{width}}  {p.why}" for p in self.passes)
+
+    def _index(self, name: str) -> int:
+        for at, step in enumerate(self.passes):
+            if step.name == name:
+                return at
+        known = ", ".join(p.name for p in self.passes)
+        raise InternalError(stage="passes", detail=f"there is no pass {name!r} to insert at; there are: {known}")
+
+
+def _check(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    check_parallel(plan.body, frozenset(plan.program.reducers))
+    return plan
+
+
+def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
+    body, choices = lower_ops(plan.body, ctx, plan.variants)
+    return plan.replace(body=body, choices=tuple(choices))
+
+
+SPINE = Spine(
+    (
+        Pass("check", _check, "first: refusals should speak about the program as it was written"),
+        Pass("lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded"),
+    )
+)
