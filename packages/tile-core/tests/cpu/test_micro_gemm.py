@@ -120,7 +120,8 @@ def test_every_width_up_to_three_strips(seed: int) -> None:
 
 def test_deep_products_are_split(seed: int) -> None:
     begins = [Case(5, 20, 800, clear=clear) for clear in (False, True, "on", "off")]
-    run([*begins, Case(4, 16, 389), Case(2, 3, 391)], seed)
+    once = [Case(4, 16, 389, clear=clear) for clear in (False, True, "on", "off")]
+    run([*begins, *once, Case(2, 3, 391), Case(3, 17, 769, flips=(True, True, True))], seed)
 
 
 @pytest.mark.parametrize("types", PAIRS, ids="-".join)
