@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tile_core.compat.tvm import tirx
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.place import place
 from tile_core.cpu.target import isa_of
@@ -32,6 +33,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
         Pass("place", _place, "last of ours: from here on buffers are memory"),
         Pass("floats", _floats, "after placing: what is stored in bytes is known by scope"),
+        Pass("function", _function, "the end: what the runtime adapter builds"),
     )
 
 
@@ -76,4 +78,7 @@ def _floats(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body).note("params", params)
 
 
-_: Any = None
+def _function(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    func = tirx.PrimFunc(list(plan.notes["params"]), plan.body).with_attr("tirx.noalias", True)
+    return plan.note("lowered", func)

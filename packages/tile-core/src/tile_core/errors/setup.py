@@ -11,3 +11,11 @@ class UnknownProcessor(SetupError):
     code = "S201"
     template = "{found!r} is not a processor that LLVM knows"
     remedy = "nearest names: {near}"
+
+
+class NoRuntime(SetupError):
+    """A target whose backend only produces text."""
+
+    code = "S202"
+    template = "no runtime on this machine launches kernels for {target}"
+    remedy = "`tile doctor` says what is missing; text is still produced by `tile compile`"

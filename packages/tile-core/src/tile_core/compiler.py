@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.context import Context, make_context
 from tile_core.errors import InternalError, TileError
-from tile_core.errors.plugins import NoRuntime
+from tile_core.errors.setup import NoRuntime
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.signature import Signature
@@ -121,7 +121,7 @@ def source_text(plan: Plan) -> str:
 
 
 def _explain(plan: Plan, ctx: Context) -> str:
-    from tile_core.explain.report import report
+    from tile_core.reports.report import report
 
     return report(plan, ctx)
 
