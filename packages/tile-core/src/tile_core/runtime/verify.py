@@ -102,10 +102,11 @@ def compare(kernel: str, param: Param, found: Any, expected: Any, rtol: float | 
             same = (x == y) | (np.isnan(x) & np.isnan(y))
             error = np.where(same, 0.0, np.abs(x - y))
             good = same | (np.isfinite(y) & (error <= absolute + relative * np.abs(y)))
-            rank = np.where(good, np.nan_to_num(error), np.where(np.isnan(error), np.inf, error + 1e300))
+            error = np.where(np.isnan(error), np.inf, error)
     else:
         good, error = x == y, _integer_error(x, y)
-        rank = error
+    # A large error that passes (of a large element) must not hide a small one that does not.
+    rank = error if good.all() else np.where(good, -1.0, error)
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(rank)), x.shape)) if x.size else ()
     if not good.all():
         raise VerifyMismatch(
