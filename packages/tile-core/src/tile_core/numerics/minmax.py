@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.numerics.build import bind, bits_of, float_of, is_nan, select, type_name
+from tile_core.numerics.build import bind, bits_of, cast, float_of, is_nan, select, type_name
+from tile_core.numerics.formats import IEEE
 
 __all__ = ["clamp_expr", "max_expr", "min_expr"]
 
@@ -33,8 +34,11 @@ def clamp_expr(value: Any, low: Any, high: Any) -> Any:
 
 
 def _pick(a: Any, b: Any, nan_propagate: bool, largest: bool) -> Any:
-    if not type_name(a).startswith("float"):
+    if not type_name(a).startswith(("float", "bfloat")):
         return tirx.Max(a, b) if largest else tirx.Min(a, b)
+    if type_name(a) not in IEEE:  # bfloat16: exact in float32, and back
+        wide = _pick(cast("float32", a), cast("float32", b), nan_propagate, largest)
+        return cast(type_name(a), wide)
     # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
     same = float_of(bits_of(a) & bits_of(b) if largest else bits_of(a) | bits_of(b))
     above, below = (a, b) if largest else (b, a)

@@ -39,8 +39,9 @@ clamp
     ``clamp(NaN, lo, hi)`` is NaN.
 
 Elementary functions on float32
-    Within 2 units in the last place over all inputs, subnormal ones included (sigmoid: 3), with the special values of C99 Annex F. float16 and bfloat16 are computed in float32 and rounded once. Integer results of
-    ``exp2``, ``exp10`` and ``pow`` that are representable are exact.
+    Within 2 units in the last place over all inputs, subnormal ones included (sigmoid: 3), with the special values
+    of C99 Annex F. float16 and bfloat16 are computed in float32 and rounded once. Integer results of ``exp2``,
+    ``exp10`` and ``pow`` that are representable are exact.
 
 4-bit storage
     A tensor in global memory packs two elements per byte along the last dimension, the lower index in the low nibble.

@@ -1,0 +1,285 @@
+"""Storage types: rewrite the element types that a target lacks to integers, with conversions where values are used.
+
+An expression of a type that is not native becomes an expression of its *code*: uint8 for the 8-bit floats and float4,
+uint16 for bfloat16 and float16, int8 and uint8 for int4 and uint4. Loads, stores, variables and selections only carry
+codes; casts and arithmetic convert. bfloat16 and float16 arithmetic is done in float32 and rounded after every
+operation, 4-bit integers wrap. The conversions are those of ``tile_core.numerics.exprs``.
+
+4-bit elements of parameters (and of views of parameters) lie two to a byte, as ``tile_core.numerics.rules`` says: a load
+takes its nibble, a store merges it into the byte. Such a store is not independent of its neighbour, so loops around it
+that were parallel or vectorised become serial; grid loops stay, so blocks must own whole bytes.
+
+The pass runs on scalar IR, before vectorization. tfloat32 needs nothing here: it is float32 in TVM, and its casts are
+rounded when they are traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.numerics.build import bind, cast, constant, equal, select, type_name
+from tile_core.numerics.codecs import encode
+from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
+
+__all__ = ["STORAGE", "legalize_floats"]
+
+STORAGE = {
+    "float8_e4m3fn": "uint8", "float8_e4m3fnuz": "uint8", "float8_e5m2": "uint8", "float8_e5m2fnuz": "uint8",
+    "float8_e8m0fnu": "uint8", "float4_e2m1fn": "uint8", "bfloat16": "uint16", "float16": "uint16",
+    "int4": "int8", "uint4": "uint8",
+}  # fmt: skip
+"""The type of the code that stands for an element in expressions and in scratch buffers."""
+
+PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
+"""Types of which parameters hold two per byte."""
+
+_INTEGERS = frozenset({"int4", "uint4"})
+_BINARY = (
+    tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max,
+    tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
+)  # fmt: skip
+_COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+
+
+def legalize_floats(func: Any, native: frozenset[str]) -> Any:
+    """Rewrite all element types of ``func`` that are not in ``native`` to storage types.
+
+    Parameters
+    ----------
+    func
+        A PrimFunc of scalar statements, without tile ops.
+    native
+        Names of the types that the target loads, stores and computes with. Types that have no entry in ``STORAGE``
+        are native in any case.
+
+    Returns
+    -------
+    PrimFunc
+        ``func`` itself if it has none of these types.
+    """
+    foreign = frozenset(STORAGE) - native
+    if not _mentions(func, foreign):
+        return func
+    rewriter = _Rewriter(foreign)
+    params = [rewriter.parameter(p) for p in func.params]
+    body = tvm_ffi.structural_mutate(func.body, rewriter.callbacks())
+    return tirx.PrimFunc(params, body, func.ret_type, func.attrs, func.span)
+
+
+class _Rewriter:
+    """Replaces variables and expressions of foreign types; ``callbacks`` are the entries of a structural mutation."""
+
+    def __init__(self, foreign: frozenset[str]) -> None:
+        self.foreign = foreign
+        self.vars: dict[Any, Any] = {}
+        self.packed: set[Any] = set()  # the buffers, as they were, whose new form holds two elements per byte
+        self.packed_stores = 0
+
+    def callbacks(self) -> list[Any]:
+        return [
+            (tirx.Var, self.var), (ir.TensorLoad, self.load), (tirx.BufferStore, self.store), (tirx.Bind, self.bind),
+            (tirx.DeclBuffer, self.declare), (tirx.For, self.loop), (tirx.Cast, self.cast), (tirx.FloatImm, self.number),
+            (tirx.IntImm, self.number), (_BINARY, self.binary), (tirx.Select, self.select), (tirx.Let, self.let),
+            (ir.Call, self.call),
+        ]  # fmt: skip
+
+    def is_foreign(self, expr: Any) -> bool:
+        return type_name(expr) in self.foreign
+
+    # Variables and buffers
+
+    def parameter(self, var: Any) -> Any:
+        if tirx.is_buffer_var(var) and _element(var) in self.foreign & PACKED:
+            self.packed.add(var)
+        return self.var(var)
+
+    def var(self, var: Any, _: Any = None) -> Any:
+        new = self.vars.get(var)
+        if new is None:
+            new = self.vars[var] = self._renewed(var)
+        return new
+
+    def _renewed(self, var: Any) -> Any:
+        if not tirx.is_buffer_var(var):
+            return tirx.Var(var.name, STORAGE[type_name(var)], var.span) if self.is_foreign(var) else var
+        if _element(var) not in self.foreign:
+            return var
+        shape, strides, offset = list(var.shape), list(var.strides), var.ty.elem_offset
+        storage = STORAGE[_element(var)]
+        if var in self.packed:
+            storage = "uint8"
+            shape[-1:] = [_halved(d, up=True) for d in shape[-1:]]
+            strides[:-1] = [_halved(s) for s in strides[:-1]]
+            offset = _halved(offset)
+        return tirx.decl_buffer(
+            shape, storage, var.name, None, strides or None, offset, var.scope(), var.ty.data_alignment,
+            var.ty.offset_factor, var.span, layout=var.ty.layout,
+        )  # fmt: skip
+
+    def declare(self, s: Any, mutator: Any) -> Any:
+        """A view is packed if the buffer whose memory it shows is a parameter of 4-bit elements, or any parameter."""
+        source = s.data.args[0] if isinstance(s.data, ir.Call) and len(s.data.args) else None
+        if _element(s.buffer) in self.foreign & PACKED and source is not None:
+            shown = _element(source) if tirx.is_buffer_var(source) else ""
+            if source in self.packed or (shown not in PACKED and source.scope() == "global"):
+                self.packed.add(s.buffer)
+        return mutator.default_mutate(s)
+
+    # Statements
+
+    def bind(self, s: Any, mutator: Any) -> Any:
+        value, var = mutator.mutate(s.value), self.var(s.var)
+        return s if value.same_as(s.value) and var.same_as(s.var) else tirx.Bind(var, value, s.span)
+
+    def store(self, s: Any, mutator: Any) -> Any:
+        buffer = self.var(s.buffer)
+        if buffer.same_as(s.buffer):
+            return mutator.default_mutate(s)
+        value, indices = mutator.mutate(s.value), [mutator.mutate(i) for i in s.indices]
+        if s.buffer not in self.packed:
+            return tirx.BufferStore(buffer, value, indices, s.span)
+        self.packed_stores += 1
+        place = [*indices[:-1], *[_halved(i) for i in indices[-1:]]]
+        old = tirx.BufferLoad(buffer, place, s.span)
+        merged = bind(cast("uint8", value), lambda v: _merge(old, v, indices[-1] if indices else None))
+        return tirx.BufferStore(buffer, merged, place, s.span)
+
+    def loop(self, s: Any, mutator: Any) -> Any:
+        before = self.packed_stores
+        new = mutator.default_mutate(s)
+        if self.packed_stores == before or s.kind == tirx.ForKind.PARALLEL:
+            return new
+        notes = dict(new.annotations or {})
+        if notes.get("tile.role") in ("parallel", "vectorized"):
+            notes["tile.role"] = "serial"
+        kind = tirx.ForKind.SERIAL if s.kind == tirx.ForKind.VECTORIZED else s.kind
+        return tirx.For(new.loop_var, new.min, new.extent, kind, new.body, new.thread_binding, notes, new.step, new.span)
+
+    # Expressions
+
+    def load(self, e: Any, mutator: Any) -> Any:
+        buffer = self.var(e.source)
+        if buffer.same_as(e.source):
+            return mutator.default_mutate(e)
+        indices = [mutator.mutate(i) for i in e.indices]
+        if e.source not in self.packed:
+            return tirx.BufferLoad(buffer, indices, e.span)
+        byte = tirx.BufferLoad(buffer, [*indices[:-1], *[_halved(i) for i in indices[-1:]]], e.span)
+        code = nibble_expr(byte, indices[-1] if indices else constant(0, "int32", byte))
+        return int4_expr(code, "int4") if _element(e.source) == "int4" else code
+
+    def number(self, e: Any, _: Any) -> Any:
+        name = type_name(e)
+        if name not in self.foreign:
+            return e
+        if name in _INTEGERS:
+            return tirx.IntImm(STORAGE[name], e.value, e.span)
+        return tirx.IntImm(STORAGE[name], int(encode(float(e.value), name)), e.span)
+
+    def cast(self, e: Any, mutator: Any) -> Any:
+        source, target = type_name(e.value), type_name(e)
+        if source not in self.foreign and target not in self.foreign:
+            return mutator.default_mutate(e)
+        value = mutator.mutate(e.value)
+        if source == target:
+            return value
+        if source in self.foreign:
+            value = self.value_of(value, source, target if target in ("float16", "float64") else "float32")
+        return self.code_of(value, target) if target in self.foreign else cast(target, value)
+
+    def value_of(self, code: Any, name: str, to: str = "float32") -> Any:
+        """The number that a code stands for: in ``to`` if that is native, else in float32; integers are themselves."""
+        return code if name in _INTEGERS else decode_expr(code, name, "float32" if to in self.foreign else to)
+
+    def code_of(self, value: Any, name: str) -> Any:
+        """The code of a number."""
+        return int4_expr(value, name) if name in _INTEGERS else encode_expr(widen_expr(value), name)
+
+    def binary(self, e: Any, mutator: Any) -> Any:
+        name = type_name(e.a)
+        if name not in self.foreign:
+            return mutator.default_mutate(e)
+        a, b = (self.value_of(mutator.mutate(x), name) for x in (e.a, e.b))
+        result = type(e)(a, b, e.span)
+        return result if isinstance(e, _COMPARISONS) else self.code_of(result, name)
+
+    def select(self, e: Any, mutator: Any) -> Any:
+        if not self.is_foreign(e):
+            return mutator.default_mutate(e)
+        return tirx.Select(*[mutator.mutate(x) for x in (e.condition, e.true_value, e.false_value)], e.span)
+
+    def let(self, e: Any, mutator: Any) -> Any:
+        value, var, body = mutator.mutate(e.value), self.var(e.var), mutator.mutate(e.body)
+        same = value.same_as(e.value) and var.same_as(e.var) and body.same_as(e.body)
+        return e if same else tirx.Let(var, value, body, e.span)
+
+    def call(self, e: Any, mutator: Any) -> Any:
+        types = [type_name(a) for a in e.args if isinstance(a, ir.Expr) and hasattr(a.ty, "dtype")]
+        args = [mutator.mutate(a) for a in e.args]
+        name, result = getattr(e.op, "name", ""), type_name(e)
+        if name in ("tirx.address_of", "tirx.buffer_data"):
+            return self.pointer(e, args, name)
+        if result not in self.foreign and not self.foreign.intersection(types):
+            same = all(a.same_as(b) if hasattr(a, "same_as") else a == b for a, b in zip(args, e.args, strict=True))
+            return e if same else ir.Call(e.op, args, attrs=e.attrs, ret_ty=e.ty, span=e.span)
+        if name == "tirx.reinterpret":
+            to = STORAGE[result] if result in self.foreign else result
+            return args[0] if type_name(args[0]) == to else tirx.reinterpret(to, args[0], e.span)
+        if name == "tirx.if_then_else":
+            return tirx.if_then_else(*args, span=e.span)
+        if name in ("tirx.isnan", "tirx.isinf", "tirx.isfinite"):
+            return getattr(tirx, name.removeprefix("tirx."))(self.value_of(args[0], types[0]), e.span)
+        values = [
+            self.value_of(new, type_name(old)) if self.is_foreign(old) else new
+            for old, new in zip(e.args, args, strict=True)
+        ]
+        if result not in self.foreign:
+            return ir.Call(e.op, values, attrs=e.attrs, ret_ty=e.ty, span=e.span)
+        compute = STORAGE[result] if result in _INTEGERS else "float32"
+        return self.code_of(ir.Call(e.op, values, attrs=e.attrs, ret_ty=compute, span=e.span), result)
+
+    def pointer(self, e: Any, args: list[Any], name: str) -> Any:
+        """The address of a buffer or element; its pointer type follows the storage type."""
+        if args[0].same_as(e.args[0]):
+            return e
+        return tirx.buffer_data(args[0]) if name == "tirx.buffer_data" else tirx.address_of(args[0])
+
+
+def _mentions(func: Any, types: frozenset[str]) -> bool:
+    """Whether any variable, constant, cast or call of ``func`` has one of ``types``; every such value starts at one."""
+    found = [p for p in func.params if _name_of_var(p) in types]
+
+    def visit(node: Any) -> None:
+        if _name_of_var(node) in types:
+            found.append(node)
+
+    if not found:
+        tvm_ffi.structural_walk(func.body, [((tirx.Var, tirx.FloatImm, tirx.IntImm, tirx.Cast, ir.Call), visit)])
+    return bool(found)
+
+
+def _name_of_var(node: Any) -> str:
+    return _element(node) if tirx.is_buffer_var(node) else type_name(node)
+
+
+def _element(buffer: Any) -> str:
+    return str(buffer.dtype)
+
+
+def _halved(index: Any, up: bool = False) -> Any:
+    """The byte of a nibble index, or with ``up`` the bytes that hold that many nibbles."""
+    if isinstance(index, (int, tirx.IntImm)):
+        return tirx.IntImm(type_name(index) if hasattr(index, "ty") else "int32", (int(index) + int(up)) // 2)
+    return (index + int(up)) // 2
+
+
+def _merge(old: Any, code: Any, index: Any) -> Any:
+    """The byte ``old`` with the nibble of element ``index`` replaced by ``code``."""
+    k = lambda v: constant(v, "uint8", old)  # noqa: E731
+    low = (old & k(0xF0)) | (code & k(0x0F))
+    if index is None:
+        return low
+    high = (old & k(0x0F)) | (code << k(4))
+    name = type_name(index)
+    return select(equal(index % constant(2, name, index), constant(0, name, index)), low, high)

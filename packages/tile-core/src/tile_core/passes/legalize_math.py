@@ -1,0 +1,63 @@
+"""Elementary functions: replace calls that a target would run one lane at a time by vectorisable expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.numerics import math
+from tile_core.numerics.build import cast, type_name
+from tile_core.numerics.minmax import max_expr, min_expr
+
+__all__ = ["MATH", "legalize_math"]
+
+Builder = Callable[..., Any]
+
+MATH: Mapping[str, Builder] = {
+    **{
+        f"tirx.{name}": getattr(math, name)
+        for name in ("exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sin", "cos",
+                     "tan", "rsqrt", "pow")
+    },
+    "prim.log2": math.log2,
+    "tirx.max": max_expr,
+    "tirx.min": min_expr,
+}  # fmt: skip
+"""Expression builders by the name of the operator that they replace; ``tirx.max`` and ``min`` stand for the nodes."""
+
+
+def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
+    """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
+
+    float16 goes through float32 (and is rounded once). float64 stays with the target's library. bfloat16 must have been
+    lowered before (``legalize_floats``).
+
+    Parameters
+    ----------
+    func
+        A PrimFunc of scalar statements.
+    table
+        Builders by operator name; a target that has an exact, vectorised function of its own leaves it out.
+
+    Returns
+    -------
+    PrimFunc
+        ``func`` itself if it calls none of them.
+    """
+
+    def on_call(e: Any) -> Any:
+        builder = table.get(getattr(e.op, "name", ""))
+        return e if builder is None or type_name(e) not in ("float32", "float16") else _through_float32(builder, e, e.args)
+
+    def on_extremum(e: Any) -> Any:
+        builder = table.get("tirx.max" if isinstance(e, tirx.Max) else "tirx.min")
+        return builder(e.a, e.b) if builder is not None and type_name(e).startswith("float") else e
+
+    entries = [(ir.Call, on_call), ((tirx.Max, tirx.Min), on_extremum)]
+    body = tvm_ffi.structural_map(func.body, entries)
+    return func if body.same_as(func.body) else func.with_body(body)
+
+
+def _through_float32(builder: Builder, e: Any, args: Any) -> Any:
+    return cast(type_name(e), builder(*[cast("float32", a) for a in args]))
