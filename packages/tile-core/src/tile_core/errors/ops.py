@@ -139,3 +139,11 @@ class AlignmentRule(KernelError):
     code = "K217"
     template = "T.{op}: the last index {found} is not a multiple of {width}"
     remedy = "start at a multiple of {width}, or use T.atomic_add element by element"
+
+
+class DivergentBarrier(KernelError):
+    """Threads of a block may disagree about whether they meet."""
+
+    code = "K218"
+    template = "{what} stands under control flow that differs between the threads of a block"
+    remedy = "move it out of the branch or loop, or make the condition the same for all threads"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tile_core.errors.base import TileError
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
@@ -51,6 +51,19 @@ class Selection:
             return ""
         reasons = "; ".join(f"{name}: {reason}" for name, reason in self.rejected)
         return f"{self.variant.op} takes the fallback {self.variant.name} because of: {reasons}"
+
+    def lower(self, call: OpCall, ctx: Context) -> Any:
+        """The statement that the chosen variant makes of the call.
+
+        Raises
+        ------
+        VariantCrashed
+            If it raises something that is not of the catalogue, or returns nothing.
+        """
+        statement = _guarded(self.variant, "lower", call, ctx)
+        if statement is None:
+            raise VariantCrashed(where=call.where, variant=self.variant.name, detail="lowered the call to nothing")
+        return statement
 
 
 def select(call: OpCall, variants: Sequence[Variant], ctx: Context, forced: str | None = None) -> Selection:
@@ -152,18 +165,22 @@ def _take(call: OpCall, mine: Sequence[Variant], ctx: Context, forced: str) -> S
 
 
 def _ask(variant: Variant, call: OpCall, ctx: Context) -> Accept | Reject:
+    answer = _guarded(variant, "accepts", call, ctx)
+    if isinstance(answer, (Accept, Reject)):
+        return answer
+    detail = f"answered {answer!r} where Accept or Reject is expected"
+    raise VariantCrashed(where=call.where, variant=variant.name, detail=detail)
+
+
+def _guarded(variant: Variant, method: str, call: OpCall, ctx: Context) -> Any:
     try:
-        answer = variant.accepts(call, ctx)
+        return getattr(variant, method)(call, ctx)
     except TileError as error:
         raise error.at(call.where) from error.__cause__
     except Exception as error:
         # Passing over a crash would hide a defect behind a slower variant.
         detail = f"raised {type(error).__name__}: {error}"
         raise VariantCrashed(where=call.where, variant=variant.name, detail=detail) from error
-    if isinstance(answer, (Accept, Reject)):
-        return answer
-    detail = f"answered {answer!r} where Accept or Reject is expected"
-    raise VariantCrashed(where=call.where, variant=variant.name, detail=detail)
 
 
 def _other_ops(variants: Sequence[Variant]) -> str:

@@ -281,10 +281,13 @@ class _Plan:
         for i, j in self.bounds:
             if self.may_share(args[i], args[j]):
                 return False
-        for i, low_i, high_i, j, low_j, high_j in self.tensors:
-            a, b = args[i].data_ptr(), args[j].data_ptr()
-            if a + low_i < b + high_j and b + low_j < a + high_i:
+        if self.tensors:
+            at = {i: args[i].data_ptr() for i, _ in self.tensors}
+            if any(at[i] & mask for i, mask in self.tensors):
                 return False
+            for i, low_i, high_i, j, low_j, high_j in self.spans:
+                if at[i] + low_i < at[j] + high_j and at[j] + low_j < at[i] + high_i:
+                    return False
         for i, low, high in self.ranges:
             if not low <= args[i] <= high:
                 return False
@@ -318,7 +321,7 @@ class _Plan:
         self.may_share = numpy.may_share_memory
         owned: list[tuple[int, int]] = []
         bounds: list[tuple[int, int]] = []
-        tensors: list[tuple[int, int, int, int, int, int]] = []
+        spans: list[tuple[int, int, int, int, int, int]] = []
         self.repeatable = True
         for i, a in arrays.items():
             for j, b in arrays.items():
@@ -331,11 +334,17 @@ class _Plan:
                     (owned if both else bounds).append((i, j))
                 elif a.library == b.library == "torch":
                     (a_low, a_high), (b_low, b_high) = a.address_range, b.address_range
-                    spans = (i, a_low - a.pointer, a_high - a.pointer, j, b_low - b.pointer, b_high - b.pointer)
-                    tensors.append(spans)
+                    span = (i, a_low - a.pointer, a_high - a.pointer, j, b_low - b.pointer, b_high - b.pointer)
+                    spans.append(span)
                 else:
                     self.repeatable = False
-        self.owned, self.bounds, self.tensors = tuple(owned), tuple(bounds), tuple(tensors)
+        self.owned, self.bounds, self.spans = tuple(owned), tuple(bounds), tuple(spans)
+        # Torch tensors by place in the call, with the bits of an address that alignment wants to be zero.
+        self.tensors = tuple(
+            (i, max(signature.params[signature.inputs[i]].align, a.itemsize) - 1)
+            for i, a in arrays.items()
+            if a.library == "torch" and a.size
+        )
 
 
 def _torch_form(tensor: Any) -> Any:
@@ -363,13 +372,13 @@ def _ranges(signature: Signature, args: tuple[Any, ...]) -> tuple[tuple[int, flo
 def _alignments(
     signature: Signature, args: tuple[Any, ...], arrays: Mapping[int, ArrayFacts]
 ) -> tuple[tuple[int, int], ...]:
-    """Alignments that the form does not imply: NumPy's flags tell that of an element, torch's do not."""
+    """Alignments of pointers and those of NumPy arrays that their flags do not imply; torch has its own check."""
     found = []
     for i, position in enumerate(signature.inputs):
         param, facts = signature.params[position], arrays.get(position)
         if facts is not None and facts.size:
             align = max(param.align, facts.itemsize)
-            if align > 1 and (facts.library != "numpy" or align > facts.itemsize or param.kind == "pointer"):
+            if facts.library == "numpy" and align > facts.itemsize:
                 found.append((i, align))
         elif facts is None and param.kind == "pointer":
             align = max(param.align, dtype(param.dtype).bits // 8 if param.dtype else 1)

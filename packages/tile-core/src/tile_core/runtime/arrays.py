@@ -13,8 +13,10 @@ from typing import Any
 
 from tile_core.runtime.adapter import HOST_DEVICE
 
-IMMUTABLE_LIBRARIES = frozenset({"jax", "jaxlib", "mlx", "tensorflow"})
+IMMUTABLE_LIBRARIES = frozenset({"jax", "mlx", "tensorflow"})
 """Libraries whose arrays are values: nothing may write them after they exist."""
+
+_PUBLIC_NAMES = {"jaxlib": "jax"}  # where a type is defined is not always where users import it from
 
 
 _OVERLAP_EFFORT: Any = 10_000
@@ -143,8 +145,9 @@ def facts_of(value: Any) -> ArrayFacts:
 
 
 def library_of(value: Any) -> str:
-    """Top-level package of the type of an object."""
-    return str(type(value).__module__).partition(".")[0]
+    """The library that an object's type belongs to: its top-level package as users know it."""
+    package = str(type(value).__module__).partition(".")[0]
+    return _PUBLIC_NAMES.get(package, package)
 
 
 def writable_alias(array: Any, storage: str) -> Any:

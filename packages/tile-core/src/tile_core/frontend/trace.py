@@ -1,0 +1,184 @@
+"""Tracing: run a kernel function once and collect its program."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.errors import InternalError, TileError, Where
+from tile_core.errors.language import (
+    BadParameter,
+    BadReturn,
+    EscapedVariable,
+    PythonError,
+    UnboundSymbol,
+)
+from tile_core.frontend.builder import SUPPORT, Builder
+from tile_core.frontend.parameters import declare
+from tile_core.frontend.source import definition, rewritten
+from tile_core.ir import nodes
+from tile_core.ir.program import ParamInfo, Program
+
+
+def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Program:
+    """Return the program of a function whose parameters are all annotated.
+
+    Parameters
+    ----------
+    fn
+        The kernel function.
+    scope
+        Names of the place that defines it.
+
+    Raises
+    ------
+    KernelError
+        If the function is no kernel; every such error carries the user's file and line.
+    """
+    where = definition(fn).where
+    builder = Builder(fn.__name__)
+    with located(where), builder.active():
+        declared = [declare(builder, n, a) for n, a in _annotations(fn, builder, scope).items()]
+        result = run(rewritten(fn, scope), [d[1] for d in declared])
+        if result is not None:
+            raise BadReturn(kernel=fn.__name__, found=_kind(result), expected="nothing: results are written to parameters")
+        return finish(builder, [d[0] for d in declared], [d[2] for d in declared], where)
+
+
+def run(fn: Callable[..., Any], arguments: list[Any], keywords: Mapping[str, Any] | None = None) -> Any:
+    """Run rewritten code; errors get the user's line, and errors of Python's become errors of the catalogue."""
+    try:
+        return fn(*arguments, **(keywords or {}))
+    except TileError as error:
+        raise error.at(_place(error)) from error.__cause__
+    except Exception as error:
+        raise _translated(error) from error
+
+
+def finish(
+    builder: Builder, params: list[Any], infos: list[ParamInfo], where: Where, outputs: tuple[int, ...] = ()
+) -> Program:
+    """Return the program that a builder has collected."""
+    body = nodes.seq(builder.scope.statements)
+    _check_variables(builder, params, body)
+    func = tirx.PrimFunc(params, body).with_attr("global_symbol", builder.name)
+    if builder.symbols:
+        func = func.with_attr("tile.symbols", list(builder.symbols.values()))
+    for key, value in builder.attrs.items():
+        func = func.with_attr(f"tile.{key}", value)
+    return Program(
+        func, builder.name, tuple(infos), dict(builder.symbols), outputs, where,
+        {str(b.var.name): layout for b, layout in builder.layouts.items()}, dict(builder.reducers), dict(builder.attrs),
+    )  # fmt: skip
+
+
+class located:
+    """Give errors that have no place yet this one."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, TileError):
+            error.at(self.where)
+
+
+def _annotations(fn: Any, builder: Builder, scope: Mapping[str, Any] | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, parameter in inspect.signature(fn).parameters.items():
+        expected = "an annotation that declares it"
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise BadParameter(name=name, kernel=builder.name, found="variadic", expected=expected)
+        if parameter.annotation is parameter.empty:
+            raise BadParameter(name=name, kernel=builder.name, found="not annotated", expected=expected)
+        found[name] = evaluate(parameter.annotation, fn, scope)
+    return found
+
+
+def evaluate(annotation: Any, fn: Any, scope: Mapping[str, Any] | None) -> Any:
+    """Return the value of an annotation; text (``from __future__ import annotations``) is evaluated at its place."""
+    if not isinstance(annotation, str):
+        return annotation
+    from tile_core.dtypes import DTYPES
+
+    if annotation in DTYPES:
+        return DTYPES[annotation]
+    cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    closure = {name: cell.cell_contents for name, cell in cells if name != SUPPORT}
+    names = ChainMap(closure, dict(scope or {}), fn.__globals__)
+    try:
+        return eval(annotation, dict(names))  # the text is the user's own source
+    except TileError:
+        raise
+    except Exception as error:
+        raise PythonError(kind=type(error).__name__, detail=str(error)) from error
+
+
+def _check_variables(builder: Builder, params: list[Any], body: Any) -> None:
+    known = {id(v) for v in builder.symbols.values()}
+    symbols = list(builder.symbols.values())
+    for var in tirx.analysis.undefined_vars(body, [*params, *symbols]):
+        if id(var) in known or any(var.same_as(s) for s in symbols):
+            continue
+        from tile_core.language.types import _symbol
+
+        name = str(var.name)
+        if any(var.same_as(_symbol(name, t).expr) for t in ("int32", "int64")):
+            raise UnboundSymbol(name=name, kernel=builder.name)
+        raise EscapedVariable(name=name, kernel=builder.name)
+
+
+def _place(error: BaseException) -> Where | None:
+    """Return the innermost line of rewritten code that an error went through."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if SUPPORT in code.co_freevars:
+            found = Where(code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def _translated(error: Exception) -> TileError:
+    place = _place(error)
+    module = _module_of(error)
+    if module.startswith(("tile_core", "tvm")) and not _wrong_call(error):
+        return InternalError(stage="the frontend", detail=f"{type(error).__name__}: {error}", where=place)
+    return PythonError(kind=type(error).__name__, detail=str(error) or "no message", where=place)
+
+
+def _module_of(error: BaseException) -> str:
+    """Return the module of the function that raised; the builders of rewritten code do not count."""
+    trace = error.__traceback__
+    module = ""
+    while trace is not None:
+        name = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if not (name.startswith("tile_core.frontend") and trace.tb_next is None):
+            module = name
+        elif isinstance(error, AssertionError) or trace.tb_frame.f_code.co_name in ("augmented", "store", "chain"):
+            return ""
+        trace = trace.tb_next
+    return module
+
+
+def _wrong_call(error: BaseException) -> bool:
+    text = str(error)
+    return isinstance(error, TypeError) and "argument" in text and "()" in text
+
+
+def _kind(x: Any) -> str:
+    return f"an object of type {type(x).__name__}"
+
+
+def caller_scope(depth: int) -> dict[str, Any]:
+    """Return the local names of the function ``depth`` calls up, empty at module level."""
+    frame = sys._getframe(depth + 1)
+    return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)

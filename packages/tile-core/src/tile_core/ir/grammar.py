@@ -1,0 +1,61 @@
+"""The grammar of the IR on one page, as data.
+
+The IR is TVM's tirx. A *program* is what the frontend makes::
+
+    program  = PrimFunc(params = buffers and scalars in the user's order, body = stmt)
+    stmt     = SeqStmt(stmt, …)
+             | For(var, min, extent, body, {"tile.role": role, …})
+             | While(condition, body) | IfThenElse(condition, then, else?) | Break | Continue
+             | AllocBuffer(buffer) | DeclBuffer(view, data = buffer_data(buffer))
+             | Bind(var, expr) | BufferStore(buffer, expr, indices)
+             | Evaluate(tile call) | Bind(var, tile call)
+    tile call = Call(Op("tile.<name>"), [BufferRegion | expr, …], attrs)
+    role     = grid | parallel | pipelined | serial | unroll | vectorized | threads
+    scope    = "" (a parameter) | shared | local.fragment | local | local.var
+
+Roles: ``grid`` loops surround the block's body, outermost the last axis, with the threads of a block in
+``tile.threads``; iterations of ``parallel`` loops are independent; ``pipelined`` loops may overlap copies of later
+iterations (``tile.num_stages``). A ``local.var`` buffer has shape (1,) and is a variable. Every statement carries the
+span of the user's line. Buffers have no layout (``layout=None``) and parameters promise no more alignment than their
+elements.
+
+After ``lower_ops`` there are no tile ops, after the target's tail no roles that TVM does not know. ``STAGES`` says which
+nodes each stage may hold; ``ir/verify.py`` checks it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ROLES = frozenset({"grid", "parallel", "pipelined", "serial", "unroll", "vectorized", "threads"})
+SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var"})
+
+_STATEMENTS = frozenset(
+    "SeqStmt For While IfThenElse AllocBuffer DeclBuffer Bind BufferStore Evaluate AttrStmt AssertStmt".split()
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a stage may hold.
+
+    Attributes
+    ----------
+    statements
+        Names of statement nodes.
+    tile_ops
+        Whether calls of tile ops may occur; thread-level calls always may until threads are distributed.
+    scopes
+        Storage scopes of buffers.
+    """
+
+    statements: frozenset[str]
+    tile_ops: bool
+    scopes: frozenset[str] = SCOPES
+
+
+STAGES: dict[str, Stage] = {
+    "program": Stage(_STATEMENTS | {"Break", "Continue"}, tile_ops=True),
+    "loops": Stage(_STATEMENTS | {"Break", "Continue"}, tile_ops=False),
+    "lowered": Stage(_STATEMENTS, tile_ops=False, scopes=frozenset({"global", "local"})),
+}

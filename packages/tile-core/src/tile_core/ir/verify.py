@@ -1,0 +1,130 @@
+"""The verifier: checks a statement against the grammar of its stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.errors import InternalError
+from tile_core.ir import nodes
+from tile_core.ir.grammar import ROLES, STAGES, Stage
+from tile_core.ir.visit import collect
+
+
+def verify(body: Any, stage: str, params: Any = (), tile_ops: frozenset[str] = frozenset()) -> None:
+    """Check a statement.
+
+    Parameters
+    ----------
+    body
+        The statement.
+    stage
+        A key of ``STAGES``.
+    params
+        Variables and buffers that are defined outside.
+    tile_ops
+        Names (without prefix) of the calls that count as tile ops.
+
+    Raises
+    ------
+    InternalError
+        Naming the first node that breaks the grammar.
+    """
+    _Verifier(stage, STAGES[stage], tile_ops, params).statement(body)
+
+
+class _Verifier:
+    def __init__(self, name: str, stage: Stage, tile_ops: frozenset[str], params: Any) -> None:
+        self.name, self.stage, self.tile_ops = name, stage, tile_ops
+        self.defined: set[Any] = set()
+        for p in params:
+            self.defined |= set(collect(p, tirx.Var)) | {p}
+            if tirx.is_buffer_var(p):
+                for d in [*p.shape, *(p.ty.strides or [])]:
+                    self.defined |= set(collect(d, tirx.Var))
+        self.bound: set[Any] = set()
+
+    def fail(self, detail: str) -> None:
+        raise InternalError(stage=f"verifier ({self.name})", detail=detail)
+
+    def statement(self, s: Any) -> None:
+        kind = type(s).__name__
+        if kind not in self.stage.statements:
+            self.fail(f"a {kind} is not part of this stage")
+        getattr(self, f"check_{kind}", self.expressions)(s)
+
+    def define(self, var: Any) -> None:
+        if var in self.bound:
+            self.fail(f"{var.name} is defined twice")
+        self.bound.add(var)
+        self.defined.add(var)
+
+    def expressions(self, s: Any) -> None:
+        for e in _expressions_of(s):
+            self.expression(e)
+
+    def expression(self, e: Any) -> None:
+        for var in collect(e, tirx.Var):
+            if var not in self.defined and nodes.dtype_of(var) != "handle":
+                self.fail(f"{var.name} is used where it is not defined")
+        for call in collect(e, ir.Call):
+            if not self.stage.tile_ops and nodes.is_tile_call(call) and str(call.op.name)[5:] in self.tile_ops:
+                self.fail(f"the tile op {call.op.name} has not been lowered")
+
+    def scoped(self, s: Any) -> None:
+        before = set(self.defined)
+        self.statement(s)
+        self.defined = before
+
+    def check_SeqStmt(self, s: Any) -> None:
+        for part in s.seq:
+            self.statement(part)
+
+    def check_For(self, s: Any) -> None:
+        self.expressions(s)
+        role = s.annotations.get(nodes.ROLE) if s.annotations else None
+        if role is not None and str(role) not in ROLES:
+            self.fail(f"a loop has the unknown role {role}")
+        before = set(self.defined)
+        self.define(s.loop_var)
+        self.scoped(s.body)
+        self.defined = before
+
+    def check_While(self, s: Any) -> None:
+        self.expressions(s)
+        self.scoped(s.body)
+
+    def check_IfThenElse(self, s: Any) -> None:
+        self.expressions(s)
+        self.scoped(s.then_case)
+        if s.else_case is not None:
+            self.scoped(s.else_case)
+
+    def check_AttrStmt(self, s: Any) -> None:
+        self.statement(s.body)
+
+    def check_AllocBuffer(self, s: Any) -> None:
+        scope = nodes.scope_of(s.buffer)
+        if scope not in self.stage.scopes:
+            self.fail(f"{s.buffer.name} is allocated in scope {scope!r}")
+        self.define(s.buffer)
+
+    def check_DeclBuffer(self, s: Any) -> None:
+        self.define(s.buffer)
+
+    def check_Bind(self, s: Any) -> None:
+        self.expressions(s)
+        self.define(s.var)
+
+
+def _expressions_of(s: Any) -> list[Any]:
+    fields = {
+        "For": ("min", "extent"),
+        "While": ("condition",),
+        "IfThenElse": ("condition",),
+        "Bind": ("value",),
+        "BufferStore": ("value",),
+        "Evaluate": ("value",),
+    }.get(type(s).__name__, ())
+    found = [getattr(s, f) for f in fields]
+    return [*found, *s.indices, s.buffer] if isinstance(s, tirx.BufferStore) else found

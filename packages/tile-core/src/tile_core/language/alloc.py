@@ -1,0 +1,139 @@
+"""Scratch buffers and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DType
+from tile_core.dtypes import dtype as to_dtype
+from tile_core.errors.language import BadInitial, BadShape
+from tile_core.frontend.builder import current
+from tile_core.language.value import Buffer, Value, constant_of, tvm_name
+
+_REDUCTIONS = ("sum", "max", "min")
+
+
+def alloc_shared(shape: Sequence[int], dtype: Any, scope: str = "shared.dyn") -> Buffer:
+    """Allocate a buffer that the threads of a block share.
+
+    Parameters
+    ----------
+    shape
+        Positive Python ints.
+    dtype
+        Element type.
+    scope
+        ``"shared"`` or ``"shared.dyn"``, which mean the same.
+
+    Raises
+    ------
+    BadShape
+        If an extent is not static and positive.
+    """
+    if scope not in ("shared", "shared.dyn"):
+        instead = "leave it out"
+        raise BadInitial(what="alloc_shared", name="scope", found=repr(scope), expected="'shared'", instead=instead)
+    return _alloc("alloc_shared", shape, dtype, "shared", "shared")
+
+
+def alloc_fragment(shape: Sequence[int], dtype: Any, scope: str = "local.fragment") -> Buffer:
+    """Allocate a tile that lives in the registers of a block's threads, distributed by its layout."""
+    return _alloc("alloc_fragment", shape, dtype, "local.fragment", "fragment")
+
+
+def alloc_local(shape: Sequence[int], dtype: Any, scope: str = "local") -> Buffer:
+    """Allocate a small array of which every thread (or iteration of a parallel loop) has its own."""
+    return _alloc("alloc_local", shape, dtype, "local", "local")
+
+
+def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var") -> Buffer:
+    """Allocate a scalar variable: assigning to its name stores to it.
+
+    Parameters
+    ----------
+    dtype
+        Element type.
+    *args, init
+        The first value: ``T.alloc_var("float32", 0)`` or ``init=0``. Without it the variable starts at zero.
+    scope
+        Accepted for other dialects' kernels.
+    """
+    values = [a for a in args if not isinstance(a, str)]
+    if len(values) + (init is not None) > 1:
+        found = f"{len(values) + (init is not None)} values"
+        raise BadInitial(what="alloc_var", name="init", found=found, expected="at most one", instead="keep one")
+    first = values[0] if values else 0 if init is None else init
+    var = _alloc("alloc_var", (1,), dtype, "local.var", "var")
+    from tile_core.frontend.assign import store
+
+    store(var, 0, bool(first) if var.dtype == "bool" and isinstance(first, int) else first)
+    return var
+
+
+def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication: str | None = None) -> Buffer:
+    """Allocate a tile that threads combine into; ``T.finalize_reducer`` completes it.
+
+    Parameters
+    ----------
+    shape, dtype
+        As of ``alloc_fragment``.
+    op
+        ``"sum"``, ``"max"`` or ``"min"``: how partial results are combined. Elements start at its neutral value.
+    replication
+        ``"all"``, ``"none"`` or ``None``: whether every thread keeps partial results; a hint.
+    """
+    if op not in _REDUCTIONS:
+        instead = f"use one of {', '.join(_REDUCTIONS)}"
+        raise BadInitial(what="alloc_reducer", name="op", found=repr(op), expected="a reduction", instead=instead)
+    if replication not in (None, "all", "none"):
+        instead = "use 'all' or 'none'"
+        found = repr(replication)
+        raise BadInitial(what="alloc_reducer", name="replication", found=found, expected="a mode", instead=instead)
+    buffer = _alloc("alloc_reducer", shape, dtype, "local.fragment", "reducer")
+    current().reducers[str(buffer.var.name)] = {"op": op, "replication": replication or "all"}
+    from tile_core.ops.fill import fill
+
+    fill(buffer, neutral(op, buffer.dtype))
+    return buffer
+
+
+def neutral(op: str, dtype: DType) -> Any:
+    """Return the Python number that a reduction leaves unchanged."""
+    from tile_core.language.promotion import integer_range, largest
+
+    if op == "sum":
+        return 0
+    if dtype == "bool":
+        return op == "min"
+    if dtype.is_narrow and dtype != "float8_e5m2":
+        return largest(dtype) * (-1 if op == "max" else 1)
+    if dtype.is_float:
+        return float("-inf") if op == "max" else float("inf")
+    low, high = integer_range(dtype)
+    return low if op == "max" else high
+
+
+def _alloc(what: str, shape: Any, dtype: Any, scope: str, default: str) -> Buffer:
+    builder = current(f"T.{what}")
+    element = to_dtype(dtype)
+    extents = _static(what, shape)
+    name = builder.hinted(default)
+    var = tirx.decl_buffer(list(extents), tvm_name(element), name, scope=scope, layout=None)
+    builder.emit(tirx.AllocBuffer(var, {}, builder.span()))
+    return Buffer(var, extents, element, scope, name)
+
+
+def _static(what: str, shape: Any) -> tuple[int, ...]:
+    dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    extents = []
+    for d, dim in enumerate(dims):
+        constant = constant_of(dim)
+        if constant is None and hasattr(dim, "__index__") and not isinstance(dim, Value):
+            constant = int(dim.__index__())
+        if constant is None or isinstance(dim, bool) or constant <= 0:
+            found = f"the runtime value {dim._expr}" if isinstance(dim, Value) and constant is None else repr(dim)
+            raise BadShape(what=what, dim=d, found=found)
+        extents.append(constant)
+    return tuple(extents)

@@ -1,0 +1,183 @@
+"""``T.Kernel`` and what shapes the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.errors.language import BadLaunch, BadLoop, SecondLaunch
+from tile_core.frontend.builder import Builder, Scope, current
+from tile_core.ir import nodes
+from tile_core.language.value import Index, Value, as_value, constant_of, to_index
+
+#: Threads of a block if the kernel does not say.
+DEFAULT_THREADS = 128
+
+
+class Kernel:
+    """The launch: ``with T.Kernel(gx, gy, threads=128) as (bx, by):``.
+
+    Parameters
+    ----------
+    *grid
+        One to three extents, Python ints or runtime integers; the first is the fastest axis. An extent of 0 launches
+        nothing.
+    threads
+        Threads of a block: an int, or up to three of them. Default: 128, or 1 with ``is_cpu``.
+    is_cpu
+        Says that the kernel was written for one thread per block.
+    prelude
+        Accepted for other dialects' kernels; it has no effect.
+
+    Raises
+    ------
+    OutsideKernel, BadLaunch, SecondLaunch
+        Outside of a kernel function; for other grids and threads; at the second launch of a function.
+    """
+
+    def __init__(self, *grid: Index, threads: Any = None, is_cpu: bool = False, prelude: str | None = None) -> None:
+        self.builder: Builder = current("T.Kernel")
+        if self.builder.launched:
+            raise SecondLaunch(kernel=self.builder.name)
+        self.names_hint: Sequence[str] = ()
+        self.grid = [_extent(d, e) for d, e in enumerate(_flat(grid))]
+        if not 1 <= len(self.grid) <= 3:
+            found, instead = f"{len(self.grid)} axes", "fold axes into one and take it apart with // and %"
+            raise BadLaunch(what="the grid", found=found, expected="1 to 3 axes", instead=instead)
+        self.threads = _threads(threads, is_cpu)
+        self.scope: Scope | None = None
+
+    def __enter__(self) -> Any:
+        builder = self.builder
+        if builder.launched or builder.scope.kind != "function":
+            raise SecondLaunch(kernel=builder.name)
+        builder.launched, builder.threads = True, self.threads
+        if builder.eager is not None:
+            builder.eager.launching()
+        self.span = builder.span()
+        names = self.names_hint if len(self.names_hint) == len(self.grid) else ("bx", "by", "bz")[: len(self.grid)]
+        extents = [to_index(e) for e in self.grid]
+        self.extents = extents
+        self.vars = [nodes.fresh(builder.unique(n), nodes.dtype_of(e)) for n, e in zip(names, extents, strict=True)]
+        self.scope = builder.push("kernel", runtime=False)
+        values = tuple(as_value(v) for v in self.vars)
+        return values[0] if len(values) == 1 else values
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if error is not None or self.scope is None:
+            return
+        body = self.builder.pop(self.scope)
+        last = len(self.vars) - 1
+        for axis, (var, extent) in enumerate(zip(self.vars, self.extents, strict=True)):
+            notes: dict[str, Any] = {nodes.AXIS: axis}
+            if axis == last:
+                notes[nodes.THREADS] = list(self.threads)
+            body = nodes.for_loop(var, extent, body, "grid", annotations=notes, span=self.span)
+        # The function scope takes no other statement, see Builder.emit.
+        self.builder.scope.statements.append(body)
+
+
+class Persistent:
+    """Sweep a domain of tiles with fewer blocks: ``for bx, by in T.Persistent((gx, gy), wave, block)``.
+
+    Parameters
+    ----------
+    domain
+        Extents; the last one is the fastest.
+    wave_size
+        Number of blocks that sweep together.
+    index
+        Number of this block, from 0 to ``wave_size - 1``.
+    group_size
+        Accepted for other dialects' kernels: the order of the tiles is not part of the meaning.
+    """
+
+    kind = "Persistent"
+
+    def __init__(self, domain: Sequence[Index], wave_size: Index, index: Index, group_size: int = 8) -> None:
+        from tile_core.language.control import _bound
+
+        if not isinstance(domain, (tuple, list)) or not domain:
+            instead = "write T.Persistent([T.ceildiv(M, bm), T.ceildiv(N, bn)], blocks, block)"
+            raise BadLoop(loop=self.kind, what="domain", found=repr(domain), expected="a list of extents", instead=instead)
+        self.domain = [_bound(self.kind, f"extent {d}", e) for d, e in enumerate(domain)]
+        self.wave = _bound(self.kind, "wave_size", wave_size)
+        self.index = _bound(self.kind, "index", index)
+        if isinstance(self.wave, int) and self.wave <= 0:
+            raise BadLoop(loop=self.kind, what="wave_size", found=self.wave, expected="an int > 0", instead="nearest: 1")
+
+    def open_loop(self, builder: Builder, names: Sequence[str]) -> _OpenPersistent:
+        """Open the loop over waves and the guard of the last one."""
+        return _OpenPersistent(self, builder, names)
+
+
+class _OpenPersistent:
+    single = True
+
+    def __init__(self, spec: Persistent, builder: Builder, names: Sequence[str]) -> None:
+        from tile_core.compat.tvm import tirx
+        from tile_core.language.control import LoopNest
+        from tile_core.language.math import ceildiv
+
+        total: Any = 1
+        for extent in spec.domain:
+            total = extent * total
+        self.builder = builder
+        self.loop = LoopNest("serial", [ceildiv(total, spec.wave)], {}).open_loop(builder, ["wave"])
+        tile = self.loop.targets * spec.wave + spec.index
+        number = as_value(builder.bind("tile", tile.expr))
+        self.condition = tirx.LT(number.expr, to_index(total))
+        self.scope = builder.push("branch")
+        rest: Any = number
+        coordinates: list[Any] = []
+        for extent in reversed(spec.domain[1:]):
+            coordinates.append(rest % extent)
+            rest = rest // extent
+        values = tuple(reversed([*coordinates, rest]))
+        self.targets: Any = values[0] if len(values) == 1 else values
+
+    def close(self) -> None:
+        from tile_core.compat.tvm import tirx
+
+        body = self.builder.pop(self.scope)
+        self.builder.emit(tirx.IfThenElse(self.condition, body, None, self.loop.span))
+        self.loop.close()
+
+
+def _flat(grid: Sequence[Any]) -> Sequence[Any]:
+    return grid[0] if len(grid) == 1 and isinstance(grid[0], (tuple, list)) else grid
+
+
+def _extent(axis: int, x: Any) -> Index:
+    constant = constant_of(x)
+    if constant is not None and not isinstance(x, bool):
+        if constant < 0:
+            raise BadLaunch(what=f"grid axis {axis}", found=constant, expected="an int >= 0", instead="nearest: 0")
+        return constant
+    if isinstance(x, Value) and x.dtype.is_integer:
+        if x.reads:
+            instead = "pass it as a scalar parameter"
+            raise BadLaunch(what=f"grid axis {axis}", found="read from memory", expected="a scalar", instead=instead)
+        return x
+    if hasattr(x, "__index__") and not isinstance(x, (bool, Value)):
+        return _extent(axis, int(x.__index__()))
+    found = f"a {x.dtype} value" if isinstance(x, Value) else repr(x)
+    instead = "use T.ceildiv(M, block_M) for quotients"
+    raise BadLaunch(what=f"grid axis {axis}", found=found, expected="an integer", instead=instead)
+
+
+def _threads(threads: Any, is_cpu: bool) -> tuple[int, int, int]:
+    if threads is None:
+        threads = 1 if is_cpu else DEFAULT_THREADS
+    counts = list(threads) if isinstance(threads, (tuple, list)) else [threads]
+    if not 1 <= len(counts) <= 3:
+        instead = "give an int or a tuple (x, y, z)"
+        raise BadLaunch(what="threads", found=f"{len(counts)} counts", expected="1 to 3", instead=instead)
+    for count in counts:
+        if not isinstance(count, int) or isinstance(count, bool):
+            found = "a runtime value" if isinstance(count, Value) else repr(count)
+            raise BadLaunch(what="threads", found=found, expected="a Python int", instead="use a constant such as 128")
+        if count < 1:
+            raise BadLaunch(what="threads", found=count, expected="an int >= 1", instead="nearest legal value: 1")
+    x, y, z = [*counts, 1, 1][:3]
+    return x, y, z
