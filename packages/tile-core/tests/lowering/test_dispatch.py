@@ -138,6 +138,22 @@ def test_a_crash_is_not_passed_over(forced):
     assert caught.value.where == HERE
 
 
+def test_lowering_through_the_selection():
+    call = Call()
+    assert select(call, [GOOD], CTX).lower(call, CTX) is call
+
+    class Broken(Made):
+        def lower(self, call, ctx):
+            return None if call.attrs else 1 / 0
+
+    selection = select(call, [Broken("one.broken", 0, Accept())], CTX)
+    with pytest.raises(VariantCrashed, match=r"variant one\.broken raised ZeroDivisionError: ") as caught:
+        selection.lower(call, CTX)
+    assert caught.value.where == HERE
+    with pytest.raises(VariantCrashed, match=r"variant one\.broken lowered the call to nothing"):
+        selection.lower(Call(attrs={"x": 1}), CTX)
+
+
 def test_an_answer_of_another_type():
     with pytest.raises(VariantCrashed, match=r"one\.bool answered True where Accept or Reject is expected"):
         select(Call(), [Made("one.bool", 0, True)], CTX)

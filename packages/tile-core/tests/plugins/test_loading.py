@@ -35,10 +35,11 @@ def refused(world, error, name="bad"):
     plugins = world.plugins()
     with pytest.raises(error) as first:
         plugins.manifest(name)
+    deep = depth(first.value)
     with pytest.raises(error) as second:
         plugins.manifest(name)
     assert str(first.value) == str(second.value)
-    assert depth(first.value) == depth(second.value)
+    assert depth(second.value) == deep
     assert plugins.manifest("cpu").name == "cpu"
     assert {info.name: info.status for info in plugins.targets()}[name] == "broken"
     return first.value
@@ -54,6 +55,13 @@ def test_a_backend_is_loaded_once(world):
         ("good", "ok", ("good",)),
         ("cpu", "not loaded", ()),
     ]
+
+
+def test_a_backend_that_failed_is_not_tried_again(world):
+    calls = []
+    world.add("bad", tile_backend=lambda: calls.append(1))
+    refused(world, HookReturned)
+    assert calls == [1]
 
 
 def test_unknown_backend(world):
@@ -123,8 +131,9 @@ def test_a_hook_may_take_fewer_arguments(world):
     assert plugins.pipeline(target, ["head"]) == ["head", "tail"]
 
 
-def test_nothing_of_a_refused_backend_stays_registered(world):
-    world.add("bad", tile_emiter=lambda target: None, tile_detect=lambda: 1 / 0)
+@pytest.mark.parametrize("hooks", [{"tile_emiter": lambda target: None}, {"tile_emitter": lambda volume: None}])
+def test_nothing_of_a_refused_backend_stays_registered(world, hooks):
+    world.add("bad", **hooks, tile_detect=lambda: 1 / 0)
     plugins = world.plugins()
     with pytest.raises(InvalidHook):
         plugins.manifest("bad")

@@ -99,7 +99,8 @@ def test_fingerprint_sees_every_file_but_byte_code(tmp_path, monkeypatch):
     assert first.startswith("fingerprinted source ")
     assert now() == first
     (package / "__pycache__").mkdir(exist_ok=True)
-    (package / "__pycache__" / "fill.pyc").write_bytes(b"123")
+    (package / "__pycache__" / "fill.index").write_bytes(b"123")
+    (package / "fill.pyc").write_bytes(b"123")
     assert now() == first
     seen = {first}
     for path, text in [("prelude.h", "int y;"), ("ops/fill.py", "x = 2"), ("ops/copy.py", ""), ("ops/kopy.py", "")]:
