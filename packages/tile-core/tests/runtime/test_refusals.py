@@ -404,6 +404,7 @@ def test_pointer(value):
 
 def test_pointer_alignment():
     refused((Param("p", "pointer", "float32"),), (4098,), errors.Misaligned, "K413", "multiple of 4 bytes")
+    Binder(Signature("f", (Param("p", "pointer", "int4"),)), lambda *_: None)(4097)
 
 
 def test_byte_order():
@@ -477,3 +478,11 @@ def test_refusals_carry_the_place_of_the_kernel():
     for args, kwargs in (((), {}), ((zeros(1, 1),), {}), ((), {"Q": 1})):
         with pytest.raises(errors.LaunchError, match=r"--> kernel.py:7"):
             binder(*args, **kwargs)
+
+
+def test_every_class_of_the_area_has_a_code_of_its_own():
+    classes = [c for c in vars(errors).values() if isinstance(c, type) and c.__module__ == errors.__name__]
+    codes = [c.code for c in classes]
+    assert len(set(codes)) == len(codes)
+    for c in classes:
+        assert c is errors.LaunchError or (c.template and c.remedy and c.__doc__)

@@ -95,6 +95,8 @@ def test_impossible_parameters_are_internal_errors():
         Param("A", "tensor", "float32", ("m", "n"), (1,))
     with pytest.raises(InternalError, match="packed tensor"):
         Param("A", "tensor", "int4", ("m",), (1,))
+    with pytest.raises(InternalError, match="alignment 12"):
+        Param("A", "tensor", "int8", ("m",), align=12)
 
 
 NAMES = ("m", "n", "k")
@@ -131,7 +133,7 @@ def test_statically_solvable_symbols(system):
 
 @given(chains(), st.data())
 def test_a_found_value_always_satisfies_the_equation_that_gave_it(system, data):
-    values, dims = system
+    _, dims = system
     equations = [Equation(d, data.draw(st.integers(0, 50)), str(i)) for i, d in enumerate(dims)]
     solution = solve(equations)
     for symbol, place in solution.places.items():

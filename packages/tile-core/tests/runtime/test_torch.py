@@ -110,8 +110,6 @@ def test_mixed_libraries(torch, launch):
 def test_alignment_is_checked_again_for_the_same_form(torch, launch):
     binder = Binder(Signature("f", (tensor("A", "m"),)), launch)
     binder(torch.zeros(2))
-    odd = torch.from_numpy(np.zeros(9, "u1")[1:].view("f4")) if False else None
-    memory = torch.zeros(9, dtype=torch.uint8)
     try:
         odd = torch.frombuffer(bytearray(9), dtype=torch.float32, offset=1, count=2)
     except ValueError:
@@ -120,7 +118,6 @@ def test_alignment_is_checked_again_for_the_same_form(torch, launch):
         pytest.skip("aligned by chance")
     with pytest.raises(errors.Misaligned):
         binder(odd)
-    assert memory.numel() == 9
 
 
 def test_refused_tensors(torch, launch):
@@ -162,12 +159,11 @@ def test_verify(torch):
 
     kernel = Kernel(Signature("f", COPY.params, (1,)), double, reference=double)
     kernel.verify(torch.randn(5))
-    bf16 = Signature(
-        "f", (tensor("A", "m", dtype="bfloat16"), tensor("C", "m", dtype="bfloat16", access="write")), (1,)
-    )
+    params = (tensor("A", "m", dtype="bfloat16"), tensor("C", "m", dtype="bfloat16", access="write"))
+    bf16 = Signature("f", params, (1,))
 
     def copy(a, c):
-        np.from_dlpack(c.contiguous().view(-1) if hasattr(c, "contiguous") else c)[...] = np.from_dlpack(a)
+        np.from_dlpack(c)[...] = np.from_dlpack(a)
 
     Kernel(bf16, copy, reference=lambda a, c: c.__setitem__(slice(None), a)).verify(
         torch.from_numpy(np.arange(4).astype(ml_dtypes.bfloat16).view(np.int16)).view(torch.bfloat16)

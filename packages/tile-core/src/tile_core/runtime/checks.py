@@ -259,7 +259,7 @@ def _check_writable(signature: Signature, param: Param, facts: ArrayFacts) -> No
 
 
 def _check_aligned(signature: Signature, param: Param, address: int, itemsize: int) -> None:
-    align = max(param.align, itemsize)
+    align = max(param.align, itemsize, 1)
     if address % align:
         raise errors.Misaligned(kernel=signature.name, name=param.name, expected=align, found=hex(address))
 

@@ -51,7 +51,8 @@ class Param:
     access
         What the kernel does with the memory.
     align
-        Bytes that the address of the first element must be a multiple of; 0 means the size of an element.
+        Bytes that the address of the first element must be a multiple of, a power of two; 0 means the size of an
+        element.
     """
 
     name: str
@@ -65,6 +66,8 @@ class Param:
     def __post_init__(self) -> None:
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise InternalError(stage="signature", detail=f"{self.name}: {len(self.strides)} strides for its shape")
+        if self.align & (self.align - 1) or self.align < 0:
+            raise InternalError(stage="signature", detail=f"{self.name}: alignment {self.align} is no power of two")
         if self.packed and self.kind == "tensor" and (not self.shape or self.strides is not None):
             raise InternalError(stage="signature", detail=f"{self.name}: a packed tensor is contiguous of rank >= 1")
 
