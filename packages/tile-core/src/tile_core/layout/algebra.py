@@ -186,10 +186,9 @@ def equivalent(a: LayoutMap, b: LayoutMap) -> bool:
         return False
     if a == b:
         return True
-    plain = isinstance(a, DigitLayout) and isinstance(b, DigitLayout) and not (a.swizzles or b.swizzles)
-    if plain and a.replicas == 1:
-        return False
     if a.numel * a.replicas > MAX_ENUMERATION:
+        if _plain(a) and _plain(b) and a.axes == b.axes:
+            return False
         raise LayoutTooLarge(what="equality", found=a.numel * a.replicas, bound=MAX_ENUMERATION)
     return _places(a) == _places(b)
 
@@ -205,6 +204,13 @@ def replaced(layout: DigitLayout, **changes: Any) -> DigitLayout:
 
 def _row_major(shape: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(shape, row_major_strides(shape), strict=True))
+
+
+def _plain(layout: LayoutMap) -> bool:
+    """Whether digits that differ are different maps."""
+    if not isinstance(layout, DigitLayout) or layout.swizzles or layout.replicas > 1:
+        return False
+    return all(d.stride for d in merge(layout.digits))
 
 
 def _places(layout: LayoutMap) -> list[frozenset[tuple[Any, ...]]]:

@@ -170,9 +170,15 @@ class DigitLayout(LayoutMap):
         while swizzles and top < (swizzles[0].source_mask & -swizzles[0].source_mask):
             swizzles.pop(0)
         return DigitLayout(
-            self.shape, _filled(merge(self.digits), self.digits), swizzles=swizzles, replica=merge(self.replica),
+            self.shape, self._filled(), swizzles=swizzles, replica=merge(self.replica),
             offset=self.offset, note=self.note,
         )  # fmt: skip
+
+    def _filled(self) -> list[Digit]:
+        """The merged digits; an axis that none of them uses keeps an empty one."""
+        digits = merge(self.digits)
+        used = {d.axis for d in (*digits, *merge(self.replica))} | set(self.offset)
+        return [*(Digit(1, 0, axis) for axis in self.axes if axis not in used), *digits]
 
     def grouped(self) -> tuple[tuple[Digit, ...], ...] | None:
         """The digits of each dimension, or ``None`` if a dimension does not end where a digit can be split."""
@@ -224,7 +230,8 @@ class DigitLayout(LayoutMap):
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         c = self.canonical()
-        return (c.shape, c.digits, c.swizzles, tuple(sorted(c.replica)), tuple(sorted(c.offset.items())))
+        copies = tuple(sorted(c.replica))
+        return (c.shape, c.axes, merge(c.digits), c.swizzles, copies, tuple(sorted(c.offset.items())))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DigitLayout) and self._key == other._key
@@ -239,12 +246,6 @@ class DigitLayout(LayoutMap):
         parts += [f"x{d.extent}:{d.stride}@{d.axis}" for d in self.replica]
         parts += [f"+{start}@{axis}" for axis, start in sorted(self.offset.items())]
         return " ".join(parts)
-
-
-def _filled(digits: tuple[Digit, ...], originals: tuple[Digit, ...]) -> tuple[Digit, ...]:
-    """A layout of one element keeps a digit, so that its axes stay."""
-    gone = {d.axis for d in originals} - {d.axis for d in digits}
-    return (*(Digit(1, 0, axis) for axis in AXES if axis in gone), *digits)
 
 
 def _decompose(index: Any, digits: Sequence[Digit], ops: Ops) -> list[tuple[Digit, Any]]:
