@@ -147,3 +147,26 @@ def test_importing_the_core_looks_at_no_backend(site):
         "print([m for m in sys.modules if m.startswith(('tile_sample', 'tile_broken', 'numpy', 'tvm', 'torch'))])"
     )
     assert out == "[]\n"
+
+
+def test_the_sample_backend_lowers_an_op_its_own_way_and_others_as_the_host_does(site):
+    out = site.install("sample").run("""
+from tile_core.context import make_context
+from tile_core.ir import nodes
+from tile_core.lowering.dispatch import select
+from tile_core.ops.base import OpCall, View
+
+ctx = make_context("sample", {"loud": True}, plugins=p)
+buffer, _ = nodes.alloc([8], "float32", "x", "local.fragment")
+call = OpCall("fill", (View.of(nodes.region(buffer, [0], [8])), nodes.const(3.0, "float32")))
+variants = p.lowerings(ctx.target)
+chosen, forced = select(call, variants, ctx), select(call, variants, ctx, forced="cpu.fill.loops")
+print(ctx.options.loud, ctx.options.parallel, chosen.variant.name, "|", chosen.accepted.note, "|", forced.variant.name)
+print(str(chosen.lower(call, ctx)) == str(forced.lower(call, ctx)), "cpu.gemm.loops" in [v.name for v in variants])
+print(p.runtimes(ctx.target) != (), p.emitter(ctx.target), p.fingerprint(ctx.target)[:17])
+""")
+    assert out.splitlines() == [
+        "True True sample.fill | as cpu.fill.loops | cpu.fill.loops",
+        "True True",
+        "True None tile_sample 1.2.3",
+    ]

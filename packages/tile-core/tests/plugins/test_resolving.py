@@ -21,7 +21,7 @@ from tile_core.errors.plugins import (
     UnknownTargetOption,
 )
 from tile_core.lowering.variant import Variant
-from tile_core.plugins.manager import BackendWarning, installed, installed_again
+from tile_core.plugins.manager import BackendWarning, installed, installed_again, targets
 from tile_core.plugins.manifest import BackendManifest
 
 
@@ -284,6 +284,12 @@ class TestLowerings:
         plugins = world.plugins()
         names = [plugins.lowerings(world.target("one", "one", max_threads=n))[0].name for n in (32, 64)]
         assert names == ["one.32", "one.64"]
+
+
+def test_the_public_list_of_targets_says_what_works():
+    infos = {info.name: info for info in targets()}
+    assert (infos["cpu"].status, infos["cpu"].target_kinds) == ("ok", ("cpu",))
+    assert infos["cpu"].distribution == "tile-core"
 
 
 def test_the_installed_backends_are_found_once():

@@ -82,6 +82,17 @@ def installed_again() -> Plugins:
     return installed()
 
 
+def targets(load: bool = True) -> tuple[BackendInfo, ...]:
+    """The backends of this environment, broken ones with the reason, add-ons included.
+
+    Parameters
+    ----------
+    load
+        Import all of them to see which are broken; without it nothing is imported.
+    """
+    return installed().targets(load)
+
+
 class Plugins:
     """A set of backends and what can be asked of them.
 
