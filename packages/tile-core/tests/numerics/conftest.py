@@ -75,7 +75,9 @@ def _edge_values(name: str, seed: int) -> np.ndarray:
         values = values[np.isfinite(values)]
         beyond = values[-1] + (values[-1] - values[-2]) * np.array([0.5, 1.0, 2.0])
         exact = np.concatenate([values, (values[1:] + values[:-1]) / 2, beyond, -beyond]).astype(np.float32)
-        around = np.concatenate([exact, np.nextafter(exact, np.float32(np.inf)), np.nextafter(exact, -np.float32(np.inf))])
+        around = np.concatenate(
+            [exact, np.nextafter(exact, np.float32(np.inf)), np.nextafter(exact, -np.float32(np.inf))]
+        )
     bits = np.array([0x7FFF8C22, 0x7F800001, 0xFF800001, 0x7FC00000, 0xFFFFFFFF, 1, 0x80000001, 0x7FFFFF, 0x7F7FFFFF,
                      0xFF7FFFFF, 0x7F800000, 0xFF800000, 0, 0x80000000, 0x00400000, 0x00400001], np.uint32)  # fmt: skip
     random = np.random.default_rng(seed).integers(0, 1 << 32, 100_000, dtype=np.uint32)

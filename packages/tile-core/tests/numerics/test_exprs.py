@@ -10,7 +10,13 @@ import pytest
 from tile_core.compat.tvm import tirx
 from tile_core.numerics.codecs import decode, encode, round_to
 from tile_core.numerics.exprs import (
-    bf16_decode_expr, bf16_encode_expr, decode_expr, encode_expr, int4_expr, round_tfloat32_expr, widen_expr,
+    bf16_decode_expr,
+    bf16_encode_expr,
+    decode_expr,
+    encode_expr,
+    int4_expr,
+    round_tfloat32_expr,
+    widen_expr,
 )  # fmt: skip
 from tile_core.numerics.formats import FORMATS
 

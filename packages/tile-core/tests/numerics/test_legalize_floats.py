@@ -77,7 +77,8 @@ def test_cast_between(compile_func: Any, source: str, target: str) -> None:
 
 
 OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., np.ndarray]]] = {
-    "add": (tirx.Add, np.add), "sub": (tirx.Sub, np.subtract), "mul": (tirx.Mul, np.multiply), "div": (tirx.Div, np.divide),
+    "add": (tirx.Add, np.add), "sub": (tirx.Sub, np.subtract), "mul": (tirx.Mul, np.multiply),
+    "div": (tirx.Div, np.divide),
     "chain": (lambda a, b: tirx.Add(tirx.Mul(a, b), a), lambda a, b: np.add(np.multiply(a, b), a)),
     "sqrt": (lambda a, b: tirx.sqrt(a), lambda a, b: np.sqrt(a)),
     "select": (lambda a, b: tirx.Select(tirx.LT(a, b), a, b), lambda a, b: np.where(a < b, a, b)),
@@ -112,7 +113,7 @@ def test_float16_as_a_foreign_type(compile_func: Any) -> None:
 
 
 def test_scratch_binds_views_and_control_flow(compile_func: Any) -> None:
-    """All statement kinds around fp8 values: allocation, view, bind, branch, while, attribute, constant, reinterpret."""
+    """All statement kinds around fp8 values: allocation, view, bind, branch, while, constant, reinterpret."""
     a, c = buffer((64,), "float8_e4m3fn", "A"), buffer((64,), "float8_e4m3fn", "C")
     scratch, count = buffer((64,), "float8_e4m3fn", "S", "local"), buffer((1,), "int32", "k", "local")
     view = tirx.decl_buffer((64,), "uint8", "V", data=tirx.buffer_data(scratch), scope="local", layout=None)

@@ -21,7 +21,22 @@ def function(build: Any, dtype: str, count: int = 1) -> Any:
     return tirx.PrimFunc([*params, out], tirx.For(i, 0, n, tirx.ForKind.VECTORIZED, store))
 
 
-UNARY = ["exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "rsqrt"]
+UNARY = [
+    "exp",
+    "exp2",
+    "exp10",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "tan",
+    "rsqrt",
+]
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -51,7 +66,7 @@ def test_pow(compile_func: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_max_ignores_nan_in_either_order(compile_func: Any, dtype: str) -> None:
     storage = "uint16" if dtype == "bfloat16" else dtype
-    nan, one = (np.array([0x7FC0, 0x3F80], np.uint16) if dtype == "bfloat16" else np.array([np.nan, 1], dtype))
+    nan, one = np.array([0x7FC0, 0x3F80], np.uint16) if dtype == "bfloat16" else np.array([np.nan, 1], dtype)
     a, b = np.full(256, one, storage), np.full(256, nan, storage)
     native = frozenset({"float16", "float32", "float64"})
     for node in (tirx.Max, tirx.Min):

@@ -15,8 +15,8 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.numerics.formats import IEEE
 
 __all__ = [
-    "absolute_bits", "as_type", "bind", "bits_of", "cast", "constant", "equal", "float_of", "horner", "is_nan",
-    "lanes_of", "magnitude", "negate_if", "select", "signed_bits_of", "type_name", "with_sign_of",
+    "absolute_bits", "as_type", "bind", "bits_of", "cast", "constant", "constants", "equal", "float_of", "horner",
+    "is_nan", "lanes_of", "magnitude", "negate_if", "select", "signed_bits_of", "type_name", "with_sign_of",
 ]  # fmt: skip
 
 
@@ -40,6 +40,15 @@ def constant(value: float, name: str, like: Any) -> Any:
     """A constant of the scalar type ``name``, broadcast to the lanes of ``like``."""
     scalar = tirx.FloatImm(name, value) if name.startswith("float") else tirx.IntImm(name, int(value))
     return scalar if lanes_of(like) == 1 else tirx.Broadcast(scalar, lanes_of(like))
+
+
+def constants(name: str, like: Any) -> Callable[[float], Any]:
+    """A short maker of constants: ``k = constants("uint32", x)``, then ``k(1)``."""
+
+    def make(value: float) -> Any:
+        return constant(value, name, like)
+
+    return make
 
 
 def cast(name: str, value: Any) -> Any:

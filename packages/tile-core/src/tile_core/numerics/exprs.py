@@ -11,7 +11,16 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.numerics.build import (
-    absolute_bits, as_type, bind, bits_of, cast, constant, equal, float_of, select, type_name,
+    absolute_bits,
+    bind,
+    bits_of,
+    cast,
+    constant,
+    constants,
+    equal,
+    float_of,
+    select,
+    type_name,
 )  # fmt: skip
 from tile_core.numerics.formats import FORMATS, WIDE, Format, Wide
 
@@ -73,7 +82,7 @@ def round_tfloat32_expr(value: Any) -> Any:
     """A float32 expression rounded to 10 mantissa bits, nearest even, as float32; a NaN becomes the quiet NaN."""
 
     def rounded(u: Any) -> Any:
-        k = lambda v: constant(v, "uint32", u)  # noqa: E731
+        k = constants("uint32", u)
         up = u + ((u >> k(13)) & k(1)) + k(0xFFF)
         quiet = (u & k(0x80000000)) | k(0x7FC00000)
         return float_of(select(absolute_bits(u) > k(WIDE["float32"].infinity), quiet, up & k(0xFFFFE000)))
@@ -97,7 +106,7 @@ def widen_expr(value: Any) -> Any:
 
 def nibble_expr(byte: Any, index: Any) -> Any:
     """The 4-bit code (uint8, 0 to 15) of element ``index`` (its parity counts) in the uint8 ``byte``."""
-    k = lambda v: constant(v, "uint8", byte)  # noqa: E731
+    k = constants("uint8", byte)
     shift = cast("uint8", (index % constant(2, type_name(index), index)) * constant(4, type_name(index), index))
     return (byte >> shift) & k(15)
 
@@ -111,7 +120,7 @@ def int4_expr(value: Any, dtype: str) -> Any:
 
 
 def _collect_low_bits(value: Any, name: str) -> Any:
-    k = lambda v: constant(v, name, value)  # noqa: E731
+    k = constants(name, value)
     kept = (value >> k(11)) << k(11)
     sticky = select(equal(kept, value), kept, kept | k(1 << 11))
     small = value < k(1 << 53)
@@ -122,7 +131,7 @@ def _collect_low_bits(value: Any, name: str) -> Any:
 
 def _decode_bits(c: Any, form: Format) -> Any:
     """float32 bits of the code ``c`` (uint32)."""
-    k = lambda v: constant(v, "uint32", c)  # noqa: E731
+    k = constants("uint32", c)
     if not form.signed:
         lowest = select(equal(c, k(0)), k(0x00400000), c << k(23))
         return select(equal(c, k(form.nan)), k(0x7FC00000), lowest)
@@ -133,7 +142,7 @@ def _decode_bits(c: Any, form: Format) -> Any:
 
 
 def _decode_signed(c: Any, a: Any, sign: Any, form: Format) -> Any:
-    k = lambda v: constant(v, "uint32", c)  # noqa: E731
+    k = constants("uint32", c)
     bias = WIDE["float32"].bias
     normal = (a << k(23 - form.mantissa)) + k((bias - form.bias) << 23)
     # int32, because few instruction sets convert uint32
@@ -152,7 +161,7 @@ def _decode_signed(c: Any, a: Any, sign: Any, form: Format) -> Any:
 
 def _encode_signed(u: Any, a: Any, form: Format, wide: Wide, saturate: bool, result: str) -> Any:
     """Code of the value with bits ``u`` and magnitude bits ``a``."""
-    k = lambda v: constant(v, f"uint{wide.bits}", u)  # noqa: E731
+    k = constants(f"uint{wide.bits}", u)
     shift = wide.mantissa - form.mantissa
     offset = (wide.bias - form.bias) << form.mantissa
     overflow = form.largest if saturate else form.overflow
@@ -182,7 +191,7 @@ def _encode_subnormal(a: Any, form: Format, wide: Wide) -> Any:
 
 
 def _encode_unsigned(u: Any, form: Format, wide: Wide, saturate: bool) -> Any:
-    k = lambda v: constant(v, f"uint{wide.bits}", u)  # noqa: E731
+    k = constants(f"uint{wide.bits}", u)
     offset = wide.bias - form.bias
     next_up = (offset + 1) << wide.mantissa  # bits of 2^-126
     lowest = offset << wide.mantissa if offset else 1 << (wide.mantissa - 1)  # bits of 2^-127

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Format:
-    """One binary float layout: a sign bit, ``exponent`` bits, ``mantissa`` bits (e8m0 is treated apart: see ``signed``).
+    """One binary float layout: a sign bit (but see ``signed``), ``exponent`` bits, ``mantissa`` bits.
 
     Codes are magnitudes, without the sign bit, unless ``unsigned_zero`` says that the special codes are whole.
 

@@ -8,8 +8,7 @@ How they were made. Arguments are reduced to a small interval with identities th
 interval a polynomial stands for the function. Its coefficients come from a minimax fit (Lawson's iteratively reweighted
 least squares on 2000 Chebyshev nodes, weighted so that the *relative* error of the result is levelled); the error bound
 stands beside each, and a test measures it again against float64. Where float32 cannot hold the intermediate result
-(``pow``, ``log10``, ``log1p``, ``exp10`` and the reduction of ``sin``, ``cos``, ``tan``) it is float64, and one rounding
-ends it. Products that are added may be fused or not: no step relies on either.
+(``pow``, ``log10``, ``log1p``, ``exp10``, and ``sin``, ``cos``, ``tan``) it is float64, and one rounding ends it. Products that are added may be fused or not: no step relies on either.
 """
 
 from __future__ import annotations
@@ -20,13 +19,29 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.numerics.build import (
-    bind, bits_of, cast, constant, equal, float_of, horner, is_nan, magnitude, negate_if, select, signed_bits_of, type_name,
+    bind,
+    bits_of,
+    cast,
+    constant,
+    constants,
+    equal,
+    float_of,
+    horner,
+    is_nan,
+    magnitude,
+    negate_if,
+    select,
+    signed_bits_of,
+    type_name,
     with_sign_of,
 )  # fmt: skip
 from tile_core.numerics.formats import IEEE
+from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
 
-__all__ = ["cos", "erf", "exp", "exp10", "exp2", "log", "log10", "log1p", "log2", "pow", "rsqrt", "sigmoid", "sin",
-           "sqrt", "tan", "tanh"]  # fmt: skip
+__all__ = [
+    "clamp_expr", "cos", "erf", "exp", "exp10", "exp2", "log", "log10", "log1p", "log2", "max_expr", "min_expr", "pow",
+    "rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh",
+]  # fmt: skip
 
 _LOG2E = 1.0 / math.log(2.0)
 _LN2_HIGH = 0.693145751953125  # ln 2 to 17 bits: its product with an exponent is exact in float32
@@ -86,7 +101,7 @@ def log(x: Any) -> Any:
     """Natural logarithm: x = 2^e (1 + f), then e ln2 + log(1 + f), ln2 in two parts."""
 
     def joined(e: Any, f: Any) -> Any:
-        k = lambda v: constant(v, "float32", x)  # noqa: E731
+        k = constants("float32", x)
         return _log1p_tail(f, lambda tail: e * k(_LN2_HIGH) + (f + (tail + e * k(_LN2_LOW))))
 
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
@@ -96,7 +111,7 @@ def log2(x: Any) -> Any:
     """Binary logarithm: e + log(1 + f) log2(e), where the integer part of log2(e) multiplies without rounding."""
 
     def joined(e: Any, f: Any) -> Any:
-        k = lambda v: constant(v, "float32", x)  # noqa: E731
+        k = constants("float32", x)
         return _log1p_tail(f, lambda tail: e + (f + (tail * k(_LOG2E) + f * k(_LOG2E - 1.0))))
 
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
@@ -104,8 +119,12 @@ def log2(x: Any) -> Any:
 
 def log10(x: Any) -> Any:
     """Decimal logarithm, through the float64 logarithm."""
-    wide = lambda v: _log2_wide(cast("float64", v)) * constant(math.log10(2.0), "float64", v)  # noqa: E731
-    return bind(x, lambda v: _log_specials(v, cast("float32", wide(v))))
+
+    def joined(v: Any) -> Any:
+        wide = _log2_wide(cast("float64", v)) * constant(math.log10(2.0), "float64", v)
+        return _log_specials(v, cast("float32", wide))
+
+    return bind(x, joined)
 
 
 def log1p(x: Any) -> Any:
@@ -130,7 +149,7 @@ def tanh(x: Any) -> Any:
     """Hyperbolic tangent: odd polynomial below 0.625, 1 - 2 / (e^2a + 1) above, where a = min(abs(x), 9.2)."""
 
     def joined(v: Any, a: Any) -> Any:
-        k = lambda c: constant(c, "float32", x)  # noqa: E731
+        k = constants("float32", x)
         small = bind(a * a, lambda z: a + a * z * horner(z, _TANH), "z")
         power = bind(_limit(a, 0.0, 9.2) * k(2.0), lambda b: _exp_reduced(b, _scale_once), "b")
         large = k(1.0) - k(2.0) / (power + k(1.0))
@@ -146,15 +165,18 @@ def sigmoid(x: Any) -> Any:
         one = constant(1.0, "float32", x)
         return select(v < constant(0.0, "float32", x), e, one) / (one + e)
 
-    minus = lambda v: float_of(bits_of(v) | constant(0x80000000, "uint32", v))  # noqa: E731
-    return bind(x, lambda v: bind(exp(minus(v)), lambda e: joined(v, e), "e"))
+    def powered(v: Any) -> Any:
+        minus = float_of(bits_of(v) | constant(0x80000000, "uint32", v))
+        return bind(exp(minus), lambda e: joined(v, e), "e")
+
+    return bind(x, powered)
 
 
 def erf(x: Any) -> Any:
     """Error function: odd polynomial below 0.9, 1 - e^(-a q(a)) above, with q from a fit of log(erfc)."""
 
     def joined(v: Any, a: Any) -> Any:
-        k = lambda c: constant(c, "float32", x)  # noqa: E731
+        k = constants("float32", x)
         small = bind(a * a, lambda z: a + a * horner(z, _ERF), "z")
         tail = bind(_limit(a, 0.0, 4.0), lambda b: b * horner(b, _ERFC) * k(-1.0), "b")
         large = k(1.0) - bind(tail, lambda t: _exp_reduced(t, _scale_once))
@@ -194,7 +216,9 @@ def tan(x: Any) -> Any:
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)
 
     def joined(v: Any, y: Any, turns: Any) -> Any:
-        parts = lambda z: bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, turns), "c"), "s")  # noqa: E731
+        def parts(z: Any) -> Any:
+            return bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, turns), "c"), "s")
+
         return bind(y * y, parts, "z")
 
     return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
@@ -217,20 +241,21 @@ def pow(x: Any, y: Any) -> Any:
     other finite y it is NaN.
     """
 
+    def logarithm(a: Any) -> Any:
+        zero, infinite = constant(0.0, "float64", a), constant(math.inf, "float64", a)
+        finite = select(equal(a, infinite), infinite, _log2_wide(a))
+        return select(equal(a, zero), constant(-math.inf, "float64", a), finite)
+
     def joined(v: Any, w: Any) -> Any:
-        d = cast("float64", magnitude(v))
-        zero, infinite = constant(0.0, "float64", v), constant(math.inf, "float64", v)
-        logarithm = lambda a: select(  # noqa: E731
-            equal(a, zero), constant(-math.inf, "float64", v), select(equal(a, infinite), infinite, _log2_wide(a))
-        )
-        return _pow_specials(v, w, cast("float32", _exp2_wide(cast("float64", w) * bind(d, logarithm, "a"))))
+        exponent = cast("float64", w) * bind(cast("float64", magnitude(v)), logarithm, "a")
+        return _pow_specials(v, w, cast("float32", _exp2_wide(exponent)))
 
     return bind(x, lambda v: bind(y, lambda w: joined(v, w), "y"), "x")
 
 
 def _pow_specials(x: Any, y: Any, size: Any) -> Any:
     """``pow`` from the power ``size`` of the magnitude."""
-    k = lambda v: constant(v, "float32", x)  # noqa: E731
+    k = constants("float32", x)
     negative, infinity = x < k(0.0), k(math.inf)
     integral = equal(tirx.nearbyint(y), y)
     half = y * k(0.5)
@@ -278,14 +303,16 @@ def _scale_twice(p: Any, n: Any) -> Any:
 
 
 def _exp_reduced(x: Any, scale: Callable[[Any, Any], Any]) -> Any:
-    k = lambda v: constant(v, "float32", x)  # noqa: E731
+    k = constants("float32", x)
 
     def joined(h: Any, low: Any, r: Any, i: Any) -> Any:
         lost = (h - r) - low  # what the subtraction rounded away
         return scale(k(1.0) + (r + (r * r * horner(r, _EXP) + lost)), i)
 
     def reduced(n: Any, i: Any) -> Any:
-        parts = lambda h: bind(n * k(_LN2_LOW), lambda low: bind(h - low, lambda r: joined(h, low, r, i), "r"), "low")  # noqa: E731
+        def parts(h: Any) -> Any:
+            return bind(n * k(_LN2_LOW), lambda low: bind(h - low, lambda r: joined(h, low, r, i), "r"), "low")
+
         return bind(x - n * k(_LN2_HIGH), parts, "h")
 
     return _nearest(x * k(_LOG2E), reduced)
@@ -304,35 +331,37 @@ def _exp2_wide(t: Any) -> Any:
 
 def _log_reduced(x: Any, body: Callable[[Any, Any], Any]) -> Any:
     """``body(e, f)`` with x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
-    k = lambda v: constant(v, "int32", x)  # noqa: E731
+    k = constants("int32", x)
     tiny = x < constant(2.0**-126, "float32", x)
     normal = select(tiny, x * constant(2.0**23, "float32", x), x)
     shift = select(tiny, constant(-23.0, "float32", x), constant(0.0, "float32", x))
 
     def split(i: Any) -> Any:
-        e = (i - k(0x3F3504F3)) >> k(23)
-        f = lambda e: float_of(i - (e << k(23))) - constant(1.0, "float32", x)  # noqa: E731
-        return bind(e, lambda e: bind(cast("float32", e) + shift, lambda d: bind(f(e), lambda f: body(d, f), "f"), "d"), "e")
+        return bind((i - k(0x3F3504F3)) >> k(23), lambda e: joined(i, e), "e")
+
+    def joined(i: Any, e: Any) -> Any:
+        fraction = float_of(i - (e << k(23))) - constant(1.0, "float32", x)
+        return bind(cast("float32", e) + shift, lambda d: bind(fraction, lambda f: body(d, f), "f"), "d")
 
     return bind(signed_bits_of(normal), split, "i")
 
 
 def _log1p_tail(f: Any, body: Callable[[Any], Any]) -> Any:
     """``body(log(1 + f) - f)``."""
-    tail = lambda z: f * z * horner(f, _LOG) - z * constant(0.5, "float32", f)  # noqa: E731
-    return bind(bind(f * f, tail, "z"), body, "tail")
+    tail = bind(f * f, lambda z: f * z * horner(f, _LOG) - z * constant(0.5, "float32", f), "z")
+    return bind(tail, body, "tail")
 
 
 def _log_specials(x: Any, value: Any, pole: float = 0.0) -> Any:
     """``value`` for x above the pole; -infinity at it, NaN below, infinity and NaN for themselves."""
-    k = lambda v: constant(v, "float32", x)  # noqa: E731
+    k = constants("float32", x)
     beyond = select(equal(x, k(pole)), k(-math.inf), k(math.nan))
     return select(x > k(pole), select(equal(x, k(math.inf)), x, value), beyond)
 
 
 def _log2_wide(d: Any) -> Any:
     """log2 of a positive, normal float64, to a relative 2^-44: x = 2^e m, then log m = 2 atanh((m - 1) / (m + 1))."""
-    k = lambda v: constant(v, "int64", d)  # noqa: E731
+    k = constants("int64", d)
     one = constant(1.0, "float64", d)
 
     def split(i: Any) -> Any:
@@ -340,8 +369,8 @@ def _log2_wide(d: Any) -> Any:
 
     def joined(i: Any, e: Any) -> Any:
         scale = constant(2.0 * _LOG2E, "float64", d)
-        ratio = lambda m: (m - one) / (m + one)  # noqa: E731
-        logarithm = bind(bind(float_of(i - (e << k(52))), ratio, "m"), lambda s: _atanh(s) * scale, "s")
+        ratio = bind(float_of(i - (e << k(52))), lambda m: (m - one) / (m + one), "m")
+        logarithm = bind(ratio, lambda s: _atanh(s) * scale, "s")
         return cast("float64", cast("int32", e)) + logarithm
 
     return bind(signed_bits_of(d), split, "i")
@@ -366,12 +395,12 @@ def _bit(n: Any, index: int) -> Any:
 def _quarter_turns(x: Any, body: Callable[[Any, Any], Any]) -> Any:
     """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
 
-    Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and so
-    is its remainder modulo 4 (whole turns do not matter), however large x is. The seven remainders are summed with
+    Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and
+    so is its remainder modulo 4 (whole turns do not matter), however large x is. The seven remainders are summed with
     Knuth's error-free addition, so that even the float32 nearest to a multiple of pi/2 (which cancels about 30 bits)
     leaves 50 correct bits. 2/pi to 196 bits covers arguments up to 2^128.
     """
-    k = lambda v: constant(v, "float64", x)  # noqa: E731
+    k = constants("float64", x)
 
     def chunk(d: Any, part: float) -> Any:
         if part < 2.0**-130:  # the product with any float32 is below 1
@@ -380,14 +409,14 @@ def _quarter_turns(x: Any, body: Callable[[Any, Any], Any]) -> Any:
 
     def add(d: Any, index: int, total: Any, error: Any) -> Any:
         if index == len(_CHUNKS):
-            turn = lambda n, i: bind(((total - n) + error) * k(math.pi / 2), lambda y: bind(i, lambda i: body(y, i), "n"), "y")  # noqa: E731
-            return _nearest(total, turn)
+            return _nearest(total, lambda n, i: finish((total - n) + error, i))
         return bind(chunk(d, _CHUNKS[index]), lambda r: bind(total + r, lambda s: follow(d, index, total, error, r, s)))
 
     def follow(d: Any, index: int, total: Any, error: Any, r: Any, s: Any) -> Any:
-        lost = lambda b: (total - (s - b)) + (r - b)  # noqa: E731
-        return bind(error + bind(s - total, lost, "b"), lambda c: add(d, index + 1, s, c), "c")
+        lost = bind(s - total, lambda b: (total - (s - b)) + (r - b), "b")
+        return bind(error + lost, lambda c: add(d, index + 1, s, c), "c")
 
-    return bind(
-        cast("float64", x), lambda d: bind(chunk(d, _CHUNKS[0]), lambda r: add(d, 1, r, k(0.0)), "r"), "d"
-    )
+    def finish(rest: Any, turns: Any) -> Any:
+        return bind(rest * k(math.pi / 2), lambda y: bind(turns, lambda i: body(y, i), "n"), "y")
+
+    return bind(cast("float64", x), lambda d: bind(chunk(d, _CHUNKS[0]), lambda r: add(d, 1, r, k(0.0)), "r"), "d")

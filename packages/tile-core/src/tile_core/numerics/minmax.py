@@ -1,7 +1,7 @@
 """``max``, ``min`` and ``clamp`` with the NaN and zero rules of ``tile_core.numerics.rules``.
 
-TVM folds ``max(1, nan)`` and ``max(nan, 1)`` to different constants, and code generators disagree as well, so floats are
-ordered here by comparisons that are false for NaN, with NaN told from its bits.
+TVM folds ``max(1, nan)`` and ``max(nan, 1)`` to different constants, and code generators disagree as well, so floats
+are ordered here by comparisons that are false for NaN, with NaN told from its bits.
 """
 
 from __future__ import annotations

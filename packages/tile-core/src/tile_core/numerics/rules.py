@@ -18,9 +18,9 @@ Conversion to a float type
     ===================  =====================  ============  ==========  ======================================
 
     These are the results of ml_dtypes (which rounds float64 twice; the language does not). e8m0 has only powers of
-    two: a tie goes up (3 becomes 4), and a positive value below 2^-127 becomes 2^-127, and one between 2^-127 and 2^-126 becomes 2^-126. float4 has no NaN: a positive
-    NaN becomes -0 and a negative one +0, as in ml_dtypes. A NaN keeps its sign where the format can; its payload is not
-    kept.
+    two: a tie goes up (3 becomes 4), and a positive value below 2^-127 becomes 2^-127, and one between 2^-127 and
+    2^-126 becomes 2^-126. float4 has no NaN: a positive NaN becomes -0 and a negative one +0, as in ml_dtypes. A
+    NaN keeps its sign where the format can; its payload is not kept.
 
 Saturating conversion (``saturate=True``)
     Finite overflow becomes the largest finite value of the same sign. Infinities and NaN are not touched by it: they

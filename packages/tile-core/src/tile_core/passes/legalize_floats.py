@@ -5,8 +5,8 @@ uint16 for bfloat16 and float16, int8 and uint8 for int4 and uint4. Loads, store
 codes; casts and arithmetic convert. bfloat16 and float16 arithmetic is done in float32 and rounded after every
 operation, 4-bit integers wrap. The conversions are those of ``tile_core.numerics.exprs``.
 
-4-bit elements of parameters (and of views of parameters) lie two to a byte, as ``tile_core.numerics.rules`` says: a load
-takes its nibble, a store merges it into the byte. Such a store is not independent of its neighbour, so loops around it
+4-bit elements of parameters (and of views of parameters) lie two to a byte, as ``tile_core.numerics.rules`` says: a
+load takes its nibble, a store merges it into the byte. Such a store is not independent of its neighbour, so loops around it
 that were parallel or vectorised become serial; grid loops stay, so blocks must own whole bytes.
 
 The pass runs on scalar IR, before vectorization. tfloat32 needs nothing here: it is float32 in TVM, and its casts are
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.numerics.build import bind, cast, constant, equal, select, type_name
+from tile_core.numerics.build import bind, cast, constant, constants, equal, select, type_name
 from tile_core.numerics.codecs import encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
 
@@ -79,8 +79,8 @@ class _Rewriter:
     def callbacks(self) -> list[Any]:
         return [
             (tirx.Var, self.var), (ir.TensorLoad, self.load), (tirx.BufferStore, self.store), (tirx.Bind, self.bind),
-            (tirx.DeclBuffer, self.declare), (tirx.For, self.loop), (tirx.Cast, self.cast), (tirx.FloatImm, self.number),
-            (tirx.IntImm, self.number), (_BINARY, self.binary), (tirx.Select, self.select), (tirx.Let, self.let),
+            (tirx.DeclBuffer, self.declare), (tirx.For, self.loop), (tirx.Cast, self.cast),
+            ((tirx.FloatImm, tirx.IntImm), self.number), (_BINARY, self.binary), (tirx.Select, self.select), (tirx.Let, self.let),
             (ir.Call, self.call),
         ]  # fmt: skip
 
@@ -154,7 +154,9 @@ class _Rewriter:
         if notes.get("tile.role") in ("parallel", "vectorized"):
             notes["tile.role"] = "serial"
         kind = tirx.ForKind.SERIAL if s.kind == tirx.ForKind.VECTORIZED else s.kind
-        return tirx.For(new.loop_var, new.min, new.extent, kind, new.body, new.thread_binding, notes, new.step, new.span)
+        return tirx.For(
+            new.loop_var, new.min, new.extent, kind, new.body, new.thread_binding, notes, new.step, new.span
+        )
 
     # Expressions
 
@@ -276,7 +278,7 @@ def _halved(index: Any, up: bool = False) -> Any:
 
 def _merge(old: Any, code: Any, index: Any) -> Any:
     """The byte ``old`` with the nibble of element ``index`` replaced by ``code``."""
-    k = lambda v: constant(v, "uint8", old)  # noqa: E731
+    k = constants("uint8", old)
     low = (old & k(0xF0)) | (code & k(0x0F))
     if index is None:
         return low

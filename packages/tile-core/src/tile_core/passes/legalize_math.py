@@ -48,7 +48,9 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
 
     def on_call(e: Any) -> Any:
         builder = table.get(getattr(e.op, "name", ""))
-        return e if builder is None or type_name(e) not in ("float32", "float16") else _through_float32(builder, e, e.args)
+        if builder is None or type_name(e) not in ("float32", "float16"):
+            return e
+        return cast(type_name(e), builder(*[cast("float32", a) for a in e.args]))
 
     def on_extremum(e: Any) -> Any:
         builder = table.get("tirx.max" if isinstance(e, tirx.Max) else "tirx.min")
@@ -57,7 +59,3 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
     entries = [(ir.Call, on_call), ((tirx.Max, tirx.Min), on_extremum)]
     body = tvm_ffi.structural_map(func.body, entries)
     return func if body.same_as(func.body) else func.with_body(body)
-
-
-def _through_float32(builder: Builder, e: Any, args: Any) -> Any:
-    return cast(type_name(e), builder(*[cast("float32", a) for a in args]))

@@ -1,0 +1,181 @@
+"""What the tile ops must compute, in NumPy and float64: the references that targets are tested against.
+
+Inputs are arrays of *values* (see ``codecs.decode`` for stored codes). Results are float64, or int64 where all inputs
+are integers; the caller rounds them to the destination type, once, with ``cast``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tile_core.numerics.codecs import encode, round_to
+from tile_core.numerics.formats import FORMATS
+
+__all__ = [
+    "attention", "cast", "copy_region", "cummax", "cumsum", "gemm", "reduce", "rmsnorm", "softmax", "write_region",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+
+
+def cast(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
+    """Values after a conversion to ``dtype``: float32 for the float types of 16 and fewer bits, else the type itself.
+
+    Integers wrap, floats to integers truncate, bool is "not zero".
+    """
+    x = np.asarray(values)
+    if dtype in FORMATS:
+        return round_to(_exact(x), dtype, saturate)
+    if dtype in ("int4", "uint4"):
+        nibble = encode(np.trunc(x), dtype).astype(np.int64)
+        return (nibble ^ 8) - 8 if dtype == "int4" else nibble
+    if dtype == "bool":
+        return x != 0
+    with np.errstate(all="ignore"):
+        if x.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
+            return np.trunc(x).astype(np.int64).astype(dtype)
+        return x.astype(dtype)
+
+
+def gemm(
+    a: Array, b: Array, c: Array | None = None, *, transpose_a: bool = False, transpose_b: bool = False,
+    clear_accum: bool = False,
+) -> Array:  # fmt: skip
+    """``c + a b`` (or ``a b`` without ``c`` or with ``clear_accum``).
+
+    Parameters
+    ----------
+    a, b
+        (M, K) and (K, N); (K, M) and (N, K) where transposed.
+    c
+        (M, N), the accumulator before.
+    """
+    left = _wide(a).T if transpose_a else _wide(a)
+    right = _wide(b).T if transpose_b else _wide(b)
+    product: Array = left @ right
+    return product if c is None or clear_accum else product + _wide(c)
+
+
+def reduce(kind: str, x: Array, dim: int = -1, *, before: Array | None = None, nan_propagate: bool = False) -> Array:
+    """Reduce one dimension.
+
+    Parameters
+    ----------
+    kind
+        ``"sum"``, ``"max"``, ``"min"``, ``"abssum"``, ``"absmax"``, ``"bitand"``, ``"bitor"`` or ``"bitxor"``.
+    x
+        The source.
+    dim
+        The dimension that goes away.
+    before
+        The destination before (``clear=False``), of the reduced shape; it takes part as it is, like one more element.
+    nan_propagate
+        Whether a NaN makes max, min and absmax NaN; otherwise it is skipped, and the result is NaN if nothing else is
+        there.
+    """
+    data = np.abs(_wide(x)) if kind.startswith("abs") else _wide(x)
+    if before is not None:
+        data = np.concatenate([data, np.expand_dims(_wide(before), dim)], axis=dim)
+    pick = {
+        "sum": np.add, "abssum": np.add, "bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor,
+        "max": np.maximum if nan_propagate else np.fmax, "absmax": np.maximum if nan_propagate else np.fmax,
+        "min": np.minimum if nan_propagate else np.fmin,
+    }[kind]  # fmt: skip
+    with np.errstate(invalid="ignore"):
+        return np.asarray(pick.reduce(data, axis=dim))
+
+
+def cumsum(x: Array, dim: int = -1, reverse: bool = False) -> Array:
+    """Inclusive running sum along ``dim``; from the end with ``reverse``."""
+    return _scan(np.add, x, dim, reverse)
+
+
+def cummax(x: Array, dim: int = -1, reverse: bool = False, nan_propagate: bool = False) -> Array:
+    """Inclusive running maximum along ``dim``; NaN is skipped unless it propagates."""
+    return _scan(np.maximum if nan_propagate else np.fmax, x, dim, reverse)
+
+
+def copy_region(source: Array, mins: tuple[int, ...], extents: tuple[int, ...], fill: float = 0) -> Array:
+    """The region of ``source`` with this corner (which may lie outside) and extents; ``fill`` where it is outside."""
+    region = np.full(extents, fill, source.dtype)
+    inside, place = _overlap(source.shape, mins, extents)
+    region[place] = source[inside]
+    return region
+
+
+def write_region(target: Array, mins: tuple[int, ...], region: Array) -> Array:
+    """``target`` after ``region`` is written at the corner ``mins``; what falls outside is dropped."""
+    result = target.copy()
+    inside, place = _overlap(target.shape, mins, region.shape)
+    result[inside] = region[place]
+    return result
+
+
+def softmax(x: Array, dim: int = -1) -> Array:
+    """``exp(x) / sum(exp(x))`` along ``dim``; a row of -infinity only is NaN."""
+    wide = _wide(x).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(wide - wide.max(axis=dim, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=dim, keepdims=True))
+
+
+def rmsnorm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
+    """``x / sqrt(mean(x^2) + eps)`` over the last dimension, times ``weight``."""
+    wide = _wide(x).astype(np.float64)
+    normed = wide / np.sqrt(np.mean(wide**2, axis=-1, keepdims=True) + eps)
+    return np.asarray(normed if weight is None else normed * _wide(weight))
+
+
+def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: float | None = None) -> Array:
+    """Scaled dot-product attention.
+
+    Parameters
+    ----------
+    q, k, v
+        (..., Lq, D), (..., Lk, D) and (..., Lk, Dv); leading dimensions broadcast.
+    causal
+        Query i sees the keys up to i + Lk - Lq (the last query sees all).
+    scale
+        Factor of the scores, 1/sqrt(D) by default.
+    """
+    factor = 1.0 / np.sqrt(q.shape[-1]) if scale is None else scale
+    scores = _wide(q) @ np.swapaxes(_wide(k), -1, -2) * factor
+    if causal:
+        queries, keys = scores.shape[-2:]
+        scores = np.where(np.tri(queries, keys, keys - queries, dtype=bool), scores, -np.inf)
+    return np.asarray(softmax(scores) @ _wide(v))
+
+
+def _wide(x: npt.ArrayLike) -> Array:
+    data = np.asarray(x)
+    return data.astype(np.int64) if data.dtype.kind in "iub" else data.astype(np.float64)
+
+
+def _exact(x: Array) -> Array:
+    """``x`` as the float64 from which one rounding gives the right result (integers of 2^53 and more: sticky bit)."""
+    if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
+        return x.astype(np.float64) if x.dtype.kind in "iub" else x
+    kept = (x >> 11) << 11
+    sticky = np.where(kept == x, kept, kept | (1 << 11))
+    small = (x < 1 << 53) & (x > -(1 << 53)) if x.dtype.kind == "i" else x < 1 << 53
+    return np.where(small, x, sticky).astype(np.float64)
+
+
+def _scan(step: np.ufunc, x: Array, dim: int, reverse: bool) -> Array:
+    data = np.flip(_wide(x), dim) if reverse else _wide(x)
+    result = step.accumulate(data, axis=dim)
+    return np.asarray(np.flip(result, dim) if reverse else result)
+
+
+def _overlap(
+    shape: tuple[int, ...], mins: tuple[int, ...], extents: tuple[int, ...]
+) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """The part of a region that lies inside ``shape``, as slices of the array and of the region."""
+    starts = [min(max(m, 0), n) for m, n in zip(mins, shape, strict=True)]
+    stops = [max(min(m + e, n), s) for m, e, n, s in zip(mins, extents, shape, starts, strict=True)]
+    inside = tuple(slice(a, b) for a, b in zip(starts, stops, strict=True))
+    place = tuple(slice(a - m, b - m) if b > a else slice(0, 0) for a, b, m in zip(starts, stops, mins, strict=True))
+    return inside, place
