@@ -20,6 +20,8 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
+_EXTREMES = {"max": -np.inf, "absmax": 0.0, "min": np.inf}
+
 
 def cast(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
     """Values after a conversion to ``dtype``: float32 for the float types of 16 and fewer bits, else the type itself.
@@ -73,8 +75,8 @@ def reduce(kind: str, x: Array, dim: int = -1, *, before: Array | None = None, n
     before
         The destination before (``clear=False``), of the reduced shape; it takes part as it is, like one more element.
     nan_propagate
-        Whether a NaN makes max, min and absmax NaN; otherwise it is skipped, and the result is NaN if nothing else is
-        there.
+        Whether a NaN makes max, min and absmax NaN; otherwise it is skipped. Of NaN alone, the maximum is then
+        -infinity, the minimum infinity and absmax 0: a reduction starts from its neutral element.
     """
     data = np.abs(_wide(x)) if kind.startswith("abs") else _wide(x)
     if before is not None:
@@ -85,7 +87,10 @@ def reduce(kind: str, x: Array, dim: int = -1, *, before: Array | None = None, n
         "min": np.minimum if nan_propagate else np.fmin,
     }[kind]  # fmt: skip
     with np.errstate(invalid="ignore"):
-        return np.asarray(pick.reduce(data, axis=dim))
+        result = np.asarray(pick.reduce(data, axis=dim))
+    if kind not in _EXTREMES or nan_propagate or result.dtype.kind != "f":
+        return result
+    return np.asarray(np.where(np.isnan(result), _EXTREMES[kind], result))
 
 
 def cumsum(x: Array, dim: int = -1, reverse: bool = False) -> Array:
@@ -94,8 +99,9 @@ def cumsum(x: Array, dim: int = -1, reverse: bool = False) -> Array:
 
 
 def cummax(x: Array, dim: int = -1, reverse: bool = False, nan_propagate: bool = False) -> Array:
-    """Inclusive running maximum along ``dim``; NaN is skipped unless it propagates."""
-    return _scan(np.maximum if nan_propagate else np.fmax, x, dim, reverse)
+    """Inclusive running maximum along ``dim``; NaN is skipped unless it propagates (-infinity up to the first number)."""
+    result = _scan(np.maximum if nan_propagate else np.fmax, x, dim, reverse)
+    return result if nan_propagate or result.dtype.kind != "f" else np.fmax(result, -np.inf)
 
 
 def copy_region(source: Array, mins: tuple[int, ...], extents: tuple[int, ...], fill: float = 0) -> Array:

@@ -6,8 +6,8 @@ codes; casts and arithmetic convert. bfloat16 and float16 arithmetic is done in 
 operation, 4-bit integers wrap. The conversions are those of ``tile_core.numerics.exprs``.
 
 4-bit elements of parameters (and of views of parameters) lie two to a byte, as ``tile_core.numerics.rules`` says: a
-load takes its nibble, a store merges it into the byte. Such a store is not independent of its neighbour, so loops around it
-that were parallel or vectorised become serial; grid loops stay, so blocks must own whole bytes.
+load takes its nibble, a store merges it into the byte. Such a store is not independent of its neighbour, so loops
+around it that were parallel or vectorised become serial; grid loops stay, so blocks must own whole bytes.
 
 The pass runs on scalar IR, before vectorization. tfloat32 needs nothing here: it is float32 in TVM, and its casts are
 rounded when they are traced.
@@ -80,8 +80,8 @@ class _Rewriter:
         return [
             (tirx.Var, self.var), (ir.TensorLoad, self.load), (tirx.BufferStore, self.store), (tirx.Bind, self.bind),
             (tirx.DeclBuffer, self.declare), (tirx.For, self.loop), (tirx.Cast, self.cast),
-            ((tirx.FloatImm, tirx.IntImm), self.number), (_BINARY, self.binary), (tirx.Select, self.select), (tirx.Let, self.let),
-            (ir.Call, self.call),
+            ((tirx.FloatImm, tirx.IntImm), self.number), (_BINARY, self.binary), (tirx.Select, self.select),
+            (tirx.Let, self.let), (ir.Call, self.call),
         ]  # fmt: skip
 
     def is_foreign(self, expr: Any) -> bool:
