@@ -231,12 +231,12 @@ class BadArgument(KernelError):
     remedy = "{instead}"
 
 
-class UnknownName(KernelError):
+class UnknownName(KernelError, AttributeError):
     """A name that the language does not have."""
 
     code = "K129"
     template = "tile_core.language has no name {name!r}"
-    remedy = "did you mean {near}?"
+    remedy = "{hint}"
 
 
 class ShapeDisagrees(KernelError):
@@ -279,3 +279,11 @@ class BadAnnotation(KernelError):
     code = "K134"
     template = "T.{what}: {found}"
     remedy = "{instead}"
+
+
+class NoWorkspace(KernelError):
+    """Global scratch memory, which the language leaves to the caller."""
+
+    code = "K135"
+    template = "T.alloc_global: kernels do not allocate global memory"
+    remedy = "declare the workspace as a tensor parameter and pass it: {name}: T.Tensor({shape}, {dtype!r})"

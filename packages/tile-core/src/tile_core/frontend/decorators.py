@@ -84,5 +84,3 @@ def macro(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         scope = caller_scope(1)
         return lambda f: Macro(f, scope)
     return Macro(fn, caller_scope(1))
-
-

@@ -78,7 +78,11 @@ def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[Any, Buff
     for dim in (*shape, *(steps or ())):
         _note_symbols(builder, dim)
     info = ParamInfo(
-        name, "tensor", str(dtype), tuple(_plain(d) for d in shape), None if steps is None else tuple(map(_plain, steps))
+        name,
+        "tensor",
+        str(dtype),
+        tuple(_plain(d) for d in shape),
+        None if steps is None else tuple(map(_plain, steps)),
     )
     return buffer, Buffer(buffer, shape, dtype, "global", name), info
 
@@ -136,5 +140,3 @@ def _note_symbols(builder: Builder, dim: Any) -> None:
         return
     for var in tirx.analysis.undefined_vars(tirx.Evaluate(dim.expr), []):
         builder.symbols[str(var.name)] = var
-
-

@@ -241,7 +241,9 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.With(items, [*binds, *self.block(node.body)]), node)
 
     def plain_targets(self, target: ast.expr, node: ast.stmt) -> list[str]:
-        if any(not isinstance(n, (ast.Name, ast.Tuple, ast.List, ast.Starred, ast.expr_context)) for n in ast.walk(target)):
+        if any(
+            not isinstance(n, (ast.Name, ast.Tuple, ast.List, ast.Starred, ast.expr_context)) for n in ast.walk(target)
+        ):
             raise self.refuse(node, "a target that is not a name", "use names, or tuples of names")
         return target_names(target)
 

@@ -134,7 +134,9 @@ def _compile(fn: Any, node: ast.FunctionDef, extra: tuple[str, ...]) -> types.Co
     code = fn.__code__
     body = rewrite_function(node, code.co_filename)
     names = [SUPPORT, *code.co_freevars, *extra]
-    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(n) for n in names], kwonlyargs=[], kw_defaults=[], defaults=[])
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(n) for n in names], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
     maker = ast.FunctionDef(name=_MAKER, args=arguments, body=[body], decorator_list=[], returns=None, type_params=[])
     module = ast.Module(body=[ast.copy_location(maker, body)], type_ignores=[])
     ast.fix_missing_locations(module)

@@ -45,7 +45,9 @@ def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Pro
         declared = [declare(builder, n, a) for n, a in _annotations(fn, builder, scope).items()]
         result = run(rewritten(fn, scope), [d[1] for d in declared])
         if result is not None:
-            raise BadReturn(kernel=fn.__name__, found=_kind(result), expected="nothing: results are written to parameters")
+            raise BadReturn(
+                kernel=fn.__name__, found=_kind(result), expected="nothing: results are written to parameters"
+            )
         return finish(builder, [d[0] for d in declared], [d[2] for d in declared], where)
 
 

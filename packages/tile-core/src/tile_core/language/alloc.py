@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.errors.language import BadInitial, BadShape
+from tile_core.errors.language import BadInitial, BadShape, NoWorkspace
 from tile_core.frontend.builder import current
 from tile_core.language.value import Buffer, Value, constant_of, tvm_name
 
@@ -97,6 +97,19 @@ def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication
 
     fill(buffer, neutral(op, buffer.dtype))
     return buffer
+
+
+def alloc_global(shape: Sequence[Any], dtype: Any, scope: str = "global") -> Buffer:
+    """Refuse: a workspace is a tensor parameter, so that who owns it and how large it is is the caller's.
+
+    Raises
+    ------
+    NoWorkspace
+        Always.
+    """
+    builder = current("T.alloc_global")
+    name = builder.hints[0] if builder.hints else "workspace"
+    raise NoWorkspace(name=name, shape=tuple(shape), dtype=str(to_dtype(dtype)))
 
 
 def neutral(op: str, dtype: DType) -> Any:

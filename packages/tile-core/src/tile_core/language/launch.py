@@ -99,12 +99,16 @@ class Persistent:
 
         if not isinstance(domain, (tuple, list)) or not domain:
             instead = "write T.Persistent([T.ceildiv(M, bm), T.ceildiv(N, bn)], blocks, block)"
-            raise BadLoop(loop=self.kind, what="domain", found=repr(domain), expected="a list of extents", instead=instead)
+            raise BadLoop(
+                loop=self.kind, what="domain", found=repr(domain), expected="a list of extents", instead=instead
+            )
         self.domain = [_bound(self.kind, f"extent {d}", e) for d, e in enumerate(domain)]
         self.wave = _bound(self.kind, "wave_size", wave_size)
         self.index = _bound(self.kind, "index", index)
         if isinstance(self.wave, int) and self.wave <= 0:
-            raise BadLoop(loop=self.kind, what="wave_size", found=self.wave, expected="an int > 0", instead="nearest: 1")
+            raise BadLoop(
+                loop=self.kind, what="wave_size", found=self.wave, expected="an int > 0", instead="nearest: 1"
+            )
 
     def open_loop(self, builder: Builder, names: Sequence[str]) -> _OpenPersistent:
         """Open the loop over waves and the guard of the last one."""

@@ -162,10 +162,10 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
     """Return ``x`` as a value; a Python number takes ``dtype`` (default: ``int32``, ``float32`` or ``bool``)."""
     if isinstance(x, Value):
         return x
-    if getattr(x, "is_scalar", False):
-        return x.value()  # type: ignore[no-any-return]
     if isinstance(x, ir.Expr) and hasattr(getattr(x, "ty", None), "dtype"):
         return Value(x, to_dtype(nodes.dtype_of(x)))
+    if getattr(x, "is_scalar", False):
+        return x.value()  # type: ignore[no-any-return]
     if hasattr(x, "item") and hasattr(x, "dtype") and getattr(x, "shape", None) == ():
         dtype, x = dtype or to_dtype(x.dtype), x.item()
     if not isinstance(x, (bool, int, float)):

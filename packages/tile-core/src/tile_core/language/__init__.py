@@ -1,0 +1,110 @@
+"""``import tile_core.language as T``: what kernels are written with.
+
+The table below names the place of everything; nothing is imported before it is used. Names that are not in it are asked
+of the installed backends, which add their own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_DTYPES = (
+    "int4 int8 int16 int32 int64 uint4 uint8 uint16 uint32 uint64 float16 bfloat16 tfloat32 float32 float64 "
+    "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn"
+)
+_ALIASES = {
+    "bool": "bool", "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64",
+    "short": "int16", "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
+}  # fmt: skip
+
+#: Module (below ``tile_core``) -> names that it defines, as ``name`` or ``public=name``.
+_MODULES = {
+    "frontend.decorators": "prim_func macro",
+    "language.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic",
+    "language.pointers": "make_tensor",
+    "language.eager": "const empty",
+    "language.launch": "Kernel Persistent",
+    "language.annotate": "annotate_layout annotate_safe_value annotate_l2_hit_ratio use_swizzle",
+    "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_reducer alloc_global",
+    "language.control": "serial Parallel Pipelined unroll vectorized grid static_range",
+    "language.debug": "print device_assert assume",
+    "language.math": (
+        "cast reinterpret exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid erf floor ceil trunc "
+        "nearbyint round isnan isinf isfinite abs max min clamp fma pow power=pow if_then_else Select ceildiv floordiv "
+        "floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount "
+        "infinity max_value min_value any_of all_of"
+    ),
+    "language.threads": (
+        "get_thread_binding get_thread_bindings get_block_binding get_block_bindings get_lane_idx get_warp_idx "
+        "sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum "
+        "warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor"
+    ),
+    "layout": "Layout Fragment",
+    "ops.copy": "copy",
+    "ops.gather": "gather scatter",
+    "ops.fill": "fill clear",
+    "ops.transpose": "transpose",
+    "ops.view": "reshape view",
+    "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
+    "ops.gemm_sp": "gemm_sp gemm_sp_v2=gemm_sp",
+    "ops.fp8_scaled_matmul": "fp8_scaled_matmul",
+    "ops.reduce": (
+        "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor reduce "
+        "finalize_reducer"
+    ),
+    "ops.scan": "cumsum cummax",
+    "ops.atomic": "atomic_add atomic_max atomic_min atomic_addx2 atomic_addx4 atomic_load atomic_store",
+    "ops.im2col": "c2d_im2col",
+    "ops.dp4a": "dp4a",
+}
+
+
+def _table() -> dict[str, tuple[str, str]]:
+    table = {name: ("dtypes", name) for name in _DTYPES.split()}
+    table.update({alias: ("dtypes", name) for alias, name in _ALIASES.items()})
+    table["dtype"] = ("dtypes", "dtype")
+    for module, names in _MODULES.items():
+        for item in names.split():
+            public, _, name = item.partition("=")
+            table[public] = (module, name or public)
+    return table
+
+
+_NAMES = _table()
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    place = _NAMES.get(name)
+    if place is None:
+        return _of_backends(name)
+    module, attribute = place
+    if module == "dtypes" and attribute != "dtype":
+        from tile_core.dtypes import DTYPES
+
+        found: Any = DTYPES[attribute]
+    else:
+        found = getattr(importlib.import_module(f"tile_core.{module}"), attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*_NAMES, *(n for n in globals() if n.startswith("__"))})
+
+
+def _of_backends(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tile_core.plugins.manager import installed
+
+    found = installed().language_name(name)
+    if found is not None:
+        return found
+    import difflib
+
+    near = difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.5)
+    from tile_core.errors.language import UnknownName
+
+    raise UnknownName(name=name, hint=f"did you mean T.{near[0]}?" if near else "dir(T) lists the names")

@@ -1,0 +1,104 @@
+"""Annotations: layouts of buffers, fills of out-of-range reads, and hints for the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_core.errors.language import BadAnnotation
+from tile_core.frontend.builder import current
+from tile_core.language.value import Buffer, as_value, cast
+
+
+def annotate_layout(layouts: Mapping[Any, Any]) -> None:
+    """Give buffers a layout: ``T.annotate_layout({A_shared: make_swizzled_layout(A_shared)})``.
+
+    Raises
+    ------
+    BadAnnotation
+        If a key is no buffer, a buffer has a layout already, or the shapes differ.
+    LayoutError
+        If a layout is no bijection.
+    """
+    builder = current("T.annotate_layout")
+    for buffer, layout in _items("annotate_layout", layouts):
+        if any(buffer is b for b in builder.layouts):
+            found, instead = f"{buffer.name} has a layout already", "annotate a buffer once"
+            raise BadAnnotation(what="annotate_layout", found=found, instead=instead)
+        builder.layouts[buffer] = _checked(buffer, layout)
+
+
+def _checked(buffer: Buffer, layout: Any) -> Any:
+    from tile_core.layout import Layout
+
+    if callable(layout) and not isinstance(layout, Layout):
+        # An index function: (i, j) -> (i', j').
+        layout = Layout.from_function(buffer.shape, layout) if hasattr(Layout, "from_function") else layout
+    if not isinstance(layout, Layout):
+        found = f"{type(layout).__name__} for {buffer.name} is no layout"
+        instead = "use a value of tile.layout, or T.Layout(shape, function)"
+        raise BadAnnotation(what="annotate_layout", found=found, instead=instead)
+    shape = tuple(layout.shape)
+    if shape != tuple(buffer.shape):
+        found = f"the layout of shape {shape} does not fit {buffer.name} of shape {tuple(buffer.shape)}"
+        raise BadAnnotation(what="annotate_layout", found=found, instead="make a layout of the buffer's shape")
+    layout.prove_bijective()
+    return layout
+
+
+def annotate_safe_value(values: Mapping[Any, Any]) -> None:
+    """Say what out-of-range reads of tensors give instead of 0: ``T.annotate_safe_value({A: -1.0})``."""
+    builder = current("T.annotate_safe_value")
+    safe = builder.attrs.setdefault("safe_values", {})
+    for buffer, value in _items("annotate_safe_value", values):
+        constant = cast(as_value(value, None if buffer.dtype.is_narrow else buffer.dtype), buffer.dtype)
+        if constant.reads or type(value) not in (bool, int, float):
+            found, instead = f"the value for {buffer.name} is no Python number", "use a constant"
+            raise BadAnnotation(what="annotate_safe_value", found=found, instead=instead)
+        safe[str(buffer.var.name)] = constant.expr
+
+
+def annotate_l2_hit_ratio(ratios: Mapping[Any, float]) -> None:
+    """Say which part of a tensor should stay in the last cache, from 0 to 1; a hint."""
+    builder = current("T.annotate_l2_hit_ratio")
+    table = builder.attrs.setdefault("l2_hit_ratio", {})
+    for buffer, ratio in _items("annotate_l2_hit_ratio", ratios):
+        if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+            found, instead = f"the ratio for {buffer.name} is {ratio!r}", "use a number from 0 to 1"
+            raise BadAnnotation(what="annotate_l2_hit_ratio", found=found, instead=instead)
+        table[str(buffer.var.name)] = float(ratio)
+
+
+def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> None:
+    """Launch blocks in panels for better use of caches; a hint without effect on results.
+
+    Parameters
+    ----------
+    panel_size
+        Blocks per panel, at least 1.
+    order
+        ``"row"`` or ``"column"``.
+    enable
+        ``False``: no effect.
+    """
+    builder = current("T.use_swizzle")
+    if not isinstance(panel_size, int) or isinstance(panel_size, bool) or panel_size < 1:
+        found = f"panel_size is {panel_size!r}, expected an int >= 1"
+        raise BadAnnotation(what="use_swizzle", found=found, instead="nearest legal value: 1")
+    order = {"col": "column"}.get(order, order)
+    if order not in ("row", "column"):
+        instead = 'use "row" or "column"'
+        raise BadAnnotation(what="use_swizzle", found=f"order is {order!r}", instead=instead)
+    if enable:
+        builder.attrs["swizzle"] = {"panel": panel_size, "order": order}
+
+
+def _items(what: str, mapping: Any) -> list[tuple[Buffer, Any]]:
+    if not isinstance(mapping, Mapping):
+        found, instead = f"found {type(mapping).__name__}", "pass a dict {buffer: value}"
+        raise BadAnnotation(what=what, found=found, instead=instead)
+    for key in mapping:
+        if not isinstance(key, Buffer):
+            found, instead = f"a key is {key!r}, expected a buffer of this kernel", "use the buffer object as the key"
+            raise BadAnnotation(what=what, found=found, instead=instead)
+    return list(mapping.items())

@@ -1,0 +1,60 @@
+"""Pointer parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import dtype as to_dtype
+from tile_core.errors.language import BadArgument
+from tile_core.frontend.builder import current
+from tile_core.language.value import Buffer, Value, constant_of, to_index, tvm_name
+
+
+def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: Sequence[Any] | None = None) -> Buffer:
+    """Return a tensor at a pointer parameter: ``A = T.make_tensor(p, (n, 64), "float16")``.
+
+    Parameters
+    ----------
+    pointer
+        A parameter annotated with ``T.ptr``.
+    shape, strides
+        Ints or runtime integers; contiguous without strides.
+    dtype
+        Element type; default: that of the pointer.
+
+    Raises
+    ------
+    BadArgument
+        If ``pointer`` is none, or the shape is not made of integers.
+    """
+    from tile_core.frontend.parameters import Pointer
+
+    builder = current("T.make_tensor")
+    if not isinstance(pointer, Pointer):
+        found = "a tensor" if isinstance(pointer, Buffer) else f"an object of type {type(pointer).__name__}"
+        raise _argument("pointer", found, "a parameter annotated with T.ptr", "use tensors as they are")
+    element = pointer.dtype if dtype is None else to_dtype(dtype)
+    dims = [_dim("shape", d) for d in shape]
+    steps = None if strides is None else [to_index(_dim("strides", s)) for s in strides]
+    name = builder.hinted(f"{pointer.name}_tensor")
+    var = tirx.decl_buffer(
+        [to_index(d) for d in dims], tvm_name(element), name, data=pointer.var, strides=steps,
+        data_alignment=max(1, element.bits // 8), layout=None,
+    )  # fmt: skip
+    builder.emit(tirx.DeclBuffer(var, pointer.var, builder.span()))
+    return Buffer(var, dims, element, "global", name)
+
+
+def _dim(what: str, x: Any) -> Any:
+    constant = constant_of(x)
+    if constant is not None:
+        return constant
+    if isinstance(x, Value) and x.dtype.is_integer:
+        return x
+    raise _argument(what, repr(x), "ints or runtime integers", "pass the extents as scalar parameters")
+
+
+def _argument(name: str, found: str, expected: str, instead: str) -> BadArgument:
+    return BadArgument(function="make_tensor", name=name, found=found, expected=expected, instead=instead)
