@@ -15,7 +15,7 @@ from tile_core.errors import InternalError, TileError
 from tile_core.errors.setup import NoRuntime
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.signature import Signature
+from tile_core.runtime.signature import Param, Signature
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -104,14 +104,29 @@ def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -
     from tile_core.ops.effects import effects
 
     access = accesses(program.func.body, effects)
-    params = tuple(p.to_param(access.get(p.name, "read")) for p in program.params)
+    by_var = dict(zip((p.name for p in program.params), (str(v.name) for v in program.func.params), strict=True))
+    params = tuple(
+        Param(p.name, p.kind, p.dtype, p.shape, p.strides, access.get(by_var[p.name], "read"))  # type: ignore[arg-type]
+        for p in program.params
+    )
+    chosen = tuple(program.outputs) if out_idx is None and program.outputs else out_idx
     return Signature(
         name=program.name,
         params=params,
-        out_idx=normalise_out_idx(program.name, params, out_idx),
-        index_bits=program.index_bits,
+        out_idx=normalise_out_idx(program.name, params, chosen),
+        index_bits=_index_bits(program),
         where=program.where,
     )
+
+
+def _index_bits(program: Program) -> int:
+    """Return 64 if a symbol of the program is a 64-bit integer, which promises more than 2**31 elements."""
+    return 64 if any(nodes_dtype(v) == "int64" for v in program.symbols.values()) else 32
+
+
+def nodes_dtype(var: Any) -> str:
+    """Return the element type of a symbol."""
+    return str(var.ty.dtype)
 
 
 def source_text(plan: Plan) -> str:

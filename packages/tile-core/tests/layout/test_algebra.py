@@ -216,7 +216,13 @@ def test_inverse_stays_digits() -> None:
 def test_compose_is_one_after_the_other(outer: DigitLayout, data: st.DataObject) -> None:
     inner = data.draw(any_layouts(axes=("memory",)).filter(lambda i: i.replicas == 1 and i.span <= 4096))
     if inner.span > outer.numel:
-        outer = reshape(direct_product(row_major(inner.span), outer), (inner.span * outer.numel,))  # type: ignore[assignment]
+        outer = DigitLayout(
+            inner.span * outer.numel,
+            [Digit(inner.span, 1000, "register"), *outer.digits],
+            swizzles=outer.swizzles,
+            replica=outer.replica,
+            offset=outer.offset,
+        )
     whole = compose(outer, inner)
     assert whole.shape == inner.shape
     expected = [outer.at(i, r) for (i,) in rows(inner) for r in range(outer.replicas)]

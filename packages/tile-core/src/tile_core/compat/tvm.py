@@ -37,6 +37,20 @@ def _without_side_effects() -> Iterator[None]:
         inspect.getfile = getfile
 
 
+def _set_threads() -> None:
+    """Give TVM's thread pool all cores that this process may use, and leave its threads where the system puts them.
+
+    TVM reads these variables when its pool starts. By its own count it would leave out logical processors, and it would
+    pin the calling thread to the first core for the rest of the process.
+    """
+    if "OMP_NUM_THREADS" not in os.environ and "TVM_NUM_THREADS" not in os.environ:
+        available = getattr(os, "sched_getaffinity", None)
+        count = len(available(0)) if available else os.cpu_count() or 1
+        os.environ["TVM_NUM_THREADS"] = os.environ.get("TILE_NUM_THREADS") or str(count)
+    os.environ.setdefault("TVM_BIND_THREADS", "0")
+
+
+_set_threads()
 with _without_side_effects():
     import tvm as _tvm
     import tvm_ffi as _tvm_ffi

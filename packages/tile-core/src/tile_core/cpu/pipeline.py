@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.cpu.grid import fuse_grid
@@ -11,7 +11,7 @@ from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
 from tile_core.passes.guard import guard
-from tile_core.passes.legalize_floats import legalize_body
+from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.spine import Pass, Plan, Spine
@@ -29,10 +29,10 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
+        Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
         Pass("place", _place, "last of ours: from here on buffers are memory"),
-        Pass("floats", _floats, "after placing: what is stored in bytes is known by scope"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
     )
 
@@ -44,7 +44,7 @@ def _threads(plan: Plan, ctx: Context) -> Plan:
 
 def _guard(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=guard(plan.body, plan.program.safe_values, plan.program.symbol_vars))
+    return plan.replace(body=guard(plan.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values()))
 
 
 def _grid(plan: Plan, ctx: Context) -> Plan:
@@ -57,9 +57,13 @@ def _break(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=lower_break(plan.body))
 
 
+def _floats(plan: Plan, ctx: Context) -> Plan:
+    return _with_function(plan, legalize_floats(_function_of(plan), ctx.capabilities.native_dtypes))
+
+
 def _math(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=legalize_math(plan.body))
+    return _with_function(plan, legalize_math(_function_of(plan)))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
@@ -73,12 +77,14 @@ def _place(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=place(plan.body))
 
 
-def _floats(plan: Plan, ctx: Context) -> Plan:
-    params, body = legalize_body(plan.notes["params"], plan.body, ctx.capabilities.native_dtypes)
-    return plan.replace(body=body).note("params", params)
-
-
 def _function(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    func = tirx.PrimFunc(list(plan.notes["params"]), plan.body).with_attr("tirx.noalias", True)
-    return plan.note("lowered", func)
+    return plan.note("lowered", _function_of(plan).with_attr("tirx.noalias", True))
+
+
+def _function_of(plan: Plan) -> Any:
+    return tirx.PrimFunc(list(plan.notes["params"]), plan.body)
+
+
+def _with_function(plan: Plan, func: Any) -> Plan:
+    return plan.replace(body=func.body).note("params", tuple(func.params))

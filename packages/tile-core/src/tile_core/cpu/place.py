@@ -12,6 +12,8 @@ from tile_core.ir.visit import StmtRewriter, collect, substitute
 
 #: Buffers up to this many bytes go on the stack, where LLVM may keep them in registers.
 STACK_BYTES = 2048
+#: Keeps TVM from moving a buffer to the heap, so that LLVM can keep it in registers.
+_IN_REGISTERS = "disable_lower_builtin"
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 
 
@@ -22,7 +24,7 @@ def place(body: Any) -> Any:
     views = collect(body, tirx.DeclBuffer)
     for alloc in allocs:
         buffer = alloc.buffer
-        if nodes.scope_of(buffer) in _SCRATCH:
+        if nodes.scope_of(buffer) in _SCRATCH and not _placed(alloc):
             mapping[buffer] = _moved(buffer, _scope(buffer))
     if not mapping:
         return body
@@ -41,11 +43,18 @@ class _Move(StmtRewriter):
 
     def visit_AllocBuffer(self, s: Any) -> Any:
         new = self.mapping.get(s.buffer)
-        return s if new is None else tirx.AllocBuffer(new)
+        if new is None:
+            return s
+        notes = {_IN_REGISTERS: nodes.int_const(1)} if nodes.scope_of(new) == "local" else {}
+        return tirx.AllocBuffer(new, notes)
 
     def visit_DeclBuffer(self, s: Any) -> Any:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.DeclBuffer(new, data=s.data)
+
+
+def _placed(alloc: Any) -> bool:
+    return bool(alloc.annotations) and _IN_REGISTERS in alloc.annotations
 
 
 def _scope(buffer: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tvm
 from tile_core.cpu.isa import Isa, detect
-from tile_core.errors.setup import UnknownProcessor
+from tile_core.errors.lowering import UnknownProcessor
 from tile_core.target import Capabilities, Fact, Target
 
 ISA: Fact[str] = Fact("isa", str)
@@ -54,7 +54,7 @@ def _isa(arch: str) -> Isa:
     host = detect()
     if arch == host.mcpu:
         return host
-    known: list[Any] = [str(n) for n in tvm.target.codegen.llvm_get_cpu_archlist()]
+    known: list[Any] = [str(n) for n in tvm.target.codegen.llvm_get_cpu_archlist(tvm.target.Target({"kind": "llvm"}))]
     if arch not in known:
         near = difflib.get_close_matches(arch, known, 3) or [host.mcpu]
         raise UnknownProcessor(found=arch, near=", ".join(near))

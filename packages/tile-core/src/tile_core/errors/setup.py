@@ -5,17 +5,9 @@ from __future__ import annotations
 from tile_core.errors.base import SetupError
 
 
-class UnknownProcessor(SetupError):
-    """A processor name that the code generator does not know."""
-
-    code = "S201"
-    template = "{found!r} is not a processor that LLVM knows"
-    remedy = "nearest names: {near}"
-
-
 class NoRuntime(SetupError):
     """A target whose backend only produces text."""
 
-    code = "S202"
+    code = "S201"
     template = "no runtime on this machine launches kernels for {target}"
     remedy = "`tile doctor` says what is missing; text is still produced by `tile compile`"

@@ -5,7 +5,6 @@ its code has the user's file name and line numbers, so tracebacks and spans poin
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast

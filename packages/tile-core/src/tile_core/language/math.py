@@ -272,7 +272,7 @@ def _choice(node: Any, condition: Any, yes: Any, no: Any) -> Any:
     value = as_condition(condition)
     if value is None:
         return yes if condition else no
-    if all(isinstance(s, Buffer) and not s.is_scalar or isinstance(s, Region) for s in (yes, no)):
+    if all((isinstance(s, Buffer) and not s.is_scalar) or isinstance(s, Region) for s in (yes, no)):
         raise _argument("if_then_else", "a side", "a tile", "a scalar", "use an `if` statement around the tile ops")
     a, b = promote(yes, no)
     return derive(node(value.expr, a.expr, b.expr), a.dtype, value, a, b)

@@ -71,7 +71,7 @@ def check_fits(x: Any, dtype: DType) -> None:
         return
     if dtype.is_integer:
         low, high = integer_range(dtype)
-        if isinstance(x, float) and (not math.isfinite(x) or x != int(x)) or not low <= x <= high:
+        if (isinstance(x, float) and (not math.isfinite(x) or x != int(x))) or not low <= x <= high:
             raise ConstantDoesNotFit(value=x, dtype=dtype, low=low, high=high)
         return
     top = largest(dtype)

@@ -142,7 +142,7 @@ def dynamic(name: str, dtype: Any = "int32") -> Any:
 symbolic = dynamic
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _symbol(name: str, dtype: str) -> Any:
     from tile_core.compat.tvm import tirx
     from tile_core.language.value import Value
@@ -151,7 +151,7 @@ def _symbol(name: str, dtype: str) -> Any:
 
 
 def _dims(function: str, name: str, dims: Any) -> tuple[Any, ...]:
-    if isinstance(dims, str) or isinstance(dims, Sequence) and any(isinstance(d, str) for d in dims):
+    if isinstance(dims, str) or (isinstance(dims, Sequence) and any(isinstance(d, str) for d in dims)):
         instead = 'make symbols first: m = T.dynamic("m")'
         raise BadArgument(function=function, name=name, found=repr(dims), expected="extents", instead=instead)
     return tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)

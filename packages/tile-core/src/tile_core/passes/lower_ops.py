@@ -52,7 +52,7 @@ class _Lower(StmtRewriter):
         forced = call.attrs.get("variant")
         selection = select(call, self.variants.get(call.name, ()), self.ctx, None if forced is None else str(forced))
         self.choices.append(Choice(call, selection))
-        lowered = selection.variant.lower(call, self.ctx)
+        lowered = selection.lower(call, self.ctx)
         # The mark tells later passes that all threads of the block do this together.
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 

@@ -1,0 +1,106 @@
+"""The application: its commands, and what happens to the errors that they raise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from tile_core import __version__
+from tile_core.cli import compile as compile_command
+from tile_core.cli import demo, doctor, explain, targets
+from tile_core.cli import run as run_command
+from tile_core.cli.console import show_error, show_warning, verbose
+from tile_core.errors import InternalError, TileError
+
+app = typer.Typer(
+    name="tile",
+    help="tile: one kernel source, every target, right or refused.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
+app.command("targets")(targets.targets)
+app.command("compile")(compile_command.compile_file)
+app.command("run")(run_command.run_file)
+app.command("explain")(explain.explain_file)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    arguments
+        What stands behind ``tile``; those of the process if not given.
+
+    Returns
+    -------
+    int
+        0 if all went well; 1 if a command failed or found a defect; 2 for a command line that is wrong.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = _warned
+        try:
+            return int(app(given, prog_name="tile", standalone_mode=False) or 0)
+        except TileError as error:
+            return _failed(error, verbose(given))
+        except Exception as error:
+            return _wrong_usage(error, given)
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=lambda on: _version(on), is_eager=True)] = False,
+) -> None:
+    """Compile, check and run tile kernels. One kernel source, every target, right or refused."""
+    del version
+
+
+def _version(on: bool) -> None:
+    if on:
+        typer.echo(f"tile {__version__}")
+        raise typer.Exit
+
+
+def _wrong_usage(error: Exception, given: Sequence[str]) -> int:
+    """Leave errors of the command line's own syntax to the library that reads it; anything else is our defect."""
+    if hasattr(error, "exit_code") and hasattr(error, "format_message"):
+        _show_usage(error)
+        return int(error.exit_code)
+    if type(error).__name__ == "Abort":
+        return 130
+    shown = f"{type(error).__name__}: {error}"
+    defect = InternalError(stage="the command line", detail=shown)
+    defect.__cause__ = error
+    return _failed(defect, verbose(given))
+
+
+def _show_usage(error: Any) -> None:
+    try:
+        from typer.rich_utils import rich_format_error
+    except ImportError:
+        error.show()
+    else:
+        rich_format_error(error)
+
+
+def _failed(error: TileError, traceback: bool) -> int:
+    if traceback:
+        import traceback as printer
+
+        printer.print_exception(error)
+    show_error(error, hint=isinstance(error, InternalError) and not traceback)
+    return 1
+
+
+def _warned(message: Any, *details: Any, **more: Any) -> None:
+    del details, more
+    show_warning(str(message))

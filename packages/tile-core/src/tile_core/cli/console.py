@@ -1,0 +1,97 @@
+"""What all commands print with: tables, errors as they are shown to people, and the options that commands share."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tile_core.errors import TileError
+
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the traceback of an error.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+#: Columns of output that goes to a file or pipe: rows of tables should stay whole there.
+PIPE_WIDTH = 140
+
+
+def console(stderr: bool = False) -> Console:
+    """The console of standard output or standard error; it has no colours unless it is a terminal."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def print_text(text: str) -> None:
+    """Print text exactly as it is: no markup, no wrapping."""
+    typer.echo(text)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> Any:
+    """A table of plain texts, without markup."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=title or None, box=box.SIMPLE, title_justify="left", pad_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in row))
+    return made
+
+
+def show_error(error: TileError, hint: bool = False) -> None:
+    """Print an error of the catalogue: code, message, the user's line, and what to do.
+
+    Parameters
+    ----------
+    error
+        The error.
+    hint
+        Say that ``--verbose`` shows more.
+    """
+    from rich.text import Text
+
+    text = Text()
+    text.append(f"error[{error.code}]", style="bold red")
+    text.append(f": {error.message}\n", style="bold")
+    if error.where is not None:
+        number = str(error.where.line)
+        margin = " " * len(number)
+        text.append(f"{margin}--> ", style="blue").append(f"{error.where}\n")
+        if error.where.source:
+            text.append(f"{margin} |\n{number} | ", style="blue").append(f"{error.where.source}\n")
+            text.append(f"{margin} |\n", style="blue")
+    if error.help:
+        text.append("  = help", style="cyan").append(f": {error.help}\n")
+    if hint:
+        text.append("  = note", style="cyan").append(": --verbose shows the traceback\n")
+    # Paths must stay whole, so that a terminal makes links of them: no wrapping.
+    console(stderr=True).print(text, end="", soft_wrap=True)
+
+
+def show_warning(message: str) -> None:
+    """Print a warning on standard error."""
+    from rich.text import Text
+
+    console(stderr=True).print(Text.assemble(("warning", "bold yellow"), f": {message}"), soft_wrap=True)
+
+
+def verbose(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for tracebacks; asked of the text, as the command may have failed before reading it."""
+    return "--verbose" in arguments or "-v" in arguments

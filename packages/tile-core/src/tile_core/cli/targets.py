@@ -1,0 +1,30 @@
+"""``tile targets``: which backends are installed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tile_core.cli.console import AsJson, Verbose, console, print_json, table
+
+
+def targets(
+    load: Annotated[bool, typer.Option("--load", help="Load every backend, to see which are broken.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """List the installed backends. Imports none of them unless --load is given."""
+    del verbose
+    from tile_core.plugins.manager import installed
+
+    found = installed().targets(load=load)
+    if as_json:
+        fields = ("name", "distribution", "version", "status", "reason")
+        print_json([{**{f: getattr(b, f) for f in fields}, "target_kinds": list(b.target_kinds)} for b in found])
+        return
+    rows = [(b.name, b.distribution, b.version, b.status, ", ".join(b.target_kinds), b.reason) for b in found]
+    out = console()
+    out.print(table(("backend", "distribution", "version", "status", "targets", "reason"), rows))
+    if not load:
+        out.print("Nothing was imported for this list; --load shows which backends are broken.")

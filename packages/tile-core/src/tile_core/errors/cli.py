@@ -1,0 +1,115 @@
+"""S3xx: what the command line refuses."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import SetupError
+
+
+class CommandError(SetupError):
+    """Base of everything that the command line itself refuses."""
+
+    code = "S300"
+
+
+class NoSuchFile(CommandError):
+    """A file that cannot be read."""
+
+    code = "S301"
+    template = "cannot read {file}: {reason}"
+    remedy = "{hint}"
+
+
+class FileSyntax(CommandError):
+    """A file that is no Python."""
+
+    code = "S302"
+    template = "{file} is not valid Python: {reason}"
+    remedy = "correct the line; a kernel file is an ordinary Python file"
+
+
+class FileRaised(CommandError):
+    """Code of the file, outside of a kernel, raised an error."""
+
+    code = "S303"
+    template = "{file} raised {kind} while it was {action}: {detail}"
+    remedy = "correct the file; --verbose shows the whole traceback"
+
+
+class NoKernel(CommandError):
+    """A file that defines nothing that can be compiled."""
+
+    code = "S304"
+    template = "{file} defines no kernel"
+    remedy = "decorate a function with @T.prim_func or @tile.jit, or return one from a function of the file"
+
+
+class SeveralKernels(CommandError):
+    """A file that defines more than one kernel, and none was named."""
+
+    code = "S305"
+    template = "{file} defines several kernels: {found}"
+    remedy = "name one: {file}:{first}"
+
+
+class NoSuchKernel(CommandError):
+    """A name that the file does not define."""
+
+    code = "S306"
+    template = "{file} has no kernel {name!r}; it has: {found}"
+    remedy = "{hint}"
+
+
+class NotAKernel(CommandError):
+    """A name whose value cannot be compiled."""
+
+    code = "S307"
+    template = "{name} of {file} {found}; expected {expected}"
+    remedy = "name a function decorated with @T.prim_func or @tile.jit, or a function that returns one"
+
+
+class BadPair(CommandError):
+    """A ``name=value`` that is none."""
+
+    code = "S308"
+    template = "{option} {found!r}: expected name=value"
+    remedy = "write for example {option} {example}"
+
+
+class UnknownArgument(CommandError):
+    """An ``--arg`` that the kernel has no use for."""
+
+    code = "S309"
+    template = "--arg {name}: {kernel} has no such argument; it has: {known}"
+    remedy = "{hint}"
+
+
+class MissingValue(CommandError):
+    """An argument without a default that got no value."""
+
+    code = "S310"
+    template = "{kernel} needs a value for {name}{what}"
+    remedy = "add --arg {name}=VALUE"
+
+
+class BadValue(CommandError):
+    """A value that a size or scalar parameter cannot have."""
+
+    code = "S311"
+    template = "--arg {name}={found}: expected {expected}"
+    remedy = "write for example --arg {name}={example}"
+
+
+class CannotWrite(CommandError):
+    """A result that cannot be written."""
+
+    code = "S312"
+    template = "cannot write {file}: {reason}"
+    remedy = "choose a file in a folder that exists and is writable"
+
+
+class NoInputs(CommandError):
+    """A kernel whose inputs the command line cannot make up."""
+
+    code = "S313"
+    template = "{kernel}: no random value can be made for {name}: {reason}"
+    remedy = "call the kernel from Python with your own arguments"
