@@ -73,6 +73,7 @@ def compile(  # noqa: A001 - the name that users of tile compilers know
         signature,
         launch,
         adapter=adapter,
+        hidden=plan.notes.get("hidden", ()),
         source=functools.partial(source_text, plan),
         target=ctx.target.text,
         program=program,

@@ -79,7 +79,21 @@ def _place(plan: Plan, ctx: Context) -> Plan:
 
 def _function(plan: Plan, ctx: Context) -> Plan:
     del ctx
+    hidden = hidden_symbols(plan)
+    params = (*plan.notes["params"], *(plan.program.symbols[name] for name in hidden))
+    plan = plan.note("params", params).note("hidden", hidden)
     return plan.note("lowered", _function_of(plan).with_attr("tirx.noalias", True))
+
+
+def hidden_symbols(plan: Plan) -> tuple[str, ...]:
+    """Return the symbols that no parameter has as an extent or stride of its own: the launch passes their values."""
+    plain: set[Any] = set()
+    for p in plan.notes["params"]:
+        if tirx.is_buffer_var(p):
+            plain |= {d for d in [*p.shape, *(p.ty.strides or [])] if isinstance(d, tirx.Var)}
+        else:
+            plain.add(p)
+    return tuple(name for name, var in plan.program.symbols.items() if var not in plain)
 
 
 def _function_of(plan: Plan) -> Any:

@@ -18,11 +18,11 @@ from typing import Any
 
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
-from tile_core.errors.base import TileError
+from tile_core.errors.base import InternalError, TileError
 from tile_core.runtime import checks
 from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory, Place
 from tile_core.runtime.allocate import Make, allocator
-from tile_core.runtime.arrays import ArrayFacts, facts_of, numpy_alias, writable_alias
+from tile_core.runtime.arrays import ArrayFacts, empty_array, facts_of, numpy_alias, writable_alias
 from tile_core.runtime.signature import Param, Signature, shape_text, solvable
 
 _MOST_PLANS = 256
@@ -64,6 +64,8 @@ class Binder:
         What ``RuntimeAdapter.load`` returned.
     adapter
         The adapter that loaded it; host memory by default.
+    hidden
+        Symbols whose values a ``"packed"`` launch takes after the parameters: those that it cannot read off a shape.
 
     Raises
     ------
@@ -96,6 +98,16 @@ class Binder:
         """Check, allocate the outputs of ``out_idx``, launch, and return them."""
         if kwargs:
             args = self._arrange(args, kwargs)
+        try:
+            return self._call(args)
+        except TileError:
+            raise
+        except Exception as error:
+            # All that can be wrong with arguments has been refused, so this is not the caller's mistake.
+            detail = f"{type(error).__name__}: {error}"
+            raise InternalError(stage="launch", detail=detail, where=self.signature.where) from error
+
+    def _call(self, args: tuple[Any, ...]) -> Any:
         forms = self._forms
         try:
             plan = self._plans.get(tuple([forms[type(a)](a) for a in args]))
@@ -271,10 +283,12 @@ class _Plan:
             param = signature.params[position]
             shape = checks.output_shape(signature, param, symbols)
             make = allocator(signature, param, shape, self.place, like, binder.adapter)
-            self.outputs.append((position, slot, make, _output_convert(param, self.place, packed=self.packed)))
-        self.symbols = tuple(symbols[s] for s in signature.symbols)
+            convert = _output_convert(param, self.place, shape, packed=self.packed)
+            self.outputs.append((position, slot, make, convert))
+        wanted = binder.hidden if self.packed else signature.symbols
+        self.symbols = tuple(symbols[s] for s in wanted)
         self.careful = bool(self.bounds or self.tensors or self.ranges or self.aligned)
-        self.direct = self.packed and not self.converts and not self.outputs
+        self.direct = self.packed and not (self.converts or self.outputs or self.symbols)
 
     def holds(self, args: tuple[Any, ...]) -> bool:
         """Whether the checks of addresses and values pass, ``owned`` aside; when not, the full checks say why."""
@@ -302,8 +316,7 @@ class _Plan:
         for position, slot, make, convert_output in self.outputs:
             memory, results[slot] = make()
             values.insert(position, memory if convert_output is None else convert_output(memory))
-        if not self.packed:
-            values.extend(self.symbols)
+        values.extend(self.symbols)
         return values, None if not results else results[0] if len(results) == 1 else tuple(results)
 
     def bind(self, args: tuple[Any, ...]) -> Bound:
@@ -419,6 +432,9 @@ def _scalar_convert(signature: Signature, param: Param, value: Any) -> Convert |
 
 def _array_convert(param: Param, facts: ArrayFacts) -> Convert | None:
     storage = param.storage
+    if not facts.size and param.strides is None and facts.device[0] == HOST_DEVICE:
+        empty = empty_array(facts.shape, storage)
+        return lambda array: empty
     if facts.library == "torch":
         return _torch_convert(storage if facts.dtype != storage else "", facts)
     if facts.library == "numpy" and facts.writable:
@@ -439,9 +455,12 @@ def _torch_convert(storage: str, facts: ArrayFacts) -> Convert | None:
     return operator.methodcaller("detach") if facts.requires_grad else None
 
 
-def _output_convert(param: Param, place: Place, *, packed: bool) -> Convert | None:
+def _output_convert(param: Param, place: Place, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
     if not packed:
         return _address
+    if 0 in shape and place.device[0] == HOST_DEVICE:
+        empty = empty_array((*shape[:-1], shape[-1] // 2) if param.packed else shape, param.storage)
+        return lambda array: empty
     if param.storage == param.dtype or param.packed or param.dtype == "tfloat32":
         return None
     if place.library == "torch":

@@ -162,6 +162,17 @@ def writable_alias(array: Any, storage: str) -> Any:
     return np.asarray(_Memory(array, interface))
 
 
+def empty_array(shape: tuple[int, ...], storage: str) -> Any:
+    """An array without elements whose strides are those of contiguous memory, which NumPy's own are not."""
+    import numpy as np
+
+    strides, step = [], np.dtype(storage).itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return np.lib.stride_tricks.as_strided(np.empty(1, storage), shape, tuple(reversed(strides)))
+
+
 def numpy_alias(facts: ArrayFacts, owner: Any, storage: str | None = None) -> Any:
     """A writable NumPy array over the host memory of an array of any library, without a copy.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,8 @@ class Kernel:
         What the adapter's ``load`` returned.
     adapter
         The adapter; host memory by default.
+    hidden
+        Symbols that the launch takes after the parameters, see `Binder`.
     source
         Text that was emitted for it, or a function that makes it.
     target
@@ -65,6 +67,7 @@ class Kernel:
         launch: Callable[..., Any],
         *,
         adapter: AdapterFacts | None = None,
+        hidden: Sequence[str] = (),
         source: str | Callable[[], str] = "",
         target: str = "",
         program: Any = None,
@@ -77,7 +80,8 @@ class Kernel:
         self.target = target
         self.program = program
         self.adapter: AdapterFacts = adapter or HostMemory()
-        self._binder = Binder(signature, launch, self.adapter)
+        self._binder = Binder(signature, launch, self.adapter, hidden)
+        self._hidden = tuple(hidden)
         self._source = source
         self._explain = explain
         self._reference = reference
@@ -170,7 +174,7 @@ class Kernel:
         expected = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
         self._launch(binder, bound)
         _wait(binder.adapter)
-        reference(*expected)
+        reference(*expected, *bound.values[len(params) :])
         found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
         compared = tuple(
             compare(self.name, param, x, y, rtol, atol)
