@@ -273,7 +273,7 @@ def _inverse_digits(layout: DigitLayout) -> list[Digit] | None:
         if layout.offset.get(axis, 0):
             return None
         result += reversed(digits) if digits else [Digit(1, 0)]
-    return [Digit(1, 0), *result]
+    return result if any(d.axis == "memory" for d in result) else [Digit(1, 0), *result]
 
 
 def _unswizzle(layout: DigitLayout) -> LayoutMap:

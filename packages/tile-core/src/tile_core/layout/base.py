@@ -205,7 +205,9 @@ class ChainLayout(LayoutMap):
         return {a: [v for i in indices for v in t[i * r : i * r + r]] for a, t in self.outer.tables().items()}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ChainLayout) and (self.outer, self.inner) == (other.outer, other.inner)
+        if not isinstance(other, ChainLayout):
+            return NotImplemented
+        return (self.outer, self.inner) == (other.outer, other.inner)
 
     def __hash__(self) -> int:
         return hash((self.outer, self.inner))

@@ -44,7 +44,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         extents = tuple(n.__index__() if hasattr(n, "__index__") else int(n) for n in items)
     except (TypeError, ValueError):
         extents = (0,)
-    if any(n < 1 or isinstance(n, bool) for n in extents) or any(isinstance(n, (float, str)) for n in items):
+    if any(n < 1 for n in extents) or any(isinstance(n, (bool, float, str)) for n in items):
         raise BadLayoutShape(found=tuple(items))
     return extents
 

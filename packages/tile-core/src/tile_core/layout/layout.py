@@ -234,7 +234,7 @@ class DigitLayout(LayoutMap):
         return (c.shape, c.axes, merge(c.digits), c.swizzles, copies, tuple(sorted(c.offset.items())))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DigitLayout) and self._key == other._key
+        return self._key == other._key if isinstance(other, DigitLayout) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self._key)

@@ -72,6 +72,7 @@ def make_swizzled_layout(shape_or_buffer: Any, element_bits: int | None = None, 
         size *= extent
     swizzle = _PATTERNS[width].recast(8, element_bits)
     assert swizzle is not None
+    digits = [d for d in digits if d.extent > 1]
     return Layout(shape, DigitLayout(shape, digits, swizzles=(swizzle,)), note=f"{width}-byte swizzle{reason}")
 
 

@@ -70,7 +70,7 @@ class TableLayout(LayoutMap):
         return (self.shape, self._replicas, tuple((a, tuple(t)) for a, t in self._tables.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TableLayout) and self._key == other._key
+        return self._key == other._key if isinstance(other, TableLayout) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -141,9 +141,10 @@ class CallableLayout(LayoutMap):
         return dict(zip(self._axes, columns, strict=True))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CallableLayout) or self.shape != other.shape or self._axes != other._axes:
-            return False
-        return self._replicas == other._replicas and self._tables == other._tables
+        if not isinstance(other, CallableLayout):
+            return NotImplemented
+        same = (self.shape, self._axes, self._replicas) == (other.shape, other._axes, other._replicas)
+        return same and self._tables == other._tables
 
     def __hash__(self) -> int:
         return hash((self.shape, self._axes, self._replicas))
