@@ -29,12 +29,12 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
 
 
 def _checked(buffer: Buffer, layout: Any) -> Any:
-    from tile_core.layout import Layout
+    from tile_core.layout import Layout, LayoutMap, prove
 
-    if callable(layout) and not isinstance(layout, Layout):
-        # An index function: (i, j) -> (i', j').
-        layout = Layout.from_function(buffer.shape, layout) if hasattr(Layout, "from_function") else layout
-    if not isinstance(layout, Layout):
+    if callable(layout) and not isinstance(layout, LayoutMap):
+        # An index function: (i, j) -> the place in memory.
+        layout = Layout(buffer.shape, layout)
+    if not isinstance(layout, LayoutMap):
         found = f"{type(layout).__name__} for {buffer.name} is no layout"
         instead = "use a value of tile.layout, or T.Layout(shape, function)"
         raise BadAnnotation(what="annotate_layout", found=found, instead=instead)
@@ -42,7 +42,9 @@ def _checked(buffer: Buffer, layout: Any) -> Any:
     if shape != tuple(buffer.shape):
         found = f"the layout of shape {shape} does not fit {buffer.name} of shape {tuple(buffer.shape)}"
         raise BadAnnotation(what="annotate_layout", found=found, instead="make a layout of the buffer's shape")
-    layout.prove_bijective()
+    proof = prove(layout)
+    if proof.collision is not None:
+        raise proof.collision.error(shape)
     return layout
 
 

@@ -188,10 +188,23 @@ def _extreme2(name: str, a: Any, b: Any, nan_propagate: bool) -> Any:
     if not x.dtype.is_float:
         node = tirx.GE if name == "max" else tirx.LE
         return derive(tirx.Select(node(x.expr, y.expr), x.expr, y.expr), x.dtype, x, y)
+    for number, value in ((a, y), (b, x)):
+        if type(number) in _PYTHON and _decisive(name, float(number)) and not nan_propagate:
+            # Beside a constant one comparison is enough: it is false for NaN, which gives the constant.
+            constant = x if number is a else y
+            compared = (tirx.GT if name == "max" else tirx.LT)(value.expr, constant.expr)
+            return derive(tirx.Select(compared, value.expr, constant.expr), x.dtype, x, y)
     from tile_core.numerics import minmax
 
     choose = minmax.max_expr if name == "max" else minmax.min_expr
     return derive(choose(x.expr, y.expr, nan_propagate), x.dtype, x, y)
+
+
+def _decisive(name: str, number: float) -> bool:
+    """Whether the constant is right wherever the other side is not beyond it: NaN is not, nor the lesser zero."""
+    if number == 0:
+        return (_math.copysign(1.0, number) > 0) == (name == "max")
+    return number == number
 
 
 def clamp(x: Any, low: Any, high: Any) -> Any:

@@ -10,7 +10,7 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
 from tile_core.frontend import builder as _builder
 from tile_core.ir import nodes
-from tile_core.language.promotion import check_fits, common_type, computed, weak_type
+from tile_core.language.promotion import check_fits, common_type, computed, largest, weak_type
 
 Index = Union[int, "Value"]
 
@@ -175,6 +175,9 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
         if dtype == "int32" and not -(2**31) <= x < 2**31:
             dtype = to_dtype("int64")
     check_fits(x, dtype)
+    if isinstance(x, float) and dtype.is_float and x == x and abs(x) != float("inf"):
+        # A literal that rounds to the greatest value: TVM would refuse it.
+        x = max(-largest(dtype), min(x, largest(dtype)))
     return Value(nodes.const(x, tvm_name(dtype)), dtype)
 
 
