@@ -73,9 +73,16 @@ class Binder:
         The signature cannot be called at all.
     """
 
-    def __init__(self, signature: Signature, launch: Callable[..., Any], adapter: AdapterFacts | None = None) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        launch: Callable[..., Any],
+        adapter: AdapterFacts | None = None,
+        hidden: Sequence[str] = (),
+    ) -> None:
         import numpy
 
+        self.hidden = tuple(hidden)
         self.signature = signature
         self.launch = launch
         self.adapter: AdapterFacts = adapter or HostMemory()

@@ -230,7 +230,7 @@ class Kernel:
             return self._binder
         loader = self._need(self._runtimes, f"verify(runtime={runtime!r})", "it knows its own runtime only")
         launch, adapter = loader(runtime)
-        return Binder(self.signature, launch, adapter)
+        return Binder(self.signature, launch, adapter, self._hidden)
 
     @staticmethod
     def _launch(binder: Binder, bound: Bound) -> None:
