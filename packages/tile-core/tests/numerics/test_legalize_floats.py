@@ -169,6 +169,29 @@ def test_packed_parameters(compile_func: Any, name: str, columns: int) -> None:
         assert (packed[:, -1] >> 4 == 0xA).all()  # the unused nibble is not touched
 
 
+@pytest.mark.parametrize("of_bytes", [False, True])
+def test_views_of_packed_memory(compile_func: Any, of_bytes: bool) -> None:
+    """An int4 view of bytes, and a byte view of int4 scratch: both see two elements per byte."""
+    a, c = buffer((8,), "uint8", "A"), buffer((16,), "int8", "C")
+    owner = buffer((8,), "uint8", "S", "local") if of_bytes else buffer((16,), "int4", "S", "local")
+    data = tirx.buffer_data(owner)
+    other = (16, "int4") if of_bytes else (8, "uint8")
+    view = tirx.decl_buffer((other[0],), other[1], "V", data=data, scope="local", layout=None)
+    octets, nibbles = (owner, view) if of_bytes else (view, owner)
+    body = tirx.SeqStmt([
+        tirx.AllocBuffer(owner), tirx.DeclBuffer(view, data=data),
+        loop(8, lambda i: tirx.BufferStore(octets, tirx.BufferLoad(a, [i]), [i])),
+        tirx.BufferStore(nibbles, tirx.IntImm("int4", -3), [5]),
+        loop(16, lambda i: tirx.BufferStore(c, tirx.Cast("int8", tirx.BufferLoad(nibbles, [i])), [i])),
+    ])  # fmt: skip
+    source = np.random.default_rng(26).integers(0, 256, 8).astype(np.uint8)
+    out = np.full(16, 77, np.int8)
+    run(compile_func, tirx.PrimFunc([a, c], body), source, out)
+    expected = decode(unpack4(source, 16), "int4")
+    expected[5] = -3
+    np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("shape", ["dynamic", "rank0"])
 def test_packed_shapes(compile_func: Any, shape: str) -> None:
     n = tirx.Var("n", "int32")

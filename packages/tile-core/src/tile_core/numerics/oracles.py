@@ -99,7 +99,7 @@ def cumsum(x: Array, dim: int = -1, reverse: bool = False) -> Array:
 
 
 def cummax(x: Array, dim: int = -1, reverse: bool = False, nan_propagate: bool = False) -> Array:
-    """Inclusive running maximum along ``dim``; NaN is skipped unless it propagates (-infinity up to the first number)."""
+    """Inclusive running maximum along ``dim``; NaN is skipped (-infinity up to the first number) or propagates."""
     result = _scan(np.maximum if nan_propagate else np.fmax, x, dim, reverse)
     return result if nan_propagate or result.dtype.kind != "f" else np.fmax(result, -np.inf)
 

@@ -5,9 +5,10 @@ uint16 for bfloat16 and float16, int8 and uint8 for int4 and uint4. Loads, store
 codes; casts and arithmetic convert. bfloat16 and float16 arithmetic is done in float32 and rounded after every
 operation, 4-bit integers wrap. The conversions are those of ``tile_core.numerics.exprs``.
 
-4-bit elements of parameters (and of views of parameters) lie two to a byte, as ``tile_core.numerics.rules`` says: a
-load takes its nibble, a store merges it into the byte. Such a store is not independent of its neighbour, so loops
-around it that were parallel or vectorised become serial; grid loops stay, so blocks must own whole bytes.
+4-bit elements of parameters (and of memory that is viewed as another type) lie two to a byte, as
+``tile_core.numerics.rules`` says: a load takes its nibble, a store merges it into the byte. Such a store is not
+independent of its neighbour, so loops around it that were parallel or vectorised become serial; grid loops stay, so
+blocks must own whole bytes.
 
 The pass runs on scalar IR, before vectorization. tfloat32 needs nothing here: it is float32 in TVM, and its casts are
 rounded when they are traced.
@@ -62,7 +63,8 @@ def legalize_floats(func: Any, native: frozenset[str]) -> Any:
     if not _mentions(func, foreign):
         return func
     rewriter = _Rewriter(foreign)
-    params = [rewriter.parameter(p) for p in func.params]
+    rewriter.packed = _packed_buffers(func, foreign & PACKED)
+    params = [rewriter.var(p) for p in func.params]
     body = tvm_ffi.structural_mutate(func.body, rewriter.callbacks())
     return tirx.PrimFunc(params, body, func.ret_type, func.attrs, func.span)
 
@@ -79,7 +81,7 @@ class _Rewriter:
     def callbacks(self) -> list[Any]:
         return [
             (tirx.Var, self.var), (ir.TensorLoad, self.load), (tirx.BufferStore, self.store), (tirx.Bind, self.bind),
-            (tirx.DeclBuffer, self.declare), (tirx.For, self.loop), (tirx.Cast, self.cast),
+            (tirx.For, self.loop), (tirx.Cast, self.cast),
             ((tirx.FloatImm, tirx.IntImm), self.number), (_BINARY, self.binary), (tirx.Select, self.select),
             (tirx.Let, self.let), (ir.Call, self.call),
         ]  # fmt: skip
@@ -88,11 +90,6 @@ class _Rewriter:
         return type_name(expr) in self.foreign
 
     # Variables and buffers
-
-    def parameter(self, var: Any) -> Any:
-        if tirx.is_buffer_var(var) and _element(var) in self.foreign & PACKED:
-            self.packed.add(var)
-        return self.var(var)
 
     def var(self, var: Any, _: Any = None) -> Any:
         new = self.vars.get(var)
@@ -117,15 +114,6 @@ class _Rewriter:
             var.ty.offset_factor, var.span, layout=var.ty.layout,
         )  # fmt: skip
 
-    def declare(self, s: Any, mutator: Any) -> Any:
-        """A view is packed if the buffer whose memory it shows is a parameter of 4-bit elements, or any parameter."""
-        source = s.data.args[0] if isinstance(s.data, ir.Call) and len(s.data.args) else None
-        if _element(s.buffer) in self.foreign & PACKED and source is not None:
-            shown = _element(source) if tirx.is_buffer_var(source) else ""
-            if source in self.packed or (shown not in PACKED and source.scope() == "global"):
-                self.packed.add(s.buffer)
-        return mutator.default_mutate(s)
-
     # Statements
 
     def bind(self, s: Any, mutator: Any) -> Any:
@@ -142,7 +130,9 @@ class _Rewriter:
         self.packed_stores += 1
         place = [*indices[:-1], *[_halved(i) for i in indices[-1:]]]
         old = tirx.BufferLoad(buffer, place, s.span)
-        merged = bind(cast("uint8", value), lambda v: _merge(old, v, indices[-1] if indices else None))
+        # Masked before the conversion: TVM refuses to fold a negative constant to an unsigned one.
+        nibble = cast("uint8", value & constant(15, type_name(value), value))
+        merged = bind(nibble, lambda v: _merge(old, v, indices[-1] if indices else None))
         return tirx.BufferStore(buffer, merged, place, s.span)
 
     def loop(self, s: Any, mutator: Any) -> Any:
@@ -261,6 +251,29 @@ def _mentions(func: Any, types: frozenset[str]) -> bool:
     return bool(found)
 
 
+def _packed_buffers(func: Any, types: frozenset[str]) -> set[Any]:
+    """The buffers of ``types`` that hold two elements per byte: parameters, and what shares memory with other types.
+
+    A scratch buffer of 4-bit elements is packed as soon as one view shows its memory as another type, and a 4-bit view
+    of other memory always is; views among 4-bit types follow each other.
+    """
+    packed = {p for p in func.params if tirx.is_buffer_var(p) and _element(p) in types}
+    pairs: list[tuple[Any, Any]] = []
+
+    def visit(s: Any) -> None:
+        source = s.data.args[0] if isinstance(s.data, ir.Call) and len(s.data.args) else None
+        if tirx.is_buffer_var(source):
+            pairs.append((s.buffer, source))
+
+    if types:
+        tvm_ffi.structural_walk(func.body, [(tirx.DeclBuffer, visit)])
+    for _ in pairs:  # a chain of views is at most this long
+        for a, b in [*pairs, *((b, a) for a, b in pairs)]:
+            if _element(a) in types and (b in packed or _element(b) not in PACKED):
+                packed.add(a)
+    return packed
+
+
 def _name_of_var(node: Any) -> str:
     return _element(node) if tirx.is_buffer_var(node) else type_name(node)
 
@@ -279,7 +292,7 @@ def _halved(index: Any, up: bool = False) -> Any:
 def _merge(old: Any, code: Any, index: Any) -> Any:
     """The byte ``old`` with the nibble of element ``index`` replaced by ``code``."""
     k = constants("uint8", old)
-    low = (old & k(0xF0)) | (code & k(0x0F))
+    low = (old & k(0xF0)) | code
     if index is None:
         return low
     high = (old & k(0x0F)) | (code << k(4))
