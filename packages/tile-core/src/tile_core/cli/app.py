@@ -97,7 +97,8 @@ def _failed(error: TileError, traceback: bool) -> int:
         import traceback as printer
 
         printer.print_exception(error)
-    show_error(error, hint=isinstance(error, InternalError) and not traceback)
+    # Where Python's own error is the cause, its traceback tells more than the message.
+    show_error(error, hint=not traceback and error.__cause__ is not None)
     return 1
 
 

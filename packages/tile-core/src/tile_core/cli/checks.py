@@ -1,0 +1,188 @@
+"""The checks of ``tile doctor``, from the interpreter up to a kernel that runs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tile_core import __version__, knobs
+from tile_core.cli.requirements import installed_version, requirements, satisfies
+from tile_core.errors import TileError
+
+Status = Literal["OK", "missing", "note"]
+
+#: Packages that are not imported unless their version is right: a wrong one may end the process.
+PINNED = ("apache-tvm", "apache-tvm-ffi")
+
+OLDEST, UNTESTED = (3, 10), (3, 14)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome of one check.
+
+    Attributes
+    ----------
+    name
+        What was looked at.
+    status
+        ``"OK"``; ``"missing"`` if something does not work; ``"note"`` for what is worth knowing.
+    detail
+        What was found.
+    remedy
+        One thing to do; empty if all is well.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    remedy: str = ""
+
+
+def all_checks() -> Iterator[Check]:
+    """Yield the outcome of every check; what cannot work after an earlier failure is left out."""
+    yield python()
+    yield Check("tile-core", "OK", f"{installed_version('tile-core') or __version__ + ' (from source)'}")
+    packages = list(distributions())
+    yield from packages
+    if any(c.status == "missing" and c.name in PINNED for c in packages):
+        yield Check("self-test", "note", "not run: first correct the versions above")
+        return
+    loaded = tvm_loads()
+    yield loaded
+    if loaded.status == "missing":
+        return
+    yield _caught("processor", processor)
+    yield threads()
+    yield _caught("self-test", self_test)
+    yield from backends()
+    yield from settings()
+
+
+def python() -> Check:
+    """Check the interpreter's version."""
+    found = (
+        f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()} {platform.machine()})"
+    )
+    if sys.version_info < OLDEST:
+        return Check("Python", "missing", found, "use Python 3.10 to 3.13")
+    if sys.version_info >= UNTESTED:
+        return Check("Python", "note", f"{found}; newer than what tile is tested with", "use Python 3.10 to 3.13")
+    return Check("Python", "OK", found)
+
+
+def distributions() -> Iterator[Check]:
+    """Compare each dependency with its bounds, by metadata alone: a wrong one may end the process when imported."""
+    for name, bounds in requirements().items():
+        found = installed_version(name)
+        remedy = f'pip install "{name}{bounds}"'
+        if found is None:
+            yield Check(name, "missing", f"not installed; expected {bounds}", remedy)
+        elif not satisfies(found, bounds):
+            # The pins of TVM are exact, and other packages pin them too.
+            owner = "; another package may need that version: use an environment of its own" if "==" in bounds else ""
+            yield Check(name, "missing", f"{found} clashes with tile-core {__version__}, which needs {bounds}",
+                        remedy + owner)  # fmt: skip
+        else:
+            yield Check(name, "OK", f"{found} (needs {bounds})")
+    if not requirements():
+        yield Check("dependencies", "note", "their bounds are not known: no metadata", "pip install tile-core")
+
+
+def tvm_loads() -> Check:
+    """Import TVM in a process of its own, since a damaged installation may abort it."""
+    code = "from tile_core.compat.tvm import tvm; print(tvm.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode == 0:
+        return Check("import of TVM", "OK", done.stdout.strip())
+    lines = done.stderr.strip().splitlines() or [f"the process ended with status {done.returncode}"]
+    remedy = "pip install --force-reinstall apache-tvm apache-tvm-ffi at the versions above"
+    return Check("import of TVM", "missing", lines[-1], remedy)
+
+
+def processor() -> Check:
+    """Ask the CPU backend what it found."""
+    from tile_core.plugins.manager import installed
+
+    target = installed().resolve_target("cpu")
+    capabilities = target.capabilities
+    isa = capabilities.extra.get("isa", "unknown")
+    widest = max(capabilities.vector_bytes, default=0) * 8
+    return Check("processor", "OK", f"{target.text}, instruction set {isa}, vectors of {widest} bits")
+
+
+def threads() -> Check:
+    """Count the cores that kernels on the host may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limits = [f"{name}={os.environ[name]}" for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS") if name in os.environ]
+    return Check("threads", "OK", ", ".join([f"{cores} cores are usable", *limits]))
+
+
+def self_test() -> Check:
+    """Compile a small kernel with tails, run it, and compare it with its plain meaning and with float64."""
+    import numpy as np
+
+    import tile_core as tile
+    from tile_core.cli.demo_kernel import matmul
+
+    kernel = tile.compile(matmul(37, 29, 51, 16, 16, 16), "cpu", out_idx=-1)
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((37, 51), dtype="float32"), rng.standard_normal((51, 29), dtype="float32")
+    kernel.verify(a, b)
+    error = float(np.abs(kernel(a, b) - a.astype("float64") @ b.astype("float64")).max())
+    if not error < 1e-4:
+        return Check("self-test", "missing", f"a GEMM is wrong by {error}", "report it with the output of this command")
+    return Check("self-test", "OK", f"a GEMM of 37 x 29 x 51 compiled, ran and is right (largest error {error:.1e})")
+
+
+def backends() -> Iterator[Check]:
+    """Load every installed backend."""
+    from tile_core.plugins.manager import installed
+
+    try:
+        plugins = installed()
+    except TileError as error:
+        yield Check("backends", "missing", error.message, error.help)
+        return
+    for info in plugins.targets(load=True):
+        name = f"backend {info.name}"
+        if info.status == "ok":
+            kinds = ", ".join(info.target_kinds) or "an add-on"
+            yield Check(name, "OK", f"{info.distribution} {info.version}: {kinds}")
+        else:
+            remedy = f"pip install --force-reinstall {info.distribution}, or uninstall it"
+            yield Check(name, "missing", info.reason, remedy)
+
+
+def settings() -> Iterator[Check]:
+    """Read the ``TILE_*`` variables; unknown ones have no effect, which is worth knowing."""
+    from tile_core.plugins.manager import installed
+
+    try:
+        now = knobs.current()
+    except TileError as error:
+        yield Check("settings", "missing", error.message, error.help)
+        return
+    changed = [f"{knobs.PREFIX}{k.upper()}={v}" for k, v in vars(now).items() if v != getattr(knobs.Knobs(), k)]
+    yield Check("settings", "OK", ", ".join(changed) or "all at their defaults")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        knobs.check_environment(installed().names())
+    for warning in caught:
+        yield Check("settings", "note", str(warning.message), "correct or unset it")
+
+
+def _caught(name: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except TileError as error:
+        return Check(name, "missing", f"[{error.code}] {error.message}", error.help)
+    except Exception as error:
+        remedy = "report it with the output of this command"
+        return Check(name, "missing", f"{type(error).__name__}: {error}", remedy)

@@ -1,0 +1,65 @@
+"""``tile compile``: the text that a target gets, without building or running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
+from tile_core.cli.console import AsJson, Verbose, print_text
+from tile_core.errors.cli import CannotWrite
+
+
+def compile_file(
+    file: File,
+    target: TargetText = "auto",
+    arg: Arguments = None,
+    option: Options = None,
+    dump: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Option("--dump", metavar="DIR", help="Write the program after each pass into this folder."),
+    ] = None,
+    output: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--output", "-o", metavar="FILE", help="Write the text to a file."),
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compile a kernel and print the emitted text (or the lowered program, where a backend builds without text).
+
+    Needs neither the device nor its toolchain.
+    """
+    del verbose
+    from tile_core.cli.source import find
+    from tile_core.compiler import lower, signature_of, source_text
+    from tile_core.context import make_context
+    from tile_core.plugins.manager import installed
+
+    plugins = installed()
+    ctx = make_context(target, read_options(option), plugins=plugins)
+    found = find(file, read_arguments(arg))
+    signature = signature_of(found.program, found.out_idx)
+    try:
+        plan = lower(found.program, ctx, plugins, dump)
+    except OSError as error:
+        raise CannotWrite(file=error.filename or dump, reason=error.strerror or str(error)) from error
+    text = source_text(plan)
+    if as_json:
+        text = _json(signature.to_json(), ctx.target.text, text)
+    if output is None:
+        print_text(text)
+        return
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CannotWrite(file=output, reason=error.strerror or str(error)) from error
+    typer.echo(f"{output}: {signature} for {ctx.target.text}", err=True)
+
+
+def _json(signature: dict[str, object], target: str, text: str) -> str:
+    import json
+
+    return json.dumps({"target": target, "signature": signature, "text": text}, indent=2)

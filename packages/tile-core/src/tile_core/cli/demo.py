@@ -1,0 +1,113 @@
+"""``tile demo``: one kernel, from its text to numbers, in a few seconds."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile_core.cli.console import Verbose, console
+from tile_core.errors.launch import VerifyMismatch
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Rows of A, columns of B, inner length: multiples of no block, so that every tail is taken.
+SIZES = (1000, 1000, 500)
+
+#: Largest relative error of a sum of 500 float32 products in any order, with room for the rounding of the products.
+TOLERANCE = 1e-4
+
+#: Timed samples of each side, taken alternately so that a busy machine slows both.
+SAMPLES = 9
+
+
+def demo(verbose: Verbose = False) -> None:
+    """Compile and run a GEMM on this machine's processor, check it against float64, and compare with NumPy's speed."""
+    del verbose
+    out, progress = console(), console(stderr=True)
+    from tile_core.cli.demo_kernel import matmul
+
+    _show_kernel(out, matmul)
+    with progress.status("loading the compiler"):
+        import numpy as np
+
+        import tile_core as tile
+        from tile_core.context import make_context
+
+        target = make_context("cpu").target.text
+    M, N, K = SIZES
+    with progress.status(f"compiling for {target}"):
+        start = time.perf_counter()
+        kernel = tile.compile(matmul(M, N, K), target, out_idx=-1)
+        seconds = time.perf_counter() - start
+    out.print(f"Compiled for {target} in {seconds:.2f} s: {kernel.signature}", markup=False)
+    out.print()
+    print(kernel.explain())
+    out.print()
+    rng = np.random.default_rng()
+    a, b = rng.standard_normal((M, K), dtype="float32"), rng.standard_normal((K, N), dtype="float32")
+    with progress.status("checking"):
+        _check(out, kernel(a, b), a, b)
+    with progress.status("timing"):
+        ours, theirs = _race(lambda: kernel(a, b), lambda: a @ b)
+    rate = 2 * M * N * K / 1e9
+    out.print(
+        f"Speed: {rate / ours:.0f} GFLOP/s; NumPy {np.__version__} in the same run {rate / theirs:.0f} GFLOP/s; "
+        f"ratio {theirs / ours:.2f}",
+        markup=False,
+    )
+    out.print("Next: `tile compile`, `tile explain` and `tile run` do this for a kernel file of yours.", markup=False)
+
+
+def _show_kernel(out: Console, factory: Callable[..., Any]) -> None:
+    from rich.syntax import Syntax
+
+    text = textwrap.dedent(inspect.getsource(factory))
+    out.print(f"The kernel ({Path(inspect.getfile(factory)).name}):", markup=False)
+    if out.is_terminal:
+        out.print(Syntax(text, "python", background_color="default"))
+    else:
+        print(text)
+
+
+def _check(out: Console, found: Any, a: Any, b: Any) -> None:
+    """Compare with the product in float64; errors are relative to the sum of the products' magnitudes.
+
+    Raises
+    ------
+    VerifyMismatch
+        If an element is wrong.
+    """
+    import numpy as np
+
+    exact = a.astype("float64") @ b.astype("float64")
+    error = np.abs(found - exact) / (np.abs(a).astype("float64") @ np.abs(b).astype("float64"))
+    error = np.where(np.isnan(error), np.inf, error)
+    worst = np.unravel_index(int(error.argmax()), error.shape)
+    if error[worst] > TOLERANCE:
+        raise VerifyMismatch(
+            kernel="gemm", name="C", wrong=int((error > TOLERANCE).sum()), elements=error.size,
+            index=tuple(map(int, worst)), found=found[worst].item(), expected=exact[worst].item(), rtol=TOLERANCE,
+            atol=0.0,
+        )  # fmt: skip
+    out.print(
+        f"Check: all {error.size:,} elements against a float64 reference, largest relative error {error[worst]:.1e}",
+        markup=False,
+    )
+
+
+def _race(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
+    """Median seconds of both."""
+    for run in (ours, theirs, ours, theirs):
+        run()
+    samples: dict[Callable[[], Any], list[float]] = {ours: [], theirs: []}
+    for _ in range(SAMPLES):
+        for run, times in samples.items():
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+    return sorted(samples[ours])[SAMPLES // 2], sorted(samples[theirs])[SAMPLES // 2]

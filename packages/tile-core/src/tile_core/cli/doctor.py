@@ -1,0 +1,46 @@
+"""``tile doctor``: what works on this machine, what is missing, and one thing to do about each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from tile_core.cli.checks import Check, all_checks
+from tile_core.cli.console import AsJson, Verbose, console, print_json
+
+_STYLE = {"OK": "green", "missing": "bold red", "note": "yellow"}
+
+
+def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
+    """Check this machine: versions, processor, a kernel that runs, backends, settings. Exit code 1 if broken."""
+    del verbose
+    checks: list[Check] = []
+    if as_json:
+        checks = list(all_checks())
+        print_json([vars(c) for c in checks])
+    else:
+        with console(stderr=True).status("checking"):
+            for check in all_checks():
+                checks.append(check)
+                _show(check)
+    broken = [c.name for c in checks if c.status == "missing"]
+    if not as_json:
+        last = f"broken: {', '.join(broken)}" if broken else "everything that was looked for is there"
+        console().print(f"\n{last}", markup=False, style="bold red" if broken else "bold green")
+    if broken:
+        raise typer.Exit(1)
+
+
+def _show(check: Check) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    line: Any = Table.grid(padding=(0, 2))
+    line.add_column(width=8)
+    line.add_column(width=18)
+    line.add_column(overflow="fold")
+    line.add_row(Text(check.status, style=_STYLE[check.status]), Text(check.name), Text(check.detail))
+    if check.remedy:
+        line.add_row("", "", Text(f"= help: {check.remedy}", style="cyan"))
+    console().print(line)

@@ -1,0 +1,27 @@
+"""``tile explain``: what the compiler chose, and why not something better."""
+
+from __future__ import annotations
+
+from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
+from tile_core.cli.console import AsJson, Verbose, console, print_json
+
+
+def explain_file(
+    file: File,
+    target: TargetText = "auto",
+    arg: Arguments = None,
+    option: Options = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say for each tile op which variant was chosen and why the better ones refused; grid, memory, vectors, passes."""
+    del verbose
+    from tile_core.cli.source import find
+    from tile_core.reports import explain_facts
+    from tile_core.reports.report import show
+
+    facts = explain_facts(find(file, read_arguments(arg)).program, target, read_options(option))
+    if as_json:
+        print_json(facts.to_json())
+    else:
+        show(facts, console())

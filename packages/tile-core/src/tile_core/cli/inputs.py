@@ -1,0 +1,95 @@
+"""Random arguments for ``tile run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tile_core.cli.source import refuse_argument
+from tile_core.dtypes import dtype
+from tile_core.errors.cli import BadValue, MissingValue, NoInputs
+from tile_core.runtime.signature import Param, Signature, evaluate
+from tile_core.runtime.verify import random_arguments
+
+#: Symbolic sizes that got no value; a multiple of nothing that kernels tile by, so that tails are exercised.
+DEFAULT_SIZE = 131
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Arguments of one call.
+
+    Attributes
+    ----------
+    values
+        One per parameter that the caller passes.
+    sizes
+        The values of the symbolic sizes.
+    """
+
+    values: tuple[Any, ...]
+    sizes: dict[str, int]
+
+
+def make_inputs(signature: Signature, given: Mapping[str, Any], seed: int) -> Inputs:
+    """Make random arrays, with the given sizes and scalars.
+
+    Parameters
+    ----------
+    signature
+        Of the kernel.
+    given
+        Values of symbolic sizes and scalar parameters by name; sizes without one are ``DEFAULT_SIZE``.
+    seed
+        Of the random numbers.
+
+    Raises
+    ------
+    UnknownArgument, MissingValue, BadValue, NoInputs
+        S3xx.
+    """
+    scalars = tuple(signature.params[i].name for i in signature.inputs if signature.params[i].kind == "scalar")
+    for name in given:
+        if name not in signature.symbols and name not in scalars:
+            refuse_argument(signature.name, name, (*signature.symbols, *scalars))
+    sizes = {s: _size(s, given.get(s, DEFAULT_SIZE)) for s in signature.symbols}
+    return Inputs(tuple(_value(signature, p, given, sizes, seed) for p in _inputs(signature)), sizes)
+
+
+def _inputs(signature: Signature) -> list[tuple[int, Param]]:
+    return [(position, signature.params[position]) for position in signature.inputs]
+
+
+def _size(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BadValue(name=name, found=value, expected="a size, an integer of 0 or more", example=DEFAULT_SIZE)
+    return value
+
+
+def _value(signature: Signature, entry: tuple[int, Param], given: Mapping[str, Any], sizes: Any, seed: int) -> Any:
+    position, param = entry
+    if param.kind == "pointer":
+        raise NoInputs(kernel=signature.name, name=param.name, reason="it is a pointer")
+    if param.kind == "scalar":
+        if param.name not in given:
+            raise MissingValue(kernel=signature.name, name=param.name, what=f", a {param.dtype}", where=signature.where)
+        return _scalar(param, given[param.name])
+    shape = tuple(evaluate(d, sizes) for d in param.shape)
+    if param.strides is not None:
+        raise NoInputs(kernel=signature.name, name=param.name, reason="it is declared with strides")
+    if any(extent is None or extent < 0 for extent in shape):
+        raise NoInputs(kernel=signature.name, name=param.name, reason=f"its shape is {shape}")
+    alone = Signature(signature.name, (replace(param, shape=tuple(e for e in shape if e is not None)),))
+    return random_arguments(alone, seed + position)[0]
+
+
+def _scalar(param: Param, value: Any) -> Any:
+    kind = dtype(param.dtype)
+    if kind.is_float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if kind.kind == "bool" and isinstance(value, bool):
+        return value
+    if kind.is_integer and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise BadValue(name=param.name, found=value, expected=f"a {param.dtype}", example="1.5" if kind.is_float else "1")

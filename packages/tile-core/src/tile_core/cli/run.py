@@ -1,0 +1,62 @@
+"""``tile run``: compile a kernel, check it against its plain meaning on random inputs, and time it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
+from tile_core.cli.console import AsJson, Verbose, console, print_json
+
+
+def run_file(
+    file: File,
+    target: TargetText = "auto",
+    arg: Arguments = None,
+    option: Options = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    repeat: Annotated[int, typer.Option(min=1, help="Number of timed samples.")] = 20,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compile a kernel, verify it on random inputs, and time it.
+
+    An --arg that the function does not have is the value of a symbolic size or of a scalar parameter.
+    """
+    del verbose
+    import tile_core as tile
+    from tile_core.cli.inputs import make_inputs
+    from tile_core.cli.source import find
+    from tile_core.runtime.bench import time_text
+
+    found = find(file, read_arguments(arg), keep_rest=True)
+    with console(stderr=True).status("compiling"):
+        kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=read_options(option))
+    inputs = make_inputs(kernel.signature, found.rest or {}, seed)
+    with console(stderr=True).status("verifying"):
+        report = kernel.verify(*inputs.values, seed=seed)
+    with console(stderr=True).status("timing"):
+        bench = kernel.bench(*inputs.values, repeat=repeat)
+    if as_json:
+        print_json(_json(kernel, inputs.sizes, seed, report, bench))
+        return
+    sizes = "".join(f", {name} = {value}" for name, value in inputs.sizes.items())
+    out = console()
+    out.print(f"{kernel.signature} for {kernel.target}", markup=False)
+    out.print(f"inputs: random, seed {seed}{sizes}", markup=False)
+    out.print(str(report), markup=False)
+    out.print(f"time: median {time_text(bench.median)}, min {time_text(bench.min)} of {repeat} samples", markup=False)
+
+
+def _json(kernel: Any, sizes: dict[str, int], seed: int, report: Any, bench: Any) -> dict[str, Any]:
+    outputs = [
+        {"name": o.name, "elements": o.elements, "worst_index": list(o.worst_index), "worst_error": o.worst_error,
+         "rtol": o.rtol, "atol": o.atol}
+        for o in report.outputs
+    ]  # fmt: skip
+    return {
+        "kernel": kernel.name, "target": kernel.target, "signature": kernel.signature.to_json(), "seed": seed,
+        "sizes": sizes, "verified": outputs,
+        "seconds": {"median": bench.median, "min": bench.min, "samples": list(bench.samples)},
+    }  # fmt: skip

@@ -1,0 +1,59 @@
+"""What the compiler decided about a kernel, for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+    from tile_core.reports.facts import Facts
+    from tile_core.runtime.kernel import Kernel
+    from tile_core.target import Target
+
+
+def explain(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> str:
+    """Explain how a program is compiled for a target, which need not be on this machine.
+
+    Parameters
+    ----------
+    program
+        What ``@T.prim_func`` returned, or a compiled kernel.
+    target
+        A target or its text; ``"auto"`` is the best device of this machine.
+    options
+        The backend's options: an instance, a mapping of its fields, or ``None``.
+
+    Returns
+    -------
+    str
+        For each tile op its line, the variant chosen, why, and why better ones refused; then grid, threads, memory,
+        vector widths and the passes with their times. Text of several lines without colours.
+
+    Raises
+    ------
+    KernelError
+        The program is wrong.
+    UnsupportedError
+        The target cannot run it.
+    """
+    from tile_core.reports.report import as_text
+
+    return as_text(explain_facts(program, target, options))
+
+
+def report_json(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> dict[str, Any]:
+    """Like `explain`, as a value of dicts, lists, strings and numbers."""
+    return explain_facts(program, target, options).to_json()
+
+
+def explain_facts(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> Facts:
+    """Like `explain`, as data."""
+    from tile_core.context import make_context
+    from tile_core.plugins.manager import installed
+    from tile_core.reports.facts import gather
+    from tile_core.reports.timing import timed
+
+    plugins = installed()
+    ctx = make_context(target, options, plugins=plugins)
+    traced: Any = getattr(program, "program", program)
+    return gather(timed(traced, ctx, plugins), ctx)

@@ -1,0 +1,222 @@
+"""What a report says, as plain data gathered from a finished plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import dtype
+from tile_core.errors import Where
+from tile_core.ir import nodes
+from tile_core.ir.visit import annotation, collect, role
+from tile_core.ops.base import View
+from tile_core.reports.timing import SECONDS
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.lower_ops import Choice
+    from tile_core.passes.spine import Plan
+
+#: Scopes of scratch in the order of a report; what the user allocates has one of them.
+SCOPES = ("shared", "local.fragment", "local", "local.var")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A better variant that refused, and why."""
+
+    variant: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class OpFacts:
+    """What was decided about one tile op.
+
+    Attributes
+    ----------
+    op
+        Its name.
+    place, source
+        ``file:line`` and the text of the user's line; empty if it is not known.
+    operands
+        Its operands as text: ``A_s: float16[128, 32] in shared``.
+    variant, note
+        The variant that lowers it, and what that says about its choice.
+    refused
+        Variants of higher priority that refused, in the order in which they were asked.
+    forced, fallback
+        Whether the program named the variant; whether it is the slow way that is always there.
+    """
+
+    op: str
+    place: str
+    source: str
+    operands: tuple[str, ...]
+    variant: str
+    note: str = ""
+    refused: tuple[Refusal, ...] = ()
+    forced: bool = False
+    fallback: bool = False
+
+
+@dataclass(frozen=True)
+class BufferFacts:
+    """A buffer that the program allocates."""
+
+    name: str
+    scope: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class VectorFacts:
+    """Vector loops of the lowered program that come from one line: the number of lanes, and how many such loops."""
+
+    place: str
+    lanes: int
+    loops: int
+
+
+@dataclass(frozen=True)
+class PassFacts:
+    """A pass: its name, and how long it took."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that a report says.
+
+    Attributes
+    ----------
+    kernel, where, target
+        The kernel's name, its place (``file:line``) and the target's text.
+    options
+        The backend's options by name.
+    grid, threads
+        Extents of the launch (fastest axis first, as text where symbolic) and the threads of a block.
+    ops, buffers, vectors, passes
+        See there.
+    shared_bytes, shared_limit
+        Bytes of shared memory that the program allocates, and what a block of the target may use.
+    """
+
+    kernel: str
+    where: str
+    target: str
+    options: dict[str, Any]
+    grid: tuple[str, ...]
+    threads: tuple[int, ...]
+    ops: tuple[OpFacts, ...]
+    buffers: tuple[BufferFacts, ...]
+    shared_bytes: int
+    shared_limit: int
+    vectors: tuple[VectorFacts, ...] = ()
+    passes: tuple[PassFacts, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A value of dicts, lists, strings and numbers."""
+        return {"schema": 1, **dataclasses.asdict(self)}
+
+
+def gather(plan: Plan, ctx: Context) -> Facts:
+    """Gather the facts of a plan that has run through all passes.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    ctx
+        The compilation's context.
+    """
+    program = plan.program
+    grid, threads = _launch(program.func.body)
+    buffers = tuple(_buffer(a.buffer) for a in collect(program.func.body, tirx.AllocBuffer))
+    lowered = plan.notes.get("lowered")
+    return Facts(
+        kernel=program.name,
+        where="" if program.where is None else str(program.where),
+        target=ctx.target.text,
+        options={k: _plain(v) for k, v in vars(ctx.options).items()} if ctx.options is not None else {},
+        grid=grid,
+        threads=threads,
+        ops=tuple(_op(choice) for choice in plan.choices),
+        buffers=tuple(sorted(buffers, key=lambda b: _rank(b.scope))),
+        shared_bytes=sum(b.bytes for b in buffers if b.scope == "shared"),
+        shared_limit=ctx.capabilities.shared_bytes,
+        vectors=_vectors(getattr(lowered, "body", None)),
+        passes=tuple(PassFacts(name, seconds) for name, seconds in plan.notes.get(SECONDS, ())),
+    )
+
+
+def _launch(body: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    axes: dict[int, str] = {}
+    threads: tuple[int, ...] = ()
+    for loop in collect(body, tirx.For):
+        if role(loop) == "grid":
+            axes[int(annotation(loop, nodes.AXIS, len(axes)))] = _text(loop.extent)
+            found = annotation(loop, nodes.THREADS)
+            threads = threads if found is None else tuple(int(nodes.as_int(t)) for t in found)
+    return tuple(axes[axis] for axis in sorted(axes)), threads
+
+
+def _op(choice: Choice) -> OpFacts:
+    call, selection = choice.call, choice.selection
+    return OpFacts(
+        op=call.name,
+        place="" if call.where is None else str(call.where),
+        source="" if call.where is None else call.where.source,
+        operands=tuple(_operand(a) for a in call.args if isinstance(a, View)),
+        variant=selection.variant.name,
+        note=selection.accepted.note,
+        refused=tuple(Refusal(r.name, r.reason) for r in selection.rejected),
+        forced=selection.forced,
+        fallback=selection.variant.fallback,
+    )
+
+
+def _operand(view: View) -> str:
+    extents = ", ".join(_text(e) for e in view.extents)
+    return f"{view.name}: {view.dtype}[{extents}] in {view.scope or 'global'}"
+
+
+def _buffer(buffer: Any) -> BufferFacts:
+    kind = dtype(nodes.element_type(buffer))
+    shape = tuple(int(nodes.as_int(e)) for e in buffer.shape)
+    size = -(-math.prod(shape) * kind.bits // 8)
+    return BufferFacts(str(buffer.name), nodes.scope_of(buffer), str(kind), shape, size)
+
+
+def _vectors(body: Any) -> tuple[VectorFacts, ...]:
+    """Count the vector loops by line and lanes, in the order of their first occurrence."""
+    counts: dict[tuple[str, int], int] = {}
+    for loop in collect(body, tirx.For) if body is not None else ():
+        lanes = nodes.as_int(loop.extent)
+        if loop.kind == tirx.ForKind.VECTORIZED and isinstance(lanes, int):
+            key = (_place(nodes.where_of(loop)), lanes)
+            counts[key] = counts.get(key, 0) + 1
+    return tuple(VectorFacts(place, lanes, loops) for (place, lanes), loops in counts.items())
+
+
+def _place(where: Where | None) -> str:
+    return "" if where is None else str(where)
+
+
+def _rank(scope: str) -> int:
+    return SCOPES.index(scope) if scope in SCOPES else len(SCOPES)
+
+
+def _text(extent: Any) -> str:
+    return str(nodes.as_int(extent))
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
