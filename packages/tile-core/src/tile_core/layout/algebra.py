@@ -333,7 +333,7 @@ def _compose_digits(outer: DigitLayout, inner: DigitLayout) -> DigitLayout | Non
         if parts is None:
             return None
         for count, times, position in parts:
-            axis = radix[position].axis if radix else "memory"
+            axis = radix[position].axis if radix else outer.axes[0]
             digits.append(Digit(count, times * radix[position].stride if radix else 0, axis))
             if radix:
                 used[position] += (count - 1) * times
