@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -121,3 +123,11 @@ def test_pack_round_trip(count: int) -> None:
     assert packed.shape == (3, (count + 1) // 2)
     assert packed[0, 0] & 15 == nibbles[0, 0]
     np.testing.assert_array_equal(unpack4(packed, count), nibbles)
+
+
+def test_codecs_and_oracles_do_not_load_tvm() -> None:
+    code = (
+        "import sys, tile_core.numerics.codecs, tile_core.numerics.oracles; print({'tvm', 'torch'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

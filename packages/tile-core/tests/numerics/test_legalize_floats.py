@@ -226,6 +226,21 @@ def test_packed_stores_serialise_their_loops() -> None:
     assert func.body.body.annotations["tile.role"] == "serial"
 
 
+@pytest.mark.parametrize("value", [-1.5, 1.06, 1e9, float("nan"), float("inf"), -0.0, 1e-45])
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_constants(compile_func: Any, name: str, value: float) -> None:
+    with np.errstate(all="ignore"):
+        expected = encode(np.float32(value), name)
+    direct, hidden = np.full(16, 0xA5, STORAGE[name]), np.full(16, 0xA5, STORAGE[name])
+    func = legalize_floats(elementwise_func(lambda v: tirx.Cast(name, float32(value)), ["float32"], name), NATIVE)
+    assert str(int(expected)) in str(func)
+    compile_func(func)(np.zeros(16, np.float32), direct)
+    indirect = elementwise_func(lambda v: tirx.Cast(name, tirx.Cast("float64", float32(value))), ["float32"], name)
+    run(compile_func, indirect, np.zeros(16, np.float32), hidden)
+    np.testing.assert_array_equal(direct, expected)
+    np.testing.assert_array_equal(hidden, expected)
+
+
 def test_identity_and_spans() -> None:
     func = elementwise_func(lambda v: tirx.Add(v, float32(1.0)), ["float32"], "float32")
     assert legalize_floats(func, NATIVE) is func

@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.numerics.build import bind, cast, constant, constants, equal, select, type_name
-from tile_core.numerics.codecs import encode
+from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
 
 __all__ = ["STORAGE", "legalize_floats"]
@@ -36,6 +38,7 @@ PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
 """Types of which parameters hold two per byte."""
 
 _INTEGERS = frozenset({"int4", "uint4"})
+_CONSTANTS = (tirx.FloatImm, tirx.IntImm)
 _BINARY = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max,
     tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
@@ -82,7 +85,7 @@ class _Rewriter:
         return [
             (tirx.Var, self.var), (ir.TensorLoad, self.load), (tirx.BufferStore, self.store), (tirx.Bind, self.bind),
             (tirx.For, self.loop), (tirx.Cast, self.cast),
-            ((tirx.FloatImm, tirx.IntImm), self.number), (_BINARY, self.binary), (tirx.Select, self.select),
+            (_CONSTANTS, self.number), (_BINARY, self.binary), (tirx.Select, self.select),
             (tirx.Let, self.let), (ir.Call, self.call),
         ]  # fmt: skip
 
@@ -163,16 +166,14 @@ class _Rewriter:
 
     def number(self, e: Any, _: Any) -> Any:
         name = type_name(e)
-        if name not in self.foreign:
-            return e
-        if name in _INTEGERS:
-            return tirx.IntImm(STORAGE[name], e.value, e.span)
-        return tirx.IntImm(STORAGE[name], int(encode(float(e.value), name)), e.span)
+        return _constant_code(np.asarray(e.value), name) if name in self.foreign else e
 
     def cast(self, e: Any, mutator: Any) -> Any:
         source, target = type_name(e.value), type_name(e)
         if source not in self.foreign and target not in self.foreign:
             return mutator.default_mutate(e)
+        if target in self.foreign and source in ("float32", "int32") and isinstance(e.value, _CONSTANTS):
+            return _constant_code(np.asarray(e.value.value, source), target)
         value = mutator.mutate(e.value)
         if source == target:
             return value
@@ -280,6 +281,11 @@ def _name_of_var(node: Any) -> str:
 
 def _element(buffer: Any) -> str:
     return str(buffer.dtype)
+
+
+def _constant_code(value: Any, name: str) -> Any:
+    code = int(encode(value, name))
+    return tirx.IntImm(STORAGE[name], int(decode(code, name)) if name in _INTEGERS else code)
 
 
 def _halved(index: Any, up: bool = False) -> Any:
