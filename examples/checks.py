@@ -1,0 +1,54 @@
+"""What the examples share: the command line, the comparison with NumPy, and one line per check."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def relative_error(got: Any, expected: Any, scale: Any = None) -> float:
+    """Return the largest ``|got - expected| / scale`` over all elements.
+
+    Parameters
+    ----------
+    got
+        A result, of any element type.
+    expected
+        The same in float64.
+    scale
+        What an element's error is measured against; by default ``1 + |expected|``.
+
+    Returns
+    -------
+    float
+        NaN if ``got`` has a NaN where ``expected`` has none.
+    """
+    expected = np.asarray(expected, "float64")
+    scale = 1 + np.abs(expected) if scale is None else scale
+    return float(np.max(np.abs(np.asarray(got, "float64") - expected) / scale, initial=0.0))
+
+
+def check(name: str, got: Any, expected: Any, tolerance: float, scale: Any = None) -> bool:
+    """Compare, print one line, and return whether the error stays within ``tolerance``."""
+    error = relative_error(got, expected, scale)
+    passed = got.shape == np.shape(expected) and error <= tolerance
+    print(f"{'ok   ' if passed else 'WRONG'} {name:<52} error {error:.1e}, allowed {tolerance:.0e}")
+    return passed
+
+
+def poisoned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return an array whose every bit is set, so that an element that a kernel leaves out is seen."""
+    array = np.empty(shape, dtype)
+    array.view(np.uint8)[...] = 0xFF
+    return array
+
+
+def run(main: Callable[[str], list[bool]], doc: str | None) -> None:
+    """Run an example with the target of the command line; exit with 1 if a check fails."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--target", default="auto", help='where to run, such as "cpu"; by default the best device here')
+    sys.exit(0 if all(main(parser.parse_args().target)) else 1)
