@@ -98,8 +98,12 @@ def _failed(error: TileError, traceback: bool) -> int:
 
         printer.print_exception(error)
     # Where Python's own error is the cause, its traceback tells more than the message.
-    show_error(error, hint=not traceback and error.__cause__ is not None)
+    show_error(error, hint=not traceback and _has_cause(error))
     return 1
+
+
+def _has_cause(error: TileError) -> bool:
+    return error.__cause__ is not None and not isinstance(error.__cause__, (OSError, SyntaxError, TileError))
 
 
 def _warned(message: Any, *details: Any, **more: Any) -> None:

@@ -93,5 +93,5 @@ def show_warning(message: str) -> None:
 
 
 def verbose(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for tracebacks; asked of the text, as the command may have failed before reading it."""
+    """Whether a command line asks for tracebacks: its text, as a command may fail before it is read."""
     return "--verbose" in arguments or "-v" in arguments

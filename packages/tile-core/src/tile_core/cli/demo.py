@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import statistics
 import textwrap
 import time
 from collections.abc import Callable
@@ -21,8 +22,9 @@ SIZES = (1000, 1000, 500)
 #: Largest relative error of a sum of 500 float32 products in any order, with room for the rounding of the products.
 TOLERANCE = 1e-4
 
-#: Timed samples of each side, taken alternately so that a busy machine slows both.
-SAMPLES = 9
+#: Rounds of timing, and samples of each side in a round: in turns, so that a busy machine slows both; several in a row,
+#: because each side's idle threads disturb the other's first run.
+ROUNDS, SAMPLES = 4, 5
 
 
 def demo(verbose: Verbose = False) -> None:
@@ -102,12 +104,12 @@ def _check(out: Console, found: Any, a: Any, b: Any) -> None:
 
 def _race(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
     """Median seconds of both."""
-    for run in (ours, theirs, ours, theirs):
-        run()
     samples: dict[Callable[[], Any], list[float]] = {ours: [], theirs: []}
-    for _ in range(SAMPLES):
+    for _ in range(ROUNDS):
         for run, times in samples.items():
-            start = time.perf_counter()
             run()
-            times.append(time.perf_counter() - start)
-    return sorted(samples[ours])[SAMPLES // 2], sorted(samples[theirs])[SAMPLES // 2]
+            for _ in range(SAMPLES):
+                start = time.perf_counter()
+                run()
+                times.append(time.perf_counter() - start)
+    return statistics.median(samples[ours]), statistics.median(samples[theirs])

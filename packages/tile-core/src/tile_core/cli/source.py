@@ -85,7 +85,7 @@ def find(place: str, arguments: Mapping[str, Any], keep_rest: bool = False) -> F
 
 
 def _split(place: str) -> tuple[Path, str]:
-    """Split at the last colon, unless what follows it is no name (``C:\\kernel.py``)."""
+    """Split at the last colon, unless what follows it is no name, as in a path with a drive."""
     head, colon, tail = place.rpartition(":")
     file, name = (head, tail) if colon and tail.isidentifier() and head else (place, "")
     path = Path(file)

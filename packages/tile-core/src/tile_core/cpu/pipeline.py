@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.place import place
 from tile_core.cpu.target import isa_of
@@ -26,6 +27,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     del target
     return spine.then(
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
+        Pass("debug", _debug, "before guards: what is printed is read like anything else"),
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
@@ -42,13 +44,18 @@ def _threads(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=run_threads(plan.body))
 
 
+def _debug(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.note("calls_back", calls_back(plan.body)).replace(body=lower_debug(plan.body))
+
+
 def _guard(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.replace(body=guard(plan.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values()))
 
 
 def _grid(plan: Plan, ctx: Context) -> Plan:
-    ordered = any(c.call.name.startswith("atomic") for c in plan.choices)
+    ordered = plan.notes["calls_back"] or any(c.call.name.startswith("atomic") for c in plan.choices)
     return plan.replace(body=fuse_grid(plan.body, parallel=ctx.options.parallel and not ordered))
 
 
@@ -82,7 +89,8 @@ def _function(plan: Plan, ctx: Context) -> Plan:
     hidden = hidden_symbols(plan)
     params = (*plan.notes["params"], *(plan.program.symbols[name] for name in hidden))
     plan = plan.note("params", params).note("hidden", hidden)
-    return plan.note("lowered", _function_of(plan).with_attr("tirx.noalias", True))
+    func = _function_of(plan).with_attr("tirx.noalias", True).with_attr("tile.calls_back", plan.notes["calls_back"])
+    return plan.note("lowered", func)
 
 
 def hidden_symbols(plan: Plan) -> tuple[str, ...]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.cpu.steps import Keep, Restore, Step
 from tile_core.cpu.varying import PRIVATE, Varying
-from tile_core.cpu.warp import WARP_CALLS, hoist
+from tile_core.cpu.warp import WARP_CALLS, has_warp_call, hoist
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role, statements
+from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replace_for, role, statements
 
 
 def distribute(body: Any, threads: tuple[int, int, int]) -> Any:
@@ -88,9 +89,9 @@ class Threads:
                 if self.masks:
                     raise DivergentBarrier(what="T.sync_threads()", where=nodes.where_of(part))
                 continue
-            before, part = hoist(part, self)
-            if before:
+            if has_warp_call(part):
                 flush()
+                before, part = hoist(part, self)
                 out.extend(before)
             if not self.masks and not self.varying.stmt(part) and not self.meets(part):
                 flush()
@@ -152,7 +153,7 @@ class Threads:
             return tirx.IfThenElse(s.condition, self.block(s.then_case), other, s.span)
         mask = self.private("mask", "int32")
         cond = tirx.Cast("int32", s.condition)
-        parts = [self.thread_loop([_Keep(mask, cond)])]
+        parts = [self.thread_loop([Keep(mask, cond)])]
         for side, wanted in ((s.then_case, 1), (s.else_case, 0)):
             if side is not None:
                 self.masks.append((mask, wanted))
@@ -163,17 +164,15 @@ class Threads:
     def two_steps(self, s: Any) -> Any:
         """Return a store that reads other elements of its buffer: all threads read before any writes."""
         kept = self.private("kept", nodes.element_type(s.buffer))
-        mark = ir.Call(nodes.register_op("slot"), [tirx.buffer_data(kept)], ret_ty=nodes.element_type(s.buffer))
-        del mark
-        first = self.thread_loop([_Keep(kept, s.value)])
-        second = self.thread_loop([_Restore(kept, s)])
+        first = self.thread_loop([Keep(kept, s.value)])
+        second = self.thread_loop([Restore(kept, s)])
         return nodes.seq([first, second])
 
     def thread_loop(self, group: list[Any]) -> Any:
         """Return a loop over the threads for a stretch of thread code."""
         t = nodes.fresh("thread")
         rewriter = _PerThread(self, t)
-        parts = [p.emit(rewriter, t) if isinstance(p, (_Keep, _Restore)) else rewriter.stmt(p) for p in group]
+        parts = [p.emit(rewriter, t) if isinstance(p, Step) else rewriter.stmt(p) for p in group]
         body = nodes.seq(parts)
         for mask, wanted in reversed(self.masks):
             body = tirx.IfThenElse(tirx.EQ(mask[t], nodes.int_const(wanted)), body, None)
@@ -187,27 +186,6 @@ class Threads:
         if dim == 1:
             return tirx.floormod(tirx.floordiv(t, x), y)
         return tirx.floordiv(t, x * y)
-
-
-class _Keep:
-    """Store a value in the thread's slot."""
-
-    def __init__(self, slot: Any, value: Any) -> None:
-        self.slot, self.value = slot, value
-
-    def emit(self, rewriter: _PerThread, t: Any) -> Any:
-        return nodes.store(self.slot, rewriter.expr(self.value), [t])
-
-
-class _Restore:
-    """Do a store with the value of the thread's slot."""
-
-    def __init__(self, slot: Any, store: Any) -> None:
-        self.slot, self.store = slot, store
-
-    def emit(self, rewriter: _PerThread, t: Any) -> Any:
-        s = self.store
-        return tirx.BufferStore(s.buffer, self.slot[t], [rewriter.expr(i) for i in s.indices], s.span)
 
 
 class _PerThread(StmtRewriter):
@@ -268,7 +246,7 @@ def _is_barrier(s: Any) -> bool:
 
 def _touched(s: Any) -> tuple[set[Any], set[Any]]:
     """Return the block's own buffers that a statement reads and writes."""
-    if isinstance(s, (_Keep, _Restore)):
+    if isinstance(s, Step):
         return set(), set()
     own = {a.buffer for a in collect(s, tirx.AllocBuffer)}
     reads = {x.source for x in loads_of(s) if _common(x.source)}
@@ -299,5 +277,3 @@ def _reads_own_target(s: Any) -> bool:
     mine = [str(i) for i in s.indices]
     return any(x.source.same_as(s.buffer) and [str(i) for i in x.indices] != mine for x in loads_of(s.value))
 
-
-_ = annotation

@@ -12,12 +12,14 @@ from typing import Any
 
 from tile_core.compat.tvm import ir
 from tile_core.cpu.grid import threads_of
+from tile_core.cpu.varying import VARYING_CALLS
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
 
 
 def run_threads(body: Any) -> Any:
     """Return the body without thread indices, barriers and warp operations."""
+    body = _BlockIndices().stmt(body)
     if not uses_threads(body):
         return _Unmark().stmt(body)
     from tile_core.cpu.simt import distribute
@@ -31,6 +33,29 @@ class _Unmark(StmtRewriter):
     def visit_AttrStmt(self, s: Any) -> Any:
         return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
 
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, lambda c: c.args[0] if nodes.is_tile_call(c, "per_thread") else c, ir.Call)
+
+
+class _BlockIndices(StmtRewriter):
+    """Replaces ``T.get_block_binding`` by the grid's loop variables; an axis that the grid does not have is 0."""
+
+    def __init__(self) -> None:
+        self.axes: dict[int, Any] = {}
+
+    def visit_For(self, s: Any) -> Any:
+        if role(s) == "grid":
+            self.axes[int(annotation(s, nodes.AXIS))] = s.loop_var
+        return super().visit_For(s)
+
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, self.index, ir.Call)
+
+    def index(self, call: Any) -> Any:
+        if not nodes.is_tile_call(call, "block_index"):
+            return call
+        return self.axes.get(int(nodes.as_int(call.args[0])), nodes.int_const(0))
+
 
 def uses_threads(body: Any) -> bool:
     """Whether a program names its threads."""
@@ -38,7 +63,4 @@ def uses_threads(body: Any) -> bool:
     return any(str(c.op.name)[5:] in THREAD_CALLS for c in calls)
 
 
-THREAD_CALLS = frozenset(
-    "thread_index sync_threads sync_warp shfl shfl_xor shfl_up shfl_down ballot any_sync all_sync lane_index warp_index "
-    "warp_reduce".split()
-)
+THREAD_CALLS = frozenset({"sync_threads", "sync_warp", *VARYING_CALLS} - {"per_thread"})

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.cpu.warp import WARP_CALLS
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
 
 #: Calls whose result differs between threads.
-VARYING_CALLS = frozenset(
-    "thread_index lane_index warp_index shfl shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce per_thread".split()
-)
+VARYING_CALLS = frozenset({"thread_index", "lane_index", "warp_index", "per_thread", *WARP_CALLS})
 #: Tile ops that every thread does for itself, also when nothing in them names a thread.
 PER_THREAD_OPS = frozenset("atomic atomic_fill atomic_load atomic_store dp4a print".split())
 PRIVATE = ("local", "local.var")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.cpu.steps import Keep, Step
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
 
@@ -13,7 +14,18 @@ if TYPE_CHECKING:
 
 #: Threads of a warp in the language, where the target has none of its own.
 WARP = 32
-WARP_CALLS = frozenset("shfl shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce".split())
+WARP_CALLS = frozenset(
+    "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
+    "warp_reduce_bitand warp_reduce_bitor".split()
+)
+
+
+def has_warp_call(s: Any) -> bool:
+    """Whether a simple statement, or a branch's condition, has a warp operation."""
+    if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt, tirx.SeqStmt)):
+        return False
+    part = s.condition if isinstance(s, tirx.IfThenElse) else s
+    return any(str(c.op.name)[5:] in WARP_CALLS for c in collect(part, ir.Call) if nodes.is_tile_call(c))
 
 
 def hoist(s: Any, owner: Threads) -> tuple[list[Any], Any]:
@@ -24,8 +36,6 @@ def hoist(s: Any, owner: Threads) -> tuple[list[Any], Any]:
     tuple
         Statements that must run before, and the statement that reads their results.
     """
-    from tile_core.cpu.simt import _Keep
-
     before: list[Any] = []
 
     def replace(e: Any) -> Any:
@@ -33,7 +43,7 @@ def hoist(s: Any, owner: Threads) -> tuple[list[Any], Any]:
             return e
         operand = e.args[0]
         left = owner.private("left", _slot_type(operand))
-        before.append(owner.thread_loop([_Keep(left, _stored(operand))]))
+        before.append(owner.thread_loop([Keep(left, _stored(operand))]))
         result = owner.private("seen", nodes.dtype_of(e))
         before.append(owner.thread_loop([_Look(e, left, result, owner.count)]))
         var = nodes.fresh("seen", nodes.dtype_of(e))
@@ -41,8 +51,6 @@ def hoist(s: Any, owner: Threads) -> tuple[list[Any], Any]:
         owner.slots[var] = result
         return var
 
-    if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt, tirx.SeqStmt)) or not _has_warp(s):
-        return [], s
     if isinstance(s, tirx.IfThenElse):
         condition = map_expr(s.condition, replace, ir.Call)
         return before, s if not before else tirx.IfThenElse(condition, s.then_case, s.else_case, s.span)
@@ -54,11 +62,6 @@ def _bind(s: Any, replace: Any, before: list[Any]) -> Any:
     return tirx.Bind(s.var, value, s.span) if before else s
 
 
-def _has_warp(s: Any) -> bool:
-    part = s.condition if isinstance(s, tirx.IfThenElse) else s
-    return any(str(c.op.name)[5:] in WARP_CALLS for c in collect(part, ir.Call) if nodes.is_tile_call(c))
-
-
 def _slot_type(operand: Any) -> str:
     dtype = nodes.dtype_of(operand)
     return "int32" if dtype == "bool" else dtype
@@ -68,7 +71,7 @@ def _stored(operand: Any) -> Any:
     return tirx.Cast("int32", operand) if nodes.dtype_of(operand) == "bool" else operand
 
 
-class _Look:
+class _Look(Step):
     """Compute one thread's result of a warp operation from what all threads left."""
 
     def __init__(self, call: Any, left: Any, result: Any, count: int) -> None:
@@ -81,11 +84,11 @@ class _Look:
         return self.vote(name, t)
 
     def shuffle(self, name: str, rewriter: Any, t: Any) -> Any:
-        width = int(nodes.as_int(self.call.args[2])) if len(self.call.args) > 2 else WARP
+        width = int(nodes.as_int(self.call.args[2])) or WARP
         amount = nodes.cast(rewriter.expr(self.call.args[1]), "int32")
         first = tirx.floordiv(t, width) * width
         lane = tirx.floormod(t, width)
-        if name == "shfl":
+        if name == "shfl_sync":
             source = tirx.floormod(amount, width)
         elif name == "shfl_xor":
             source = tirx.bitwise_xor(lane, amount)
@@ -101,19 +104,17 @@ class _Look:
         lane = nodes.fresh("lane")
         other = tirx.floordiv(t, WARP) * WARP + lane
         dtype = nodes.element_type(self.result)
-        mine = nodes.load(self.left, [other])
-        if name == "warp_reduce":
-            kind = str(self.call.attrs["kind"])
+        mine: Any = nodes.load(self.left, [other])
+        if name.startswith("warp_reduce_"):
+            kind = name[len("warp_reduce_") :]
             start, combine = neutral(kind, dtype), combiner(kind, dtype, False)
         elif name == "ballot":
             bit = tirx.shift_left(nodes.const(1, dtype), nodes.cast(lane, dtype))
             mine = tirx.Select(tirx.NE(mine, nodes.zero(nodes.dtype_of(mine))), bit, nodes.zero(dtype))
             start, combine = nodes.zero(dtype), lambda a, b: tirx.bitwise_or(a, b)
         else:
-            mine = nodes.cast(tirx.NE(mine, nodes.zero(nodes.dtype_of(mine))), dtype)
-            all_of = name == "all_sync"
-            start = nodes.const(all_of, dtype)
-            combine = (lambda a, b: tirx.min(a, b)) if all_of else (lambda a, b: tirx.max(a, b))
+            mine = tirx.NE(mine, nodes.zero(nodes.dtype_of(mine)))
+            start, combine = nodes.const(name == "all_sync", "bool"), tirx.And if name == "all_sync" else tirx.Or
         total = self.result[t]
         step = nodes.store(self.result, combine(total, mine), [t])
         guarded = tirx.IfThenElse(other < self.count, step, None)

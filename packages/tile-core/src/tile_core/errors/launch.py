@@ -252,3 +252,11 @@ class NotProvided(UnsupportedError):
     code = "U401"
     template = "{kernel}: {action} is not available for target {target!r}: {reason}"
     remedy = "{advice}"
+
+
+class DeviceAssertFailed(LaunchError):
+    """A condition that ``T.device_assert`` checks was false while the kernel ran."""
+
+    code = "K432"
+    template = "device assertion failed: {message}"
+    remedy = "outputs of this launch are incomplete; print the values with T.print to see what happened"

@@ -54,6 +54,7 @@ class Macro:
         self._rewritten: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Emit the macro's statements and return its value."""
         builder = tracing()
         if builder is None:
             raise OutsideKernel(what=f"the macro {self.fn.__name__}")

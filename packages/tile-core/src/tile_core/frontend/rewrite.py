@@ -22,8 +22,8 @@ ordinary Python. In this table ``f`` is ``__frame__`` and ``t`` is ``__tile__``:
     a if c else b            t.choose(c, lambda: a, lambda: b)
     min(a, b)                t.builtin(min)(a, b)
 
-``if`` keeps Python's statements around the bodies, so that ``break``, ``continue`` and ``return`` under a condition that
-is known while tracing are Python's own.
+``if`` keeps Python's statements around the bodies, so that ``break``, ``continue`` and ``return`` under a condition
+that is known while tracing are Python's own.
 """
 
 from __future__ import annotations
@@ -327,7 +327,12 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _at(new: _Node, old: ast.AST) -> _Node:
-    return ast.copy_location(new, old)
+    """Give a node the place of another, as one line: Python reports a long method call at the line where it ends."""
+    ast.copy_location(new, old)
+    if hasattr(new, "end_lineno"):
+        place: Any = new
+        place.end_lineno, place.end_col_offset = place.lineno, place.col_offset
+    return new
 
 
 def _load(name: str) -> ast.Name:

@@ -201,7 +201,7 @@ setattr(Buffer, "__hash__", object.__hash__)  # noqa: B010
 
 
 def to_index(i: Any) -> Any:
-    """Return an index as an IR expression (``int32`` for Python ints that fit; unsigned ones of 32 bits as ``int64``)."""
+    """Return an index as an IR expression (``int32`` for Python ints that fit; ``uint32`` becomes ``int64``)."""
     if isinstance(i, Buffer):
         i = as_value(i)
     if isinstance(i, Value):

@@ -1,8 +1,9 @@
 """Elementary functions on float32 as straight-line tirx expressions, for targets whose own are scalar or imprecise.
 
 Every builder takes float32 expressions (any number of lanes) and returns a float32 expression without branches, tables
-or calls other than ``nearbyint`` and ``sqrt``, so ``VectorizeLoop`` and LLVM turn it into vector code. Results follow
-the page ``tile_core.numerics.rules`` for *all* inputs: subnormal arguments and results, zeros, infinities, NaN.
+or calls other than ``floor`` and ``sqrt`` (TVM does not vectorise ``nearbyint``), so ``VectorizeLoop`` and LLVM turn it
+into vector code. Results follow the page ``tile_core.numerics.rules`` for *all* inputs: subnormal arguments and
+results, zeros, infinities, NaN.
 
 How they were made. Arguments are reduced to a small interval with identities that are exact in the format used; on the
 interval a polynomial stands for the function. Its coefficients come from a minimax fit (Lawson's iteratively reweighted
@@ -258,9 +259,9 @@ def _pow_specials(x: Any, y: Any, size: Any) -> Any:
     """``pow`` from the power ``size`` of the magnitude."""
     k = constants("float32", x)
     negative, infinity = x < k(0.0), k(math.inf)
-    integral = equal(tirx.nearbyint(y), y)
+    integral = equal(tirx.floor(y), y)
     half = y * k(0.5)
-    odd = tirx.And(integral, tirx.Not(equal(tirx.nearbyint(half), half)))
+    odd = tirx.And(integral, tirx.Not(equal(tirx.floor(half), half)))
     minus = tirx.And(odd, signed_bits_of(x) < constant(0, "int32", x))
     value = negate_if(minus, size)
     undefined = tirx.And(tirx.And(negative, x > k(-math.inf)), tirx.Not(integral))
@@ -406,7 +407,7 @@ def _quarter_turns(x: Any, body: Callable[[Any, Any], Any]) -> Any:
     def chunk(d: Any, part: float) -> Any:
         if part < 2.0**-130:  # the product with any float32 is below 1
             return d * k(part)
-        return bind(d * k(part), lambda t: t - k(4.0) * tirx.nearbyint(t * k(0.25)), "t")
+        return bind(d * k(part), lambda t: t - k(4.0) * tirx.floor(t * k(0.25) + k(0.5)), "t")
 
     def add(d: Any, index: int, total: Any, error: Any) -> Any:
         if index == len(_CHUNKS):

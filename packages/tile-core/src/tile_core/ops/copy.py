@@ -31,10 +31,12 @@ def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any
 
     Notes
     -----
-    Elements of ``src`` outside its buffer read as zero (or the buffer's safe value); writes outside are dropped.
+    Elements of ``src`` outside its buffer read as zero (or the buffer's safe value); writes outside are dropped. Where
+    both sides overlap, all of ``src`` is read before ``dst`` is written.
     """
     to, source = _sides(src, dst)
     operands.same_shape("copy", ("src", "dst"), source, to)
+    source = operands.apart("copy", source, to)
     attrs: dict[str, Any] = {"hints": {k: v for k, v in hints.items() if v is not None}}
     if coalesced_width is not None:
         attrs["coalesced_width"] = int(coalesced_width)
@@ -65,9 +67,9 @@ def elementwise_copy(src: View, dst: View, *, round_to: Any = None, span: Any = 
     def body(*indices: Any) -> Any:
         value = nodes.load(src.buffer, src.spread(indices))
         if round_to is not None:
-            from tile_core.numerics.exprs import round_tf32
+            from tile_core.numerics.exprs import round_tfloat32_expr
 
-            value = round_tf32(nodes.cast(value, "float32"))
+            value = round_tfloat32_expr(convert(value, "float32"))
         return nodes.store(dst.buffer, convert(value, dst.dtype), dst.spread(indices), span)
 
     return nodes.nest(dst.shape, body, "parallel", span=span)

@@ -83,6 +83,54 @@ def same_shape(op: str, roles: tuple[str, str], a: Region, b: Region) -> tuple[i
     return shape_a
 
 
+def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
+    """Return the source, or a fresh copy of it if the op would overwrite elements of it that it still has to read.
+
+    Parameters
+    ----------
+    aligned
+        The op reads exactly the elements at the place that it writes, so equal regions need no copy.
+    """
+    if _root(source.buffer) is not _root(to.buffer) or _disjoint(source, to):
+        return source
+    if aligned and source.buffer.var.same_as(to.buffer.var) and _equal(source, to):
+        return source
+    builder: Builder = current(f"T.{op}")
+    shape = static_shape(op, "src", source)
+    scope = source.scope if source.scope in ("shared", "local") else "local.fragment"
+    name = builder.unique(f"{source.buffer.name}_kept")
+    from tile_core.compat.tvm import tirx
+    from tile_core.language.value import tvm_name
+
+    extents = [int(nodes.as_int(simplify(to_index(e)))) for e in source.extents]
+    var = tirx.decl_buffer(extents, tvm_name(source.dtype), name, scope=scope, layout=None)
+    builder.emit(tirx.AllocBuffer(var, {}, builder.span()))
+    kept = Region(Buffer(var, extents, source.dtype, scope, name), [0] * len(extents), extents, source.kept)
+    assert static_shape(op, "src", kept) == shape
+    emit("copy", [source, kept], [kept], {"hints": {}})
+    return kept
+
+
+def _root(buffer: Buffer) -> Buffer:
+    return getattr(buffer, "base", None) or buffer
+
+
+def _disjoint(a: Region, b: Region) -> bool:
+    """Whether two regions of one storage provably share no element."""
+    if not a.buffer.var.same_as(b.buffer.var):
+        return False
+    for low_a, size_a, low_b, size_b in zip(a.mins, a.extents, b.mins, b.extents, strict=True):
+        distance = nodes.as_int(simplify(to_index(low_b) - to_index(low_a)))
+        if isinstance(distance, int) and isinstance(size_a, int) and isinstance(size_b, int):
+            if distance >= size_a or -distance >= size_b:
+                return True
+    return False
+
+
+def _equal(a: Region, b: Region) -> bool:
+    return all(nodes.as_int(simplify(to_index(x) - to_index(y))) == 0 for x, y in zip(a.mins, b.mins, strict=True))
+
+
 def need_scope(op: str, role: str, region: Region, scopes: Sequence[str]) -> None:
     """Refuse an operand in a storage scope that the op does not take."""
     if region.scope not in scopes:

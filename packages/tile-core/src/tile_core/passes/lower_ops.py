@@ -68,7 +68,8 @@ class _Lower(StmtRewriter):
         call = OpCall.decode(s)
         dst = call.args[0]
         previous = nodes.load(dst.buffer, dst.at([0] * len(dst.extents)))
-        return nodes.seq([tirx.Bind(s.var, previous, s.span), self.lower(call)])
+        mine = nodes.tile_call("per_thread", [previous], ret=dst.dtype)
+        return nodes.seq([tirx.Bind(s.var, mine, s.span), self.lower(call)])
 
 
 def lower_ops(body: Any, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[Choice]]:

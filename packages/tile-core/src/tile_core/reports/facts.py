@@ -76,11 +76,10 @@ class BufferFacts:
 
 @dataclass(frozen=True)
 class VectorFacts:
-    """Vector loops of the lowered program that come from one line: the number of lanes, and how many such loops."""
+    """The vector loops of the lowered program that come from one line: their lanes, in the order of the program."""
 
     place: str
-    lanes: int
-    loops: int
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -196,14 +195,13 @@ def _buffer(buffer: Any) -> BufferFacts:
 
 
 def _vectors(body: Any) -> tuple[VectorFacts, ...]:
-    """Count the vector loops by line and lanes, in the order of their first occurrence."""
-    counts: dict[tuple[str, int], int] = {}
+    """Collect the lanes of vector loops by line, each number once."""
+    found: dict[str, dict[int, None]] = {}
     for loop in collect(body, tirx.For) if body is not None else ():
         lanes = nodes.as_int(loop.extent)
         if loop.kind == tirx.ForKind.VECTORIZED and isinstance(lanes, int):
-            key = (_place(nodes.where_of(loop)), lanes)
-            counts[key] = counts.get(key, 0) + 1
-    return tuple(VectorFacts(place, lanes, loops) for (place, lanes), loops in counts.items())
+            found.setdefault(_place(nodes.where_of(loop)), {})[lanes] = None
+    return tuple(VectorFacts(place, tuple(lanes)) for place, lanes in found.items())
 
 
 def _place(where: Where | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +71,8 @@ def show(facts: Facts, console: Console) -> None:
     _section(console, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
     if facts.shared_bytes:
         console.print(Text(f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes"))
-    vectors = [(_line(v.place), str(v.lanes), str(v.loops)) for v in facts.vectors]
-    _section(console, "vector loops", ("line", "lanes", "loops"), vectors)
+    vectors = [(_line(v.place), ", ".join(map(str, v.lanes))) for v in facts.vectors]
+    _section(console, "vector loops", ("line", "lanes"), vectors)
     passes = [(p.name, time_text(p.seconds)) for p in facts.passes]
     _section(console, "passes", ("pass", "time"), passes)
 
@@ -87,9 +88,9 @@ def _op_row(op: OpFacts) -> tuple[str, str, str, str]:
     if op.forced:
         why.append("named by the program")
     if op.fallback and not op.refused:
-        why.append("the op's plain loops; the target has nothing else for it")
+        why.append("plain loops; nothing else is offered")
     elif op.fallback:
-        why.append("the op's plain loops; better ones refused")
+        why.append("plain loops; better variants refused")
     return _line(op.place), op.source or op.op, op.variant, "; ".join(why)
 
 
@@ -99,7 +100,7 @@ def _line(place: str) -> str:
     return f"{PurePath(file).name}:{line}" if file else place
 
 
-def _section(console: Console, title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _section(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not rows:
         return
     from rich import box
@@ -110,7 +111,7 @@ def _section(console: Console, title: str, columns: tuple[str, ...], rows: list[
     console.print(Text(title, style="bold"))
     table: Any = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        right = column in ("bytes", "lanes", "loops", "time")
+        right = column in ("bytes", "time")
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))

@@ -28,6 +28,10 @@ class HostAdapter(RuntimeAdapter):
 
         module = build(artefact, isa_of(self.target))
         entry: Callable[..., Any] = module[ENTRY]
+        if artefact.attrs.get("tile.calls_back"):
+            from tile_core.cpu.debug import with_failures
+
+            return with_failures(entry)
         return entry
 
     def synchronize(self) -> None:

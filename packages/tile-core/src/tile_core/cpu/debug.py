@@ -1,0 +1,117 @@
+"""``T.print`` and ``T.device_assert`` on the CPU: calls back into this process, in order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.errors.base import Where
+from tile_core.errors.launch import DeviceAssertFailed
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ops.base import OpCall, View
+
+_PUT, _SHOW, _FAIL = "tile.cpu.put", "tile.cpu.show", "tile.cpu.fail"
+
+
+def lower_debug(body: Any) -> Any:
+    """Return the body with prints and assertions as calls of functions of this process."""
+    if not calls_back(body):
+        return body
+    _register()
+    return _Lower().stmt(body)
+
+
+def calls_back(body: Any) -> bool:
+    """Whether a program prints or asserts: its blocks then run in order."""
+    return any(nodes.is_tile_call(c, n) for c in collect(body, ir.Call) for n in ("print", "device_assert"))
+
+
+class _Lower(StmtRewriter):
+    def visit_Evaluate(self, s: Any) -> Any:
+        if nodes.is_tile_call(s.value, "print"):
+            return self.show(OpCall.decode(s))
+        if nodes.is_tile_call(s.value, "device_assert"):
+            call = OpCall.decode(s)
+            where = call.where or Where("", 0)
+            fail = _packed(_FAIL, str(call.attrs["message"]), where.file, nodes.int_const(where.line))
+            return tirx.IfThenElse(tirx.Not(call.args[0]), tirx.Evaluate(fail), None, s.span)
+        return s
+
+    def show(self, call: OpCall) -> Any:
+        parts, shapes = [], []
+        for arg in call.args:
+            if isinstance(arg, View):
+                parts.append(nodes.nest(arg.shape, lambda *i, a=arg: _put(nodes.load(a.buffer, a.spread(i))), "serial"))
+                shapes.append("x".join(str(e) for e in arg.shape))
+            else:
+                parts.append(_put(arg))
+                shapes.append("")
+        parts.append(tirx.Evaluate(_packed(_SHOW, str(call.attrs["format"]), ",".join(shapes))))
+        return nodes.seq(parts)
+
+
+def _put(value: Any) -> Any:
+    dtype = nodes.dtype_of(value)
+    if dtype == "bool":
+        value = nodes.cast(value, "int32")
+    elif dtype.startswith(("float", "bfloat")):
+        value = nodes.cast(nodes.cast(value, "float32") if dtype not in ("float32", "float64") else value, "float64")
+    else:
+        value = nodes.cast(value, "int64")
+    return tirx.Evaluate(_packed(_PUT, value))
+
+
+def _packed(name: str, *args: Any) -> Any:
+    return tirx.call_packed(name, *[ir.StringImm(a) if isinstance(a, str) else a for a in args])
+
+
+_items = threading.local()
+
+
+def _put_item(value: Any) -> None:
+    if not hasattr(_items, "values"):
+        _items.values = []
+    _items.values.append(value)
+
+
+def _show_items(text: str, shapes: str) -> None:
+    import numpy as np
+
+    values, _items.values = getattr(_items, "values", []), []
+    shown, at = [], 0
+    for shape in shapes.split(",") if shapes or values else []:
+        extents = [int(e) for e in shape.split("x")] if shape else []
+        count = int(np.prod(extents)) if extents else 1
+        part = values[at : at + count]
+        shown.append(str(np.array(part).reshape(extents)) if extents else str(part[0]))
+        at += count
+    print(str(text).format(*shown), end="", flush=True)
+
+
+def _fail(message: str, file: str, line: int) -> None:
+    where = Where(str(file), int(line))
+    _items.failure = DeviceAssertFailed(message=str(message) or "the condition is false", where=where)
+    raise _items.failure
+
+
+def with_failures(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a launch that raises the error of a failed assertion itself; TVM passes on only its text."""
+
+    def launch(*values: Any) -> None:
+        _items.failure, _items.values = None, []
+        try:
+            entry(*values)
+        except Exception:
+            if _items.failure is not None:
+                raise _items.failure from None
+            raise
+
+    return launch
+
+
+def _register() -> None:
+    for name, function in ((_PUT, _put_item), (_SHOW, _show_items), (_FAIL, _fail)):
+        tvm_ffi.register_global_func(name, function, override=True)

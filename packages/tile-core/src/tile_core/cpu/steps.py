@@ -1,0 +1,38 @@
+"""Steps of thread code that are no statements yet: they are written once the thread's index is known."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+
+
+class Step(ABC):
+    """Something that each thread does in a loop over the threads."""
+
+    @abstractmethod
+    def emit(self, rewriter: Any, t: Any) -> Any:
+        """Return the statement of thread ``t``; ``rewriter.expr`` gives an expression as that thread sees it."""
+
+
+class Keep(Step):
+    """Store a value in the thread's slot."""
+
+    def __init__(self, slot: Any, value: Any) -> None:
+        self.slot, self.value = slot, value
+
+    def emit(self, rewriter: Any, t: Any) -> Any:
+        return nodes.store(self.slot, rewriter.expr(self.value), [t])
+
+
+class Restore(Step):
+    """Do a store with the value of the thread's slot."""
+
+    def __init__(self, slot: Any, store: Any) -> None:
+        self.slot, self.store = slot, store
+
+    def emit(self, rewriter: Any, t: Any) -> Any:
+        s = self.store
+        return tirx.BufferStore(s.buffer, self.slot[t], [rewriter.expr(i) for i in s.indices], s.span)
