@@ -10,6 +10,7 @@ import pytest
 
 from tile_core.numerics import math as tile_math
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
+from tile_core.passes.legalize_math import MATH
 
 SPECIAL = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, 10.0, 1e-45, -1e-45,
@@ -101,6 +102,20 @@ def test_integers_are_exact(elementwise: Any, name: str) -> None:
     x = np.arange(-149, 128, dtype=np.float32) if name == "exp2" else np.arange(0, 11, dtype=np.float32)
     got = elementwise(getattr(tile_math, name), ["float32"], "float32")(x)
     np.testing.assert_array_equal(got.astype(np.float64), (2.0 if name == "exp2" else 10.0) ** x.astype(np.float64))
+
+
+@pytest.mark.parametrize("name", [n for n in MATH if n not in ("tirx.max", "tirx.min")])
+def test_tvm_vectorises(name: str) -> None:
+    """Some calls (``nearbyint``) make TVM fall back to a scalar loop without a word."""
+    from tile_core.compat.tvm import ir, tirx, tvm
+
+    a, c = (tirx.decl_buffer((16,), "float32", n, layout=None, data_alignment=4) for n in "AC")
+    j = tirx.Var("j", "int32")
+    arguments = [tirx.BufferLoad(a, [j])] * (2 if name == "tirx.pow" else 1)
+    loop = tirx.For(j, 0, 16, tirx.ForKind.VECTORIZED, tirx.BufferStore(c, MATH[name](*arguments), [j]))
+    func = tirx.PrimFunc([a, c], loop).with_attr("target", tvm.target.Target("llvm"))
+    after = tvm.tirx.transform.VectorizeLoop()(ir.IRModule({"main": func}))
+    assert isinstance(after["main"].body, tirx.BufferStore)
 
 
 def test_two_over_pi() -> None:

@@ -15,6 +15,7 @@ Products that are added may be fused or not: no step relies on either.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -398,27 +399,25 @@ def _quarter_turns(x: Any, body: Callable[[Any, Any], Any]) -> Any:
     """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
 
     Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and
-    so is its remainder modulo 4 (whole turns do not matter), however large x is. The seven remainders are summed with
-    Knuth's error-free addition, so that even the float32 nearest to a multiple of pi/2 (which cancels about 30 bits)
-    leaves 50 correct bits. 2/pi to 196 bits covers arguments up to 2^128.
+    so is its remainder modulo 4 (whole turns do not matter), however large x is. Their sum gives n; with n taken off
+    first, every partial sum is exact until the chunk after the units of x, and from there on as small as the result, so
+    that even the float32 nearest to a multiple of pi/2 (which cancels about 30 bits) keeps its accuracy. 2/pi to
+    196 bits covers arguments up to 2^128.
     """
     k = constants("float64", x)
 
-    def chunk(d: Any, part: float) -> Any:
-        if part < 2.0**-130:  # the product with any float32 is below 1
-            return d * k(part)
-        return bind(d * k(part), lambda t: t - k(4.0) * tirx.floor(t * k(0.25) + k(0.5)), "t")
+    def remainder(d: Any, chunk: float) -> Any:
+        if chunk < 2.0**-130:  # the product with any float32 is below 1
+            return d * k(chunk)
+        return bind(d * k(chunk), lambda t: t - k(4.0) * tirx.floor(t * k(0.25) + k(0.5)), "t")
 
-    def add(d: Any, index: int, total: Any, error: Any) -> Any:
-        if index == len(_CHUNKS):
-            return _nearest(total, lambda n, i: finish((total - n) + error, i))
-        return bind(chunk(d, _CHUNKS[index]), lambda r: bind(total + r, lambda s: follow(d, index, total, error, r, s)))
+    def add(d: Any, parts: list[Any]) -> Any:
+        if len(parts) < len(_CHUNKS):
+            return bind(remainder(d, _CHUNKS[len(parts)]), lambda r: add(d, [*parts, r]), "r")
+        return _nearest(functools.reduce(lambda a, b: a + b, parts), lambda n, i: finish(n, i, parts))
 
-    def follow(d: Any, index: int, total: Any, error: Any, r: Any, s: Any) -> Any:
-        lost = bind(s - total, lambda b: (total - (s - b)) + (r - b), "b")
-        return bind(error + lost, lambda c: add(d, index + 1, s, c), "c")
+    def finish(n: Any, i: Any, parts: list[Any]) -> Any:
+        rest = functools.reduce(lambda a, b: a + b, parts[1:], parts[0] - n)
+        return bind(rest * k(math.pi / 2), lambda y: bind(i, lambda turns: body(y, turns), "n"), "y")
 
-    def finish(rest: Any, turns: Any) -> Any:
-        return bind(rest * k(math.pi / 2), lambda y: bind(turns, lambda i: body(y, i), "n"), "y")
-
-    return bind(cast("float64", x), lambda d: bind(chunk(d, _CHUNKS[0]), lambda r: add(d, 1, r, k(0.0)), "r"), "d")
+    return bind(cast("float64", x), lambda d: add(d, []), "d")
