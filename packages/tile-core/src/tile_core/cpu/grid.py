@@ -68,6 +68,8 @@ def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
         fresh = nodes.fresh(axis.loop_var.name, nodes.dtype_of(axis.loop_var))
         binds.append(tirx.Bind(fresh, values[axis.loop_var]))
         mapping[axis.loop_var] = fresh
-    kind = tirx.ForKind.PARALLEL if parallel else tirx.ForKind.SERIAL
+    # One block runs in the calling thread: waking the others takes longer than most single blocks.
+    several = not static or math.prod(extents) > 1
+    kind = tirx.ForKind.PARALLEL if parallel and several else tirx.ForKind.SERIAL
     inner = nodes.seq([*binds, substitute(body, mapping)])
     return nodes.for_loop(index, total, inner, "grid", kind=kind, span=axes[0].span)

@@ -1,0 +1,102 @@
+"""How long importing, compiling and calling take, each in fresh processes where that matters.
+
+    python benchmarks/compile_time.py [--processes 5] [--json FILE]
+
+Demands: import of tile_core below 0.3 s; a cold compile of the matrix product at most 0.5 s, where the one-time import
+of the compiler's own library is shown apart; a repeated call with NumPy arrays at most 3 microseconds above the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sides import Row, at_most, example, run
+
+import tile_core as tile
+import tile_core.language as T
+
+IMPORT = "import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+COMPILE = """
+import sys, time
+sys.path.insert(0, {folder!r})
+import gemm
+start = time.perf_counter()
+import tile_core.compat.tvm
+loaded = time.perf_counter()
+import tile_core as tile
+kernel = tile.compile(gemm.matmul(1024, 1024, 1024, block_M=128, block_N=128), target="cpu")
+print(loaded - start, time.perf_counter() - loaded)
+"""
+
+
+def fresh(code: str, processes: int) -> list[list[float]]:
+    """Run code in fresh processes; return the numbers that each printed, by position."""
+    found = []
+    for _ in range(processes):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        found.append([float(word) for word in done.stdout.split()])
+    return [list(column) for column in zip(*found, strict=True)]
+
+
+def tiny() -> Any:
+    """Return a program that does next to nothing with three arrays."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16,), "float32"), B: T.Tensor((16,), "float32"), C: T.Tensor((16,), "float32")) -> None:
+        with T.Kernel(1, threads=16):
+            for i in T.Parallel(16):
+                C[i] = A[i] + B[i]
+
+    return main
+
+
+def call_times(calls: int = 2000, repeats: int = 50) -> list[float]:
+    """Return the mean seconds of a call with three NumPy arrays, of each repeat."""
+    kernel = tile.compile(tiny(), target="cpu")
+    a, b, c = (np.ones(16, "float32") for _ in range(3))
+    means = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(calls):
+            kernel(a, b, c)
+        means.append((time.perf_counter() - start) / calls)
+    return means
+
+
+def measure(arguments: argparse.Namespace) -> list[Row]:
+    """Return one row per time."""
+    folder = str(Path(example("gemm").__file__).parent)
+    library, compiling = fresh(COMPILE.format(folder=folder), arguments.processes)
+    both = [x + y for x, y in zip(library, compiling, strict=True)]
+    (importing,) = fresh(IMPORT.format(module="tile_core"), arguments.processes)
+    (language,) = fresh(IMPORT.format(module="tile_core.language"), arguments.processes)
+    return [
+        _row("import tile_core", "ms", importing, 1e3, 300),
+        _row("import tile_core.language", "ms", language, 1e3, 300),
+        _row("import of TVM, once per process", "ms", library, 1e3, None),
+        _row("cold compile of the GEMM, TVM imported", "ms", compiling, 1e3, 500),
+        _row("cold compile of the GEMM with that import", "ms", both, 1e3, None),
+        _row("call with 3 NumPy arrays of 16 floats", "us", call_times(), 1e6, 3),
+    ]
+
+
+def _row(name: str, unit: str, seconds: list[float], scale: float, most: float | None) -> Row:
+    least = min(seconds) * scale
+    demand = None if most is None else at_most(least, most)
+    return {"what": name, "unit": unit, "min": least, "median": statistics.median(seconds) * scale, "demand": demand}
+
+
+def options(parser: Any) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--processes", type=int, default=5)
+
+
+if __name__ == "__main__":
+    run("import, compile and call", measure, options)

@@ -1,0 +1,106 @@
+"""What the benchmarks share: two sides timed in turns, a table, and JSON.
+
+Both sides of a comparison run in one process and in turns, so that a slow moment of the machine hits both, and the
+minimum of each is compared: what disturbs a measurement only ever makes it slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+
+#: Seconds that a turn lasts at least.
+_TURN = 0.02
+
+
+def example(name: str) -> Any:
+    """Return a module of examples/: the kernels measured here are the ones shown there."""
+    folder = str(Path(__file__).resolve().parent.parent / "examples")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(name)
+
+
+def in_turns(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[float]:
+    """Return the fastest run of each function, in seconds.
+
+    Each turn runs its side a few times: the threads of the other side's library may spin for some milliseconds after
+    its last run, which slows down the first runs of this one.
+
+    Parameters
+    ----------
+    *sides
+        What to time.
+    seconds
+        How long to go on, all sides together.
+    least
+        The fewest turns of each.
+    """
+    best = [float("inf")] * len(sides)
+    end, turns = time.perf_counter() + seconds, 0
+    while turns < least or time.perf_counter() < end:
+        for at, side in enumerate(sides):
+            turn = time.perf_counter() + _TURN
+            runs = 0
+            while runs < 3 or time.perf_counter() < turn:
+                start = time.perf_counter()
+                side()
+                best[at] = min(best[at], time.perf_counter() - start)
+                runs += 1
+        turns += 1
+    return best
+
+
+def table(title: str, rows: Sequence[Row]) -> None:
+    """Print rows with the keys of the first as columns; a row's ``demand`` says what is asked of it."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [columns, *([_text(row.get(c)) for c in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    print(title)
+    for line in cells:
+        print(
+            "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+        )
+    print()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 10 else f"{value:.0f}"
+    return "" if value is None else str(value)
+
+
+def demanded(value: float, least: float) -> str:
+    """Return a cell that says whether a ratio reaches what is asked of it."""
+    return f"{'met' if value >= least else 'MISSED'}: >= {least:g}"
+
+
+def at_most(value: float, most: float) -> str:
+    """Return a cell that says whether a time stays below what is asked of it."""
+    return f"{'met' if value <= most else 'MISSED'}: <= {most:g}"
+
+
+def run(
+    title: str, measure: Callable[[argparse.Namespace], list[Row]], add: Callable[[Any], None] | None = None
+) -> None:
+    """Measure what the command line asks for and print it."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    if add is not None:
+        add(parser)
+    arguments = parser.parse_args()
+    rows = measure(arguments)
+    table(f"{title} ({platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__})", rows)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps({"title": title, "rows": rows}, indent=1) + "\n", encoding="utf-8")
