@@ -39,8 +39,8 @@ def compile_file(
     from tile_core.plugins.manager import installed
 
     plugins = installed()
-    ctx = make_context(target, read_options(option), plugins=plugins)
     found = find(file, read_arguments(arg))
+    ctx = make_context(target, read_options(option) or found.options, plugins=plugins)
     signature = signature_of(found.program, found.out_idx)
     try:
         plan = lower(found.program, ctx, plugins, dump)

@@ -20,7 +20,8 @@ def explain_file(
     from tile_core.reports import explain_facts
     from tile_core.reports.report import show
 
-    facts = explain_facts(find(file, read_arguments(arg)).program, target, read_options(option))
+    found = find(file, read_arguments(arg))
+    facts = explain_facts(found.program, target, read_options(option) or found.options)
     if as_json:
         print_json(facts.to_json())
     else:

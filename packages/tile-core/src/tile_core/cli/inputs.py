@@ -73,7 +73,8 @@ def _value(signature: Signature, entry: tuple[int, Param], given: Mapping[str, A
         raise NoInputs(kernel=signature.name, name=param.name, reason="it is a pointer")
     if param.kind == "scalar":
         if param.name not in given:
-            raise MissingValue(kernel=signature.name, name=param.name, what=f", a {param.dtype}", where=signature.where)
+            facts = {"what": f", a {param.dtype}", "usage": f"--arg {param.name}=VALUE"}
+            raise MissingValue(kernel=signature.name, name=param.name, where=signature.where, **facts)
         return _scalar(param, given[param.name])
     shape = tuple(evaluate(d, sizes) for d in param.shape)
     if param.strides is not None:

@@ -31,8 +31,9 @@ def run_file(
     from tile_core.runtime.bench import time_text
 
     found = find(file, read_arguments(arg), keep_rest=True)
+    options = read_options(option) or found.options
     with console(stderr=True).status("compiling"):
-        kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=read_options(option))
+        kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=options)
     inputs = make_inputs(kernel.signature, found.rest or {}, seed)
     with console(stderr=True).status("verifying"):
         report = kernel.verify(*inputs.values, seed=seed)

@@ -172,7 +172,12 @@ def _made(path: Path, name: str, value: Any, arguments: Mapping[str, Any], keep_
         return _found(value, program, _rest(name, (), arguments, keep_rest))
     if not callable(value):
         raise NotAKernel(name=name, file=path, found=f"is {type(value).__name__}", expected="a kernel")
-    function = getattr(value, "fn", value)
+    function = getattr(value, "function", value)  # of what @tile.jit made
+    if getattr(value, "eager", False):
+        found = "is an eager kernel, whose shapes come from its arguments"
+        raise NotAKernel(
+            name=name, file=path, found=found, expected="shapes that --arg can give", where=_place(function)
+        )
     taken = _bind(name, function, arguments)
     rest = _rest(name, tuple(inspect.signature(function).parameters), arguments, keep_rest)
     make = getattr(value, "program", value)  # what @tile.jit makes is traced without being compiled
@@ -185,20 +190,25 @@ def _made(path: Path, name: str, value: Any, arguments: Mapping[str, Any], keep_
 
 
 def _found(value: Any, program: Program, rest: Mapping[str, Any]) -> Found:
+    """Keep what a compiled kernel or a decorator says about outputs and options."""
     signature = getattr(value, "signature", None)
-    out_idx = signature.out_idx if signature is not None else getattr(value, "out_idx", None)
-    return Found(program, out_idx if out_idx is not None else program.outputs or None, None, rest)
+    out_idx = signature.out_idx if signature is not None else getattr(value, "_out_idx", None)
+    options = getattr(value, "_options", None)
+    return Found(program, out_idx if out_idx is not None else program.outputs or None, options, rest)
 
 
 def _bind(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    taken = {}
+    taken, missing = {}, []
     for key, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if key in arguments:
             taken[key] = arguments[key]
         elif parameter.default is parameter.empty:
-            raise MissingValue(kernel=name, name=key, what="", where=_place(function))
+            missing.append(key)
+    if missing:
+        usage = " ".join(f"--arg {key}=VALUE" for key in missing)
+        raise MissingValue(kernel=name, name=", ".join(missing), what="", usage=usage, where=_place(function))
     return taken
 
 

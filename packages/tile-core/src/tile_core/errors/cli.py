@@ -88,7 +88,7 @@ class MissingValue(CommandError):
 
     code = "S310"
     template = "{kernel} needs a value for {name}{what}"
-    remedy = "add --arg {name}=VALUE"
+    remedy = "add {usage}"
 
 
 class BadValue(CommandError):
