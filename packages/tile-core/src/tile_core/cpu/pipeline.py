@@ -34,7 +34,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
-        Pass("place", _place, "last of ours: from here on buffers are memory"),
+        Pass("place", _place, "last of ours: from here on buffers are memory", "lowered"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, statements, substitute, uses_var
+from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, role, statements, substitute, uses_var
 
 _PARALLEL = ("parallel", "vectorized")
 
@@ -66,22 +66,7 @@ def _split(loop: Any, extent: int, lanes: int) -> Any:
         body = substitute(loop.body, {loop.loop_var: loop.min + start + lane})
         parts.append(nodes.for_loop(inner, width, body, "vectorized", span=loop.span) if width > 1 else body)
         start += width
-    return nodes.seq([_renamed(p) for p in parts])
-
-
-def _renamed(s: Any) -> Any:
-    """Give a copy of a body its own bound variables (TVM wants each defined once)."""
-    mapping = {b.var: tirx.Var(b.var.name, b.var.ty) for b in collect(s, tirx.Bind)}
-    return _Rebind(mapping).stmt(substitute(s, mapping)) if mapping else s
-
-
-class _Rebind(StmtRewriter):
-    def __init__(self, mapping: dict[Any, Any]) -> None:
-        self.mapping = mapping
-
-    def visit_Bind(self, s: Any) -> Any:
-        var = self.mapping.get(s.var, s.var)
-        return s if var.same_as(s.var) else tirx.Bind(var, s.value, s.span)
+    return nodes.seq([renamed(p) for p in parts])
 
 
 def _has_vector_form(loop: Any) -> bool:

@@ -64,8 +64,9 @@ class _Verifier:
             self.expression(e)
 
     def expression(self, e: Any) -> None:
+        own = {let.var for let in collect(e, tirx.Let)}
         for var in collect(e, tirx.Var):
-            if var not in self.defined and nodes.dtype_of(var) != "handle":
+            if var not in self.defined and var not in own and nodes.dtype_of(var) != "handle":
                 self.fail(f"{var.name} is used where it is not defined")
         for call in collect(e, ir.Call):
             if not self.stage.tile_ops and nodes.is_tile_call(call) and str(call.op.name)[5:] in self.tile_ops:

@@ -119,6 +119,39 @@ def substitute(node: Any, mapping: dict[Any, Any]) -> Any:
     return tvm_ffi.structural_map(node, (tirx.Var, lambda v: mapping.get(v, v)))
 
 
+def renamed(s: Any) -> Any:
+    """Return a copy of a statement that defines variables and scratch buffers of its own."""
+    mapping: dict[Any, Any] = {}
+    for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer)):
+        if isinstance(node, tirx.AllocBuffer):
+            b = node.buffer
+            mapping[b] = tirx.decl_buffer(
+                list(b.shape), nodes.element_type(b), b.name, scope=b.scope(), layout=None, data_alignment=b.ty.data_alignment
+            )
+        else:
+            var = node.loop_var if isinstance(node, tirx.For) else node.var
+            mapping[var] = tirx.Var(var.name, var.ty)
+    return _Define(mapping).stmt(substitute(s, mapping)) if mapping else s
+
+
+class _Define(StmtRewriter):
+    """Renames definitions, which substitution leaves alone."""
+
+    def __init__(self, mapping: dict[Any, Any]) -> None:
+        self.mapping = mapping
+
+    def visit_For(self, s: Any) -> Any:
+        return replace_for(s, self.stmt(s.body), loop_var=self.mapping.get(s.loop_var, s.loop_var))
+
+    def visit_Bind(self, s: Any) -> Any:
+        var = self.mapping.get(s.var)
+        return s if var is None else tirx.Bind(var, s.value, s.span)
+
+    def visit_AllocBuffer(self, s: Any) -> Any:
+        new = self.mapping.get(s.buffer)
+        return s if new is None else tirx.AllocBuffer(new, dict(s.annotations or {}))
+
+
 def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
     """Call ``callback`` on each node of ``kinds``."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect, map_expr, role
+from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
 
 _VERSIONED = ("parallel", "vectorized")
 
@@ -100,7 +100,7 @@ class _Guard(StmtRewriter):
         if not hulls or any(isinstance(h, tirx.IntImm) and int(h.value) == 0 for h in useful):
             return None
         self.assumed |= hulls.keys()
-        fast = super().visit_For(nest)
+        fast = renamed(super().visit_For(nest))
         self.assumed -= hulls.keys()
         self.found = []
         if not useful:

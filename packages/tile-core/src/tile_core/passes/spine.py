@@ -56,11 +56,24 @@ class Plan:
 
 @dataclass(frozen=True)
 class Pass:
-    """One step: its name appears in dumps and errors, ``why`` says why it stands where it does."""
+    """One step.
+
+    Attributes
+    ----------
+    name
+        Appears in dumps and errors.
+    run
+        The step.
+    why
+        Why it stands where it does.
+    stage
+        The grammar's stage that its result belongs to (a key of ``ir.grammar.STAGES``); "" if it stays the same.
+    """
 
     name: str
     run: Callable[[Plan, Context], Plan]
     why: str = ""
+    stage: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,9 +97,16 @@ class Spine:
         return Spine((*self.passes, *tail))
 
     def run(self, plan: Plan, ctx: Context, watch: Callable[[str, Plan], None] | None = None) -> Plan:
-        """Run all passes; ``watch`` is called with each pass's name and result."""
+        """Run all passes; ``watch`` is called with each pass's name and result.
+
+        With the knob ``verify_ir`` the grammar of the current stage is checked after every pass.
+        """
+        stage = "program"
         for step in self.passes:
             plan = step.run(plan, ctx)
+            stage = step.stage or stage
+            if ctx.knobs.verify_ir:
+                _verify(step.name, stage, plan)
             if watch is not None:
                 watch(step.name, plan)
         return plan
@@ -103,6 +123,16 @@ class Spine:
         raise InternalError(stage="passes", detail=f"there is no pass {name!r} to insert at; there are: {known}")
 
 
+def _verify(name: str, stage: str, plan: Plan) -> None:
+    from tile_core.ir.verify import verify
+    from tile_core.ops.registry import OPS
+
+    try:
+        verify(plan.body, stage, (*plan.notes["params"], *plan.program.symbols.values()), frozenset(OPS))
+    except InternalError as error:
+        raise InternalError(stage=f"pass {name}", detail=error.facts["detail"]) from error
+
+
 def _check(plan: Plan, ctx: Context) -> Plan:
     del ctx
     check_parallel(plan.body, frozenset(plan.program.reducers))
@@ -117,6 +147,6 @@ def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
 SPINE = Spine(
     (
         Pass("check", _check, "first: refusals should speak about the program as it was written"),
-        Pass("lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded"),
+        Pass("lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"),
     )
 )
