@@ -7,6 +7,7 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.cpu.isa import Isa
 from tile_core.errors import InternalError
+from tile_core.passes.float_compare import reveal
 
 ENTRY = "main"
 
@@ -50,6 +51,7 @@ def _passes() -> list[Any]:
         t.VectorizeLoop(True),
         t.UnrollLoop(),
         t.StmtSimplify(),
+        t.prim_func_pass(lambda f, _m, _c: f.with_body(reveal(f.body)), opt_level=0, name="reveal"),
         t.AnnotateEntryFunc(),
         t.SplitHostDevice(),
         t.MakePackedAPI(),

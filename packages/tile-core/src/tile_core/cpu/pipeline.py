@@ -11,6 +11,7 @@ from tile_core.cpu.place import place
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
+from tile_core.passes.float_compare import hide
 from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
@@ -33,6 +34,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
+        Pass("compare", _compare, "after all passes that look at comparisons, before TVM's simplifier sees them"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
         Pass("place", _place, "last of ours: from here on buffers are memory", "lowered"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
@@ -71,6 +73,11 @@ def _floats(plan: Plan, ctx: Context) -> Plan:
 def _math(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return _with_function(plan, legalize_math(_function_of(plan)))
+
+
+def _compare(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=hide(plan.body))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:

@@ -97,7 +97,7 @@ def _unit_stride(indices: list[Any], v: Any) -> bool:
 def _pure(value: Any, v: Any) -> bool:
     for call in collect(value, ir.Call):
         name = str(call.op.name) if isinstance(call.op, ir.Op) else ""
-        if not name.startswith("tirx.") or name in _IMPURE:
+        if not name.startswith(("tirx.", "tile.float_")) or name in _IMPURE:
             return False
         if name == "tirx.if_then_else" and uses_var(call.args[0], v):
             return False
