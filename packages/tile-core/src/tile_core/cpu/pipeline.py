@@ -12,6 +12,9 @@ from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
 from tile_core.passes.float_compare import hide
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
@@ -57,8 +60,15 @@ def _guard(plan: Plan, ctx: Context) -> Plan:
 
 
 def _grid(plan: Plan, ctx: Context) -> Plan:
-    ordered = plan.notes["calls_back"] or any(c.call.name.startswith("atomic") for c in plan.choices)
+    atomics = any(c.call.name.startswith("atomic") for c in plan.choices)
+    ordered = plan.notes["calls_back"] or atomics or _shares_bytes(plan)
     return plan.replace(body=fuse_grid(plan.body, parallel=ctx.options.parallel and not ordered))
+
+
+def _shares_bytes(plan: Plan) -> bool:
+    """Whether blocks may write elements of one byte: then one must not overtake the other."""
+    packed = {p for p in plan.notes["params"] if tirx.is_buffer_var(p) and DTYPES[nodes.element_type(p)].is_packed}
+    return any(s.buffer in packed for s in collect(plan.body, tirx.BufferStore))
 
 
 def _break(plan: Plan, ctx: Context) -> Plan:
