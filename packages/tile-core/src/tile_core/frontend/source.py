@@ -23,6 +23,7 @@ from tile_core.frontend.builder import SUPPORT
 from tile_core.frontend.rewrite import rewrite_function
 
 _MAKER = "__tile_make__"
+_FUNCTION = "__tile_function__"
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) ->
 def _compile(fn: Any, node: ast.FunctionDef, extra: tuple[str, ...]) -> types.CodeType:
     code = fn.__code__
     body = rewrite_function(node, code.co_filename)
+    # Under its own name it would be a local of the maker, and a recursive call would not find the user's object.
+    body.name = _FUNCTION
     names = [SUPPORT, *code.co_freevars, *extra]
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(n) for n in names], kwonlyargs=[], kw_defaults=[], defaults=[]
@@ -141,7 +144,7 @@ def _compile(fn: Any, node: ast.FunctionDef, extra: tuple[str, ...]) -> types.Co
     ast.fix_missing_locations(module)
     flags = code.co_flags & __future__.annotations.compiler_flag
     outer = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
-    return _named(_named(outer, _MAKER), code.co_name)
+    return _named(_named(outer, _MAKER), _FUNCTION).replace(co_name=code.co_name)
 
 
 def _named(code: types.CodeType, name: str) -> types.CodeType:

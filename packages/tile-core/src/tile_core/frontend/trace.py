@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import tirx, tvm
 from tile_core.errors import InternalError, TileError, Where
 from tile_core.errors.language import (
     BadParameter,
@@ -22,6 +23,7 @@ from tile_core.frontend.parameters import declare
 from tile_core.frontend.source import definition, rewritten
 from tile_core.ir import nodes
 from tile_core.ir.program import ParamInfo, Program
+from tile_core.language.types import is_symbol
 
 
 def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Program:
@@ -68,6 +70,8 @@ def finish(
     body = nodes.seq(builder.scope.statements)
     _check_variables(builder, params, body)
     func = tirx.PrimFunc(params, body).with_attr("global_symbol", builder.name)
+    func = _single_definitions(func)
+    _check_scopes(builder, func)
     if builder.symbols:
         func = func.with_attr("tile.symbols", list(builder.symbols.values()))
     for key, value in builder.attrs.items():
@@ -124,17 +128,35 @@ def evaluate(annotation: Any, fn: Any, scope: Mapping[str, Any] | None) -> Any:
 
 
 def _check_variables(builder: Builder, params: list[Any], body: Any) -> None:
-    known = {id(v) for v in builder.symbols.values()}
     symbols = list(builder.symbols.values())
     for var in tirx.analysis.undefined_vars(body, [*params, *symbols]):
-        if id(var) in known or any(var.same_as(s) for s in symbols):
+        if any(var.same_as(s) for s in symbols):
             continue
-        from tile_core.language.types import _symbol
-
         name = str(var.name)
-        if any(var.same_as(_symbol(name, t).expr) for t in ("int32", "int64")):
+        if is_symbol(var):
             raise UnboundSymbol(name=name, kernel=builder.name)
         raise EscapedVariable(name=name, kernel=builder.name)
+
+
+def _single_definitions(func: Any) -> Any:
+    """Rename ``let`` variables of values that a kernel uses several times without a name."""
+    if tirx.analysis.verify_well_formed(func, False):
+        return func
+    module = tvm.IRModule({"main": func})
+    return tirx.transform.ConvertSSA()(module)["main"]
+
+
+def _check_scopes(builder: Builder, func: Any) -> None:
+    """Refuse a variable that is used outside of the block that defines it: kept in a Python list, for instance."""
+    if tirx.analysis.verify_well_formed(func, False):
+        return
+    try:
+        tirx.analysis.verify_well_formed(func, True)
+    except Exception as error:
+        found = re.search(r"undefined variable (\S+) at", str(error))
+        if found is None:
+            raise InternalError(stage="the frontend", detail=str(error)) from error
+        raise EscapedVariable(name=found.group(1), kernel=builder.name) from None
 
 
 def _place(error: BaseException) -> Where | None:

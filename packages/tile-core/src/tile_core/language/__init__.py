@@ -42,13 +42,10 @@ _MODULES = {
     ),
     "layout": "Layout Fragment",
     "ops.copy": "copy",
-    "ops.gather": "gather scatter",
     "ops.fill": "fill clear",
     "ops.transpose": "transpose",
     "ops.view": "reshape view",
     "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
-    "ops.gemm_sp": "gemm_sp gemm_sp_v2=gemm_sp",
-    "ops.fp8_scaled_matmul": "fp8_scaled_matmul",
     "ops.reduce": (
         "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor reduce "
         "finalize_reducer"

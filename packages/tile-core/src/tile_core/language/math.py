@@ -19,6 +19,7 @@ from tile_core.ir import nodes
 from tile_core.language import scalar
 from tile_core.language.promotion import computed, integer_range, largest
 from tile_core.language.value import Buffer, Region, Value, as_value, derive, promote
+from tile_core.numerics.build import bind
 
 _PYTHON = (bool, int, float)
 
@@ -154,8 +155,8 @@ def abs(x: Any) -> Any:
         return value
     if value.dtype.is_integer:
         zero = nodes.zero(str(value.dtype))
-        negative = tirx.LT(value.expr, zero)
-        return derive(tirx.Select(negative, tirx.Sub(zero, value.expr), value.expr), value.dtype, value)
+        size = bind(value.expr, lambda v: tirx.Select(tirx.LT(v, zero), tirx.Sub(zero, v), v))
+        return derive(size, value.dtype, value)
     wide = scalar.cast(value, _float_type(value.dtype))
     result = derive(tirx.abs(wide.expr), wide.dtype, value, wide)
     return result if value.dtype.is_narrow else scalar.cast(result, value.dtype)
@@ -186,14 +187,15 @@ def _extreme2(name: str, a: Any, b: Any, nan_propagate: bool) -> Any:
         return builtins.max(a, b) if name == "max" else builtins.min(a, b)
     x, y = promote(a, b)
     if not x.dtype.is_float:
-        node = tirx.GE if name == "max" else tirx.LE
-        return derive(tirx.Select(node(x.expr, y.expr), x.expr, y.expr), x.dtype, x, y)
+        return derive((tirx.Max if name == "max" else tirx.Min)(x.expr, y.expr), x.dtype, x, y)
     for number, value in ((a, y), (b, x)):
         if type(number) in _PYTHON and _decisive(name, float(number)) and not nan_propagate:
             # Beside a constant one comparison is enough: it is false for NaN, which gives the constant.
             constant = x if number is a else y
-            compared = (tirx.GT if name == "max" else tirx.LT)(value.expr, constant.expr)
-            return derive(tirx.Select(compared, value.expr, constant.expr), x.dtype, x, y)
+            node = tirx.GT if name == "max" else tirx.LT
+            other = constant.expr
+            chosen = bind(value.expr, lambda v: tirx.Select(node(v, other), v, other))  # noqa: B023 - used at once
+            return derive(chosen, x.dtype, x, y)
     from tile_core.numerics import minmax
 
     choose = minmax.max_expr if name == "max" else minmax.min_expr
@@ -214,9 +216,9 @@ def clamp(x: Any, low: Any, high: Any) -> Any:
     x, low = promote(x, low)
     x, high = promote(x, high)
     low = scalar.cast(low, x.dtype)
-    # Comparisons with NaN are false, so that x itself is chosen.
-    inner = tirx.Select(tirx.GT(x.expr, high.expr), high.expr, x.expr)
-    return derive(tirx.Select(tirx.LT(x.expr, low.expr), low.expr, inner), x.dtype, x, low, high)
+    from tile_core.numerics.minmax import clamp_expr
+
+    return derive(clamp_expr(x.expr, low.expr, high.expr), x.dtype, x, low, high)
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
@@ -255,18 +257,24 @@ def _product(base: Value, exponent: int) -> Value:
         base = scalar.cast(base, DTYPES["int32"])
     narrow = base.dtype.is_float and base.dtype.bits < 32
     work = scalar.cast(base, DTYPES["float32"]) if narrow else base
-    result: Any = None
-    square, n = work, builtins.abs(exponent)
-    while n:
-        if n & 1:
-            result = square if result is None else result * square
-        n >>= 1
-        if n:
-            square = square * square
-    result = as_value(1, work.dtype) if result is None else result
+    power = _power_expr(work.expr, builtins.abs(exponent), work.dtype)
+    result = derive(power, work.dtype, work) if exponent else as_value(1, work.dtype)
     if exponent < 0:
         result = scalar.divide(as_value(1.0, work.dtype), result)
     return scalar.cast(result, base.dtype) if narrow and not base.dtype.is_narrow else result  # type: ignore[no-any-return]
+
+
+def _power_expr(x: Any, n: int, dtype: DType) -> Any:
+    """Return the product of ``n`` factors, squaring; every factor is computed once."""
+    if n <= 1:
+        return x
+    multiply = tirx.Mul if dtype.is_float else lambda a, b: a * b
+
+    def square(v: Any) -> Any:
+        half = _power_expr(multiply(v, v), n // 2, dtype)
+        return multiply(half, v) if n % 2 else half
+
+    return bind(x, square, "p")
 
 
 def if_then_else(condition: Any, yes: Any, no: Any) -> Any:

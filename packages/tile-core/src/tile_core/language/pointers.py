@@ -43,7 +43,7 @@ def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: 
         [to_index(d) for d in dims], tvm_name(element), name, data=pointer.var, strides=steps,
         data_alignment=max(1, element.bits // 8), layout=None,
     )  # fmt: skip
-    builder.emit(tirx.DeclBuffer(var, pointer.var, builder.span()))
+    builder.emit(tirx.DeclBuffer(var, data=pointer.var, span=builder.span()))
     return Buffer(var, dims, element, "global", name)
 
 

@@ -326,6 +326,8 @@ def shift(direction: str, a: Any, b: Any) -> Value:
     symbol = "<<" if direction == "left" else ">>"
     if _is_number(a):
         a = as_value(a, b.dtype if isinstance(b, Value) and b.dtype.is_integer else None)
+    from tile_core.numerics.build import bind
+
     a = as_value(a)
     a = cast(a, DTYPES["int32"]) if a.dtype == "bool" else a
     need_integer(symbol, a)
@@ -335,16 +337,22 @@ def shift(direction: str, a: Any, b: Any) -> Value:
         return _shift_by(direction, a, symbol, constant)
     count = as_value(b)
     need_integer(symbol, count)
-    # Compared in the type of the count, which may be too wide for the type of the left operand.
-    last = nodes.const(bits - 1, str(count.dtype))
-    inside = tirx.LE(count.expr, last)
-    if count.dtype.kind == "int":
-        inside = tirx.And(tirx.GE(count.expr, nodes.zero(str(count.dtype))), inside)
-    call = tirx.shift_left if direction == "left" else tirx.shift_right
-    safe = call(a.expr, nodes.cast(tirx.bitwise_and(count.expr, last), width))
     sign = direction == "right" and a.dtype.kind == "int"
-    over = call(a.expr, nodes.const(bits - 1, width)) if sign else nodes.zero(width)
-    return derive(tirx.Select(inside, safe, over), a.dtype, a, count)
+    call = tirx.shift_left if direction == "left" else tirx.shift_right
+    x = a.expr
+
+    def guarded(value: Any, n: Any) -> Any:
+        # Compared in the type of the count, which may be too wide for the type of the left operand.
+        last = nodes.const(bits - 1, str(count.dtype))
+        inside = tirx.LE(n, last)
+        if count.dtype.kind == "int":
+            inside = tirx.And(tirx.GE(n, nodes.zero(str(count.dtype))), inside)
+        safe = call(value, nodes.cast(tirx.bitwise_and(n, last), width))
+        over = call(value, nodes.const(bits - 1, width)) if sign else nodes.zero(width)
+        return tirx.Select(inside, safe, over)
+
+    shifted = bind(x, lambda v: bind(count.expr, lambda n: guarded(v, n), "n"), "v")
+    return derive(shifted, a.dtype, a, count)
 
 
 def _shift_by(direction: str, a: Value, symbol: str, count: int) -> Value:

@@ -142,6 +142,11 @@ def dynamic(name: str, dtype: Any = "int32") -> Any:
 symbolic = dynamic
 
 
+def is_symbol(var: Any) -> bool:
+    """Whether an IR variable is a symbolic dimension."""
+    return any(var.same_as(_symbol(str(var.name), t).expr) for t in ("int32", "int64"))
+
+
 @functools.cache
 def _symbol(name: str, dtype: str) -> Any:
     from tile_core.compat.tvm import tirx
