@@ -128,7 +128,7 @@ class JitFunction:
         target = installed().resolve_target(self._target)
         decided = (self._out_idx, self._options)
         key = make_key(self.function, shown, target=target.text, options=decided)
-        return self._memo.get(key, lambda: self._build(given))  # type: ignore[no-any-return]
+        return self._memo.get(key, lambda: self._build(given))
 
     def program(self, *args: Any, **keywords: Any) -> Program:
         """Return the traced program for these arguments, without compiling it."""
@@ -179,4 +179,4 @@ def _described(argument: Any, eager: bool) -> Any:
         return type(argument)(_described(a, eager) for a in argument)
     if not eager or not is_array(argument):
         return argument
-    return ("array", tuple(int(d) for d in argument.shape), str(dtype(argument.dtype)))
+    return ("array", tuple(int(d) for d in argument.shape), str(dtype(getattr(argument.dtype, "name", argument.dtype))))

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors import TileError
 from tile_core.ir import nodes

@@ -1,7 +1,10 @@
+# Kernels bind names that only the trace looks at, and call an output O.
+# ruff: noqa: F841, E741, RUF059, SIM113
 """Loops, branches, break, continue, conditions: what they compute, and what the IR looks like."""
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 
 
@@ -324,7 +327,7 @@ def test_grid_and_persistent_visit_every_tile_once(execute):
 
 
 def test_shadowed_range_is_the_users(execute):
-    range = lambda n: [n, n + 1]  # noqa: A001, E731
+    range = lambda n: [n, n + 1]  # noqa: E731
 
     @T.prim_func
     def k(O: T.Tensor((8,), "int32")):

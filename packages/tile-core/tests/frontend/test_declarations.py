@@ -1,9 +1,12 @@
+# Kernels bind names that only the trace looks at, and call an output O.
+# ruff: noqa: F841, E741, B007
 """Parameters, launches, scratch buffers, annotations."""
 
 import types
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.errors.language import (
     BadAnnotation,
@@ -192,7 +195,7 @@ def test_escaped_variable(refused):
     refused(EscapedVariable, "K133", "i is used in k outside", build)
 
 
-# -------------------------------------------------------------------------------------------------------------- launches
+# ------------------------------------------------------------------------------------------------------------- launches
 
 
 def test_default_threads_and_empty_grid():
@@ -267,7 +270,7 @@ def test_scalars_in_front_of_the_launch():
     assert "A[bx] = x * T.float32(2.0)" in k.script()
 
 
-# ----------------------------------------------------------------------------------------------------------------- loops
+# ---------------------------------------------------------------------------------------------------------------- loops
 
 
 @pytest.mark.parametrize(
@@ -300,7 +303,7 @@ def test_bad_loops(make, text, refused):
     refused(BadLoop, "K119", text, build)
 
 
-# --------------------------------------------------------------------------------------------------------------- scratch
+# -------------------------------------------------------------------------------------------------------------- scratch
 
 
 def test_scratch_buffers(execute):
@@ -407,7 +410,7 @@ def test_indices_count_from_the_end(execute):
     assert list(out[:5]) == [a[-1, -2], a[2, 3], a[1, 4], a[2, 4], a[2, 1]]
 
 
-# ----------------------------------------------------------------------------------------------------------- annotations
+# ---------------------------------------------------------------------------------------------------------- annotations
 
 
 def test_annotations():
@@ -458,7 +461,7 @@ def test_bad_annotations(annotate, error, text, refused):
     refused(error, error.code, text, build)
 
 
-# ---------------------------------------------------------------------------------------------------- Python in a kernel
+# --------------------------------------------------------------------------------------------------- Python in a kernel
 
 
 def test_errors_of_python_carry_the_line(refused):

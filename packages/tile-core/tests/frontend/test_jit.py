@@ -1,3 +1,5 @@
+# Kernels bind names that only the trace looks at, and call an output O.
+# ruff: noqa: F841
 """``tile.jit``: factories, eager kernels, and the lazy names of the language."""
 
 import subprocess
@@ -5,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.decorators import jit
 from tile_core.errors.language import (

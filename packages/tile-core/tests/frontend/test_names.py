@@ -1,7 +1,10 @@
+# Kernels bind names that only the trace looks at, and call an output O.
+# ruff: noqa: F841, E741, B015
 """Assignment: when things are computed, variables, scopes, rebinding; macros."""
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.errors.language import (
     BadBreak,
@@ -397,7 +400,7 @@ def test_stores_to_what_is_no_element(refused):
     refused(BadStore, "K127", "use T.copy for whole tiles", tile)
 
 
-# ---------------------------------------------------------------------------------------------------------------- macros
+# --------------------------------------------------------------------------------------------------------------- macros
 
 
 @T.macro

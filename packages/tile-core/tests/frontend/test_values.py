@@ -1,9 +1,12 @@
+# Kernels bind names that only the trace looks at, and call an output O.
+# ruff: noqa: F841, E741, RUF059
 """Arithmetic: promotion, constants, functions of the language against Python and NumPy."""
 
 import math
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.errors.language import BadArgument, BadOperand, ConstantDoesNotFit, NotCompileTime
 
@@ -31,14 +34,14 @@ def types_of(build):
 def test_promotion():
     def build(h, b, f, d, e, i8, u8, i32, u32, i64, p):
         return [
-            h + 1, h * 0.5, h + b, h + f, f * d, e + e, e * 2, e + h, i8 + 1, i8 + u8, i8 + i32, i32 + u32, i64 + u32,
-            i32 + 0.5, i8 * h, i32 / 2, i64 / 3, p + 1, p + i8, p & p, i32 < 0.5, -h, -i8, ~p, abs(i8), i8 << 1, 1 << i8,
-            p + p, i32 // 2, f // 2, h % 2.0,
+            h + 1, h * 0.5, h + b, h + f, f * d, e + e, e * 2, e + h, i8 + 1, i8 + u8, i8 + i32, i32 + u32,
+            i64 + u32, i32 + 0.5, i8 * h, i32 / 2, i64 / 3, p + 1, p + i8, p & p, i32 < 0.5, -h, -i8, ~p, abs(i8), i8 << 1,
+            1 << i8, p + p, i32 // 2, f // 2, h % 2.0,
         ]  # fmt: skip
 
     assert types_of(build) == [
-        "float16", "float16", "float32", "float32", "float64", "float32", "float32", "float32", "int8", "uint8", "int32",
-        "uint32", "int64", "float32", "float16", "float32", "float64", "int32", "int8", "bool", "bool", "float16",
+        "float16", "float16", "float32", "float32", "float64", "float32", "float32", "float32", "int8", "uint8",
+        "int32", "uint32", "int64", "float32", "float16", "float32", "float64", "int32", "int8", "bool", "bool", "float16",
         "int8", "bool", "int8", "int8", "int8", "int32", "int32", "float32", "float16",
     ]  # fmt: skip
 
@@ -265,7 +268,7 @@ def test_refusals(operate, error, text, refused):
     refused(error, error.code, text, build)
 
 
-# ------------------------------------------------------------------------------------------------------ threads and debug
+# ---------------------------------------------------------------------------------------------------- threads and debug
 
 
 def test_threads_and_warps():

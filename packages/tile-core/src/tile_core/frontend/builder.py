@@ -60,13 +60,13 @@ class Scope:
         self.statements: list[Any] = []
         self.closed = False
         self.ended = False
-        self.depth = (0 if parent is None else parent.depth) + (kind in _LOOPS)
+        self.depth: int = (0 if parent is None else parent.depth) + (kind in _LOOPS)
 
     def slot(self) -> Slot:
         """Return the place after the last statement."""
         if not self.statements or not isinstance(self.statements[-1], Slot):
             self.statements.append(Slot())
-        return self.statements[-1]  # type: ignore[no-any-return]
+        return self.statements[-1]
 
     def ancestors(self) -> Iterator[Scope]:
         """Yield this scope and those around it, innermost first."""
@@ -223,7 +223,7 @@ class Builder:
 def _stack() -> list[Builder]:
     if not hasattr(_active, "stack"):
         _active.stack = []
-    return _active.stack  # type: ignore[no-any-return]
+    return _active.stack
 
 
 def current(what: str = "this") -> Builder:

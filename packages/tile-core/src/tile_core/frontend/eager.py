@@ -160,6 +160,8 @@ class _State:
         """Return the value of a name of ``T.const``."""
         if self.probing:
             return self.consts.setdefault(name, _Unknown(name))  # type: ignore[arg-type]
+        if name not in self.consts:
+            raise UndeterminedConst(name=name)
         return self.consts[name]
 
     def declare(self, name: str, annotation: Any, argument: Any) -> Any:
@@ -170,9 +172,9 @@ class _State:
             raise ShapeDisagrees(name=name, what="the argument", found=type(argument).__name__, expected="an array")
         self._compare(name, annotation, argument)
         if self.probing:
-            self.waiting.discard(name)
-            if not self.waiting and not any(isinstance(v, _Unknown) for v in self.consts.values()):
+            if self.waiting == {name}:
                 raise _Declared
+            self.waiting.discard(name)
             return argument
         if name not in self.params:
             self.params[name] = tensor(current(), name, annotation)
@@ -183,7 +185,7 @@ class _State:
         if len(shape) != len(declared.shape):
             expected = f"{len(declared.shape)} dimensions"
             raise ShapeDisagrees(name=name, what="its rank", found=f"{len(shape)} dimensions", expected=expected)
-        found = to_dtype(argument.dtype)
+        found = to_dtype(getattr(argument.dtype, "name", argument.dtype))
         if found not in (declared.dtype, declared.dtype.storage):
             raise ShapeDisagrees(name=name, what="its element type", found=found, expected=declared.dtype)
         for d, (have, want) in enumerate(zip(shape, declared.shape, strict=True)):
@@ -238,7 +240,7 @@ def eager_state(what: str) -> _State:
     builder = current(what)
     if builder.eager is None:
         raise OutsideKernel(what=f"{what}, which belongs to the eager style,")
-    return builder.eager  # type: ignore[no-any-return]
+    return builder.eager
 
 
 def const_names(text: Any) -> list[str]:

@@ -89,6 +89,14 @@ def rewrite_function(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
     return new
 
 
+def function_node(name: str, args: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
+    """Return the definition of a plain function, in every version of Python's syntax tree."""
+    node = ast.FunctionDef(name=name, args=args, body=body, decorator_list=[], returns=None)
+    if "type_params" in ast.FunctionDef._fields:
+        setattr(node, "type_params", [])  # noqa: B010 - since Python 3.12
+    return node
+
+
 class _Rewriter(ast.NodeTransformer):
     """The rewrite of one function; nested functions get a rewriter of their own."""
 
@@ -103,10 +111,8 @@ class _Rewriter(ast.NodeTransformer):
         names = ast.Dict([ast.Constant(p) for p in self.params], [_load(p) for p in self.params])
         start = _assign(FRAME, _call(SUPPORT, "Frame", names))
         body = self.block(node.body)
-        new = ast.FunctionDef(
-            name=node.name, args=node.args, body=[_at(start, node), *body], decorator_list=node.decorator_list,
-            returns=node.returns, type_comment=None, type_params=[],
-        )  # fmt: skip
+        new = function_node(node.name, node.args, [_at(start, node), *body])
+        new.decorator_list, new.returns = node.decorator_list, node.returns
         return _at(new, node)
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -165,7 +171,9 @@ class _Rewriter(ast.NodeTransformer):
         if not isinstance(target, (ast.Tuple, ast.List)):
             raise self.refuse(node, "this assignment", "assign to names, elements, or tuples of them")
         parts = [(self.temporary("v"), t) for t in target.elts]
-        stars = [_store(n) if not isinstance(t, ast.Starred) else ast.Starred(_store(n), ast.Store()) for n, t in parts]
+        stars: list[ast.expr] = [
+            ast.Starred(_store(n), ast.Store()) if isinstance(t, ast.Starred) else _store(n) for n, t in parts
+        ]
         out: list[ast.stmt] = [_at(ast.Assign([ast.Tuple(stars, ast.Store())], value), node)]
         for name, part in parts:
             out += self.assign_to(part.value if isinstance(part, ast.Starred) else part, _load(name), node)
@@ -286,7 +294,7 @@ class _Rewriter(ast.NodeTransformer):
         result = self.visit(node.values[-1])
         for value in reversed(node.values[:-1]):
             result = _at(_call(SUPPORT, name, self.visit(value), _thunk(result)), node)
-        return result  # type: ignore[no-any-return]
+        return result
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if isinstance(node.op, ast.Not):

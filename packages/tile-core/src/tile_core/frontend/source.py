@@ -20,7 +20,7 @@ from typing import Any
 from tile_core.errors import Where
 from tile_core.errors.language import NoSource
 from tile_core.frontend.builder import SUPPORT
-from tile_core.frontend.rewrite import rewrite_function
+from tile_core.frontend.rewrite import function_node, rewrite_function
 
 _MAKER = "__tile_make__"
 _FUNCTION = "__tile_function__"
@@ -139,7 +139,7 @@ def _compile(fn: Any, node: ast.FunctionDef, extra: tuple[str, ...]) -> types.Co
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(n) for n in names], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
-    maker = ast.FunctionDef(name=_MAKER, args=arguments, body=[body], decorator_list=[], returns=None, type_params=[])
+    maker = function_node(_MAKER, arguments, [body])
     module = ast.Module(body=[ast.copy_location(maker, body)], type_ignores=[])
     ast.fix_missing_locations(module)
     flags = code.co_flags & __future__.annotations.compiler_flag

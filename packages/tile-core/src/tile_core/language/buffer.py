@@ -251,7 +251,7 @@ def _index_item(extent: Index, item: Any) -> Index:
                 raise BadOperand(found=f"an index of type {type(item).__name__}") from error
     constant = constant_of(item)
     if constant is None:
-        return item  # type: ignore[no-any-return]
+        return item
     return constant + extent if constant < 0 and isinstance(extent, int) else constant
 
 

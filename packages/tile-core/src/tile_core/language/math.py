@@ -7,6 +7,7 @@ Functions of ``float16`` and ``bfloat16`` values are computed in ``float32`` and
 from __future__ import annotations
 
 import builtins
+import functools
 import math as _math
 from collections.abc import Callable
 from typing import Any
@@ -261,7 +262,7 @@ def _product(base: Value, exponent: int) -> Value:
     result = derive(power, work.dtype, work) if exponent else as_value(1, work.dtype)
     if exponent < 0:
         result = scalar.divide(as_value(1.0, work.dtype), result)
-    return scalar.cast(result, base.dtype) if narrow and not base.dtype.is_narrow else result  # type: ignore[no-any-return]
+    return scalar.cast(result, base.dtype) if narrow and not base.dtype.is_narrow else result
 
 
 def _power_expr(x: Any, n: int, dtype: DType) -> Any:
@@ -435,12 +436,16 @@ def _combined(name: str, items: tuple[Any, ...]) -> Any:
     if name == "any_of":
         result: Any = False
         for e in elements:
-            result = or_(result, lambda e=e: e)
+            result = or_(result, functools.partial(_same, e))
         return result
     result = True
     for e in elements:
-        result = and_(result, lambda e=e: e)
+        result = and_(result, functools.partial(_same, e))
     return result
+
+
+def _same(x: Any) -> Any:
+    return x
 
 
 def _elements(name: str, item: Any) -> list[Any]:

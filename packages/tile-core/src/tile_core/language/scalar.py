@@ -165,7 +165,7 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
     if isinstance(x, ir.Expr) and hasattr(getattr(x, "ty", None), "dtype"):
         return Value(x, to_dtype(nodes.dtype_of(x)))
     if getattr(x, "is_scalar", False):
-        return x.value()  # type: ignore[no-any-return]
+        return x.value()
     if hasattr(x, "item") and hasattr(x, "dtype") and getattr(x, "shape", None) == ():
         dtype, x = dtype or to_dtype(x.dtype), x.item()
     if not isinstance(x, (bool, int, float)):
@@ -202,7 +202,7 @@ def cast(value: Any, dtype: DType) -> Value:
     """Return ``value`` converted to ``dtype`` (round to nearest even; integers wrap; bool is ``!= 0``)."""
     value = as_value(value)
     if value.dtype == dtype:
-        return value  # type: ignore[no-any-return]
+        return value
     source, target = tvm_name(value.dtype), tvm_name(dtype)
     if dtype == "tfloat32" and value.dtype != "tfloat32":
         from tile_core.numerics.exprs import round_tfloat32_expr
