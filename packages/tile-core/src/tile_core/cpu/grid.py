@@ -9,6 +9,9 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, role, substitute
 
+#: Stores that one thread makes in the time that it takes to share them.
+_LITTLE = 4096
+
 
 def fuse_grid(body: Any, parallel: bool) -> Any:
     """Return the body with the axes of its grid in one loop, the first axis fastest.
@@ -33,6 +36,20 @@ def threads_of(body: Any) -> tuple[int, int, int]:
                 x, y, z = (int(nodes.as_int(t)) for t in threads)
                 return x, y, z
     return 1, 1, 1
+
+
+def stores_in(s: Any) -> float:
+    """Return how many stores a run of a statement makes at most; infinite if that is not known."""
+    if isinstance(s, tirx.SeqStmt):
+        return sum(stores_in(x) for x in s.seq)
+    if isinstance(s, tirx.For):
+        extent = nodes.as_int(s.extent)
+        return extent * stores_in(s.body) if isinstance(extent, int) else math.inf
+    if isinstance(s, tirx.IfThenElse):
+        return max(stores_in(s.then_case), 0 if s.else_case is None else stores_in(s.else_case))
+    if isinstance(s, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer)):
+        return 0
+    return 1 if isinstance(s, tirx.BufferStore) else math.inf
 
 
 class _Fuse(StmtRewriter):
@@ -68,8 +85,8 @@ def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
         fresh = nodes.fresh(axis.loop_var.name, nodes.dtype_of(axis.loop_var))
         binds.append(tirx.Bind(fresh, values[axis.loop_var]))
         mapping[axis.loop_var] = fresh
-    # One block runs in the calling thread: waking the others takes longer than most single blocks.
-    several = not static or math.prod(extents) > 1
-    kind = tirx.ForKind.PARALLEL if parallel and several else tirx.ForKind.SERIAL
+    # Little work runs in the calling thread: to wake the others and wait for them takes some microseconds.
+    alone = static and (math.prod(extents) < 2 or math.prod(extents) * stores_in(body) < _LITTLE)
+    kind = tirx.ForKind.PARALLEL if parallel and not alone else tirx.ForKind.SERIAL
     inner = nodes.seq([*binds, substitute(body, mapping)])
     return nodes.for_loop(index, total, inner, "grid", kind=kind, span=axes[0].span)
