@@ -173,7 +173,7 @@ def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple
         for r, offset, lanes, slot in cells:
             x = splat(tirx.BufferLoad(a.buffer, a.at(plus(i0, r), p)), lanes)
             y = cast(tirx.BufferLoad(b.buffer, at(b, p, plus(j0, offset), lanes)), b.dtype, acc, lanes)
-            stores.append(tirx.BufferStore(tile, _multiply_add(tirx.BufferLoad(tile, slot), x, y, acc, lanes), slot))
+            stores.append(tirx.BufferStore(tile, multiply_add(tirx.BufferLoad(tile, slot), x, y, acc, lanes), slot))
         return sequence(*stores)
 
     first = [tirx.BufferStore(tile, begin(r, offset, lanes), slot) for r, offset, lanes, slot in cells]
@@ -188,7 +188,7 @@ def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple
     return sequence(allocation, *first, loop("p", call.k, multiply), *last)
 
 
-def _multiply_add(total: Any, x: Any, y: Any, dtype: str, lanes: int) -> Any:
+def multiply_add(total: Any, x: Any, y: Any, dtype: str, lanes: int) -> Any:
     """``total + x * y``; 32-bit integers wrap around."""
     if dtype not in ("int32", "uint32"):
         return total + x * y

@@ -96,14 +96,14 @@ def _unit_stride(indices: list[Any], v: Any) -> bool:
 
 def _pure(value: Any, v: Any) -> bool:
     for call in collect(value, ir.Call):
-        name = str(call.op.name) if isinstance(call.op, ir.Op) else ""
-        if not name.startswith(("tirx.", "tile.float_")) or name in _IMPURE:
+        name = nodes.operator_name(call)
+        if not name or name in _IMPURE or (name.startswith("tile.") and not name.startswith("tile.float_")):
             return False
-        if name == "tirx.if_then_else" and uses_var(call.args[0], v):
+        if name == "if_then_else" and uses_var(call.args[0], v):
             return False
     # Lanes of bool and of packed elements have no memory form here.
     return all(DTYPES[nodes.element_type(x.source)].bits >= 8 and nodes.element_type(x.source) != "bool" for x in collect(value, ir.TensorLoad))
 
 
-_IMPURE = ("tirx.tvm_call_packed", "tirx.call_extern", "tirx.address_of")
+_IMPURE = ("tvm_call_packed", "call_extern", "address_of")
 _ = replace_for

@@ -147,3 +147,27 @@ class DivergentBarrier(KernelError):
     code = "K218"
     template = "{what} stands under control flow that differs between the threads of a block"
     remedy = "move it out of the branch or loop, or make the condition the same for all threads"
+
+
+class SparseShape(KernelError):
+    """The operands of a sparse product do not fit together."""
+
+    code = "K219"
+    template = "T.gemm_sp: {rule} (found {found}, expected {expected})"
+    remedy = "{fix}"
+
+
+class DuplicateRows(KernelError):
+    """A constant list of rows that names one row twice."""
+
+    code = "K220"
+    template = "T.scatter: row {row} stands twice in the constant list of rows"
+    remedy = "name each row once, or pass the rows in a buffer: then the last one wins"
+
+
+class RowsOperand(KernelError):
+    """The row indices of a gather or scatter are no vector of integers."""
+
+    code = "K221"
+    template = "T.{op}: rows is {found}"
+    remedy = "pass a 1-D buffer or slice of integers, or a list of Python ints"

@@ -46,6 +46,8 @@ _MODULES = {
     "ops.transpose": "transpose",
     "ops.view": "reshape view",
     "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
+    "ops.gemm_sp": "gemm_sp gemm_sp_v2",
+    "ops.gather": "gather scatter",
     "ops.reduce": (
         "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor reduce "
         "finalize_reducer"

@@ -110,7 +110,7 @@ def matrix_shape(op: str, regions: list[Region], trans_a: bool, trans_b: bool) -
     """Check that A, B and C fit together and return (M, N, K)."""
     for role, r in zip("ABC", regions, strict=True):
         operands.static_shape(op, role, r)
-    (ar, ac), (br, bc), (m, n) = (_matrix(op, r) for r in regions)
+    (ar, ac), (br, bc), (m, n) = (matrix_extents(op, r) for r in regions)
     am, ak = (ac, ar) if trans_a else (ar, ac)
     bk, bn = (bc, br) if trans_b else (br, bc)
     for what, found, expected in (("K of B against K of A", bk, ak), ("M of C against M of A", m, am), ("N of C against N of B", n, bn)):
@@ -123,7 +123,14 @@ def matrix_shape(op: str, regions: list[Region], trans_a: bool, trans_b: bool) -
     return m, n, ak
 
 
-def _matrix(op: str, region: Region) -> tuple[int, int]:
+def matrix_extents(op: str, region: Region) -> tuple[int, int]:
+    """Return the rows and columns of a matrix operand.
+
+    Raises
+    ------
+    BadAttribute
+        If it is not one matrix.
+    """
     view = View.of(region.ir())
     if len(view.extents) < 2:
         raise BadAttribute(op=op, name="operand", found=region.buffer.name, legal="tiles of at least two dimensions")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.ops import atomic, copy, dp4a, fill, gemm, im2col, reduce, scan, transpose
+from tile_core.ops import atomic, copy, dp4a, fill, gather, gemm, gemm_sp, im2col, reduce, scan, transpose
 from tile_core.ops.base import TileOp
 
 OPS: dict[str, TileOp] = {
@@ -12,6 +12,9 @@ OPS: dict[str, TileOp] = {
         fill.OP,
         transpose.OP,
         gemm.OP,
+        gemm_sp.OP,
+        gather.GATHER,
+        gather.SCATTER,
         reduce.OP,
         reduce.FINALIZE,
         scan.OP,

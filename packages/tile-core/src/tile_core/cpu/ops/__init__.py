@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.cpu.ops.gemm import PackedGemm
+from tile_core.cpu.ops.gemm_sp import RowsGemmSp
 from tile_core.cpu.ops.reduce import LaneReduce
 from tile_core.cpu.target import isa_of
 from tile_core.ops.registry import OPS
@@ -18,4 +19,4 @@ if TYPE_CHECKING:
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a CPU."""
     isa = isa_of(target)
-    return (PackedGemm(isa), LaneReduce(isa), *(MeaningVariant("cpu", op) for op in OPS))
+    return (PackedGemm(isa), RowsGemmSp(isa), LaneReduce(isa), *(MeaningVariant("cpu", op) for op in OPS))

@@ -29,16 +29,9 @@ class PackedGemm(Variant):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept scratch tiles; global operands need guards that vector code cannot have."""
-        if ctx.options is not None and ctx.options.generic:
-            return Reject("the generic option asks for plain loops")
-        for role, view in zip("ABC", call.args[:3], strict=True):
-            last = len(view.extents)
-            if view.matrix_dims() != (last - 2, last - 1):
-                return Reject(f"{role} has its matrix in dimensions {view.matrix_dims()}, not in the last two")
-            if view.scope == "global":
-                return Reject(f"{role} is in global memory; copy it to shared memory first")
-            if not _inside(view):
-                return Reject(f"{role} may reach beyond its buffer")
+        reason = refusal(ctx, dict(zip("ABC", call.args[:3], strict=True)))
+        if reason:
+            return Reject(reason)
         return Accept(note=f"{self.isa.name}, {self.isa.vector_bits}-bit vectors")
 
     def lower(self, call: Any, ctx: Context) -> Any:
@@ -51,12 +44,28 @@ class PackedGemm(Variant):
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         narrow = any(DTYPES[v.dtype].is_narrow for v in (a, b))
         return micro_gemm(
-            _tile(a, trans_a), _tile(b, trans_b), _tile(c, False), m, n, k,
+            tile2d(a, trans_a), tile2d(b, trans_b), tile2d(c, False), m, n, k,
             isa=self.isa, clear=clear, decode=_decode if narrow else None,
         )  # fmt: skip
 
 
-def _tile(view: View, transposed: bool) -> Tile2D:
+def refusal(ctx: Context, views: dict[str, View]) -> str:
+    """Return why register-blocked code cannot take these operands; empty if it can."""
+    if ctx.options is not None and ctx.options.generic:
+        return "the generic option asks for plain loops"
+    for role, view in views.items():
+        last = len(view.extents)
+        if view.matrix_dims() != (last - 2, last - 1):
+            return f"{role} has its matrix in dimensions {view.matrix_dims()}, not in the last two"
+        if view.scope == "global":
+            return f"{role} is in global memory; copy it to shared memory first"
+        if not _inside(view):
+            return f"{role} may reach beyond its buffer"
+    return ""
+
+
+def tile2d(view: View, transposed: bool) -> Tile2D:
+    """Return a matrix operand as the micro-kernels see it."""
     return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
 
 

@@ -1,0 +1,63 @@
+"""``cpu.gemm_sp.rows``: sparse products of scratch tiles that multiply kept values only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.cpu.isa import Isa
+from tile_core.cpu.micro_gemm_sp import Sparse, micro_gemm_sp
+from tile_core.cpu.ops.gemm import refusal, tile2d
+from tile_core.cpu.tile2d import Tile2D
+from tile_core.dtypes import DTYPES
+from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.ops.gemm_sp import kept
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class RowsGemmSp(Variant):
+    """Tiles in scratch whose matrix is in the last two dimensions, of every element type and size."""
+
+    name = "cpu.gemm_sp.rows"
+    op = "gemm_sp"
+    priority = 10
+
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept scratch tiles, as for ``cpu.gemm.packed``."""
+        roles = ("A_sparse", "E", "B", "C")
+        reason = refusal(ctx, dict(zip(roles, call.args[:4], strict=True)))
+        return Reject(reason) if reason else Accept(note=f"{self.isa.name}, kept values only")
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the row kernel's loops."""
+        del ctx
+        a, e, b, c, clear = call.args
+        trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")
+        group = int(call.attrs["group"])
+        m, n = c.extents[-2:]
+        words = e.extents[-2] if trans_e else e.extents[-1]
+        nibbles = DTYPES[e.dtype].bits // 4
+        sparse = Sparse(
+            values=_decoded(tile2d(a, trans_a)),
+            metadata=tile2d(e, trans_e),
+            words=words,
+            nibbles=nibbles,
+            kept=lambda code: kept(group, code),
+            group=group,
+        )
+        clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
+        dense = _decoded(tile2d(b, trans_b))
+        return micro_gemm_sp(sparse, dense, tile2d(c, False), m, n, words * nibbles * group, isa=self.isa, clear=clear)
+
+
+def _decoded(tile: Tile2D) -> Tile2D:
+    """Read the 8-bit floats as ``float32``."""
+    if not DTYPES[tile.dtype].is_narrow:
+        return tile
+    return replace(tile, load=lambda i, j: tirx.Cast("float32", tirx.BufferLoad(tile.buffer, tile.at(i, j))))

@@ -1,0 +1,155 @@
+"""``T.gather`` and ``T.scatter``: whole rows by an index vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.errors.ops import DuplicateRows, RowsOperand, ShapesDiffer
+from tile_core.ir import nodes
+from tile_core.language.value import Buffer, Region, Value
+from tile_core.ops import operands
+from tile_core.ops.base import OpCall, TileOp, View
+from tile_core.ops.copy import convert
+
+
+def gather(src: Any, rows: Any, dst: Any) -> None:
+    """Copy rows: ``dst[i, ...] = src[rows[i], ...]``.
+
+    Parameters
+    ----------
+    src
+        Buffer or slice of at least two dimensions whose first is the row; or a corner ``src[0, column]``, whose
+        columns come from ``dst``.
+    rows
+        Row numbers, relative to ``src``: a 1-D buffer or slice of integers of any length, or a list of Python ints.
+    dst
+        Tile of shape (len(rows), columns...).
+
+    Raises
+    ------
+    RowsOperand, ShapesDiffer, NotATile, RuntimeExtent
+        If the operands do not fit together.
+
+    Notes
+    -----
+    A row outside ``src`` (negative ones too) reads as zero.
+    """
+    to = operands.as_region("gather", "dst", dst)
+    source = _table("gather", "src", src, to)
+    index = _rows("gather", rows)
+    _check("gather", "dst", to, source, index)
+    operands.emit("gather", [source, index, to], [to])
+
+
+def scatter(src: Any, dst: Any, rows: Any) -> None:
+    """Write rows: ``dst[rows[i], ...] = src[i, ...]`` (see ``gather``).
+
+    Notes
+    -----
+    A row outside ``dst`` is dropped. Rows are written in the order of ``rows``: of equal ones within one call the last
+    wins; a constant list with equal ones is refused.
+    """
+    source = operands.as_region("scatter", "src", src)
+    to = _table("scatter", "dst", dst, source)
+    if isinstance(rows, (list, tuple)):
+        for at, row in enumerate(rows):
+            if row in rows[:at]:
+                raise DuplicateRows(row=row)
+    index = _rows("scatter", rows)
+    _check("scatter", "src", source, to, index)
+    operands.emit("scatter", [source, to, index], [to])
+
+
+def _table(op: str, role: str, x: Any, tile: Region) -> Region:
+    """Return the region whose rows are chosen; a corner takes its columns from the tile and all rows from the buffer."""
+    if isinstance(x, Value) and x.element is not None:
+        buffer, corner = x.element
+        columns = list(tile.extents[1:])
+        columns = columns[-(len(corner) - 1) :] if len(corner) > 1 else []
+        columns = [1] * (len(corner) - 1 - len(columns)) + columns
+        first = corner[0]
+        height = buffer.shape[0] if isinstance(first, int) and first == 0 else buffer.shape[0] - first
+        return Region(buffer, corner, [height, *columns])
+    return operands.as_region(op, role, x)
+
+
+def _rows(op: str, rows: Any) -> Region:
+    if isinstance(rows, (list, tuple)):
+        if not rows or not all(isinstance(r, int) and not isinstance(r, bool) and -(2**31) <= r < 2**31 for r in rows):
+            raise RowsOperand(op=op, found=f"{rows!r}")
+        from tile_core.language.alloc import alloc_shared
+
+        table = alloc_shared((len(rows),), "int32")
+        for at, row in enumerate(rows):
+            table[at] = row
+        return table.whole()
+    if isinstance(rows, Value) or not isinstance(rows, (Buffer, Region)):
+        raise RowsOperand(op=op, found="a scalar" if isinstance(rows, Value) else f"an object of type {type(rows).__name__}")
+    region = operands.as_region(op, "rows", rows)
+    if not region.dtype.is_integer or len(operands.static_shape(op, "rows", region)) != 1:
+        raise RowsOperand(op=op, found=f"{region.dtype} of shape {region.shape}")
+    return region
+
+
+def _check(op: str, role: str, tile: Region, table: Region, rows: Region) -> None:
+    static = operands.static_shape(op, role, tile)
+    count = operands.static_shape(op, "rows", rows)[0]
+    columns = tuple(e for e in table.extents[1:] if e != 1)
+    want = tuple(e for e in (count, *columns) if e != 1) or (1,)
+    if static != want:
+        raise ShapesDiffer(op=op, a=role, b="rows and columns", shape_a=static, shape_b=want)
+
+
+def _row(rows: View, i: Any) -> Any:
+    return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
+
+
+def _place(table: View, row: Any, columns: list[Any]) -> list[Any]:
+    return [nodes.cast(nodes.int_const(0) + table.mins[0], "int64") + row, *table.at([0, *columns])[1:]]
+
+
+def _loops(call: OpCall, tile: View, table: View, rows: View, step: Any) -> Any:
+    """For every row i (in order) and every column: ``step(inside, index in the table, index in the tile)``."""
+    extents = table.extents[1:]
+    count = 1 if rows.shape == (1,) else rows.shape[0]
+
+    def body(i: Any) -> Any:
+        row = nodes.fresh("row", "int64")
+        height = nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
+        inside = tirx.all(row >= 0, row < height)
+
+        def cell(*columns: Any) -> Any:
+            wide = [c for c, e in zip(columns, extents, strict=True) if e != 1]
+            at = ([i] if count != 1 else []) + wide
+            return step(inside, _place(table, row, list(columns)), tile.spread(at or [nodes.int_const(0)]))
+
+        return nodes.seq([tirx.Bind(row, _row(rows, i)), nodes.nest(extents, cell, "parallel", span=call.span)])
+
+    return nodes.nest([count], body, "serial", span=call.span)
+
+
+def gather_meaning(call: OpCall) -> Any:
+    """For every row and column: dst = src[rows[i]], or zero where that row does not exist."""
+    src, rows, dst = call.args
+
+    def step(inside: Any, source: list[Any], to: list[Any]) -> Any:
+        value = convert(nodes.load(src.buffer, source), dst.dtype)
+        return nodes.store(dst.buffer, tirx.if_then_else(inside, value, nodes.zero(dst.dtype)), to, call.span)
+
+    return _loops(call, dst, src, rows, step)
+
+
+def scatter_meaning(call: OpCall) -> Any:
+    """For every row in order and every column: dst[rows[i]] = src, unless that row does not exist."""
+    src, dst, rows = call.args
+
+    def step(inside: Any, to: list[Any], source: list[Any]) -> Any:
+        value = convert(nodes.load(src.buffer, source), dst.dtype)
+        return tirx.IfThenElse(inside, nodes.store(dst.buffer, value, to, call.span), None, call.span)
+
+    return _loops(call, src, dst, rows, step)
+
+
+GATHER = TileOp("gather", reads=(0, 1), writes=(2,), meaning=gather_meaning)
+SCATTER = TileOp("scatter", reads=(0, 2), writes=(1,), meaning=scatter_meaning)
