@@ -246,6 +246,13 @@ def test_statements_outside_of_the_launch(refused):
                 A[0] = 1
             S = T.alloc_shared((4,), "int32")  # here
 
+    def reading():
+        @T.prim_func
+        def k(A: T.Tensor((4,), "int32")):
+            x = A[0]  # here
+            with T.Kernel(1) as bx:
+                A[0] = x
+
     def twice():
         @T.prim_func
         def k(A: T.Tensor((4,), "int32")):
@@ -255,6 +262,7 @@ def test_statements_outside_of_the_launch(refused):
                 A[0] = 2
 
     refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", before)
+    refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", reading)
     refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", after)
     refused(SecondLaunch, "K121", "k launches a second time", twice)
 

@@ -34,16 +34,24 @@ def types_of(build):
 def test_promotion():
     def build(h, b, f, d, e, i8, u8, i32, u32, i64, p):
         return [
-            h + 1, h * 0.5, h + b, h + f, f * d, e + e, e * 2, e + h, i8 + 1, i8 + u8, i8 + i32, i32 + u32,
-            i64 + u32, i32 + 0.5, i8 * h, i32 / 2, i64 / 3, p + 1, p + i8, p & p, i32 < 0.5, -h, -i8, ~p, abs(i8), i8 << 1,
-            1 << i8, p + p, i32 // 2, f // 2, h % 2.0,
+            (h + 1, "float16"), (h * 0.5, "float16"), (h + b, "float32"), (h + f, "float32"), (f * d, "float64"),
+            (e + e, "float32"), (e * 2, "float32"), (e + h, "float32"), (i8 + 1, "int8"), (i8 + u8, "uint8"),
+            (i8 + i32, "int32"), (i32 + u32, "uint32"), (i64 + u32, "int64"), (i32 + 0.5, "float32"),
+            (i8 * h, "float16"), (i32 / 2, "float32"), (i64 / 3, "float64"), (p + 1, "int32"), (p + i8, "int8"),
+            (p & p, "bool"), (i32 < 0.5, "bool"), (-h, "float16"), (-i8, "int8"), (~p, "bool"), (abs(i8), "int8"),
+            (i8 << 1, "int8"), (1 << i8, "int8"), (p + p, "int32"), (i32 // 2, "int32"), (f // 2, "float32"),
+            (h % 2.0, "float16"), (h * np.float64(2), "float16"), (i32 * np.int64(2), "int32"),
+            (h * np.float32(2), "float32"),
         ]  # fmt: skip
 
-    assert types_of(build) == [
-        "float16", "float16", "float32", "float32", "float64", "float32", "float32", "float32", "int8", "uint8",
-        "int32", "uint32", "int64", "float32", "float16", "float32", "float64", "int32", "int8", "bool", "bool", "float16",
-        "int8", "bool", "int8", "int8", "int8", "int32", "int32", "float32", "float16",
-    ]  # fmt: skip
+    expected = []
+
+    def values(*args):
+        pairs = build(*args)
+        expected.extend(t for _, t in pairs)
+        return [v for v, _ in pairs]
+
+    assert types_of(values) == expected
 
 
 def result_of(execute, build, *values, dtype="float32", out="float32"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.errors.language import BadStore
+from tile_core.errors.language import BadStore, StatementOutsideLaunch
 from tile_core.frontend.builder import current
 from tile_core.ir import nodes
 from tile_core.language.value import Buffer, Region, Value, as_value, cast, to_index
@@ -71,7 +71,11 @@ def read(value: Any) -> Any:
 def settled(name: str, value: Value) -> Value:
     """Return the value as a name should hold it: computed once, unless it is plain integer arithmetic."""
     builder = current("an assignment")
-    if builder.scope.kind == "function" or not _worth_binding(value):
+    if builder.scope.kind == "function":
+        if value.reads:
+            raise StatementOutsideLaunch(kernel=builder.name)
+        return value
+    if not _worth_binding(value):
         return value
     return Value(builder.bind(name, value.expr), value.dtype)
 

@@ -29,7 +29,7 @@ from tile_core.frontend.source import definition, rewritten
 from tile_core.frontend.trace import evaluate, finish, located, run
 from tile_core.ir.program import Program
 from tile_core.language.types import TensorType
-from tile_core.language.value import Buffer, Value, constant_of
+from tile_core.language.value import Buffer, constant_of
 
 
 def is_eager(fn: Callable[..., Any]) -> bool:

@@ -48,7 +48,9 @@ def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Pro
         result = run(rewritten(fn, scope), [d[1] for d in declared])
         if result is not None:
             raise BadReturn(
-                kernel=fn.__name__, found=_kind(result), expected="nothing: results are written to parameters"
+                kernel=fn.__name__,
+                found=f"an object of type {type(result).__name__}",
+                expected="nothing: results are written to parameters",
             )
         return finish(builder, [d[0] for d in declared], [d[2] for d in declared], where)
 
@@ -173,33 +175,21 @@ def _place(error: BaseException) -> Where | None:
 
 def _translated(error: Exception) -> TileError:
     place = _place(error)
-    module = _module_of(error)
-    if module.startswith(("tile_core", "tvm")) and not _wrong_call(error):
+    if _module_of(error).startswith(("tile_core", "tvm")):
         return InternalError(stage="the frontend", detail=f"{type(error).__name__}: {error}", where=place)
     return PythonError(kind=type(error).__name__, detail=str(error) or "no message", where=place)
 
 
 def _module_of(error: BaseException) -> str:
-    """Return the module of the function that raised; the builders of rewritten code do not count."""
+    """Return the module of the function that raised; where it is a helper of rewritten code, that of the user."""
     trace = error.__traceback__
     module = ""
     while trace is not None:
         name = str(trace.tb_frame.f_globals.get("__name__", ""))
-        if not (name.startswith("tile_core.frontend") and trace.tb_next is None):
+        if trace.tb_next is not None or not name.startswith("tile_core.frontend"):
             module = name
-        elif isinstance(error, AssertionError) or trace.tb_frame.f_code.co_name in ("augmented", "store", "chain"):
-            return ""
         trace = trace.tb_next
     return module
-
-
-def _wrong_call(error: BaseException) -> bool:
-    text = str(error)
-    return isinstance(error, TypeError) and "argument" in text and "()" in text
-
-
-def _kind(x: Any) -> str:
-    return f"an object of type {type(x).__name__}"
 
 
 def caller_scope(depth: int) -> dict[str, Any]:

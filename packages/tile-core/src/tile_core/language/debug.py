@@ -79,7 +79,10 @@ def device_assert(condition: Any, msg: str = "") -> None:
     value = as_condition(condition)
     if value is None:
         if not condition:
-            raise AssertionError(msg)
+            raise BadArgument(
+                function="device_assert", name="condition", found=f"false ({msg})", expected="a true condition",
+                instead="correct the kernel's arguments",
+            )  # fmt: skip
         return
     call = nodes.tile_call("device_assert", [value.expr], {"message": msg})
     builder.emit(tirx.Evaluate(call, builder.span()))

@@ -183,7 +183,7 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
 
 def promote(a: Any, b: Any) -> tuple[Value, Value]:
     """Return both operands as values of their common type (see the text of ``language/value.py``)."""
-    a, b = (x if _is_number(x) else as_value(x) for x in (a, b))
+    a, b = (x if _is_number(x) else as_value(x) for x in (_plain(a), _plain(b)))
     if not isinstance(a, Value) and not isinstance(b, Value):
         a, b = as_value(a), as_value(b)
     elif not isinstance(a, Value):
@@ -195,7 +195,14 @@ def promote(a: Any, b: Any) -> tuple[Value, Value]:
 
 
 def _is_number(x: Any) -> bool:
-    return type(x) in (int, float, bool)
+    return isinstance(x, (int, float, bool))
+
+
+def _plain(x: Any) -> Any:
+    """Return NumPy's scalars of its default types as the Python numbers that they usually stand for."""
+    if type(x).__module__ == "numpy" and type(x).__name__ in ("int64", "float64", "bool_", "bool"):
+        return x.item() if getattr(x, "shape", None) == () else x
+    return x
 
 
 def cast(value: Any, dtype: DType) -> Value:
