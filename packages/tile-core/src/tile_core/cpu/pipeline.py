@@ -15,6 +15,7 @@ from tile_core.passes.float_compare import hide
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
@@ -33,6 +34,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
+        Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
@@ -57,6 +59,11 @@ def _debug(plan: Plan, ctx: Context) -> Plan:
 def _guard(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.replace(body=guard(plan.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values()))
+
+
+def _layouts(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=apply_layouts(plan.body, plan.notes["params"], plan.program.layouts))
 
 
 def _grid(plan: Plan, ctx: Context) -> Plan:

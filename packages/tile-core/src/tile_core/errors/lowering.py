@@ -51,3 +51,11 @@ class UnknownProcessor(UnsupportedError):
     code = "U105"
     template = "{found!r} is not the name of a processor that LLVM knows"
     remedy = "the nearest are: {near}; without a name the target is this machine"
+
+
+class LayoutUnsupported(UnsupportedError):
+    """An annotated layout that a tensor's memory cannot hold."""
+
+    code = "U106"
+    template = "the layout of {buffer} spans {span} elements, but the tensor has {room}"
+    remedy = "give parameters layouts without gaps; pad the tensor's shape instead"

@@ -138,7 +138,7 @@ class _Guard(StmtRewriter):
             return e
         if not collect(e, ir.TensorLoad):
             return e
-        if isinstance(e, ir.Call) and isinstance(e.op, ir.Op) and str(e.op.name) == "tirx.if_then_else":
+        if nodes.operator_name(e) == "if_then_else":
             return self.choice(e)
         return map_expr(e, self.load, ir.TensorLoad)
 

@@ -219,7 +219,7 @@ class _Rewriter:
         if name == "tirx.reinterpret":
             to = STORAGE[result] if result in self.foreign else result
             return args[0] if type_name(args[0]) == to else tirx.reinterpret(to, args[0], e.span)
-        if name == "tirx.if_then_else":
+        if name in ("prim.if_then_else", "tirx.if_then_else"):
             return tirx.if_then_else(*args, span=e.span)
         if name in ("tirx.isnan", "tirx.isinf", "tirx.isfinite"):
             return getattr(tirx, name.removeprefix("tirx."))(self.value_of(args[0], types[0]), e.span)

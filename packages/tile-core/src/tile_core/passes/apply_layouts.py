@@ -1,0 +1,67 @@
+"""Annotated layouts of tensor parameters: where an element that the program names lies in the caller's memory.
+
+The program indexes such a tensor by its logical coordinates; this pass rewrites each access to the place that the
+layout gives. Layouts of scratch buffers change nothing that a program can see; a target that follows them does so when
+it plans its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.errors.lowering import LayoutUnsupported
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, map_expr
+from tile_core.layout.expressions import place_of
+
+
+def apply_layouts(body: Any, params: Any, layouts: Mapping[str, Any]) -> Any:
+    """Return the body with accesses of annotated parameters at their places in memory.
+
+    Parameters
+    ----------
+    body
+        A statement whose accesses lie inside their buffers (after the guard pass).
+    params
+        The program's parameters.
+    layouts
+        Layouts by the name of the buffer.
+
+    Raises
+    ------
+    LayoutUnsupported
+        If a layout needs more room than its tensor has.
+    """
+    chosen = {p: layouts[str(p.name)] for p in params if tirx.is_buffer_var(p) and str(p.name) in layouts}
+    for buffer, layout in chosen.items():
+        if layout.span != layout.numel:
+            raise LayoutUnsupported(buffer=buffer.name, span=layout.span, room=layout.numel)
+    return _Apply(chosen).stmt(body) if chosen else body
+
+
+class _Apply(StmtRewriter):
+    def __init__(self, layouts: dict[Any, Any]) -> None:
+        self.layouts = layouts
+
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, self.load, ir.TensorLoad)
+
+    def load(self, e: Any) -> Any:
+        return e if e.source not in self.layouts else nodes.load(e.source, self.at(e.source, e.indices), e.span)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        new = super().visit_BufferStore(s)
+        if new.buffer not in self.layouts:
+            return new
+        return tirx.BufferStore(new.buffer, new.value, self.at(new.buffer, new.indices), new.span)
+
+    def at(self, buffer: Any, indices: Any) -> list[Any]:
+        place = place_of(self.layouts[buffer], list(indices))
+        shape = nodes.shape_of(buffer)
+        result = []
+        for extent in reversed(shape[1:]):
+            result.append(tirx.floormod(place, extent))
+            place = tirx.floordiv(place, extent)
+        return [place, *reversed(result)]
