@@ -213,3 +213,15 @@ def is_tile_call(expr: Any, name: str | None = None) -> bool:
         return False
     full = str(expr.op.name)
     return full.startswith("tile.") if name is None else full == f"tile.{name}"
+
+
+def operator_name(expr: Any) -> str:
+    """Return the name of the operator that an expression calls, without TVM's namespace (``tirx.`` or ``prim.``).
+
+    Calls of tile ops keep their ``tile.``; an expression that is no call of an operator has the empty name.
+    """
+    if not isinstance(expr, ir.Call) or not isinstance(expr.op, ir.Op):
+        return ""
+    full = str(expr.op.name)
+    space, _, name = full.partition(".")
+    return name if space in ("tirx", "prim") else full

@@ -81,6 +81,7 @@ def gemm(
     }
     if variant is not None:
         attrs["variant"] = variant
+    regions[:2] = [operands.apart("gemm", r, regions[2], aligned=False) for r in regions[:2]]
     clear = operands.scalar(clear_accum, DTYPES["bool"])
     operands.emit("gemm", [*regions, clear], [regions[2]], attrs)
 

@@ -46,6 +46,7 @@ def c2d_im2col(
     for name, x, low in (("kernel", kernel, 1), ("stride", stride, 1), ("dilation", dilation, 1), ("pad", pad, 0)):
         if not isinstance(x, int) or x < low:
             raise BadAttribute(op="c2d_im2col", name=name, found=x, legal=f"an integer of at least {low}")
+    source = operands.apart("c2d_im2col", source, to, aligned=False)
     attrs = {"kernel": kernel, "stride": stride, "dilation": dilation, "pad": pad}
     operands.emit("c2d_im2col", [source, to, as_value(nhw_step), as_value(c_step)], [to], attrs)
 

@@ -8,6 +8,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadDim, BadElementType
+from tile_core.frontend.builder import current
 from tile_core.ir import nodes
 from tile_core.language.value import Region
 from tile_core.ops import operands
@@ -88,9 +89,10 @@ def reduce(buffer: Any, out: Any, kind: str, dim: int = -1, clear: bool = True, 
 def finalize_reducer(reducer: Any) -> None:
     """Combine the partial results of an ``alloc_reducer`` buffer; afterwards it holds the whole result."""
     region = operands.as_region("finalize_reducer", "reducer", reducer)
-    if getattr(region.buffer, "reducer", None) is None:
+    made = current("T.finalize_reducer").reducers.get(str(region.buffer.var.name))
+    if made is None:
         raise BadAttribute(op="finalize_reducer", name="reducer", found=region.buffer.name, legal="a T.alloc_reducer buffer")
-    operands.emit("finalize_reducer", [region], [region], {"kind": region.buffer.reducer})
+    operands.emit("finalize_reducer", [region], [region], {"kind": made["op"]})
 
 
 def axis(op: str, region: Region, dim: Any) -> int:
@@ -119,6 +121,7 @@ def _emit(kind: str, src: Any, dst: Any, dim: int, clear: bool, nan: bool, hints
     if found != (tuple(e for e in expected if e != 1) or (1,)):
         keep = (*shape[:at], 1, *shape[at + 1 :])
         raise BadDestination(op=op, found=out.shape, src=shape, dim=dim, expected=expected or (1,), keep=keep)
+    source = operands.apart(op, source, out, aligned=False)
     attrs = {"kind": kind, "dim": source.kept[at], "clear": bool(clear), "nan_propagate": bool(nan), "hints": dict(hints)}
     operands.emit("reduce", [source, out], [out], attrs)
 

@@ -45,6 +45,7 @@ def _emit(op: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool, nan: 
     if source.dtype.is_float != out.dtype.is_float or out.dtype.is_narrow or out.dtype == "bool":
         legal = "floats of 16 bits or more" if source.dtype.is_float else "integers"
         raise BadElementType(op=op, role="dst", found=out.dtype, legal=legal)
+    source = operands.apart(op, source, out)
     attrs = {"kind": kind, "dim": source.kept[at], "reverse": bool(reverse), "nan_propagate": bool(nan)}
     operands.emit("scan", [source, out], [out], attrs)
 

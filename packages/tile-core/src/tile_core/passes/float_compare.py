@@ -19,9 +19,11 @@ _PREFIX = "tile.float_"
 
 
 def hide(body: Any) -> Any:
-    """Return the statement with every comparison of floats as a call."""
+    """Return the statement with every comparison of floats as a call, and those of bools as ones of integers."""
 
     def replace(e: Any) -> Any:
+        if nodes.dtype_of(e.a) == "bool":
+            return type(e)(tirx.Cast("int32", e.a), tirx.Cast("int32", e.b), e.span)
         if not nodes.dtype_of(e.a).startswith(("float", "bfloat")):
             return e
         return ir.Call(_op(_NAMES[type(e).__name__]), [e.a, e.b], ret_ty=e.ty, span=e.span)
