@@ -354,12 +354,12 @@ def _nonzero(name: str, b: int) -> int:
 
 
 def shift_left(a: Any, b: Any) -> Any:
-    """Return ``a << b`` in the type of ``a``; 0 when the count is the width or more."""
+    """Return ``a << b``, in the type of ``a`` or of a wider runtime count; 0 when the count is the width or more."""
     return a << b if isinstance(a, int) and isinstance(b, int) else scalar.shift("left", a, b)
 
 
 def shift_right(a: Any, b: Any) -> Any:
-    """Return ``a >> b`` in the type of ``a``, with the sign for signed types."""
+    """Return ``a >> b`` with the sign for signed types, in the type of ``a`` or of a wider runtime count."""
     return a >> b if isinstance(a, int) and isinstance(b, int) else scalar.shift("right", a, b)
 
 

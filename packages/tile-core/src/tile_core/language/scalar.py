@@ -329,7 +329,10 @@ def bitwise(kind: str, a: Any, b: Any) -> Value:
 
 
 def shift(direction: str, a: Any, b: Any) -> Value:
-    """Return a shift in the type of the left operand; counts of the width or more give 0 (or the sign)."""
+    """Return a shift; counts of the width or more give 0 (or the sign).
+
+    A Python count leaves the type of the left operand; a runtime count of a wider type promotes it, as arithmetic does.
+    """
     symbol = "<<" if direction == "left" else ">>"
     if _is_number(a):
         a = as_value(a, b.dtype if isinstance(b, Value) and b.dtype.is_integer else None)
@@ -338,6 +341,10 @@ def shift(direction: str, a: Any, b: Any) -> Value:
     a = as_value(a)
     a = cast(a, DTYPES["int32"]) if a.dtype == "bool" else a
     need_integer(symbol, a)
+    if not _is_number(b):
+        b = as_value(b)
+        if b.dtype.is_integer and b.dtype.bits > a.dtype.bits:
+            a = cast(a, b.dtype)
     bits, width = a.dtype.bits, str(a.dtype)
     constant = constant_of(b)
     if constant is not None:
