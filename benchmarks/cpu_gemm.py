@@ -78,7 +78,7 @@ def options(parser: Any) -> None:
     """Add this benchmark's options."""
     parser.add_argument("--size", type=int, nargs="+", default=[512, 1000, 1024])
     parser.add_argument("--dtype", nargs="+", default=list(ACCUMULATORS), choices=list(ACCUMULATORS))
-    parser.add_argument("--seconds", type=float, default=1.5, help="per row")
+    parser.add_argument("--seconds", type=float, default=3.0, help="per row")
 
 
 if __name__ == "__main__":

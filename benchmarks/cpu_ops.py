@@ -151,7 +151,7 @@ def options(parser: Any) -> None:
     """Add this benchmark's options."""
     parser.add_argument("ops", nargs="*", choices=[*OPS, []], help="all by default")
     parser.add_argument("--size", type=int, default=4096)
-    parser.add_argument("--seconds", type=float, default=2.0, help="per row")
+    parser.add_argument("--seconds", type=float, default=3.0, help="per row")
 
 
 if __name__ == "__main__":

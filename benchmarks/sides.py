@@ -21,7 +21,7 @@ import numpy as np
 Row = dict[str, Any]
 
 #: Seconds that a turn lasts at least.
-_TURN = 0.02
+_TURN = 0.1
 
 
 def example(name: str) -> Any:
@@ -35,7 +35,7 @@ def example(name: str) -> Any:
 def in_turns(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[float]:
     """Return the fastest run of each function, in seconds.
 
-    Each turn runs its side a few times: the threads of the other side's library may spin for some milliseconds after
+    Each turn runs its side for a while: the threads of the other side's library spin for tens of milliseconds after
     its last run, which slows down the first runs of this one.
 
     Parameters
