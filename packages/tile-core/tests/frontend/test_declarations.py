@@ -559,7 +559,7 @@ def test_no_source(refused):
     exec("def k(A): pass", module.__dict__)
     refused(NoSource, "K112", "the text of <string> is not available", lambda: T.prim_func(module.k))
     refused(NoSource, "K112", "not written as a plain `def`", lambda: T.prim_func(lambda A: None))
-    refused(NoSource, "K112", "it is a int, not a function", lambda: T.prim_func(3))
+    refused(NoSource, "K112", "it is of type int, not a function", lambda: T.prim_func(3))
 
 
 def test_prim_func_returns_nothing(refused):

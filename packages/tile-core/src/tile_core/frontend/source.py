@@ -47,18 +47,45 @@ def is_rewritten(fn: Callable[..., Any]) -> bool:
     return SUPPORT in fn.__code__.co_freevars
 
 
+@dataclass
+class _Known:
+    """What is remembered of a code object: its definition, names in annotations, and compiled forms."""
+
+    definition: Definition
+    annotated: frozenset[str]
+    compiled: dict[tuple[str, ...], types.CodeType]
+
+
+# By code and file: codes of equal text in two files are equal.
+_cache: weakref.WeakKeyDictionary[types.CodeType, dict[str, _Known]] = weakref.WeakKeyDictionary()
+
+
 def definition(fn: Callable[..., Any]) -> Definition:
-    """Return the definition of a function.
+    """Return the definition of a function; the tree is shared, do not change it.
 
     Raises
     ------
     NoSource
         If the text cannot be found, or is not a plain ``def``.
     """
-    name = getattr(fn, "__name__", repr(fn))
+    return _known(fn).definition
+
+
+def _known(fn: Any) -> _Known:
     if not isinstance(fn, types.FunctionType):
-        raise NoSource(name=name, reason=f"it is a {type(fn).__name__}, not a function")
+        name = getattr(fn, "__name__", repr(fn))
+        raise NoSource(name=name, reason=f"it is of type {type(fn).__name__}, not a function")
     code = fn.__code__
+    files = _cache.setdefault(code, {})
+    if code.co_filename not in files:
+        found = _parse(fn)
+        own = {*code.co_freevars, *code.co_varnames, *code.co_cellvars}
+        files[code.co_filename] = _Known(found, _annotated(found.node) - own, {})
+    return files[code.co_filename]
+
+
+def _parse(fn: types.FunctionType) -> Definition:
+    code, name = fn.__code__, fn.__name__
     where = Where(code.co_filename, code.co_firstlineno)
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, fn.__globals__)
@@ -75,16 +102,6 @@ def definition(fn: Callable[..., Any]) -> Definition:
     if not isinstance(first, ast.FunctionDef) or first.name != code.co_name:
         raise NoSource(name=name, reason="it is not written as a plain `def`", where=where)
     return Definition(first, Where(code.co_filename, first.lineno))
-
-
-@dataclass
-class _Forms:
-    node: ast.FunctionDef
-    annotated: frozenset[str]
-    compiled: dict[tuple[str, ...], types.CodeType]
-
-
-_cache: weakref.WeakKeyDictionary[types.CodeType, dict[str, _Forms]] = weakref.WeakKeyDictionary()
 
 
 def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Callable[..., Any]:
@@ -106,16 +123,11 @@ def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) ->
     if is_rewritten(fn):
         return fn
     code = fn.__code__
-    forms = _cache.setdefault(code, {}).get(code.co_filename)
-    if forms is None:
-        node = definition(fn).node
-        own = {*code.co_freevars, *code.co_varnames, *code.co_cellvars}
-        forms = _Forms(node, _annotated(node) - own, {})
-        _cache[code][code.co_filename] = forms
-    extra = tuple(sorted(n for n in forms.annotated if n in (scope or {}) and n not in fn.__globals__))
-    if extra not in forms.compiled:
-        forms.compiled[extra] = _compile(fn, copy.deepcopy(forms.node), extra)
-    new = forms.compiled[extra]
+    known = _known(fn)
+    extra = tuple(sorted(n for n in known.annotated if n in (scope or {}) and n not in fn.__globals__))
+    if extra not in known.compiled:
+        known.compiled[extra] = _compile(fn, copy.deepcopy(known.definition.node), extra)
+    new = known.compiled[extra]
     from tile_core.frontend import support
 
     cells = dict(zip(code.co_freevars, fn.__closure__ or (), strict=True))
