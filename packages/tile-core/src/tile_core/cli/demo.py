@@ -22,9 +22,9 @@ SIZES = (1000, 1000, 500)
 #: Largest relative error of a sum of 500 float32 products in any order, with room for the rounding of the products.
 TOLERANCE = 1e-4
 
-#: Rounds of timing, and samples of each side in a round: in turns, so that a busy machine slows both; several in a row,
-#: because each side's idle threads disturb the other's first run.
-ROUNDS, SAMPLES = 4, 5
+#: Both sides are timed in turns, so that a busy machine slows both. A turn lasts this many seconds, of which the first
+#: half does not count: the threads of the other side spin for tens of milliseconds after its last run.
+TURNS, TURN = 3, 0.3
 
 
 def demo(verbose: Verbose = False) -> None:
@@ -53,9 +53,10 @@ def demo(verbose: Verbose = False) -> None:
     rng = np.random.default_rng()
     a, b = rng.standard_normal((M, K), dtype="float32"), rng.standard_normal((K, N), dtype="float32")
     with progress.status("checking"):
-        _check(out, kernel(a, b), a, b)
-    with progress.status("timing"):
-        ours, theirs = _race(lambda: kernel(a, b), lambda: a @ b)
+        error = _check(kernel(a, b), a, b)
+    size = f"all {M * N:,} elements against a float64 reference"
+    out.print(f"Check: {size}, largest relative error {error:.1e}", markup=False)
+    ours, theirs = _race(lambda: kernel(a, b), lambda: a @ b)  # nothing else runs meanwhile, no progress bar either
     rate = 2 * M * N * K / 1e9
     out.print(
         f"Speed: {rate / ours:.0f} GFLOP/s; NumPy {np.__version__} in the same run {rate / theirs:.0f} GFLOP/s; "
@@ -76,8 +77,8 @@ def _show_kernel(out: Console, factory: Callable[..., Any]) -> None:
         print(text)
 
 
-def _check(out: Console, found: Any, a: Any, b: Any) -> None:
-    """Compare with the product in float64; errors are relative to the sum of the products' magnitudes.
+def _check(found: Any, a: Any, b: Any) -> float:
+    """Compare with the product in float64; return the largest error relative to the sum of the products' magnitudes.
 
     Raises
     ------
@@ -96,20 +97,24 @@ def _check(out: Console, found: Any, a: Any, b: Any) -> None:
             index=tuple(map(int, worst)), found=found[worst].item(), expected=exact[worst].item(), rtol=TOLERANCE,
             atol=0.0,
         )  # fmt: skip
-    out.print(
-        f"Check: all {error.size:,} elements against a float64 reference, largest relative error {error[worst]:.1e}",
-        markup=False,
-    )
+    return float(error[worst])
 
 
 def _race(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
     """Median seconds of both."""
     samples: dict[Callable[[], Any], list[float]] = {ours: [], theirs: []}
-    for _ in range(ROUNDS):
+    for _ in range(TURNS):
         for run, times in samples.items():
-            run()
-            for _ in range(SAMPLES):
-                start = time.perf_counter()
-                run()
-                times.append(time.perf_counter() - start)
+            times += _turn(run)
     return statistics.median(samples[ours]), statistics.median(samples[theirs])
+
+
+def _turn(run: Callable[[], Any]) -> list[float]:
+    begin = time.perf_counter()
+    times: list[float] = []
+    while time.perf_counter() < begin + TURN or not times:
+        start = time.perf_counter()
+        run()
+        if start >= begin + TURN / 2:
+            times.append(time.perf_counter() - start)
+    return times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -20,16 +21,21 @@ def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
         checks = list(all_checks())
         print_json([vars(c) for c in checks])
     else:
-        with console(stderr=True).status("checking"):
-            for check in all_checks():
-                checks.append(check)
-                _show(check)
+        running = all_checks()
+        while (check := _next(running)) is not None:
+            checks.append(check)
+            _show(check)
     broken = [c.name for c in checks if c.status == "missing"]
     if not as_json:
         last = f"broken: {', '.join(broken)}" if broken else "everything that was looked for is there"
         console().print(f"\n{last}", markup=False, style="bold red" if broken else "bold green")
     if broken:
         raise typer.Exit(1)
+
+
+def _next(running: Iterator[Check]) -> Check | None:
+    with console(stderr=True).status("checking"):
+        return next(running, None)
 
 
 def _show(check: Check) -> None:

@@ -37,8 +37,7 @@ def run_file(
     inputs = make_inputs(kernel.signature, found.rest or {}, seed)
     with console(stderr=True).status("verifying"):
         report = kernel.verify(*inputs.values, seed=seed)
-    with console(stderr=True).status("timing"):
-        bench = kernel.bench(*inputs.values, repeat=repeat)
+    bench = kernel.bench(*inputs.values, repeat=repeat)
     if as_json:
         print_json(_json(kernel, inputs.sizes, seed, report, bench))
         return
