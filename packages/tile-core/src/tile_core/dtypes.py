@@ -130,10 +130,8 @@ def dtype(spec: Any) -> DType:
 def _name_of(spec: Any) -> str:
     if isinstance(spec, str):
         name = spec
-    elif spec in (float, int, bool):
-        name = {float: "float32", int: "int32", bool: "bool"}[spec]
     elif isinstance(spec, type):
-        name = spec.__name__
+        name = {float: "float32", int: "int32", bool: "bool"}.get(spec, spec.__name__)
     elif isinstance(getattr(spec, "name", None), str):
         name = spec.name
     else:

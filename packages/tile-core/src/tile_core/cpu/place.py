@@ -1,4 +1,8 @@
-"""Where scratch lives on a CPU: small buffers on the stack, large ones in the thread's workspace."""
+"""Where scratch lives on a CPU: small buffers on the stack, large ones in the thread's workspace.
+
+All of a block's scratch is allocated at its beginning: allocation inside loops costs time, and inside a ``while`` TVM's
+code generator does not order it before the uses.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect, substitute
+from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, substitute
 
 #: Buffers up to this many bytes go on the stack, where LLVM may keep them in registers.
 STACK_BYTES = 2048
@@ -26,13 +30,33 @@ def place(body: Any) -> Any:
         buffer = alloc.buffer
         if nodes.scope_of(buffer) in _SCRATCH and not _placed(alloc):
             mapping[buffer] = _moved(buffer, _scope(buffer))
-    if not mapping:
-        return body
     for view in views:
         base = _base(view, mapping)
         if base is not None:
             mapping[view.buffer] = _moved(view.buffer, nodes.scope_of(base), tirx.buffer_data(base))
-    return _Move(mapping).stmt(substitute(body, mapping))
+    moved = _Move(mapping).stmt(substitute(body, mapping)) if mapping else body
+    return _Hoist().whole(moved)
+
+
+class _Hoist(StmtRewriter):
+    """Moves allocations to the beginning of the block (or of a program that launches nothing)."""
+
+    def __init__(self) -> None:
+        self.allocs: list[Any] = []
+
+    def whole(self, body: Any) -> Any:
+        rest = self.stmt(body)
+        return nodes.seq([*self.allocs, rest])
+
+    def visit_For(self, s: Any) -> Any:
+        if role(s) != "grid":
+            return super().visit_For(s)
+        block = _Hoist()
+        return replace_for(s, block.whole(s.body))
+
+    def visit_AllocBuffer(self, s: Any) -> Any:
+        self.allocs.append(s)
+        return nodes.seq([])
 
 
 class _Move(StmtRewriter):

@@ -171,3 +171,19 @@ class RowsOperand(KernelError):
     code = "K221"
     template = "T.{op}: rows is {found}"
     remedy = "pass a 1-D buffer or slice of integers, or a list of Python ints"
+
+
+class Fp8Operand(KernelError, TypeError):
+    """An operand of a scaled product has an element type that it does not take."""
+
+    code = "K222"
+    template = "T.fp8_scaled_matmul: {role} has element type {found}"
+    remedy = "legal: {legal}"
+
+
+class ScaleShape(KernelError):
+    """A scale has a shape that says nothing about what it scales."""
+
+    code = "K223"
+    template = "T.fp8_scaled_matmul: {role} has shape {found}"
+    remedy = "legal: {legal}"

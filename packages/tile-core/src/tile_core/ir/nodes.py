@@ -127,7 +127,7 @@ def seq(statements: Sequence[Stmt | None]) -> Stmt:
             continue
         if isinstance(s, tirx.SeqStmt):
             flat.extend(s.seq)
-        else:
+        elif not is_nop(s):
             flat.append(s)
     if not flat:
         return tirx.Evaluate(int_const(0))

@@ -48,6 +48,7 @@ _MODULES = {
     "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
     "ops.gemm_sp": "gemm_sp gemm_sp_v2",
     "ops.gather": "gather scatter",
+    "ops.fp8": "fp8_scaled_matmul",
     "ops.reduce": (
         "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor reduce "
         "finalize_reducer"

@@ -10,7 +10,8 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import NotATile, ViewOfPart, ViewSize
 from tile_core.frontend.builder import current
-from tile_core.language.value import Buffer, Region, Value, to_index, tvm_name
+from tile_core.ir import nodes
+from tile_core.language.value import Buffer, Region, Value, simplify, to_index, tvm_name
 
 
 def reshape(buffer: Any, shape: Sequence[Any] | int) -> Buffer:
@@ -64,7 +65,8 @@ def _view(op: str, buffer: Any, shape: Any, dtype: Any) -> Buffer:
     )
     builder.emit(tirx.DeclBuffer(var, data=data))
     result = Buffer(var, dims, new_type, whole.scope, name)
-    result.base = getattr(whole, "base", None) or whole  # type: ignore[attr-defined]
+    base = getattr(whole, "base", None)
+    result.base = whole if base is None else base  # type: ignore[attr-defined]
     return result
 
 
@@ -92,8 +94,10 @@ def _default_shape(buffer: Buffer, dtype: Any) -> list[Any]:
 
 
 def _bits(shape: Sequence[Any], bits: int) -> Any:
+    """Return the size as an int, or as the text of one canonical expression for all equal products."""
     if all(isinstance(d, int) for d in shape):
         return math.prod(shape) * bits
-    static = math.prod(d for d in shape if isinstance(d, int))
-    symbols = sorted(str(to_index(d)) for d in shape if not isinstance(d, int))
-    return f"{static * bits} * {' * '.join(symbols)}"
+    product = nodes.int_const(bits, "int64")
+    for d in shape:
+        product = product * nodes.cast(to_index(d), "int64")
+    return str(simplify(product))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.tvm import tirx
 from tile_core.cpu.isa import Isa
+from tile_core.cpu.tile2d import ramp, vector_dtype
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.numerics.build import bind, bits_of, equal, float_of, select
+from tile_core.numerics.formats import IEEE
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, element, neutral
 
@@ -65,11 +70,32 @@ class LaneReduce(Variant):
         )
 
 
+def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
+    """Return how an accumulator takes in a value, for kinds with a shorter form than ``combiner``'s; else ``None``.
+
+    The accumulator starts at an infinity and so never becomes NaN, and every comparison with a NaN is false: a NaN is
+    left out without a test for it.
+    """
+    if kind == "absmax" and dtype in IEEE:
+        return lambda total, x: select(x > total, x, total)
+    if kind not in ("max", "min") or dtype not in IEEE:
+        return None
+
+    def absorb(total: Any, x: Any) -> Any:
+        # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
+        a, b = bits_of(total), bits_of(x)
+        same = select(equal(total, x), float_of(a & b if kind == "max" else a | b), total)
+        return select(x > total if kind == "max" else x < total, x, same)
+
+    return lambda total, x: bind(total, lambda t: bind(x, lambda y: absorb(t, y)))
+
+
 def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: tuple[Any, ...]) -> Any:
     src, dst = call.args
     kind = str(call.attrs["kind"])
     acc = accumulator(dst.dtype)
     combine = combiner(kind, acc, bool(call.attrs["nan_propagate"]))
+    absorb = combine if call.attrs["nan_propagate"] else absorber(kind, acc) or combine
     partial, allocate = nodes.alloc([width], acc, "partial", "local")
     extent = src.extents[-1]
 
@@ -81,7 +107,7 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: t
         return [nodes.nest([min(lanes, count - c)], lambda lane, c=c: body(lane + c), "parallel") for c in range(0, count, lanes)]
 
     def step(base: Any) -> Any:
-        return lambda lane: nodes.store(partial, combine(partial[lane], element(kind, src.load(at(base + lane)), acc)), [lane])
+        return lambda lane: nodes.store(partial, absorb(partial[lane], element(kind, src.load(at(base + lane)), acc)), [lane])
 
     o = nodes.fresh("o")
     parts = [allocate, *across(width, lambda lane: nodes.store(partial, neutral(kind, acc), [lane]))]
@@ -89,10 +115,18 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: t
     rest = extent % width
     parts += across(rest, step(extent - rest)) if rest else []
     half = width // 2
-    while half >= 1:
-        parts += across(half, lambda lane, h=half: nodes.store(partial, combine(partial[lane], partial[lane + h]), [lane]))
+    while half >= lanes:
+        parts += across(half, lambda lane, h=half: nodes.store(partial, absorb(partial[lane], partial[lane + h]), [lane]))
         half //= 2
-    total = partial[0]
+    vector = tirx.Var("lanes", vector_dtype(acc, lanes))
+    parts.append(tirx.Bind(vector, tirx.BufferLoad(partial, [ramp(0, lanes)])))
+    while half >= 1:
+        # Shuffles stay in registers; halves that go through memory would be taken apart lane by lane.
+        other = tirx.Shuffle([vector], [lane ^ half for lane in range(lanes)])
+        folded = tirx.Var("lanes", vector_dtype(acc, lanes))
+        parts.append(tirx.Bind(folded, absorb(vector, other)))
+        vector, half = folded, half // 2
+    total: Any = tirx.Shuffle([vector], [0])
     to = dst.spread(indices)
     if not call.attrs["clear"]:
         total = combine(nodes.cast(nodes.load(dst.buffer, to), acc), total)
