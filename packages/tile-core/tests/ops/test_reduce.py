@@ -30,7 +30,7 @@ def program(dtype, out_type, shape, dim, kinds, *, clear=True, nan=False, thread
                 T.copy(S, r)
                 flags = {"nan_propagate": nan} if kind in ORDERED else {}
                 getattr(T, f"reduce_{kind}")(s, r, dim=dim, clear=clear, **flags)
-                T.copy(r, B[n, ...] if False else B[(n, *[slice(None)] * len(kept))])
+                T.copy(r, B[(n, *[slice(None)] * len(kept))])
 
     return main
 

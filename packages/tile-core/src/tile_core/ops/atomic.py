@@ -85,17 +85,20 @@ def _update(kind: str, dst: Any, value: Any, order: str | None, return_prev: boo
     order = _check_order(op, order or "relaxed", ORDERS)
     region = operands.as_region(op, "dst", dst)
     _check_type(op, region.dtype)
-    shape = operands.static_shape(op, "dst", region)
     attrs = {"kind": kind, "order": order}
     tile = _tile_operand(value)
-    if tile is not None and (shape != (1,) or not isinstance(value, Value)):
-        source = operands.as_region(op, "value", value, like=region)
-        if operands.static_shape(op, "value", source) != (1,) or shape == (1,):
+    if tile is not None:
+        region, source = _tiles(op, dst, region, value)
+        if source is not None:
             operands.same_shape(op, ("dst", "value"), region, source)
             if return_prev:
                 raise NotAnElement(op=f"{op}(return_prev=True)", found="a tile")
-            operands.emit("atomic_tile", [region, source], [region], attrs)
+            operands.emit("atomic_tile", [region, operands.apart(op, source, region)], [region], attrs)
             return None
+        if not isinstance(value, Value):
+            part = operands.as_region(op, "value", value)
+            value = part.buffer[tuple(part.mins)]
+    shape = operands.static_shape(op, "dst", region)
     scalar = operands.scalar(value, region.dtype)
     if shape != (1,):
         if return_prev:
@@ -106,6 +109,21 @@ def _update(kind: str, dst: Any, value: Any, order: str | None, return_prev: boo
         return _bind("atomic", [region, scalar], region.dtype, attrs, [region])
     operands.emit("atomic", [region, scalar], [region], attrs)
     return None
+
+
+def _tiles(op: str, dst: Any, region: Region, value: Any) -> tuple[Region, Region | None]:
+    """Return both sides as tiles, where an element is the corner of a tile; two elements are no tiles."""
+    if isinstance(value, Value):
+        if operands.static_shape(op, "dst", region) == (1,):
+            return region, None
+        return region, operands.as_region(op, "value", value, like=region)
+    source = operands.as_region(op, "value", value)
+    size = operands.static_shape(op, "value", source)
+    if isinstance(dst, Value):
+        return operands.as_region(op, "dst", dst, like=source), source
+    if size == (1,) and operands.static_shape(op, "dst", region) != (1,):
+        return region, None
+    return region, source
 
 
 def _tile_operand(value: Any) -> Any:

@@ -112,7 +112,8 @@ def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
 
 
 def _root(buffer: Buffer) -> Buffer:
-    return getattr(buffer, "base", None) or buffer
+    base = getattr(buffer, "base", None)
+    return buffer if base is None else base
 
 
 def _disjoint(a: Region, b: Region) -> bool:
@@ -154,8 +155,11 @@ def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str
 
 def scalar(x: Any, dtype: Any) -> Any:
     """Return a scalar operand converted to ``dtype``, as a value."""
+    from tile_core.language.promotion import check_fits
     from tile_core.language.value import cast
 
+    if type(x) in (int, float) and dtype.is_narrow:
+        check_fits(x, dtype)
     return cast(x if isinstance(x, Value) else as_value(x, _literal_type(x, dtype)), dtype)
 
 

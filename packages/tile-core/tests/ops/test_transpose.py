@@ -1,0 +1,82 @@
+"""T.transpose: sizes, batches (#2626), scopes, types, in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors.ops import ShapesDiffer
+from tile_core.numerics import oracles
+
+from . import kit
+
+ALLOC = {"shared": T.alloc_shared, "fragment": T.alloc_fragment}
+AXES = {
+    "rows": kit.SIZES, "cols": kit.SIZES, "batch": (None, 1, 3), "scopes": (("shared", "fragment"), ("fragment", "shared")),
+    "types": (("float32", "float32"), ("float16", "float32"), ("int8", "int32"), ("bfloat16", "bfloat16"), ("float64", "float16"),
+              ("bool", "uint8")),
+}  # fmt: skip
+
+
+def check(case):
+    (dtype, out_type), rows, cols = case["types"], case["rows"], case["cols"]
+    lead = () if case["batch"] is None else (case["batch"],)
+    shape, turned = (*lead, rows, cols), (*lead, cols, rows)
+
+    @T.prim_func
+    def main(A: T.Tensor(shape, dtype), B: T.Tensor(turned, out_type), C: T.Tensor(turned, out_type)):
+        with T.Kernel(1, threads=96):
+            s = ALLOC[case["scopes"][0]](shape, dtype)
+            d = ALLOC[case["scopes"][1]](turned, out_type)
+            T.copy(A, s)
+            T.transpose(s, d)
+            T.copy(d, B)
+            T.transpose(A, C)
+
+    data = kit.anything(np.random.default_rng(kit.seed(case)), shape, dtype)
+    out = kit.launch(main, [data], [kit.guarded(turned, out_type), kit.guarded(turned, out_type)])
+    for found in out:
+        kit.same(kit.values(found, out_type), oracles.cast(np.swapaxes(kit.values(data, dtype), -1, -2), out_type))
+
+
+@pytest.mark.parametrize("case", kit.spread(1, 12, **AXES), ids=lambda c: f"{c['batch']}x{c['rows']}x{c['cols']}")
+def test_awkward_tiles(case):
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", kit.covering(2, **AXES), ids=kit.label)
+def test_awkward_tiles_pairwise(case):
+    check(case)
+
+
+def test_in_place_and_parts():
+    @T.prim_func
+    def main(A: T.Tensor((20, 20), "float32"), B: T.Tensor((20, 20), "float32"), z: T.int32):
+        with T.Kernel(1, threads=32):
+            s = T.alloc_shared((20, 20), "float32")
+            T.copy(A, s)
+            T.transpose(s, s)
+            T.transpose(s[z : z + 5, 2:10], s[3:11, z + 4 : z + 9])
+            T.copy(s, B)
+
+    a = kit.anything(np.random.default_rng(2), (20, 20), "float32")
+    for z in (0, 3, 13, -2):
+        out = kit.guarded((20, 20), "float32")
+        tile.compile(main, target="cpu")(a, out, z)
+        t = a.T.copy()
+        kit.same(out, oracles.write_region(t, (3, z + 4), oracles.copy_region(t, (z, 2), (5, 8)).T))
+
+
+@pytest.mark.parametrize("shapes", [((4, 8), (4, 8)), ((2, 4, 8), (8, 4, 2)), ((8,), (8,)), ((2, 4, 8), (3, 8, 4))])
+def test_shapes_that_do_not_fit(shapes):
+    with pytest.raises(ShapesDiffer) as caught:
+
+        @T.prim_func
+        def main():
+            with T.Kernel(1):
+                T.transpose(T.alloc_shared(shapes[0], "float32"), T.alloc_shared(shapes[1], "float32"))
+
+    assert caught.value.code == "K203"
+    assert "transposed" in str(caught.value)
