@@ -98,9 +98,8 @@ def _compare(plan: Plan, ctx: Context) -> Plan:
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
-    if ctx.options.generic:
-        return plan
-    return plan.replace(body=vectorize(plan.body, isa_of(ctx.target).vector_bits))
+    bits = 0 if ctx.options.generic else isa_of(ctx.target).vector_bits
+    return plan.replace(body=vectorize(plan.body, bits))
 
 
 def _place(plan: Plan, ctx: Context) -> Plan:

@@ -18,7 +18,7 @@ _PARALLEL = ("parallel", "vectorized")
 
 
 def vectorize(body: Any, vector_bits: int) -> Any:
-    """Return the body with its innermost parallel loops in vectors of ``vector_bits``."""
+    """Return the body with its innermost parallel loops in vectors of ``vector_bits``; with 0 bits no loop has any."""
     return _Vectorize(vector_bits).stmt(body)
 
 
@@ -27,12 +27,15 @@ class _Vectorize(StmtRewriter):
         self.vector_bits = vector_bits
 
     def visit_For(self, s: Any) -> Any:
-        if role(s) not in _PARALLEL or s.kind == tirx.ForKind.VECTORIZED:
+        if role(s) not in _PARALLEL:
             return super().visit_For(s)
+        if s.kind == tirx.ForKind.VECTORIZED:
+            # The user's T.vectorized: TVM's own vectoriser takes the width as it is, and not every body or width.
+            s = replace_for(s, s.body, kind=tirx.ForKind.SERIAL)
         if collect(s.body, tirx.For):
             return super().visit_For(s)
         extent = nodes.as_int(s.extent)
-        if not isinstance(extent, int) or extent < 2 or not _has_vector_form(s):
+        if not self.vector_bits or not isinstance(extent, int) or extent < 2 or not _has_vector_form(s):
             return s
         return _split(s, extent, self.lanes(s))
 
@@ -106,4 +109,3 @@ def _pure(value: Any, v: Any) -> bool:
 
 
 _IMPURE = ("tvm_call_packed", "call_extern", "address_of")
-_ = replace_for

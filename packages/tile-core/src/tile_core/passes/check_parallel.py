@@ -14,6 +14,7 @@ from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, role, uses_var
 
+_INDEPENDENT = ("parallel", "vectorized")
 _PRIVATE = ("local", "local.var")
 
 
@@ -40,11 +41,11 @@ class _Check(StmtRewriter):
         self.reducers = reducers
 
     def visit_For(self, s: Any) -> Any:
-        if role(s) != "parallel":
+        if role(s) not in _INDEPENDENT:
             return super().visit_For(s)
         nest = [s]
         body = s.body
-        while isinstance(body, tirx.For) and role(body) == "parallel":
+        while isinstance(body, tirx.For) and role(body) in _INDEPENDENT:
             nest.append(body)
             body = body.body
         _check_nest([loop for loop in nest if nodes.as_int(loop.extent) not in (0, 1)], body, self.reducers)
