@@ -1,6 +1,8 @@
 """The arithmetic of the format on blocks of contiguous elements that stay in cache.
 
-A group of four elements is handled as one integer with four lanes: ``uint64`` for 16-bit types, ``uint32`` for 8-bit.
+NumPy makes one pass over a block per operation, so what counts is how many passes there are and how wide: a group is
+one integer, the choice of slots is two shifts by amounts that the zero flags give, and metadata comes from a table of
+all flags of four groups.
 """
 
 from __future__ import annotations
@@ -17,61 +19,174 @@ from tile_core.dtypes import DType
 from tile_core.sparse.format import GROUPS, group_code, zero_mask
 
 BLOCK_BYTES = 1 << 18
-"""Bytes of dense elements in a block: a handful of temporaries of this size stay in a second-level cache."""
-
-_THREADED_BYTES = 1 << 20
+"""Bytes of dense elements in a block: small enough for a second-level cache, large enough to hide NumPy's calls."""
 
 EQUAL_CODES = np.array([code & 3 == code >> 2 for code in range(16)])
 """Whether the two indices of a metadata code are the same."""
 
+_THREADED_BYTES = 1 << 20
+
+Work = Callable[[int, int], None]
+
 
 @cache
 def code_table(group: int, bits: int) -> Any:
-    """Metadata of all groups at once, by ``bits`` non-zero flags; 0 if any of the groups has too many non-zeros."""
-    count = bits // group
-    masks = np.arange(1 << bits, dtype=np.uint32)
-    codes = np.array([group_code(mask, group) for mask in range(1 << group)], np.uint32)
-    total = np.zeros_like(masks)
-    legal = np.ones(masks.shape, bool)
+    """Metadata of ``bits // group`` groups by their zero flags; 0 if one of them has too many non-zeros."""
+    count, full = bits // group, (1 << group) - 1
+    flags = np.arange(1 << bits, dtype=np.uint32)
+    codes = np.array([group_code(~zeros & full, group) for zeros in range(1 << group)], np.uint32)
+    total, legal = np.zeros_like(flags), np.ones(flags.shape, bool)
     for place in range(count):
-        code = codes[masks >> (place * group) & ((1 << group) - 1)]
+        code = codes[flags >> (place * group) & full]
         total |= code << (4 * place)
         legal &= code != 0
     return np.where(legal, total, 0).astype(f"uint{max(8, 4 * count)}")
 
 
-def compress_block(dense: Any, operand: DType, values: Any, flags: Any) -> None:
-    """Write the kept values of contiguous elements, and one bit per element that says whether it is not zero.
+class BlockCompressor:
+    """Compresses blocks with scratch memory of its own, which one thread uses.
 
     Parameters
     ----------
-    dense
-        Unsigned bits, one-dimensional and contiguous, whole groups.
+    operand
+        Type of the elements.
+    elements
+        The most elements that a block has.
+    """
+
+    def __init__(self, operand: DType, elements: int) -> None:
+        self.operand, self.group = operand, GROUPS[operand]
+        self.element: Any = np.dtype(f"uint{operand.bits}")
+        self.signed_zero = zero_mask(operand) != np.iinfo(self.element).max
+        count = elements // self.group
+        self.zero = np.empty(elements, bool)
+        self.words = np.empty(count, f"uint{operand.bits * self.group}")
+        self.low, self.high, self.down, self.up = (np.empty(count, np.uint32) for _ in range(4))
+
+    def __call__(self, dense: Any, values: Any, stream: Any) -> None:
+        """Compress one block.
+
+        Parameters
+        ----------
+        dense
+            Unsigned bits, contiguous, whole groups.
+        values
+            Contiguous, half as many elements of the same width; receives what is kept.
+        stream
+            Receives the metadata, as bytes. It holds a 0 exactly where a group has too many non-zeros; the values of
+            that group mean nothing.
+        """
+        dense = self.without_negative_zero(dense)
+        zero = np.equal(dense, self.element.type(0), out=self.zero[: dense.size])
+        flags = np.packbits(zero, bitorder="little")
+        if dense.size % 8:  # 32-bit types only: the groups that fill up the last byte are zeros
+            flags[-1] |= 0xFF << dense.size % 8 & 0xFF
+        if self.group == 4 and flags.size % 2 == 0:
+            codes = np.take(code_table(4, 16), flags.view(np.uint16), mode="clip")
+        else:
+            codes = np.take(code_table(self.group, 8), flags, mode="clip")
+        stream[...] = codes.view(np.uint8)[: stream.size]
+        if self.group == 2:
+            words = np.right_shift(dense.view(np.uint64), np.uint64(32), out=self.words[: values.size])
+            words |= dense.view(np.uint64)
+            np.copyto(values, words, casting="unsafe")
+        else:
+            self.two_of_four(dense, zero.view(np.uint32), values)
+
+    def without_negative_zero(self, dense: Any) -> Any:
+        """The block itself, or a copy if it has some."""
+        return positive_zeros(dense) if self.signed_zero else dense
+
+    def two_of_four(self, dense: Any, zero: Any, values: Any) -> None:
+        """Write ``slot 0 | slot 1 << bits`` for every group.
+
+        With ``low = lane 0 | lane 1 << bits`` and ``high`` likewise of lanes 2 and 3, and no more than two non-zeros:
+        ``low`` moves down if lane 0 is zero; lane 2 goes to slot 0 if lanes 0 and 1 are zero and to slot 1 otherwise;
+        lane 3 always goes to slot 1.
+
+        ``zero`` holds the four flags of a group in the lowest bits of its bytes.
+        """
+        bits, count = self.operand.bits, zero.size
+        low, high, down, up = (a[:count] for a in (self.low, self.high, self.down, self.up))
+        self.halves(dense, low, high)
+        u32, shift = np.uint32, bits.bit_length() - 1
+        np.left_shift(zero, u32(shift), out=down)
+        np.right_shift(zero, u32(8 - shift), out=up)
+        up &= down
+        up &= u32(bits)  # how far lane 2 moves back down: ``bits`` if lanes 0 and 1 are zero
+        down &= u32(bits)
+        low >>= down
+        np.left_shift(high, u32(bits), out=down)
+        down >>= up
+        low |= down
+        high &= u32(((1 << bits) - 1) << bits)
+        if bits == 16:
+            np.bitwise_or(low, high, out=values.view(u32))
+        else:
+            low |= high
+            np.copyto(values.view(np.uint16), low, casting="unsafe")
+
+    def halves(self, dense: Any, low: Any, high: Any) -> None:
+        """Split groups into lanes 0 and 1, and lanes 2 and 3."""
+        if self.operand.bits == 8:
+            np.bitwise_and(dense.view(np.uint32), np.uint32(0xFFFF), out=low)
+            np.right_shift(dense.view(np.uint32), np.uint32(16), out=high)
+        else:
+            groups = dense.view(np.uint64)
+            np.copyto(low, groups, casting="unsafe")
+            np.copyto(high, np.right_shift(groups, np.uint64(32), out=self.words[: low.size]), casting="unsafe")
+
+
+def compress_lanes(lanes: Any, operand: DType, values: Any) -> Any:
+    """Compress groups whose lanes are matrices of their own; see ``BlockCompressor``.
+
+    Parameters
+    ----------
+    lanes
+        Per lane its bits, ``(groups, M)``.
     operand
         Type of the elements.
     values
-        Half as many elements of the same width; receives the values. They mean nothing for a group with too many.
-    flags
-        Bytes, one per eight elements, rounded up.
+        Per slot ``(groups, M)``; receives what is kept.
+
+    Returns
+    -------
+    array
+        Metadata bytes, ``(groups // 2, M)``, 0 exactly where one of the two groups has too many non-zeros.
     """
-    lane = dense.dtype.type
-    significant = dense if zero_mask(operand) == np.iinfo(lane).max else dense & lane(zero_mask(operand))
-    nonzero = significant != 0
-    flags[...] = np.packbits(nonzero, bitorder="little")
-    kept = _spread(significant, nonzero, lane)  # all bits of a lane that is not zero
-    if GROUPS[operand] == 2:
-        pairs = (dense & kept).reshape(-1, 2)
-        np.bitwise_or(pairs[:, 0], pairs[:, 1], out=values)
+    if zero_mask(operand) != np.iinfo(lanes[0].dtype).max:
+        lanes = [positive_zeros(lane) for lane in lanes]
+    zeros = [lane == 0 for lane in lanes]
+    flags = zeros[0].view(np.uint8)
+    for place, zero in enumerate(zeros[1:], 1):
+        flags = flags | (zero.view(np.uint8) << place)
+    if len(lanes) == 2:
+        np.bitwise_or(lanes[0], lanes[1], out=values[0])
     else:
-        _two_of_four(dense, kept, values)
+        first_of_1 = lanes[1] & _filled(zeros[0], lanes[0].dtype)
+        first_of_2 = lanes[2] & _filled(zeros[0] & zeros[1], lanes[0].dtype)
+        np.bitwise_or(lanes[0] | first_of_1, first_of_2, out=values[0])
+        first_of_1 ^= lanes[1]
+        first_of_2 ^= lanes[2]
+        first_of_1 |= first_of_2
+        np.bitwise_or(first_of_1, lanes[3], out=values[1])
+    pairs = flags[0::2] | (flags[1::2] << len(lanes))
+    return np.take(code_table(len(lanes), 2 * len(lanes)), pairs, mode="clip")
 
 
-def flag_codes(flags: Any, operand: DType) -> Any:
-    """Return the metadata, as bytes, of packed flags; a 0 byte (or two for 32-bit types) marks too many non-zeros."""
-    group = GROUPS[operand]
-    if group == 4 and flags.size % 2 == 0:
-        return np.take(code_table(4, 16), flags.view(np.uint16), mode="clip").view(np.uint8)
-    return np.take(code_table(group, 8), flags, mode="clip").view(np.uint8)
+def positive_zeros(bits: Any) -> Any:
+    """The bits of floats, copied if some are -0.0, which becomes +0.0: as a signed integer it is the smallest."""
+    signed = bits.view(f"int{8 * bits.itemsize}")
+    limits = np.iinfo(signed.dtype)
+    if signed.min() != limits.min:
+        return bits
+    # Without its sign bit, an element that is not zero carries into that bit, which is then copied to all others.
+    kept = bits & bits.dtype.type(limits.max)
+    kept += bits.dtype.type(limits.max)
+    copied = kept.view(signed.dtype)
+    copied >>= signed.dtype.type(limits.bits - 1)
+    kept &= bits
+    return kept
 
 
 def decompress_block(values: Any, codes: Any, operand: DType, dense: Any) -> None:
@@ -88,8 +203,8 @@ def decompress_block(values: Any, codes: Any, operand: DType, dense: Any) -> Non
     dense
         Twice as many elements of the same width as ``values``; receives the dense elements.
     """
-    bits, group = 8 * values.itemsize, GROUPS[operand]
-    word = np.dtype(f"uint{bits * group}")
+    bits, group = operand.bits, GROUPS[operand]
+    word: Any = np.dtype(f"uint{bits * group}")
     out = dense.view(word)
     if group == 2:
         np.left_shift(values.astype(word), (codes >> 3).astype(word) * word.type(bits), out=out)
@@ -114,66 +229,55 @@ def nibbles(stream: Any) -> Any:
     return out.reshape(-1)
 
 
-def row_blocks(rows: int, row_bytes: int) -> list[tuple[int, int]]:
-    """Ranges of rows of about ``BLOCK_BYTES``; all but the last have an even number of rows."""
-    step = max(2, BLOCK_BYTES // max(1, row_bytes) // 2 * 2)
+def row_blocks(rows: int, row_bytes: int, multiple: int = 2) -> list[tuple[int, int]]:
+    """Ranges of rows of about ``BLOCK_BYTES``; all but the last have a multiple of some number of rows."""
+    step = max(multiple, BLOCK_BYTES // max(1, row_bytes) // multiple * multiple)
     return [(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def over_blocks(work: Callable[[int, int], None], rows: int, row_bytes: int) -> None:
+def over_blocks(prepare: Callable[[int], Work], rows: int, row_bytes: int, multiple: int = 2) -> None:
     """Call ``work(start, stop)`` for ranges of rows, on several threads where there is enough to do.
 
     NumPy lets other threads run while it works on a block.
+
+    Parameters
+    ----------
+    prepare
+        Returns the function for one thread, given the most rows of a range.
+    rows, row_bytes
+        How many rows there are, and the bytes of one.
+    multiple
+        All ranges but the last have a multiple of it.
     """
-    blocks = row_blocks(rows, row_bytes)
-    workers = min(_cores(), len(blocks))
-    if workers < 2 or rows * row_bytes < _THREADED_BYTES:
-        for start, stop in blocks:
-            work(start, stop)
-        return
-    shares = [blocks[at::workers] for at in range(workers)]
+    blocks = row_blocks(rows, row_bytes, multiple)
+    workers = min(_cores(), len(blocks)) if rows * row_bytes >= _THREADED_BYTES else 1
 
     def run(share: list[tuple[int, int]]) -> None:
+        work = prepare(max(stop - start for start, stop in share))
         for start, stop in share:
             work(start, stop)
 
+    if workers < 2:
+        run(blocks)
+        return
     with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(run, shares):
+        for _ in pool.map(run, (blocks[at::workers] for at in range(workers))):
             pass
 
 
-def _spread(significant: Any, nonzero: Any, lane: Any) -> Any:
-    signed = np.dtype(f"int{8 * np.dtype(lane).itemsize}")
-    if signed.itemsize == 1:
-        return np.negative(nonzero.view(np.int8)).view(lane)
-    largest = lane(np.iinfo(signed).max)
-    # Without its sign bit, an element that is not zero carries into the sign bit, which is then copied to all others.
-    carried = np.add(significant, largest).view(signed)
-    return np.right_shift(carried, signed.type(8 * signed.itemsize - 1), out=carried).view(lane)
+def group_counts(flags: Any, group: int) -> Any:
+    """How many of each ``group`` flags along the last axis of a contiguous array of bools are set."""
+    word: Any = np.dtype(f"uint{8 * group}")
+    ones = word.type(0x01010101 & np.iinfo(word).max)
+    total = flags.view(word) * ones  # the highest byte is the sum of all
+    total >>= word.type(8 * (group - 1))
+    return total
 
 
-def _two_of_four(dense: Any, kept: Any, values: Any) -> None:
-    """Slot 1 gets the last lane, and lanes 1 and 2 behind a lane that is not zero; slot 0 gets what is left.
-
-    At most one lane is left for each slot, so that a product with ones at the distances of the lanes brings it to one
-    place without carries.
-    """
-    bits = 8 * dense.itemsize
-    word = np.dtype(f"uint{4 * bits}").type
-    mask = kept.view(word)
-    cleaned = dense.view(word) & mask
-    behind = mask << word(bits)
-    mask <<= word(2 * bits)
-    behind |= mask
-    behind |= word(((1 << bits) - 1) << (3 * bits))
-    behind &= cleaned
-    cleaned ^= behind
-    together = word(1 | 1 << bits | 1 << 2 * bits)
-    behind *= together
-    cleaned *= together
-    lanes = values.reshape(-1, 2)
-    lanes[:, 0] = cleaned.view(dense.dtype)[2::4]
-    lanes[:, 1] = behind.view(dense.dtype)[3::4]
+def _filled(flags: Any, dtype: Any) -> Any:
+    """All bits of an element set where the flag is."""
+    wide = flags.astype(dtype)
+    return np.negative(wide, out=wide)
 
 
 def _cores() -> int:

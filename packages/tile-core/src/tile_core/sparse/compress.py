@@ -10,9 +10,11 @@ from tile_core.dtypes import DType
 from tile_core.errors.sparse import IllegalMetadata, TooManyNonZeros
 from tile_core.sparse.blocks import (
     EQUAL_CODES,
-    compress_block,
+    BlockCompressor,
+    Work,
+    compress_lanes,
     decompress_block,
-    flag_codes,
+    group_counts,
     nibbles,
     over_blocks,
     row_blocks,
@@ -129,7 +131,7 @@ def decompress(
 
 
 def compress_rows(rows: Any, operand: DType, values: Any) -> Any:
-    """Write the values of a matrix with any strides; return the metadata of its rows as one stream of bytes.
+    """Write the values of a matrix with any strides; return the metadata of its rows as bytes.
 
     Parameters
     ----------
@@ -147,21 +149,32 @@ def compress_rows(rows: Any, operand: DType, values: Any) -> Any:
     """
     count, extent = rows.shape
     per_byte = E_FACTOR_MAP[operand]["int8"]
-    stream = np.empty(count * extent // per_byte, np.uint8)
+    stream = np.empty((count, extent // per_byte), np.uint8)
 
-    def work(start: int, stop: int) -> None:
-        dense = np.ascontiguousarray(rows[start:stop]).reshape(-1)
-        direct = values[start:stop]
-        kept = direct if direct.flags.c_contiguous else np.empty(direct.shape, direct.dtype)
-        flags = np.empty(-(-dense.size // 8), np.uint8)
-        compress_block(dense, operand, kept.reshape(-1), flags)
-        first, last = start * extent // per_byte, stop * extent // per_byte
-        stream[first:last] = flag_codes(flags, operand)[: last - first]
-        if kept is not direct:
-            direct[...] = kept
+    def prepare(most: int) -> Work:
+        block = BlockCompressor(operand, most * extent)
+
+        def work(start: int, stop: int) -> None:
+            dense = np.ascontiguousarray(rows[start:stop]).reshape(-1)
+            direct = values[start:stop]
+            kept = direct if direct.flags.c_contiguous else np.empty(direct.shape, direct.dtype)
+            block(dense, kept.reshape(-1), stream[start:stop].reshape(-1))
+            if kept is not direct:
+                direct[...] = kept
+
+        return work
+
+    def by_columns(start: int, stop: int) -> None:
+        group = GROUPS[operand]
+        lanes = [rows.T[start + lane : stop : group] for lane in range(group)]
+        slots = [values.T[start // 2 + slot : stop // 2 : group // 2] for slot in range(group // 2)]
+        stream[:, start // per_byte : stop // per_byte] = compress_lanes(lanes, operand, slots).T
 
     if rows.size:
-        over_blocks(work, count, extent * rows.itemsize)
+        if abs(rows.strides[0]) < abs(rows.strides[1]):
+            over_blocks(lambda most: by_columns, extent, count * rows.itemsize, 2 * GROUPS[operand])
+        else:
+            over_blocks(prepare, count, extent * rows.itemsize)
         if not stream.all():
             refuse_first(rows, operand)
     return stream
@@ -184,7 +197,7 @@ def decompress_rows(values: Any, stream: Any, operand: DType, dense: Any) -> Non
             direct[...] = out
 
     if dense.size:
-        over_blocks(work, count, extent * dense.itemsize)
+        over_blocks(lambda most: work, count, extent * dense.itemsize)
 
 
 def refuse_first(rows: Any, operand: DType) -> None:
@@ -192,8 +205,7 @@ def refuse_first(rows: Any, operand: DType) -> None:
     group = GROUPS[operand]
     mask = rows.dtype.type(zero_mask(operand))
     for start, stop in row_blocks(rows.shape[0], rows.shape[1] * rows.itemsize):
-        nonzero = (rows[start:stop] & mask) != 0
-        counts = nonzero.reshape(stop - start, -1, group).sum(-1, dtype=np.uint8)
+        counts = group_counts(np.ascontiguousarray((rows[start:stop] & mask) != 0), group)
         over = np.argwhere(counts > group // 2)
         if over.size:
             row, place = map(int, over[0])

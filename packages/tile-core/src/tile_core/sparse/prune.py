@@ -120,7 +120,7 @@ def _prune_rows(rows: Any, operand: DType, out: Any) -> None:
         out[start:stop] = kept.reshape(stop - start, -1)
 
     if rows.size:
-        over_blocks(work, rows.shape[0], rows.shape[1] * rows.itemsize)
+        over_blocks(lambda most: work, rows.shape[0], rows.shape[1] * rows.itemsize)
 
 
 def _magnitude(bits: Any, operand: DType) -> Any:
