@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.context import Context, make_context
 from tile_core.errors import InternalError, TileError
-from tile_core.errors.setup import NoRuntime
+from tile_core.errors.setup import NoRuntime, UnknownRuntime
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.signature import Param, Signature
@@ -30,6 +30,7 @@ def compile(  # noqa: A001 - the name that users of tile compilers know
     out_idx: int | Sequence[int] | None = None,
     options: object = None,
     *,
+    runtime: str | None = None,
     dump: str | Path | None = None,
 ) -> Kernel:
     """Compile a program for a target and load it.
@@ -44,6 +45,8 @@ def compile(  # noqa: A001 - the name that users of tile compilers know
         Positions of the parameters that a call allocates and returns; negative ones count from the end.
     options
         The backend's options: an instance, a mapping of its fields, or ``None``.
+    runtime
+        Name of one of the target's runtimes; by default the one that its backend prefers.
     dump
         A folder that receives the program after each pass.
 
@@ -67,7 +70,7 @@ def compile(  # noqa: A001 - the name that users of tile compilers know
     ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(program, out_idx)
     plan = _guarded("passes", program, lambda: lower(program, ctx, plugins, dump))
-    adapter = _first_adapter(plugins, ctx)
+    adapter = _adapter(plugins, ctx, runtime)
     launch = _guarded("code generation", program, lambda: adapter.load(plan.notes["lowered"]))
     return Kernel(
         signature,
@@ -149,16 +152,19 @@ def _reference(program: Program, plugins: Plugins) -> Callable[..., Any]:
     def load() -> Callable[..., Any]:
         ctx = make_context("cpu", {"generic": True, "parallel": False}, plugins=plugins)
         plan = lower(program, ctx, plugins)
-        return _first_adapter(plugins, ctx).load(plan.notes["lowered"])  # type: ignore[no-any-return]
+        return _adapter(plugins, ctx).load(plan.notes["lowered"])  # type: ignore[no-any-return]
 
     return lambda *arrays: load()(*arrays)
 
 
-def _first_adapter(plugins: Plugins, ctx: Context) -> Any:
+def _adapter(plugins: Plugins, ctx: Context, name: str | None = None) -> Any:
     adapters = plugins.runtimes(ctx.target)
     if not adapters:
         raise NoRuntime(target=ctx.target.text)
-    return adapters[0]
+    for adapter in adapters:
+        if name in (None, adapter.name):
+            return adapter
+    raise UnknownRuntime(target=ctx.target.text, found=name, known=", ".join(a.name for a in adapters))
 
 
 def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
@@ -168,8 +174,9 @@ def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
     except TileError as error:
         raise error.at(program.where)
     except Exception as error:
-        detail = f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"
-        raise InternalError(stage=stage, detail=detail, where=program.where) from error
+        from tile_core.compat.tvm import reason_of
+
+        raise InternalError(stage=stage, detail=reason_of(error), where=program.where) from error
 
 
 def _dumper(folder: Path, first: Plan) -> Callable[[str, Plan], None]:

@@ -11,3 +11,11 @@ class NoRuntime(SetupError):
     code = "S201"
     template = "no runtime on this machine launches kernels for {target}"
     remedy = "`tile doctor` says what is missing; text is still produced by `tile compile`"
+
+
+class UnknownRuntime(SetupError):
+    """A runtime that the target's backend does not have."""
+
+    code = "S202"
+    template = "{target} has no runtime {found!r}"
+    remedy = "its runtimes are: {known}"

@@ -1,0 +1,182 @@
+"""Data of the cases: arrays of every element type with poison around and inside, special values, and comparison."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tile_core.dtypes import DTYPES
+from tile_core.numerics import codecs, oracles
+from tile_core.testing.case import Tolerance
+
+Array = npt.NDArray[Any]
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+NARROW = (
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn",
+)  # fmt: skip
+#: Every element type of the language.
+TYPES = ("bool", "int4", "uint4", *INTEGERS, "tfloat32", *FLOATS, *NARROW)
+#: Types with arithmetic.
+COMPUTED = (*INTEGERS, *FLOATS)
+
+_CANARY = 256
+_SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 2.0)
+
+
+def seed_of(*parts: Any) -> int:
+    """Return a number that depends on its arguments and not on the process."""
+    return zlib.crc32(repr(parts).encode())
+
+
+def poisoned(shape: tuple[int, ...], dtype: str) -> Array:
+    """Return an array full of 0xFF bytes between two canaries; 4-bit types as packed bytes, bools true."""
+    d = DTYPES[dtype]
+    kind = d.numpy()
+    if d.is_packed:
+        shape, kind = (*shape[:-1], -(-shape[-1] // 2)), np.dtype("uint8")
+    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    raw = np.full(size + 2 * _CANARY, 1 if dtype == "bool" else 0xFF, np.uint8)
+    return raw[_CANARY : _CANARY + size].view(kind).reshape(shape)
+
+
+def unharmed(array: Array) -> bool:
+    """Return whether the canaries around an array that ``poisoned`` made are intact."""
+    raw: Any = array
+    while raw.base is not None:
+        raw = raw.base
+    ends = np.concatenate([raw[:_CANARY], raw[-_CANARY:]])
+    return bool((ends == ends[0]).all() and ends[0] in (1, 0xFF))
+
+
+def stored(values: npt.ArrayLike, dtype: str) -> Array:
+    """Return an array that holds values, converted as the language converts them."""
+    exact = np.asarray(values)
+    out = poisoned(exact.shape, dtype)
+    with np.errstate(all="ignore"):
+        if DTYPES[dtype].is_packed:
+            out[...] = codecs.pack4(codecs.encode(exact, dtype))
+        elif dtype in ("tfloat32", "float16", "bfloat16") or DTYPES[dtype].is_narrow:
+            out[...] = np.asarray(codecs.encode(exact, dtype)).view(out.dtype)
+        else:
+            out[...] = exact.astype(out.dtype)
+    return out
+
+
+def from_codes(codes: npt.ArrayLike, dtype: str) -> Array:
+    """Return an array that holds bit patterns: nibbles for 4-bit types, unsigned integers of the width for others."""
+    raw = np.asarray(codes)
+    out = poisoned(raw.shape, dtype)
+    if DTYPES[dtype].is_packed:
+        out[...] = codecs.pack4(raw)
+    elif dtype == "bool":
+        out[...] = raw % 2 == 1
+    else:
+        out[...] = np.ascontiguousarray(raw.astype(f"uint{DTYPES[dtype].bits}")).view(out.dtype)
+    return out
+
+
+def values(array: Array, dtype: str, shape: tuple[int, ...] | None = None) -> Array:
+    """Return what an array holds: float64, or integers and bools as they are."""
+    d = DTYPES[dtype]
+    if d.is_packed:
+        nibbles = codecs.unpack4(array, shape[-1] if shape is not None else 2 * array.shape[-1])
+        decoded: Array = codecs.decode(nibbles, dtype)
+        return decoded.astype(np.float64 if d.is_float else np.int64)
+    if d.is_float:
+        with np.errstate(all="ignore"):
+            return array.astype(np.float64)
+    return array
+
+
+def anything(rng: Any, shape: tuple[int, ...], dtype: str) -> Array:
+    """Return random bit patterns: NaN, infinities, subnormals and both zeros included."""
+    count = int(np.prod(shape, dtype=np.int64))
+    bits = DTYPES[dtype].bits
+    codes = rng.integers(0, 2**bits, count, dtype=np.uint64) if bits < 64 else rng.integers(0, 2**63, count).astype(np.uint64) * 2
+    out = from_codes(codes.reshape(shape), dtype)
+    if DTYPES[dtype].is_float and bits > 8 and count >= 8:
+        # In place: a transposed or copied view would not reach the array.
+        at = np.unravel_index(rng.permutation(count)[:8], shape)
+        out[at] = stored(np.array(_SPECIAL), dtype)
+    return out
+
+
+def numbers(rng: Any, shape: tuple[int, ...], dtype: str, low: int = -4, high: int = 4) -> Array:
+    """Return small integers that the type holds exactly, so that sums and products of them are exact."""
+    d = DTYPES[dtype]
+    if dtype == "bool":
+        return stored(rng.integers(0, 2, shape), dtype)
+    if dtype == "float8_e8m0fnu":
+        return stored(2.0 ** rng.integers(0, 3, shape), dtype)
+    if d.kind == "uint":
+        low = max(low, 0)
+    if d.bits <= 4:
+        low, high = max(low, -4), min(high, 4)
+    return stored(rng.integers(low, high + 1, shape), dtype)
+
+
+def all_codes(dtype: str, shape: tuple[int, ...]) -> Array:
+    """Return every bit pattern of a type of up to 16 bits, in order and repeated to fill the shape."""
+    count = int(np.prod(shape, dtype=np.int64))
+    return from_codes((np.arange(count) % 2 ** min(DTYPES[dtype].bits, 16)).reshape(shape), dtype)
+
+
+def castable(rng: Any, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Array:
+    """Return data whose conversion to all targets is defined: floats become integers only where they fit."""
+    if DTYPES[source].is_float and any(DTYPES[t].is_integer for t in targets):
+        low = 0 if any(DTYPES[t].kind == "uint" for t in targets) else -8
+        if source == "float8_e8m0fnu":
+            return numbers(rng, shape, source)
+        drawn = rng.integers(low * 4, 7 * 4, shape) / 4.0
+        return stored(drawn, source)
+    if DTYPES[source].bits <= 16:
+        return all_codes(source, shape)
+    return anything(rng, shape, source)
+
+
+def different(found: Array, expected: Any, dtype: str, tolerance: Tolerance) -> str:
+    """Return how an output differs from what is expected; empty if it does not.
+
+    Parameters
+    ----------
+    found
+        The array after the launch.
+    expected
+        Values of the same shape before rounding to ``dtype``.
+    dtype
+        Element type of the output.
+    """
+    want = np.asarray(expected)
+    have = values(found, dtype, want.shape)
+    if have.shape != want.shape:
+        return f"the case expects shape {want.shape}, the output has {have.shape}"
+    if DTYPES[dtype].is_float:
+        want = np.asarray(oracles.cast(want, dtype)).astype(np.float64)
+        good = _close(have, want, tolerance)
+    else:
+        want = np.asarray(oracles.cast(want, dtype))
+        good = have == want
+    if good.all():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(~good)[0])
+    count = int((~good).sum())
+    return f"{count} of {good.size} elements are wrong, first at {at}: found {have[at]!r}, expected {want[at]!r}"
+
+
+def _close(have: Array, want: Array, tolerance: Tolerance) -> Array:
+    with np.errstate(all="ignore"):
+        equal = (have == want) | (np.isnan(have) & np.isnan(want))
+        if tolerance.zeros:
+            equal &= (np.signbit(have) == np.signbit(want)) | (have != 0) | np.isnan(have)
+        if tolerance.rtol or tolerance.atol:
+            near = np.abs(have - want) <= tolerance.atol + tolerance.rtol * np.abs(want)
+            equal |= near & np.isfinite(want)
+    good: Array = equal
+    return good

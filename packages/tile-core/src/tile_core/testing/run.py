@@ -1,0 +1,252 @@
+"""Running cases on a target: one compilation per unit, one launch per data set, one outcome per case."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
+from tile_core.runtime.adapter import HOST_DEVICE
+from tile_core.testing.case import Case, Data, Param, Unit
+from tile_core.testing.data import different, poisoned, seed_of, unharmed
+from tile_core.testing.needs import excuse, optional
+
+#: The target that executes the meaning of every op: it may refuse nothing that is legal.
+REFERENCE = "cpu"
+
+_files = itertools.count()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened to a case.
+
+    Attributes
+    ----------
+    kind
+        ``"right"``, ``"refused"``, ``"skipped"`` or ``"wrong"``.
+    detail
+        The reason; for ``"wrong"`` the whole report with the kernel.
+    """
+
+    kind: str
+    detail: str = ""
+
+
+def load(text: str, name: str = "case") -> Any:
+    """Return the program that a kernel's text defines as ``main``.
+
+    Raises
+    ------
+    TileError
+        Whatever tracing refuses.
+    """
+    file = f"<{name} {next(_files)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"__name__": "tile_case"}
+    exec(compile(text, file, "exec"), scope)
+    return scope["main"]
+
+
+class Session:
+    """A target with a runtime, and what has been run on it.
+
+    Parameters
+    ----------
+    target
+        A target's text.
+    runtime
+        Name of one of its runtimes; the first by default.
+    seed
+        Where all random data begins.
+    """
+
+    def __init__(self, target: str = REFERENCE, runtime: str | None = None, seed: int = 0) -> None:
+        from tile_core.context import make_context
+        from tile_core.plugins.manager import installed
+
+        self.context = make_context(target, None, plugins=installed())
+        self.target = self.context.target
+        self.runtime = runtime
+        self.seed = seed
+        self.selected: dict[int, list[Case]] = {}
+        self.outcomes: dict[str, Outcome] = {}
+
+    @property
+    def strict(self) -> bool:
+        """Whether the target is the reference, which refuses nothing that is legal."""
+        return self.target.kind == REFERENCE
+
+    def select(self, cases: Sequence[Case]) -> None:
+        """Say which cases will be run, so that those of one unit are run together."""
+        for case in cases:
+            self.selected.setdefault(id(case.unit), []).append(case)
+
+    def run(self, case: Case) -> Outcome:
+        """Return the outcome of a case."""
+        if case.id not in self.outcomes:
+            together = self.selected.pop(id(case.unit), [case])
+            self._run_unit(case.unit, [c for c in {c.id: c for c in [case, *together]}.values()])
+        return self.outcomes.pop(case.id)
+
+    def compile(self, program: Any) -> Any:
+        """Compile a program for the session's target and runtime."""
+        import tile_core as tile
+
+        return tile.compile(program, target=self.target.text, runtime=self.runtime)
+
+    def _run_unit(self, unit: Unit, cases: list[Case]) -> None:
+        left = []
+        for case in cases:
+            why = excuse(unit.features(case.part), _count(unit.threads), self.target.capabilities)
+            if why:
+                self.outcomes[case.id] = Outcome("skipped", why)
+            else:
+                left.append(case)
+        if unit.illegal:
+            for case in left:
+                self.outcomes[case.id] = self._illegal(unit)
+            return
+        parts = list(dict.fromkeys(c.part for c in left))
+        if not parts:
+            return
+        try:
+            kernel = self.compile(load(unit.text(parts), unit.op))
+        except Exception as error:
+            if len(parts) > 1:  # which part is it?
+                for part in parts:
+                    self._run_unit(unit, [c for c in left if c.part == part])
+                return
+            outcome = self._failed(unit, parts[0], error)
+            self.outcomes.update({c.id: outcome for c in left})
+            return
+        for launch in dict.fromkeys(c.launch for c in left):
+            self._launch(unit, kernel, parts, launch, [c for c in left if c.launch == launch])
+
+    def _illegal(self, unit: Unit) -> Outcome:
+        text = unit.text()
+        expected = " or ".join(unit.illegal)
+        try:
+            self.compile(load(text, unit.op))
+        except InternalError as error:
+            return Outcome("wrong", f"expected {expected}, found an internal error:\n{error}\n\n{text}")
+        except TileError as error:
+            if error.code in unit.illegal:
+                return Outcome("refused", error.message)
+            return Outcome("wrong", f"expected {expected}, found {error.code}:\n{error}\n\n{text}")
+        except Exception as error:
+            return Outcome("wrong", f"expected {expected}, found {type(error).__name__}: {error}\n\n{text}")
+        return Outcome("wrong", f"expected {expected}, but the kernel compiled\n\n{text}")
+
+    def _failed(self, unit: Unit, part: str, error: Exception) -> Outcome:
+        text = unit.text([part])
+        if isinstance(error, UnsupportedError):
+            why = unit.optional or optional(unit.features(part))
+            if why and not self.strict:
+                return Outcome("refused", f"{error.message} (allowed: {why})")
+            return Outcome("wrong", f"every target must run this, it was refused:\n{error}\n\n{text}")
+        what = "a legal kernel was refused" if isinstance(error, KernelError) else "it did not compile"
+        return Outcome("wrong", f"{what}: {type(error).__name__}: {error}\n\n{text}")
+
+    def _launch(self, unit: Unit, kernel: Any, parts: list[str], launch: str, cases: list[Case]) -> None:
+        params = [*unit.params, *(p for part in parts for p in unit.parts[part].params)]
+        rng = np.random.default_rng([self.seed, seed_of(unit.op, unit.name, launch)])
+        data = unit.launches[launch].data(rng)
+        arrays = {p.name: _argument(p, data) for p in params}
+        before = {p.name: _bytes(arrays[p.name]) for p in params if not p.out}
+        text = unit.text(parts)
+        try:
+            self._call(kernel, params, arrays)
+        except Exception as error:
+            outcome = Outcome("wrong", f"the launch failed: {type(error).__name__}: {error}\n\n{text}")
+            self.outcomes.update({c.id: outcome for c in cases})
+            return
+        general = [f"the input {n} was written" for n, old in before.items() if _bytes(arrays[n]) != old]
+        general += [f"memory around {n} was written" for n, x in arrays.items() if _guarded(x) and not unharmed(x)]
+        inputs = {**data, **{p.name: data[p.name] for p in params if p.name in data}}
+        for case in cases:
+            problems = general + _differences(unit, case, inputs, arrays, data)
+            report = "\n".join([*problems, "", text])
+            self.outcomes[case.id] = Outcome("wrong", report) if problems else Outcome("right")
+
+    def _call(self, kernel: Any, params: Sequence[Param], arrays: Mapping[str, Any]) -> None:
+        adapter = kernel.adapter
+        if HOST_DEVICE in adapter.devices:
+            kernel(*(arrays[p.name] for p in params))
+            return
+        there = [adapter.from_host(arrays[p.name]) if p.shape is not None else arrays[p.name] for p in params]
+        kernel(*there)
+        adapter.synchronize()
+        for p, array in zip(params, there, strict=True):
+            if p.shape is not None:
+                arrays[p.name][...] = adapter.to_host(array)
+
+
+def _differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Any], data: Data) -> list[str]:
+    part = unit.parts[case.part]
+    with np.errstate(all="ignore"):
+        want = part.want(inputs)
+    outputs = [p for p in (*part.params, *unit.params) if p.out]
+    if not isinstance(want, Mapping):
+        want = {outputs[0].name: want}
+    problems = []
+    for p in outputs:
+        if p.name not in want:
+            continue
+        expected = np.broadcast_to(want[p.name], _shape(p, data))
+        found = arrays[p.name]
+        problem = different(found, expected, p.dtype, part.tolerance)
+        if problem:
+            problems.append(f"{case.id}: output {p.name}: {problem}")
+    return problems
+
+
+def _argument(p: Param, data: Data) -> Any:
+    if p.name in data:
+        value = data[p.name]
+        return _copy(value) if p.out and isinstance(value, np.ndarray) else value
+    return poisoned(_shape(p, data), p.dtype)
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy between canaries; of a strided array a copy with its strides."""
+    if not value.flags.c_contiguous:
+        base = value.base.copy()
+        offset = value.ctypes.data - value.base.ctypes.data
+        return np.ndarray(value.shape, value.dtype, base.reshape(-1).view(np.uint8).data, offset, value.strides)
+    raw = poisoned(value.shape, "uint8" if value.dtype == np.uint8 else _name(value.dtype))
+    raw[...] = value
+    return raw
+
+
+def _name(kind: Any) -> str:
+    return str(kind.name)
+
+
+def _guarded(x: Any) -> bool:
+    if not isinstance(x, np.ndarray):
+        return False
+    raw: Any = x
+    while isinstance(raw.base, np.ndarray):
+        raw = raw.base
+    ends = raw.dtype == np.uint8 and raw.ndim == 1 and raw.size >= 512 and raw.size == x.nbytes + 512
+    return bool(ends)
+
+
+def _bytes(x: Any) -> Any:
+    return x.tobytes() if isinstance(x, np.ndarray) else x
+
+
+def _shape(p: Param, data: Data) -> tuple[int, ...]:
+    sizes = {k: v for k, v in data.items() if isinstance(v, int)}
+    return tuple(d if isinstance(d, int) else int(eval(d, {"__builtins__": {}}, sizes)) for d in p.shape or ())
+
+
+def _count(threads: int | tuple[int, ...]) -> int:
+    return threads if isinstance(threads, int) else math.prod(threads)
