@@ -78,7 +78,8 @@ def from_codes(codes: npt.ArrayLike, dtype: str) -> Array:
     elif dtype == "bool":
         out[...] = raw % 2 == 1
     else:
-        out[...] = np.ascontiguousarray(raw.astype(f"uint{DTYPES[dtype].bits}")).view(out.dtype)
+        exact = raw.astype(f"uint{DTYPES[dtype].bits}")
+        out[...] = np.ascontiguousarray(exact & np.uint32(0xFFFFE000) if dtype == "tfloat32" else exact).view(out.dtype)
     return out
 
 
@@ -99,8 +100,8 @@ def anything(rng: Any, shape: tuple[int, ...], dtype: str) -> Array:
     """Return random bit patterns: NaN, infinities, subnormals and both zeros included."""
     count = int(np.prod(shape, dtype=np.int64))
     bits = DTYPES[dtype].bits
-    codes = rng.integers(0, 2**bits, count, dtype=np.uint64) if bits < 64 else rng.integers(0, 2**63, count).astype(np.uint64) * 2
-    out = from_codes(codes.reshape(shape), dtype)
+    codes = rng.integers(0, 2**bits - 1, shape, dtype=np.uint64, endpoint=True)
+    out = from_codes(codes, dtype)
     if DTYPES[dtype].is_float and bits > 8 and count >= 8:
         # In place: a transposed or copied view would not reach the array.
         at = np.unravel_index(rng.permutation(count)[:8], shape)

@@ -1,0 +1,106 @@
+"""The pytest plugin: options, one session per run, a summary per op.
+
+It does nothing unless a test asks for ``tile_kit``: two options are added, and that is all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tile_core.testing.run import Session
+
+KINDS = ("right", "refused", "skipped", "wrong")
+_OUTCOME = "tile_outcome"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the conformance kit."""
+    group = parser.getgroup("tile", "tile conformance kit (pytest --pyargs tile_core.testing)")
+    group.addoption("--tile-backend", default="cpu", metavar="TARGET", help="target to test, for example cpu")
+    group.addoption("--tile-runtime", default=None, metavar="NAME", help="one of its runtimes; the first by default")
+    group.addoption("--tile-seed", type=int, default=0, metavar="N", help="seed of all random data")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell the kit which cases will be run: cases of one kernel share its compilation."""
+    cases = [case for case in map(_case_of, session.items) if case is not None]
+    if cases:
+        session.config.stash[_SELECTED] = cases
+
+
+@pytest.fixture(scope="session")
+def tile_kit(request: pytest.FixtureRequest) -> Session:
+    """The target and runtime that the options name."""
+    from tile_core.testing.run import Session
+
+    config = request.config
+    kit = Session(config.getoption("tile_backend"), config.getoption("tile_runtime"), config.getoption("tile_seed"))
+    kit.select(config.stash.get(_SELECTED, []))
+    return kit
+
+
+def check(kit: Session, case: Any, record: Any) -> None:
+    """Run a case and make its outcome the test's.
+
+    Parameters
+    ----------
+    kit
+        The session.
+    case
+        The case.
+    record
+        The fixture ``record_property``.
+    """
+    __tracebackhide__ = True
+    outcome = kit.run(case)
+    record("tile_op", case.unit.op)
+    record(_OUTCOME, outcome.kind)
+    if outcome.kind == "skipped":
+        pytest.skip(outcome.detail)
+    if outcome.kind == "refused":
+        record("tile_refusal", outcome.detail)
+    if outcome.kind == "wrong":
+        again = f"rerun: --tile-backend {kit.target.text} --tile-seed {kit.seed} -k '{case.id}'"
+        pytest.fail(f"{outcome.detail}\n{again}", pytrace=False)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count a case; with several processes, in the one that reports."""
+    told = dict(report.user_properties)
+    kind = told.get(_OUTCOME)
+    if kind is not None and report.when == "call":
+        _counts[str(told["tile_op"])][str(kind)] += 1
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print what was right, refused, skipped and wrong, per op."""
+    if not _counts:
+        return
+    target, runtime = config.getoption("tile_backend"), config.getoption("tile_runtime") or "its first runtime"
+    write = terminalreporter.write_line
+    terminalreporter.section(f"tile conformance: {target}, {runtime}, seed {config.getoption('tile_seed')}")
+    width = max(len("all ops"), *map(len, _counts))
+    write(f"{'op':<{width}} " + "".join(f"{k:>9}" for k in KINDS))
+    total: Counter[str] = Counter()
+    for op in sorted(_counts):
+        total += _counts[op]
+        write(f"{op:<{width}} " + "".join(f"{_counts[op][k] or '-':>9}" for k in KINDS))
+    write(f"{'all ops':<{width}} " + "".join(f"{total[k] or '-':>9}" for k in KINDS))
+
+
+def pytest_unconfigure() -> None:
+    """Forget the counts: tests of the kit run several sessions in one process."""
+    _counts.clear()
+
+
+def _case_of(item: pytest.Item) -> Any:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("tile_case") if callspec is not None else None
+
+
+_SELECTED = pytest.StashKey[list[Any]]()
+_counts: dict[str, Counter[str]] = defaultdict(Counter)

@@ -1,0 +1,70 @@
+"""Conversions: every element type to every other, through shared memory and a fragment.
+
+Sources of up to 16 bits are tested with all their codes, wider ones with random bits. Floats become integers only where
+they fit: elsewhere the result is not defined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DTYPES
+from tile_core.testing.case import Data, Launch, Part, Unit, output, tensor
+from tile_core.testing.data import TYPES, Array, castable, stored, values
+
+#: Targets that one kernel has at a time.
+_TOGETHER = 4
+
+
+def units() -> list[Unit]:
+    """Return the units of this table."""
+    return [_unit(s, TYPES[i : i + _TOGETHER]) for s in TYPES for i in range(0, len(TYPES), _TOGETHER)]
+
+
+def _unit(source: str, targets: tuple[str, ...]) -> Unit:
+    shape = (64, 1026) if DTYPES[source].bits == 16 else (9, 34)
+    body = f'''
+        s = T.alloc_shared({shape}, "{source}")
+        T.copy(A, s)
+    '''
+    parts = {t: Part((output(f"B_{t}", t, *shape),), _body(shape, t), _want(source, shape)) for t in targets}
+    launches = {}
+    for name, chosen in _groups(source, targets).items():
+        launches[name] = Launch(lambda rng, c=chosen: _data(rng, shape, source, c), frozenset(chosen))  # type: ignore[misc]
+    return Unit("cast", f"{source}-{targets[0]}", (tensor("A", source, *shape),), body, parts, launches)
+
+
+def _body(shape: tuple[int, ...], target: str) -> str:
+    return f'''
+        f_{target} = T.alloc_fragment({shape}, "{target}")
+        T.copy(s, f_{target})
+        T.copy(f_{target}, B_{target})
+    '''
+
+
+def _groups(source: str, targets: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Targets that the same data suits."""
+    if not DTYPES[source].is_float:
+        return {"": targets}
+    by_kind: dict[str, tuple[str, ...]] = {}
+    for t in targets:
+        kind = {"int": "signed", "uint": "unsigned"}.get(DTYPES[t].kind, "numbers" if t == "float4_e2m1fn" else "codes")
+        by_kind[kind] = (*by_kind.get(kind, ()), t)
+    return by_kind
+
+
+def _data(rng: Any, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Data:
+    array = castable(rng, shape, source, targets)
+    if "float4_e2m1fn" in targets and DTYPES[source].is_float:  # it has no NaN: the result keeps nothing but a sign
+        wide = values(array, source, shape)
+        array = stored(np.where(np.isnan(wide), 1.0, wide), source)
+    return {"A": array}
+
+
+def _want(source: str, shape: tuple[int, ...]) -> Any:
+    def want(d: Data) -> Array:
+        return values(d["A"], source, shape)
+
+    return want

@@ -1,0 +1,2 @@
+def units():
+    return []
