@@ -16,7 +16,9 @@ __version__ = "0.1.0"
 _LAZY = {
     "Kernel": "tile_core.runtime.kernel:Kernel",
     "Layout": "tile_core.layout:Layout",
+    "PassConfigKey": "tile_core.compat.dialects:PassConfigKey",
     "TileError": "tile_core.errors:TileError",
+    "autotune": "tile_core.autotune:autotune",
     "compile": "tile_core.compiler:compile",
     "disable_cache": "tile_core.runtime.memo:disable_cache",
     "errors": "tile_core.errors:",
@@ -25,6 +27,7 @@ _LAZY = {
     "language": "tile_core.language:",
     "layout": "tile_core.layout:",
     "numerics": "tile_core.numerics:",
+    "sparse": "tile_core.sparse:",
     "targets": "tile_core.plugins.manager:targets",
 }
 

@@ -63,3 +63,15 @@ tvm_ffi: Any = _tvm_ffi
 ir: Any = _ir
 tirx: Any = _tirx
 s_tir: Any = _s_tir
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the line of an error that says what is wrong, with its type; TVM's texts are long.
+
+    They hold C++ stack traces, whole programs, and somewhere the condition that failed.
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("File ", "at ", "Traceback", "0: ", "1: "))]
+    telling = [line for line in lines if "Check failed" in line or "LLVM ERROR" in line]
+    telling += [line for line in lines if line[0].isalpha()]
+    return f"{type(error).__name__}: {(telling or lines or ['no message'])[0]}"

@@ -260,3 +260,11 @@ class DeviceAssertFailed(LaunchError):
     code = "K432"
     template = "device assertion failed: {message}"
     remedy = "outputs of this launch are incomplete; print the values with T.print to see what happened"
+
+
+class NoWorkingConfig(LaunchError):
+    """None of the configurations that ``tile.autotune`` tried works."""
+
+    code = "K433"
+    template = "none of the {count} configurations of {function} works:\n{reasons}"
+    remedy = "correct the configurations by the reasons above"

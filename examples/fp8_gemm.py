@@ -1,0 +1,78 @@
+"""Products of 8-bit floats: scales per tensor, per row and column, and per block (MX), from uint8 storage too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from checks import check, poisoned, run
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.numerics import codecs
+
+
+def scaled_matmul(
+    M: int, N: int, K: int, fmt: str, a_scales: tuple[int, ...], b_scales: tuple[int, ...], scale: str = "float32",
+    block_M: int = 32, block_N: int = 32,
+) -> Any:  # fmt: skip
+    """One block computes a whole row of K: a product with scales per tensor, row or block."""
+    per_row, per_block = len(a_scales) > 1 or a_scales == (M,), len(a_scales) == 2
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), "uint8"),
+        A_scale: T.Tensor(a_scales, scale),
+        B: T.Tensor((N, K), "uint8"),
+        B_scale: T.Tensor(b_scales, scale),
+        C: T.Tensor((M, N), "bfloat16"),
+    ):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+            A_shared = T.alloc_shared((block_M, K), "uint8")
+            B_shared = T.alloc_shared((block_N, K), "uint8")
+            T.copy(A[by * block_M, 0], A_shared)
+            T.copy(B[bx * block_N, 0], B_shared)
+            rows, columns = (1, 1) if not per_row else (block_M, block_N)
+            blocks = a_scales[1] if per_block else 1
+            A_s = T.alloc_shared((rows, blocks) if per_block else (rows,), scale)
+            B_s = T.alloc_shared((columns, blocks) if per_block else (columns,), scale)
+            T.copy(A_scale[by * block_M, 0] if per_block else A_scale[by * block_M] if per_row else A_scale, A_s)
+            T.copy(B_scale[bx * block_N, 0] if per_block else B_scale[bx * block_N] if per_row else B_scale, B_s)
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.fp8_scaled_matmul(A_shared, A_s, B_shared, B_s, C_local, transpose_B=True, A_format=fmt, B_format=fmt)
+            T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return main
+
+
+def one(M: int, N: int, K: int, fmt: str, kind: str, target: str) -> bool:
+    rng = np.random.default_rng(M + N)
+    a = codecs.encode(rng.standard_normal((M, K)).astype("float32"), fmt)
+    b = codecs.encode(rng.standard_normal((N, K)).astype("float32"), fmt)
+    shapes = {"tensor": ((1,), (1,)), "row": ((M,), (N,)), "block": ((M, K // 32), (N, K // 32))}[kind]
+    scale = "float8_e8m0fnu" if kind == "block" else "float32"
+    sa, sb = (2.0 ** rng.integers(-3, 4, s) for s in shapes)
+    c = poisoned((M, N), tile.language.bfloat16.numpy())
+    kernel = tile.compile(scaled_matmul(M, N, K, fmt, *shapes, scale), target=target)
+    stored = tile.language.float8_e8m0fnu.numpy() if kind == "block" else "float32"
+    kernel(a, sa.astype(stored), b, sb.astype(stored), c)
+    a64, b64 = (codecs.decode(x, fmt).astype("float64") for x in (a, b))
+    wide_a = a64 * (np.repeat(sa, 32, 1) if kind == "block" else sa.reshape(-1, 1))
+    wide_b = b64 * (np.repeat(sb, 32, 1) if kind == "block" else sb.reshape(-1, 1))
+    # One rounding to bfloat16, and sums of K products in float32.
+    expected, magnitude = wide_a @ wide_b.T, np.abs(wide_a) @ np.abs(wide_b).T
+    return check(f"fp8 {M}x{N}x{K} {fmt}, scale per {kind}", c, expected, 2.0**-8 + K * 2.0**-24, magnitude)
+
+
+def main(target: str = "auto") -> list[bool]:
+    """Run all checks; return whether each passed."""
+    return [
+        one(64, 64, 128, "float8_e4m3fn", "tensor", target),
+        one(33, 70, 96, "float8_e5m2", "row", target),
+        one(1, 65, 256, "float8_e4m3fn", "row", target),
+        one(40, 48, 128, "float8_e4m3fn", "block", target),
+    ]
+
+
+if __name__ == "__main__":
+    run(main, __doc__)
