@@ -67,10 +67,11 @@ def read_matrix(value: Any, dtype: Any, name: str = "A") -> tuple[Any, DType, So
     bits, found, source = _read(value, name)
     if bits.ndim != 2:
         raise NotAMatrix(name=name, found=f"{bits.ndim} dimensions {bits.shape}")
+    if found is None:
+        raise BadSparseDType(found=source.element, expected=", ".join(GROUPS))
     operand = operand_type(found if dtype is None else dtype)
-    plain = found is None or found.storage == operand.storage
-    codes = found is not None and found.is_integer and not operand.is_integer
-    if found is None or bits.itemsize * 8 != operand.bits or not (plain or codes):
+    same = found == operand or (found.is_float and found.storage == operand.storage == "float32")
+    if bits.itemsize * 8 != operand.bits or not (same or found.is_integer):
         held = f"{operand} in an array of {source.element}"
         raise BadSparseDType(found=held, expected=", ".join(GROUPS))
     return bits, operand, source
