@@ -114,6 +114,88 @@ def test_stencils_strides_and_indices_from_memory():
     kit.same(g, (i + 5).astype(np.float32))
 
 
+def test_indices_through_names():
+    """An index that was given a name first is no less different between iterations."""
+    n = 40
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32"), I: T.Tensor((n,), "int32"), B: T.Tensor((2 * n,), "float32"), C: T.Tensor((4, n), "float32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(n):
+                at = I[i]
+                B[at + i] = A[i]
+                row = at % 4
+                C[row, i] = A[i]
+                I_next = at + 1
+                C[I_next % 4, i] = A[i] * 2.0
+
+    rng = np.random.default_rng(11)
+    a = kit.numbers(rng, (n,), "float32")
+    index = np.sort(rng.integers(0, n, n)).astype(np.int32)  # index + i has no value twice
+    b, c = kit.launch(main, [a, index], [kit.guarded((2 * n,), "float32"), kit.guarded((4, n), "float32")])
+    expected, rows, i = kit.guarded((2 * n,), "float32"), kit.guarded((4, n), "float32"), np.arange(n)
+    expected[index + i] = a
+    rows[index % 4, i], rows[(index + 1) % 4, i] = a, a * 2
+    kit.same(b, expected)
+    kit.same(c, rows)
+
+
+def test_arithmetic_of_floats_is_not_that_of_real_numbers():
+    """Compensated sums, x - x, 0 * x, negated comparisons and the second branch of a comparison with NaN."""
+
+    @T.prim_func
+    def main(A: T.Tensor((33,), "float32"), B: T.Tensor((7, 33), "float32"), N: T.Tensor((3, 33), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(33):
+                x = A[i]
+                B[0, i] = (x + 1.0e8) - 1.0e8
+                B[1, i] = x - x
+                B[2, i] = 0.0 * x
+                B[3, i] = x + 0.0
+                B[4, i] = (x * 3.0) / 3.0
+                B[5, i] = x / x
+                B[6, i] = ((x + 0.1) - x) - 0.1
+                N[0, i] = T.if_then_else(~(x < 1.0), 1, 0)
+                N[1, i] = T.if_then_else(x != x, 1, 0)
+                if x < 1.0:
+                    N[2, i] = 0
+                elif x >= 1.0:
+                    N[2, i] = 1
+                else:
+                    N[2, i] = 2
+
+    x = np.random.default_rng(12).normal(size=33).astype(np.float32)
+    x[:7] = np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1e-45
+    b, n = kit.launch(main, [x], [kit.guarded((7, 33), "float32"), kit.guarded((3, 33), "int32")])
+    f = np.float32
+    with np.errstate(all="ignore"):
+        rows = [(x + f(1e8)) - f(1e8), x - x, f(0) * x, x + f(0), (x * f(3)) / f(3), x / x, ((x + f(0.1)) - x) - f(0.1)]
+    kit.same(b, np.stack(rows))
+    kit.same(n, np.stack([~(x < 1), x != x, np.where(x < 1, 0, np.where(x >= 1, 1, 2))]).astype(np.int32))
+
+
+def test_functions_under_conditions():
+    """Elementary functions inside of the sides of a choice, in types that are computed in float32."""
+    for dtype in ("bfloat16", "float16", "float32", "float8_e4m3fn"):
+
+        @T.prim_func
+        def main(A: T.Tensor((33,), dtype), B: T.Tensor((33,), dtype), C: T.Tensor((33,), "float32")):
+            with T.Kernel(1, threads=32):
+                for i in T.Parallel(33):
+                    x = T.float32(A[i])
+                    B[i] = T.if_then_else(x > 0.0, T.exp(x) * T.pow(x, 0.5), 0.0)
+                    C[i] = T.if_then_else(T.tanh(x) > 0.5, T.exp2(T.if_then_else(x > 1.0, T.sin(x), T.log(x))), T.cos(x))
+
+        a = kit.stored(np.arange(33) / 8 - 1, dtype)
+        b, c = kit.launch(main, [a], [kit.guarded((33,), dtype), kit.guarded((33,), "float32")])
+        x = kit.values(a, dtype)
+        with np.errstate(all="ignore"):
+            first = oracles.cast(np.where(x > 0, np.exp(x) * x**0.5, 0), dtype)
+            second = np.where(np.tanh(x) > 0.5, np.exp2(np.where(x > 1, np.sin(x), np.log(x))), np.cos(x))
+        np.testing.assert_allclose(kit.values(b, dtype), first, rtol=0.13 if dtype == "float8_e4m3fn" else 0.01)
+        np.testing.assert_allclose(c, second, rtol=1e-5, atol=1e-6)
+
+
 def test_a_wider_loop_than_the_tile_before():
     """#2957: a loop over 100 elements, then one over all 256."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.cpu.isa import Isa
 from tile_core.errors import InternalError
-from tile_core.passes.float_compare import reveal
+from tile_core.passes.float_rules import reveal
 
 ENTRY = "main"
 
@@ -39,8 +39,7 @@ def build(func: Any, isa: Isa) -> Any:
             module = ir.transform.Sequential(_passes())(module)
             return tvm.get_global_func("target.build.llvm")(module, target)
     except Exception as error:
-        last = str(error).strip().splitlines()[-1:] or [type(error).__name__]
-        raise InternalError(stage="code generation", detail=last[0]) from error
+        raise InternalError(stage="code generation", detail=reason_of(error)) from error
 
 
 def _passes() -> list[Any]:
@@ -51,10 +50,10 @@ def _passes() -> list[Any]:
         t.FlattenBuffer(),
         t.VectorizeLoop(True),
         t.UnrollLoop(),
-        t.prim_func_pass(lambda f, _m, _c: f.with_body(reveal(f.body)), opt_level=0, name="reveal"),
         t.AnnotateEntryFunc(),
         t.SplitHostDevice(),
         t.MakePackedAPI(),
         t.LowerTVMBuiltin(),
         t.LowerIntrin(),
+        t.prim_func_pass(lambda f, _m, _c: f.with_body(reveal(f.body)), opt_level=0, name="reveal"),
     ]

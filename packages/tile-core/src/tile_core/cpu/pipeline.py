@@ -11,7 +11,8 @@ from tile_core.cpu.place import place
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
-from tile_core.passes.float_compare import hide
+from tile_core.passes.flatten_lets import flatten_lets
+from tile_core.passes.float_rules import hide
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -39,7 +40,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
-        Pass("compare", _compare, "after all passes that look at comparisons, before TVM's simplifier sees them"),
+        Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
         Pass("place", _place, "last of ours: from here on buffers are memory", "lowered"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
@@ -92,9 +93,9 @@ def _math(plan: Plan, ctx: Context) -> Plan:
     return _with_function(plan, legalize_math(_function_of(plan)))
 
 
-def _compare(plan: Plan, ctx: Context) -> Plan:
+def _hide(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=hide(plan.body))
+    return plan.replace(body=flatten_lets(hide(plan.body)))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:

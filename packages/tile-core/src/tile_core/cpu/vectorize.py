@@ -74,13 +74,14 @@ def _split(loop: Any, extent: int, lanes: int) -> Any:
 
 def _has_vector_form(loop: Any) -> bool:
     v = loop.loop_var
+    varying = _varying(loop)
     written = set()
     for s in statements(loop.body):
         if isinstance(s, tirx.Bind):
-            if not _pure(s.value, v):
+            if not _pure(s.value, varying):
                 return False
         elif isinstance(s, tirx.BufferStore):
-            if not _unit_stride(list(s.indices), v) or not _pure(s.value, v):
+            if not _unit_stride(list(s.indices), v, varying) or not _pure(s.value, varying):
                 return False
             if nodes.scope_of(s.buffer) == "local.var" or nodes.element_type(s.buffer) == "bool":
                 return False
@@ -90,19 +91,31 @@ def _has_vector_form(loop: Any) -> bool:
     return bool(written)
 
 
-def _unit_stride(indices: list[Any], v: Any) -> bool:
-    if any(uses_var(i, v) or collect(i, ir.TensorLoad) for i in indices[:-1]):
+def _unit_stride(indices: list[Any], v: Any, varying: set[Any]) -> bool:
+    if any(collect(i, ir.TensorLoad) or any(x in varying for x in collect(i, tirx.Var)) for i in indices[:-1]):
+        return False
+    if any(x in varying and not x.same_as(v) for x in collect(indices[-1], tirx.Var)):
         return False
     parts = tvm.sym.detect_linear_equation(indices[-1], [v])
     return bool(parts) and nodes.as_int(parts[0]) == 1
 
 
-def _pure(value: Any, v: Any) -> bool:
+def _varying(loop: Any) -> set[Any]:
+    """Return the loop's variable and those bound to values that depend on it."""
+    found, size = {loop.loop_var}, 0
+    bindings = collect(loop.body, (tirx.Bind, tirx.Let))
+    while size != len(found):
+        size = len(found)
+        found |= {b.var for b in bindings if any(x in found for x in collect(b.value, tirx.Var))}
+    return found
+
+
+def _pure(value: Any, varying: set[Any]) -> bool:
     for call in collect(value, ir.Call):
         name = nodes.operator_name(call)
         if not name or name in _IMPURE or (name.startswith("tile.") and not name.startswith("tile.float_")):
             return False
-        if name == "if_then_else" and uses_var(call.args[0], v):
+        if name == "if_then_else" and any(x in varying for x in collect(call.args[0], tirx.Var)):
             return False
     # Lanes of bool and of packed elements have no memory form here.
     return all(DTYPES[nodes.element_type(x.source)].bits >= 8 and nodes.element_type(x.source) != "bool" for x in collect(value, ir.TensorLoad))

@@ -183,7 +183,14 @@ class _Rewriter:
 
     def value_of(self, code: Any, name: str, to: str = "float32") -> Any:
         """The number that a code stands for: in ``to`` if that is native, else in float32; integers are themselves."""
-        return code if name in _INTEGERS else decode_expr(code, name, "float32" if to in self.foreign else to)
+        if name in _INTEGERS:
+            return code
+        to = "float32" if to in self.foreign else to
+        if isinstance(code, tirx.IntImm):
+            # A number and not its decoding: TVM substitutes what it finds constant, and meets inner variables twice.
+            bits = np.asarray(code.value).astype(STORAGE[name])
+            return constant(float(decode(bits, name, to)), to, code)
+        return decode_expr(code, name, to)
 
     def code_of(self, value: Any, name: str) -> Any:
         """The code of a number."""

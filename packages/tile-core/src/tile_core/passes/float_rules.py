@@ -1,0 +1,63 @@
+"""Keep TVM's simplifier away from floats: its rules are those of the real numbers.
+
+It turns ``(x + c) - c`` into ``x`` and ``x - x`` and ``0 * x`` into 0, ``not (a < b)`` into ``b <= a``, and takes
+``b <= a`` for granted in the ``else`` of ``if a < b``; rounding, NaN, infinities and signed zeros make each of them
+wrong. Code generators make ``a != b`` false if one side is NaN, and know no comparison of bools. ``hide`` replaces the
+operations by opaque calls before the first simplification; ``reveal`` puts them back after the last one, with "not
+equal" as the negation of "equal".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.ir import nodes
+from tile_core.ir.visit import map_expr
+
+_COMPARISONS = {"eq": tirx.EQ, "ne": tirx.NE, "lt": tirx.LT, "le": tirx.LE, "gt": tirx.GT, "ge": tirx.GE}
+_OPERATIONS = {**_COMPARISONS, "add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul, "div": tirx.Div}
+_NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}
+
+#: Beginning of the names of the operators that stand for float operations.
+PREFIX = "tile.float_"
+
+
+def hide(body: Any) -> Any:
+    """Return the statement with float operations as calls, and comparisons of bools as comparisons of integers."""
+
+    def replace(e: Any) -> Any:
+        dtype = nodes.dtype_of(e.a)
+        if dtype == "bool":
+            return type(e)(tirx.Cast("int32", e.a), tirx.Cast("int32", e.b), e.span)
+        if not dtype.startswith(("float", "bfloat")):
+            return e
+        return ir.Call(_operator(_NAMES[type(e).__name__]), [e.a, e.b], ret_ty=e.ty, span=e.span)
+
+    return map_expr(body, replace, tuple(_OPERATIONS.values()))
+
+
+def reveal(body: Any) -> Any:
+    """Return the statement with the operations that ``hide`` replaced, in lanes where they were vectorised."""
+
+    def restore(e: Any) -> Any:
+        name = str(getattr(e.op, "name", ""))
+        if not name.startswith(PREFIX):
+            return e
+        kind = name[len(PREFIX) :]
+        return tirx.Not(tirx.EQ(*e.args)) if kind == "ne" else _OPERATIONS[kind](*e.args)
+
+    return map_expr(body, restore, ir.Call)
+
+
+def _operator(name: str) -> Any:
+    full = PREFIX + name
+    if full not in _registered:
+        register = tvm.ir.op.register_op_attr
+        register(full, "TCallEffectKind", tirx.CallEffectKind.Pure.value)
+        register(full, "TVectorizable", True)
+        _registered.add(full)
+    return ir.Op.get(full)
+
+
+_registered: set[str] = set()
