@@ -172,7 +172,7 @@ def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
     try:
         return run()
     except TileError as error:
-        raise error.at(program.where)
+        raise error.at(program.where) from error.__cause__
     except Exception as error:
         from tile_core.compat.tvm import reason_of
 

@@ -89,6 +89,17 @@ class JitFunction:
         self._signature = inspect.signature(function)
         self._memo: Memo[Any] = Memo()
 
+    @property
+    def out_idx(self) -> int | Sequence[int] | None:
+        """Positions of the parameters that a call allocates and returns, as they were given to ``tile.jit``."""
+        given: int | Sequence[int] | None = self._out_idx
+        return given
+
+    @property
+    def options(self) -> Any:
+        """The backend's options, as they were given to ``tile.jit``."""
+        return self._options
+
     @functools.cached_property
     def eager(self) -> bool:
         """Whether the function is an eager kernel."""

@@ -192,8 +192,8 @@ def _made(path: Path, name: str, value: Any, arguments: Mapping[str, Any], keep_
 def _found(value: Any, program: Program, rest: Mapping[str, Any]) -> Found:
     """Keep what a compiled kernel or a decorator says about outputs and options."""
     signature = getattr(value, "signature", None)
-    out_idx = signature.out_idx if signature is not None else getattr(value, "_out_idx", None)
-    options = getattr(value, "_options", None)
+    out_idx = signature.out_idx if signature is not None else getattr(value, "out_idx", None)
+    options = getattr(value, "options", None)
     return Found(program, out_idx if out_idx is not None else program.outputs or None, options, rest)
 
 

@@ -9,7 +9,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tile_core.compat.tvm import tirx, tvm
+from tile_core.compat.tvm import reason_of, tirx, tvm
 from tile_core.errors import InternalError, TileError, Where
 from tile_core.errors.language import (
     BadParameter,
@@ -157,7 +157,7 @@ def _check_scopes(builder: Builder, func: Any) -> None:
     except Exception as error:
         found = re.search(r"undefined variable (\S+) at", str(error))
         if found is None:
-            raise InternalError(stage="the frontend", detail=str(error)) from error
+            raise InternalError(stage="the frontend", detail=reason_of(error)) from error
         raise EscapedVariable(name=found.group(1), kernel=builder.name) from None
 
 
@@ -176,7 +176,7 @@ def _place(error: BaseException) -> Where | None:
 def _translated(error: Exception) -> TileError:
     place = _place(error)
     if _module_of(error).startswith(("tile_core", "tvm")):
-        return InternalError(stage="the frontend", detail=f"{type(error).__name__}: {error}", where=place)
+        return InternalError(stage="the frontend", detail=reason_of(error), where=place)
     return PythonError(kind=type(error).__name__, detail=str(error) or "no message", where=place)
 
 

@@ -219,8 +219,6 @@ def cast(value: Any, dtype: DType) -> Value:
         return derive(tirx.NE(value.expr, nodes.zero(source)), dtype, value)
     if value.dtype.is_narrow and (dtype.is_narrow or not dtype.is_float):
         return cast(cast(value, DTYPES["float32"]), dtype)
-    if dtype.is_narrow and value.dtype not in ("float32", "float64", "tfloat32"):
-        return cast(cast(value, DTYPES["float32"]), dtype)
     if source == target:
         return derive(value.expr, dtype, value)
     folded = _fold_cast(value.expr, target)

@@ -86,8 +86,6 @@ def convert(value: Any, dtype: str) -> Any:
         from tile_core.compat.tvm import tirx
 
         return tirx.NE(value, nodes.zero(nodes.dtype_of(value)))
-    if DTYPES[dtype].is_narrow and nodes.dtype_of(value) not in ("float32", "float64"):
-        value = nodes.cast(value, "float32")
     return nodes.cast(value, dtype)
 
 

@@ -65,25 +65,37 @@ def gemm(
     too) into ``float16``, ``bfloat16``, ``float32`` or ``float64``; integers (signs mixed too) into integers of 32 or 64
     bits, which wrap. ``float64`` inputs need a ``float64`` accumulator.
     """
+    attrs = attributes(
+        "gemm", {"A": transpose_A, "B": transpose_B}, policy=policy, k_pack=k_pack, wg_wait=wg_wait, variant=variant,
+        hints=hints,
+    )  # fmt: skip
     regions = [operands.as_region("gemm", r, x) for r, x in (("A", A), ("B", B), ("C", C))]
     check_types("gemm", *(r.dtype for r in regions))
     matrix_shape("gemm", regions, transpose_A, transpose_B)
-    if not isinstance(k_pack, int) or k_pack < 1:
-        raise BadAttribute(op="gemm", name="k_pack", found=k_pack, legal="a positive integer")
-    attrs: dict[str, Any] = {
-        "transpose_A": bool(transpose_A),
-        "transpose_B": bool(transpose_B),
-        "policy": int(policy),
-        "k_pack": k_pack,
-        "wg_wait": int(wg_wait),
-        "types": [str(r.dtype) for r in regions],
-        "hints": {k: v for k, v in hints.items() if v is not None},
-    }
-    if variant is not None:
-        attrs["variant"] = variant
+    attrs["types"] = [str(r.dtype) for r in regions]
     regions[:2] = [operands.apart("gemm", r, regions[2], aligned=False) for r in regions[:2]]
     clear = operands.scalar(clear_accum, DTYPES["bool"])
     operands.emit("gemm", [*regions, clear], [regions[2]], attrs)
+
+
+def attributes(
+    op: str, transposes: dict[str, Any], *, policy: Any, k_pack: Any, wg_wait: Any, variant: Any, hints: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the compile-time arguments of a product as the attributes of its call.
+
+    Raises
+    ------
+    BadAttribute
+        If one is of the wrong type or out of range.
+    """
+    if variant is not None and not isinstance(variant, str):
+        raise BadAttribute(op=op, name="variant", found=operands.named(variant), legal="the name of a variant")
+    attrs: dict[str, Any] = {f"transpose_{r}": operands.flag(op, f"transpose_{r}", x) for r, x in transposes.items()}
+    attrs["policy"] = operands.integer(op, "policy", policy, 0, max(GemmWarpPolicy))
+    attrs["k_pack"] = operands.integer(op, "k_pack", k_pack, 1)
+    attrs["wg_wait"] = operands.integer(op, "wg_wait", wg_wait, -1)
+    attrs["hints"] = {k: v for k, v in hints.items() if v is not None}
+    return attrs if variant is None else {**attrs, "variant": variant}
 
 
 def check_types(op: str, a: DType, b: DType, c: DType) -> None:

@@ -2,8 +2,8 @@
 
 A row of A is stored as the values that a mask keeps and the mask itself as metadata: each nibble of E describes one
 group along K. For types of up to 16 bits a group is 4 elements, of which 2 are kept, at indices ``nibble & 3`` and
-``nibble >> 2``. For 32-bit types a group is 2 elements, of which 1 is kept, at index ``(nibble & 3) >> 1``: the hardware
-indexes 16-bit halves (PTX ISA, section on sparse ``mma``).
+``nibble >> 2``. For 32-bit types a group is 2 elements, of which 1 is kept, at index ``(nibble & 3) >> 1``: sparse
+hardware indexes 16-bit halves.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES, DType
-from tile_core.errors.ops import BadAttribute, BadElementType, SparseShape
+from tile_core.errors.ops import BadElementType, SparseShape
 from tile_core.ir import nodes
 from tile_core.language.value import Region
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import GemmWarpPolicy, check_types, matrix, matrix_extents
+from tile_core.ops.gemm import GemmWarpPolicy, attributes, check_types, matrix, matrix_extents
 
 #: Element types that hold metadata.
 METADATA = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
@@ -63,6 +63,10 @@ def gemm_sp(
     SparseShape, BadElementType, GemmTypes, NotATile, RuntimeExtent
         If shapes or element types do not fit together.
     """
+    attrs = attributes(
+        "gemm_sp", {"A": transpose_A, "E": transpose_E, "B": transpose_B}, policy=policy, k_pack=k_pack,
+        wg_wait=wg_wait, variant=variant, hints=hints,
+    )  # fmt: skip
     roles = ("A_sparse", "E", "B", "C")
     regions = [operands.as_region("gemm_sp", r, x) for r, x in zip(roles, (A_sparse, E, B, C), strict=True)]
     a, e, b, c = regions
@@ -73,21 +77,7 @@ def gemm_sp(
     if e.dtype not in METADATA:
         raise BadElementType(op="gemm_sp", role="E", found=e.dtype, legal=", ".join(METADATA))
     sparse_shape(regions, bool(transpose_A), bool(transpose_E), bool(transpose_B))
-    if not isinstance(k_pack, int) or k_pack < 1:
-        raise BadAttribute(op="gemm_sp", name="k_pack", found=k_pack, legal="a positive integer")
-    attrs: dict[str, Any] = {
-        "transpose_A": bool(transpose_A),
-        "transpose_E": bool(transpose_E),
-        "transpose_B": bool(transpose_B),
-        "policy": int(policy),
-        "k_pack": k_pack,
-        "wg_wait": int(wg_wait),
-        "group": group_of(a.dtype),
-        "types": [str(r.dtype) for r in regions],
-        "hints": {k: v for k, v in hints.items() if v is not None},
-    }
-    if variant is not None:
-        attrs["variant"] = variant
+    attrs |= {"group": group_of(a.dtype), "types": [str(r.dtype) for r in regions]}
     clear = operands.scalar(clear_accum, DTYPES["bool"])
     operands.emit("gemm_sp", [*regions, clear], [c], attrs)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from tile_core.errors.ops import (
+    BadAttribute,
     NotATile,
     OutsideLaunch,
     RuntimeExtent,
@@ -161,6 +163,45 @@ def scalar(x: Any, dtype: Any) -> Any:
     if type(x) in (int, float) and dtype.is_narrow:
         check_fits(x, dtype)
     return cast(x if isinstance(x, Value) else as_value(x, _literal_type(x, dtype)), dtype)
+
+
+def flag(op: str, name: str, x: Any) -> bool:
+    """Return a compile-time flag.
+
+    Raises
+    ------
+    BadAttribute
+        If it is neither a bool nor 0 or 1.
+    """
+    if type(x).__name__ in ("bool", "bool_") or (type(x) is int and x in (0, 1)):
+        return bool(x)
+    raise BadAttribute(op=op, name=name, found=named(x), legal="True or False, known while the kernel is traced")
+
+
+def integer(op: str, name: str, x: Any, low: int, high: int = 2**31 - 1) -> int:
+    """Return a compile-time integer.
+
+    Raises
+    ------
+    BadAttribute
+        If it is no Python integer from ``low`` to ``high``.
+    """
+    if hasattr(x, "__index__") and not isinstance(x, (bool, Value, Buffer)) and getattr(x, "shape", ()) == ():
+        number = operator.index(x)
+        if low <= number <= high:
+            return number
+    top = "" if high == 2**31 - 1 else f" and at most {high}"
+    raise BadAttribute(op=op, name=name, found=named(x), legal=f"a Python integer of at least {low}{top}")
+
+
+class named:
+    """An argument of any type as messages show it: short, and on one line."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __repr__(self) -> str:
+        return _describe(self.x)
 
 
 def _literal_type(x: Any, dtype: Any) -> Any:

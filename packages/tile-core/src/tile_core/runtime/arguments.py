@@ -9,16 +9,17 @@ fully.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
-from tile_core.errors.base import InternalError, TileError
+from tile_core.errors.base import InternalError, TileError, Where
 from tile_core.runtime import checks
 from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory, Place
 from tile_core.runtime.allocate import Make, allocator
@@ -146,16 +147,12 @@ class Binder:
             K4xx, for everything that is wrong with the arguments.
         """
         args = self._arrange(args, kwargs)
-        try:
+        with only_catalogue("the checks of a call", self.signature.where):
             return self._check(args).bind(args)
-        except TileError as error:
-            raise error.at(self.signature.where) from None
 
     def _arrange(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        try:
+        with only_catalogue("the checks of a call", self.signature.where):
             return arrange(self.signature, args, kwargs)
-        except TileError as error:
-            raise error.at(self.signature.where) from None
 
     def _run(self, bound: Bound) -> Any:
         run(self.launch, bound, packed=self._packed)
@@ -188,6 +185,17 @@ class Binder:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[tuple([self._forms[type(a)](a) for a in args])] = plan
+
+
+@contextlib.contextmanager
+def only_catalogue(stage: str, where: Where | None) -> Iterator[None]:
+    """Turn what is not of the catalogue into an ``InternalError``: the arguments have been checked by then."""
+    try:
+        yield
+    except TileError as error:
+        raise error.at(where) from error.__cause__
+    except Exception as error:
+        raise InternalError(stage=stage, detail=f"{type(error).__name__}: {error}", where=where) from error
 
 
 def run(launch: Callable[..., Any], bound: Bound, *, packed: bool) -> None:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from tile_core.errors.launch import NotProvided
 from tile_core.runtime.adapter import AdapterFacts, HostMemory
-from tile_core.runtime.arguments import Binder, Bound, run
+from tile_core.runtime.arguments import Binder, Bound, only_catalogue, run
 from tile_core.runtime.bench import BenchResult, measure
 from tile_core.runtime.signature import Signature
-from tile_core.runtime.verify import VerifyReport, compare, host_copy, poison, random_arguments
+from tile_core.runtime.verify import VerifyReport, compare, host_copy, launchable, poison, random_arguments
 
 Provided = TypeVar("Provided")
 
@@ -174,7 +174,12 @@ class Kernel:
         expected = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
         self._launch(binder, bound)
         _wait(binder.adapter)
-        reference(*expected, *bound.values[len(params) :])
+        values = [
+            launchable(x, param) if param.kind == "tensor" else value
+            for x, param, value in zip(expected, params, bound.values, strict=False)
+        ]
+        with only_catalogue("the reference", self.signature.where):
+            reference(*values, *bound.values[len(params) :])
         found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
         compared = tuple(
             compare(self.name, param, x, y, rtol, atol)
@@ -234,7 +239,8 @@ class Kernel:
 
     @staticmethod
     def _launch(binder: Binder, bound: Bound) -> None:
-        run(binder.launch, bound, packed=binder.adapter.convention == "packed")
+        with only_catalogue("launch", binder.signature.where):
+            run(binder.launch, bound, packed=binder.adapter.convention == "packed")
 
 
 def _wait(adapter: AdapterFacts) -> None:
