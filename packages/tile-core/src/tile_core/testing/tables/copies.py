@@ -1,2 +1,263 @@
-def units():
-    return []
+"""T.copy: scopes, awkward tiles of matrices of any size, windows at any corner, strides, ranks, overlaps, hints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.numerics import oracles
+from tile_core.testing.case import Data, Launch, Param, Part, Unit, one, output, refused, scalar, tensor
+from tile_core.testing.data import TYPES, Array, anything, numbers, values
+
+SCOPES = ("shared", "fragment", "local")
+SIZES = (1, 7, 8, 17, 24, 48, 63, 96, 127, 129)
+THREADS = (1, 2, 31, 32, 33, 96, 128, 384)
+
+
+def units() -> list[Unit]:
+    """Return the units of this table."""
+    return [*_scopes(), *_tiles(), *_windows(), *_threads(), *_offsets(), *_strided(), *_shapes(), *_hints(), *_refusals()]
+
+
+def held(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
+    """Return a reference: the values of the input ``name``."""
+    return lambda d: values(d[name], dtype, shape)
+
+
+def _scopes() -> list[Unit]:
+    """Global, one scratch buffer, another one, global."""
+    shape = (7, 18)
+    found = []
+    for n, dtype in enumerate(TYPES):
+        parts = {}
+        for first in SCOPES:
+            second = SCOPES[(SCOPES.index(first) + n) % 3]
+            body = f'''
+                x_{first} = T.alloc_{first}({shape}, "{dtype}")
+                y_{first} = T.alloc_{second}({shape}, "{dtype}")
+                T.copy(A, x_{first})
+                T.copy(x_{first}, y_{first})
+                T.copy(y_{first}, B_{first})
+            '''
+            parts[f"{first}-{second}"] = Part((output(f"B_{first}", dtype, *shape),), body, held("A", dtype, shape))
+        parts["direct"] = Part((output("C", dtype, *shape),), "T.copy(A, C)", held("A", dtype, shape))
+        launches = {"": Launch(lambda rng, t=dtype: {"A": anything(rng, shape, t)})}  # type: ignore[misc]
+        found.append(Unit("copy", f"scopes-{dtype}", (tensor("A", dtype, *shape),), "", parts, launches, threads=96))
+    return found
+
+
+def _tiles() -> list[Unit]:
+    """A grid of tiles over a matrix of any size; the last tile shows what was read outside."""
+    found = []
+    types = [t for t in TYPES if t not in ("int4", "uint4", "float4_e2m1fn", "bool")]
+    for n, dtype in enumerate(types):
+        rows, cols = SIZES[n * 3 % 10], SIZES[n * 7 % 10]
+        scope, threads = SCOPES[n % 3], THREADS[n % 8]
+        body = f'''
+            s = T.alloc_{scope}(({rows}, {cols}), "{dtype}")
+            T.fill(s, 1)
+            T.copy(A[by * {rows}, bx * {cols}], s)
+            T.copy(s, B[by * {rows}, bx * {cols}])
+            if T.all_of(bx == T.ceildiv(n, {cols}) - 1, by == T.ceildiv(m, {rows}) - 1):
+                T.copy(s, P)
+        '''
+
+        def want(d: Data, rows: int = rows, cols: int = cols, dtype: str = dtype) -> dict[str, Array]:
+            data = values(d["A"], dtype)
+            corner = ((d["m"] - 1) // rows * rows, (d["n"] - 1) // cols * cols)
+            last = oracles.copy_region(data, corner, (rows, cols), np.nan if dtype == "float8_e8m0fnu" else 0)
+            return {"B": data, "P": last}
+
+        launches = {}
+        for m, k in ((1, 1), (rows, cols), (rows + 1, max(1, cols - 1)), (2 * rows + 3, 3 * cols + 7)):
+            launches[f"{m}x{k}"] = lambda rng, m=m, k=k, t=dtype: {"m": m, "n": k, "A": anything(rng, (m, k), t)}
+        params = [tensor("A", dtype, "m", "n"), output("B", dtype, "m", "n"), output("P", dtype, rows, cols)]
+        found.append(
+            one("copy", f"tiles-{rows}x{cols}-{dtype}-{scope}", params, body, want, launches, threads=threads,
+                grid=f"T.ceildiv(n, {cols}), T.ceildiv(m, {rows})", axes="(bx, by)", symbols=("m", "n"))
+        )  # fmt: skip
+    return found
+
+
+def _windows() -> list[Unit]:
+    """A window at any corner, read and written; both may lie partly or wholly outside."""
+    rows, cols = 5, 18
+    corners = ((-6, 0), (-5, -17), (-1, -1), (0, 0), (1, 3), (7, 22), (11, 39), (12, 40), (112, -18), (2**31 - 20, 2**31 - 40))
+    found = []
+    for dtype in ("float32", "int8", "bfloat16", "int64"):
+        body = f'''
+            s = T.alloc_shared(({rows}, {cols}), "{dtype}")
+            T.copy(A[i, j], s)
+            T.copy(s, R)
+            T.copy(A[i : i + {rows}, j : j + {cols}], s)
+            T.copy(s, W[i : i + {rows}, j : j + {cols}])
+        '''
+
+        def want(d: Data, dtype: str = dtype) -> dict[str, Array]:
+            at = (d["i"], d["j"])
+            window = oracles.copy_region(values(d["A"], dtype), at, (rows, cols))
+            return {"R": window, "W": oracles.write_region(values(d["W"], dtype), at, window)}
+
+        launches = {}
+        for i, j in corners:
+            launches[f"{i},{j}"] = lambda rng, i=i, j=j, t=dtype: {
+                "i": i, "j": j, "A": anything(rng, (12, 40), t), "W": numbers(rng, (12, 40), t)
+            }  # fmt: skip
+        params = [
+            tensor("A", dtype, 12, 40), scalar("i"), scalar("j"), output("R", dtype, rows, cols), output("W", dtype, 12, 40)
+        ]  # fmt: skip
+        found.append(one("copy", f"windows-{dtype}", params, body, want, launches, threads=32))
+    return found
+
+
+def _threads() -> list[Unit]:
+    """#2562: any number of threads stores everything; #2529: a length that is no multiple of the block."""
+    found = []
+    for threads in THREADS:
+        body = '''
+            s = T.alloc_shared((256,), "float16")
+            T.copy(A[bx * 256], s)
+            T.copy(s, B[bx * 256])
+        '''
+        launches = {
+            str(n): lambda rng, n=n: {"n": n, "A": anything(rng, (n,), "float16")} for n in (1, 255, 256, 257, 1000)
+        }  # type: ignore[misc]
+        params = [tensor("A", "float16", "n"), output("B", "float16", "n")]
+        found.append(
+            one("copy", f"#2529-#2562-threads-{threads}", params, body, lambda d: values(d["A"], "float16"), launches,
+                threads=threads, grid="T.ceildiv(n, 256)", symbols=("n",))
+        )  # fmt: skip
+    return found
+
+
+def _offsets() -> list[Unit]:
+    """#2527, #2584: starts that no vector is aligned to; #2581: a tile that is wider than the copy."""
+    found = []
+    for dtype in ("int32", "float16", "uint8"):
+        body = f'''
+            s = T.alloc_shared((32, 40), "{dtype}")
+            T.fill(s, 1)
+            T.copy(A[0:32, at : at + 32], s[:, 3:35])
+            T.copy(s[:, 3:35], B[0:32, at : at + 32])
+            v = T.alloc_shared((70,), "{dtype}")
+            T.copy(A[3, at : at + 61], v[5:66])
+            T.copy(v[6:66], C[at : at + 60])
+            T.copy(s[:, 0:36], D)
+        '''
+
+        def want(d: Data, dtype: str = dtype) -> dict[str, Array]:
+            a, at = values(d["A"], dtype), d["at"]
+            b, c = values(d["B"], dtype).copy(), values(d["C"], dtype).copy()
+            b[:, at : at + 32] = a[:32, at : at + 32]
+            row = oracles.copy_region(a, (3, at), (1, 61))[0]
+            c = oracles.write_region(c, (at,), row[1:])
+            wide = np.ones((32, 36), a.dtype)
+            wide[:, 3:35] = a[:32, at : at + 32]
+            return {"B": b, "C": c, "D": wide}
+
+        launches = {
+            str(at): lambda rng, at=at, t=dtype: {
+                "at": at, "A": anything(rng, (32, 70), t), "B": numbers(rng, (32, 70), t), "C": numbers(rng, (70,), t)
+            }
+            for at in (0, 1, 2, 3, 4, 7, 8, 16, 33)
+        }  # type: ignore[misc]  # fmt: skip
+        params = [
+            tensor("A", dtype, 32, 70), scalar("at"), output("B", dtype, 32, 70), output("C", dtype, 70),
+            output("D", dtype, 32, 36),
+        ]  # fmt: skip
+        found.append(one("copy", f"#2527-#2581-#2584-offset-{dtype}", params, body, want, launches))
+    return found
+
+
+def _strided() -> list[Unit]:
+    """Tensors that are not contiguous: transposed, every other column, a pitch."""
+    found = []
+    for dtype in ("float32", "float16", "int8"):
+        for name, strides, of in (
+            ("transposed", (1, 7), lambda a: a.T[:6]), ("columns", (18, 2), lambda a: a[:6, ::2]),
+            ("pitch", (11, 1), lambda a: a[:6, :9]),
+        ):  # fmt: skip
+            shape = {"transposed": (9, 7), "columns": (6, 18), "pitch": (6, 11)}[name]
+            body = f'''
+                s = T.alloc_shared((8, 16), "{dtype}")
+                T.copy(A[0, 0], s)
+                T.copy(s, B[0, 0])
+                T.copy(s, C)
+            '''
+
+            def want(d: Data, dtype: str = dtype) -> dict[str, Array]:
+                a = values(np.ascontiguousarray(d["A"]), dtype)
+                return {"B": a, "C": oracles.copy_region(a, (0, 0), (8, 16))}
+
+            def data(rng: Any, of: Any = of, shape: tuple[int, ...] = shape, dtype: str = dtype) -> Data:
+                return {"A": of(anything(rng, shape, dtype)), "B": of(numbers(rng, shape, dtype))}
+
+            params = [
+                Param("A", dtype, (6, 9), strides=strides), Param("B", dtype, (6, 9), out=True, strides=strides),
+                output("C", dtype, 8, 16),
+            ]  # fmt: skip
+            found.append(one("copy", f"strided-{name}-{dtype}", params, body, want, {"": data}, threads=32))
+    return found
+
+
+def _shapes() -> list[Unit]:
+    """Ranks, rows, columns, elements; sides that overlap; a safe value; packed elements at odd places."""
+    a = tensor("A", "float32", 2, 3, 9, 20)
+    cases = {
+        "plane": ((9, 20), "s = T.alloc_shared((9, 20), 'float32')\nT.copy(A[1, z, 0:9, 0:20], s)\nT.copy(s, B)", lambda x, z: x[1, z]),
+        "row": ((20,), "s = T.alloc_shared((1, 20), 'float32')\nT.copy(A[z, 1, 4, :], s)\nT.copy(s, B)", lambda x, z: x[z, 1, 4]),
+        "column": ((9,), "s = T.alloc_fragment((9, 1), 'float32')\nT.copy(A[0, z, :, 7], s)\nT.copy(s[:, 0], B)", lambda x, z: x[0, z, :, 7]),
+        "element": ((1,), "T.copy(A[z, 1, 3, 5], B)", lambda x, z: x[z, 1, 3, 5:6]),
+        "outer": ((3, 20), "T.copy(A[z, 0:3, 8, :], B)", lambda x, z: x[z, :, 8]),
+        "overlap-up": ((20,), "s = T.alloc_shared((20,), 'float32')\nT.copy(A[0, 0, z, :], s)\nT.copy(s[0:15], s[3:18])\nT.copy(s, B)",
+                       lambda x, z: np.concatenate([x[0, 0, z, :3], x[0, 0, z, :15], x[0, 0, z, 18:]])),
+        "overlap-down": ((20,), "s = T.alloc_shared((20,), 'float32')\nT.copy(A[0, 0, z, :], s)\nT.copy(s[3:18], s[0:15])\nT.copy(s, B)",
+                         lambda x, z: np.concatenate([x[0, 0, z, 3:18], x[0, 0, z, 15:]])),
+        "safe-value": ((12,), "T.annotate_safe_value({A: -7.0})\ns = T.alloc_shared((12,), 'float32')\nT.copy(A[z, 2, 8, 14], s)\nT.copy(s, B)",
+                       lambda x, z: np.concatenate([x[z, 2, 8, 14:], np.full(6, -7.0)])),
+    }  # fmt: skip
+    found = []
+    for name, (shape, body, of) in cases.items():
+        launches = {f"{z}": lambda rng, z=z: {"z": z, "A": anything(rng, (2, 3, 9, 20), "float32")} for z in (0, 1)}  # type: ignore[misc]
+        params = [a, scalar("z"), output("B", "float32", *shape)]
+        found.append(one("copy", name, params, body, lambda d, of=of: of(values(d["A"], "float32"), d["z"]), launches, threads=32))  # type: ignore[misc]
+    for dtype in ("int4", "uint4", "float4_e2m1fn"):
+        body = f'''
+            s = T.alloc_shared((4, 6), "{dtype}")
+            T.copy(A[0, 3], s)
+            T.copy(s, B[0, j])
+        '''
+
+        def want(d: Data, dtype: str = dtype) -> Array:
+            return oracles.write_region(values(d["B"], dtype), (0, d["j"]), values(d["A"], dtype)[:, 3:9])
+
+        launches = {
+            f"{j}": lambda rng, j=j, t=dtype: {"j": j, "A": anything(rng, (4, 16), t), "B": anything(rng, (4, 16), t)}
+            for j in (-1, 0, 1, 10, 13)
+        }  # type: ignore[misc]
+        params = [tensor("A", dtype, 4, 16), output("B", dtype, 4, 16), scalar("j")]
+        found.append(one("copy", f"packed-{dtype}", params, body, want, launches, threads=32))
+    return found
+
+
+def _hints() -> list[Unit]:
+    """#3007: hints are never errors."""
+    body = '''
+        s = T.alloc_shared((17,), "float32")
+        T.copy(A, s, coalesced_width={width})
+        T.copy(s, B, coalesced_width={width}, disable_tma=True, eviction_policy="evict_first")
+    '''
+    params = [tensor("A", "float32", 17), output("B", "float32", 17)]
+    data = {"": lambda rng: {"A": anything(rng, (17,), "float32")}}
+    want = held("A", "float32", (17,))
+    return [one("copy", f"#3007-width-{w}", params, body.format(width=w), want, data) for w in (1, 2, 3, 64)]
+
+
+def _refusals() -> list[Unit]:
+    a = [tensor("A", "float32", 8, 16)]
+    return [
+        refused("copy", "illegal-shapes", "s = T.alloc_shared((8, 15), 'float32')\nT.copy(A, s)", "K203", params=a),
+        refused("copy", "illegal-runtime-extent", "T.copy(A[0:bx, :], A[0:bx, :])", "K202", params=a),
+        refused("copy", "illegal-scalar", "T.copy(3, A)", "K201", params=a),
+    ]
