@@ -167,6 +167,7 @@ def test_e_factors() -> None:
     assert sparse.E_FACTOR_MAP["float8_e4m3"]["int32"] == sparse.E_FACTOR_MAP["e4m3"]["int32"] == 32
     assert len(sparse.E_FACTOR_MAP) == len(list(sparse.E_FACTOR_MAP)) == 10
     assert "float64" not in sparse.E_FACTOR_MAP
+    assert "no type" not in sparse.E_FACTOR_MAP
     assert "float16" in repr(sparse.E_FACTOR_MAP)
     with pytest.raises(KeyError):
         sparse.E_FACTOR_MAP["int32"]

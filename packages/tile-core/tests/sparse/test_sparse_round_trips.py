@@ -22,7 +22,7 @@ def same(a: Any, b: Any) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool((a.view(bits) == b.view(bits)).all())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, 20), st.integers(0, 12), st.sampled_from(list(GROUPS)), st.sampled_from(META_DTYPES),
     st.booleans(), st.integers(0, 2**32 - 1),

@@ -18,6 +18,9 @@ three or four                refused                     refused
 The choices for one non-zero are those of the compressor kernel in TileLang's tutorial on sparse matrix products. For
 none that kernel writes (0, 0), which no matrix unit defines; (0, 1) stands for the same values. Numbers are zeros where
 they compare equal to zero: the sign of -0.0 is lost, NaN and subnormal numbers are kept bit by bit.
+
+Other producers choose other indices for fewer than two non-zeros, so compare decompressed matrices, not metadata. A
+stored zero is still multiplied: an infinity or a NaN in the row of B that its index names makes the product a NaN.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any
 
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
+from tile_core.errors.language import UnknownDType
 from tile_core.errors.sparse import BadMetadataDType, BadSparseDType, BadSparseExtent, SparseShapeMismatch
 
 GROUPS: dict[str, int] = {
@@ -56,10 +60,10 @@ class EFactorMap(Mapping[str, Mapping[str, int]]):
         self._rows = {a: {e: to_dtype(e).bits // 4 * n for e in META_DTYPES} for a, n in GROUPS.items()}
 
     def __getitem__(self, operand: Any) -> Mapping[str, int]:
-        name = str(to_dtype(operand))
-        if name not in self._rows:
-            raise KeyError(operand)
-        return self._rows[name]
+        try:
+            return self._rows[str(to_dtype(operand))]
+        except UnknownDType:
+            raise KeyError(operand) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

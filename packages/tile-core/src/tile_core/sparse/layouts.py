@@ -4,18 +4,18 @@
     Row-major. What ``T.gemm_sp`` takes unless a layout is annotated.
 ``cutlass_sm80``
     CUTLASS 2: rows permuted within blocks of 32 (16-bit metadata) or 16 (32-bit), the off-diagonal of each 2 x 2 block
-    swapped, columns interleaved by two. Source: ``reorder_meta`` in tools/util/include/cutlass/util/host_reorder.h with
-    ``ColumnMajorInterleaved<2>`` of include/cutlass/layout/matrix.h. Tested against PyTorch's restatement
-    (torch/sparse/_semi_structured_conversions.py), which its kernels read.
+    swapped, columns interleaved by two. Source: ``reorder_meta`` of its host_reorder.h with
+    ``ColumnMajorInterleaved<2>`` of its layout/matrix.h. Tested against PyTorch's restatement
+    (torch/sparse/_semi_structured_conversions.py), whose result PyTorch's kernels read.
 ``cutlass_sm90``
-    CUTLASS 3: bytes in atoms of 64 rows and the tile's K. Source: ``TensorEAtom`` and ``fill_layoutE`` of
-    include/cutlass/gemm/collective/builders/sm90_sparse_config.inl; the K of the atom is ``min(tile K, 128)``
-    (sm90_sparse_gmma_builder.inl), and a byte describes 8 elements, or 4 of a 32-bit type (``ValTypeE`` of
-    include/cute/atom/mma_traits_sm90_gmma_sparse.hpp). Tested against the ordered layouts written out; not run on a
-    device. TileLang's layout of 32-bit operands differs from this source, which is followed here.
+    CUTLASS 3: bytes in atoms of 64 rows and the tile's K, atoms one below the other first. Source: ``TensorEAtom`` and
+    ``fill_layoutE`` of its first sparse config; the K of the atom is ``min(K of the tile, 128)``, as its collective
+    builder says, and a byte describes 8 elements, or 4 of a 32-bit type (``ValTypeE`` of the instructions' traits).
+    Tested against these ordered layouts written out; not run on a device. TileLang's layout of 32-bit operands has one
+    byte where this source has two, which is followed here.
 ``cutlass_sm100``
-    CUTLASS 3: bytes in atoms of 128 rows and 16 bytes. Source: ``TensorEAtom`` of builders/sm1xx_sparse_config.inl;
-    JAX's metadata formatter says the same. Not run on a device.
+    CUTLASS 3: bytes in atoms of 128 rows and 16 bytes. Source: ``TensorEAtom`` of its second sparse config; JAX formats
+    metadata in the same way. Tested against that definition; not run on a device.
 
 CUTLASS pads the rows and K of the atom layouts; here a shape that is not made of whole atoms is refused.
 """
@@ -137,7 +137,7 @@ def make_cutlass_metadata_layout(
 
 
 def layout_of_arch(arch: Any) -> str:
-    """The kind of layout that CUTLASS uses on an architecture such as ``"8.0"``, ``"sm_90a"`` or ``90``."""
+    """The kind of layout that CUTLASS uses on an architecture such as ``"8.0"``, ``"9.0a"`` or ``90``."""
     text = ".".join(map(str, arch)) if isinstance(arch, tuple) else str(arch)
     match = re.fullmatch(r"(?:sm_?)?(\d{1,2})\.?(\d)[af]?", text)
     kind = _ARCHITECTURES.get(int(match[1])) if match else None
