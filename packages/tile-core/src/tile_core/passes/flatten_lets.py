@@ -1,8 +1,9 @@
-"""Let-expressions as one chain per expression: no value of a ``Let`` contains another one.
+"""Let-expressions as one flat chain per expression: no value of a ``Let`` contains another one.
 
-TVM's analyses bind the variable of a ``Let`` and then simplify its value again; inner variables that they meet a second
-time, with a value that simplified differently, are an error for them. Only the sides of ``if_then_else`` keep their own
-chains, since one of them is not evaluated; a value with such a side goes through memory.
+TVM's analyses bind the variable of a ``Let`` and then simplify its value again: that doubles the work with every level
+of nesting, and inner variables that are met a second time, with a value that simplified differently, are an error for
+them. The sides of an ``if_then_else`` cannot join the chain, since one of them is not evaluated: where they hold a
+``Let``, the choice becomes a branch that leaves its result in a variable.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
-
-Chain = list[tuple[Any, Any]]
 
 
 def flatten_lets(body: Any) -> Any:
@@ -39,22 +38,17 @@ class _Flatten(StmtRewriter):
     def expr(self, e: Any) -> Any:
         if not collect(e, tirx.Let):
             return e
-        chain, result = _chain(e)
-        if any(collect(value, tirx.Let) for _, value in chain):
-            for var, value in chain:
-                self.before.append(tirx.Bind(var, self.stored(value) if collect(value, tirx.Let) else value))
-            return result
-        return _wrapped(chain, result)
-
-    def stored(self, value: Any) -> Any:
-        """Store a value in memory of its own and return its load."""
-        buffer, allocate = nodes.alloc([1], nodes.dtype_of(value), "let", "local")
-        self.before += [allocate, nodes.store(buffer, value, [0])]
-        return buffer[0]
+        if any(_is_choice(c) for c in collect(e, ir.Call)):
+            return _Statements(self.before, {}).expr(e)
+        return _chain(e)
 
 
-def _chain(e: Any) -> tuple[Chain, Any]:
-    """Return the bindings of an expression in order, and what remains of it."""
+def _is_choice(e: Any) -> bool:
+    return nodes.operator_name(e) == "if_then_else" and any(collect(side, tirx.Let) for side in list(e.args)[1:])
+
+
+def _chain(e: Any) -> Any:
+    """Return the expression with all its bindings in front."""
     found: dict[Any, Any] = {}
 
     def let(x: Any, mutator: Any) -> Any:
@@ -63,16 +57,45 @@ def _chain(e: Any) -> tuple[Chain, Any]:
             found[x.var] = value
         return mutator.mutate(x.body)
 
-    def call(x: Any, mutator: Any) -> Any:
-        if nodes.operator_name(x) != "if_then_else":
-            return mutator.default_mutate(x)
-        return tirx.if_then_else(mutator.mutate(x.args[0]), *[_wrapped(*_chain(side)) for side in list(x.args)[1:]])
-
-    result = tvm_ffi.structural_mutate(e, [(tirx.Let, let), (ir.Call, call)])
-    return list(found.items()), result
-
-
-def _wrapped(chain: Chain, result: Any) -> Any:
-    for var, value in reversed(chain):
+    result = tvm_ffi.structural_mutate(e, [(tirx.Let, let)])
+    for var, value in reversed(found.items()):
         result = tirx.Let(var, value, result)
     return result
+
+
+class _Statements:
+    """Moves bindings and choices of an expression to statements in front of it.
+
+    ``names`` are the variables that are visible so far, by the one that they replace: a binding that occurs on both
+    sides of a choice is made twice.
+    """
+
+    def __init__(self, out: list[Any], names: dict[Any, Any]) -> None:
+        self.out = out
+        self.names = names
+
+    def expr(self, e: Any) -> Any:
+        return tvm_ffi.structural_mutate(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
+
+    def var(self, v: Any, _: Any) -> Any:
+        return self.names.get(v, v)
+
+    def let(self, x: Any, mutator: Any) -> Any:
+        if x.var not in self.names:
+            value = mutator.mutate(x.value)
+            name = self.names[x.var] = tirx.Var(x.var.name, x.var.ty)
+            self.out.append(tirx.Bind(name, value))
+        return mutator.mutate(x.body)
+
+    def call(self, x: Any, mutator: Any) -> Any:
+        if not _is_choice(x):
+            return mutator.default_mutate(x)
+        condition = mutator.mutate(x.args[0])
+        buffer, allocate = nodes.alloc([1], nodes.dtype_of(x), "chosen", "local")
+        sides = []
+        for side in list(x.args)[1:]:
+            inner: list[Any] = []
+            value = _Statements(inner, dict(self.names)).expr(side)
+            sides.append(nodes.seq([*inner, nodes.store(buffer, value, [0])]))
+        self.out += [allocate, tirx.IfThenElse(condition, *sides)]
+        return buffer[0]
