@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.cpu.isa import Isa
-from tile_core.cpu.tile2d import ramp, vector_dtype
+from tile_core.cpu.tile2d import ramp
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject, Variant
@@ -104,10 +104,14 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: t
 
     def across(count: int, body: Any) -> Any:
         """One statement per chain, each over the lanes of a vector."""
-        return [nodes.nest([min(lanes, count - c)], lambda lane, c=c: body(lane + c), "parallel") for c in range(0, count, lanes)]
+        starts = range(0, count, lanes)
+        return [nodes.nest([min(lanes, count - c)], lambda lane, c=c: body(lane + c), "parallel") for c in starts]
+
+    def absorbed(lane: Any, value: Any) -> Any:
+        return nodes.store(partial, absorb(partial[lane], value), [lane])
 
     def step(base: Any) -> Any:
-        return lambda lane: nodes.store(partial, absorb(partial[lane], element(kind, src.load(at(base + lane)), acc)), [lane])
+        return lambda lane: absorbed(lane, element(kind, src.load(at(base + lane)), acc))
 
     o = nodes.fresh("o")
     parts = [allocate, *across(width, lambda lane: nodes.store(partial, neutral(kind, acc), [lane]))]
@@ -116,17 +120,16 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: t
     parts += across(rest, step(extent - rest)) if rest else []
     half = width // 2
     while half >= lanes:
-        parts += across(half, lambda lane, h=half: nodes.store(partial, absorb(partial[lane], partial[lane + h]), [lane]))
+        parts += across(half, lambda lane, h=half: absorbed(lane, partial[lane + h]))
         half //= 2
-    vector = tirx.Var("lanes", vector_dtype(acc, lanes))
-    parts.append(tirx.Bind(vector, tirx.BufferLoad(partial, [ramp(0, lanes)])))
     while half >= 1:
-        # Shuffles stay in registers; halves that go through memory would be taken apart lane by lane.
+        # Whole vectors and shuffles stay in registers; halves of them would be taken apart lane by lane. Each step has
+        # its store, since TVM's simplifier would put a bound expression into the next one, as often as it is used.
+        vector = tirx.BufferLoad(partial, [ramp(0, lanes)])
         other = tirx.Shuffle([vector], [lane ^ half for lane in range(lanes)])
-        folded = tirx.Var("lanes", vector_dtype(acc, lanes))
-        parts.append(tirx.Bind(folded, absorb(vector, other)))
-        vector, half = folded, half // 2
-    total: Any = tirx.Shuffle([vector], [0])
+        parts.append(tirx.BufferStore(partial, absorb(vector, other), [ramp(0, lanes)]))
+        half //= 2
+    total = partial[0]
     to = dst.spread(indices)
     if not call.attrs["clear"]:
         total = combine(nodes.cast(nodes.load(dst.buffer, to), acc), total)
