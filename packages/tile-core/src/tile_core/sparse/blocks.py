@@ -19,7 +19,7 @@ from tile_core.dtypes import DType
 from tile_core.sparse.format import GROUPS, group_code, zero_mask
 
 BLOCK_BYTES = 1 << 19
-"""Bytes of dense elements in a block: with its temporaries it stays in cache, and it hides the cost of NumPy's calls."""
+"""Bytes of dense elements in a block: it stays in cache with its temporaries, and hides the cost of NumPy's calls."""
 
 EQUAL_CODES = np.array([code & 3 == code >> 2 for code in range(16)])
 """Whether the two indices of a metadata code are the same."""
