@@ -1,0 +1,122 @@
+"""T.gemm_sp: the product of a 2:4 sparse tile, with every mask, metadata of every width, and transposes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core import sparse
+from tile_core.dtypes import DTYPES
+from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, tensor
+from tile_core.testing.data import Array, numbers, poisoned, stored, values
+
+#: (A and B, accumulator, metadata).
+TYPES = (
+    ("float16", "float32", "int16"), ("bfloat16", "float32", "int16"), ("float16", "float32", "int32"),
+    ("int8", "int32", "int32"), ("int8", "int32", "uint8"), ("float32", "float32", "int16"), ("float16", "float16", "uint16"),
+    ("float8_e4m3fn", "float32", "int32"), ("float8_e5m2", "float32", "uint32"), ("uint8", "int32", "int8"),
+    ("tfloat32", "float32", "int32"),
+)  # fmt: skip
+
+
+def units() -> list[Unit]:
+    """Return the units of this table."""
+    found = []
+    for n, types in enumerate(TYPES):
+        turned = (n % 2 == 1, n % 3 == 1, n % 4 >= 2)
+        found.append(_unit(types, (32, 24, 64), turned, stages=n % 4))
+    for tile in ((1, 8, 64), (7, 17, 64), (48, 40, 128), (63, 1, 192)):
+        found.append(_unit(TYPES[0], tile, (False, False, False)))
+    return [*found, *_refusals()]
+
+
+def _factor(dtype: str, meta: str) -> int:
+    """Elements of K that one element of metadata describes."""
+    return DTYPES[meta].bits // 4 * (2 if DTYPES[dtype].bits == 32 else 4)
+
+
+def _unit(types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int = 2) -> Unit:
+    (dtype, acc, meta), (m, n, bk), (ta, te, tb) = types, tile, turned
+    f = _factor(dtype, meta)
+    shapes = {"A": (m, bk // 2)[:: -1 if ta else 1], "E": (m, bk // f)[:: -1 if te else 1], "B": (bk, n)[:: -1 if tb else 1]}
+    rows = {"A": f"{m}", "E": f"{m}", "B": f"{n}"}
+    whole = {
+        "A": (m, "k // 2")[:: -1 if ta else 1], "E": (m, f"k // {f}")[:: -1 if te else 1], "B": ("k", n)[:: -1 if tb else 1]
+    }  # fmt: skip
+    corner = {
+        "A": f"ko * {bk // 2}, 0" if ta else f"0, ko * {bk // 2}", "E": f"ko * {bk // f}, 0" if te else f"0, ko * {bk // f}",
+        "B": f"0, ko * {bk}" if tb else f"ko * {bk}, 0",
+    }  # fmt: skip
+    del rows
+    body = f'''
+        A_s = T.alloc_shared({shapes["A"]}, "{dtype}")
+        E_s = T.alloc_shared({shapes["E"]}, "{meta}")
+        B_s = T.alloc_shared({shapes["B"]}, "{dtype}")
+        C_f = T.alloc_fragment(({m}, {n}), "{acc}")
+        T.clear(C_f)
+        for ko in T.Pipelined(T.ceildiv(k, {bk}), num_stages={stages}):
+            T.copy(A[{corner["A"]}], A_s)
+            T.copy(E[{corner["E"]}], E_s)
+            T.copy(B[{corner["B"]}], B_s)
+            T.gemm_sp(A_s, E_s, B_s, C_f, transpose_A={ta}, transpose_E={te}, transpose_B={tb})
+        T.copy(C_f, C)
+    '''
+
+    def data(rng: Any, k: int) -> Data:
+        dense = _semi_sparse(rng, m, k, dtype)
+        kept, metadata = _compress(dense, dtype, meta)
+        b = numbers(rng, (n, k) if tb else (k, n), dtype, -2, 2)
+        return {
+            "k": k, "A": stored(kept.T if ta else kept, dtype), "B": b, "dense": dense,
+            "E": _copied(metadata.T if te else metadata, meta),
+        }  # fmt: skip
+
+    def want(d: Data) -> Array:
+        b = values(d["B"], dtype).astype(np.float64)
+        product: Array = d["dense"] @ (b.T if tb else b)
+        return product.astype(np.int64) if DTYPES[acc].is_integer else product
+
+    params = [tensor("A", dtype, *whole["A"]), tensor("E", meta, *whole["E"]), tensor("B", dtype, *whole["B"]), output("C", acc, m, n)]
+    launches = {f"k{k}": lambda rng, k=k: data(rng, k) for k in (bk, 3 * bk)}
+    marks = "".join("t" if t else "n" for t in turned)
+    name = f"{dtype}-{meta}-{m}x{n}x{bk}-{marks}"
+    name = f"#3037-{name}" if DTYPES[dtype].bits == 8 else name
+    return one("gemm_sp", name, params, body, want, launches, VALUE, symbols=("k",))  # type: ignore[arg-type]
+
+
+def _semi_sparse(rng: Any, m: int, k: int, dtype: str) -> Array:
+    """Small integers with at most 2 of 4 (1 of 2 for 32-bit types) not zero; every mask occurs, the empty one too."""
+    low = 0 if DTYPES[dtype].kind == "uint" else -3
+    dense = rng.integers(low, 4, (m, k)).astype(np.float64)
+    group, kept = (2, 1) if DTYPES[dtype].bits == 32 else (4, 2)
+    order = rng.random((m, k // group, group)).argsort(axis=-1)
+    count = rng.integers(0, kept + 1, (m, k // group, 1))
+    return np.where(order < count, dense.reshape(m, -1, group), 0).reshape(m, k)
+
+
+def _compress(dense: Array, dtype: str, meta: str) -> tuple[Array, Array]:
+    """Values and metadata, through the library: the kernel must read what it writes."""
+    kept, metadata = sparse.compress(stored(dense, dtype), meta_dtype=meta)
+    return values(np.asarray(kept).view(DTYPES[dtype].numpy()), dtype), np.asarray(metadata)
+
+
+def _copied(array: Array, dtype: str) -> Array:
+    out = poisoned(array.shape, dtype)
+    out[...] = array
+    return out
+
+
+def _refusals() -> list[Unit]:
+    def body(a: Any, e: Any, b: Any, types: tuple[str, str, str, str]) -> str:
+        names = zip(("a", "e", "b", "c"), (a, e, b, (16, 16)), types, strict=True)
+        return "\n".join([*(f"{n} = T.alloc_shared({s}, '{t}')" for n, s, t in names), "T.gemm_sp(a, e, b, c)"])
+
+    f = ("float16", "int16", "float16", "float32")
+    return [
+        refused("gemm_sp", "illegal-k", body((16, 32), (16, 4), (32, 16), f), "K219"),
+        refused("gemm_sp", "illegal-metadata-shape", body((16, 32), (16, 8), (64, 16), f), "K219"),
+        refused("gemm_sp", "illegal-metadata-type", body((16, 32), (16, 4), (64, 16), ("float16", "float16", "float16", "float32")), "K211"),
+        refused("gemm_sp", "illegal-type", body((16, 32), (16, 4), (64, 16), ("float64", "int16", "float64", "float64")), "K211"),
+        refused("gemm_sp", "illegal-mix", body((16, 32), (16, 4), (64, 16), ("int8", "int16", "float16", "float32")), "K208"),
+    ]  # fmt: skip
