@@ -43,9 +43,9 @@ def excuse(features: frozenset[str], threads: int, capabilities: Capabilities) -
         return f"{threads} threads, the target declares at most {capabilities.max_threads}"
     for feature in sorted(features):
         kind, _, rest = feature.partition(":")
-        if kind == "shared" and 0 < capabilities.shared_bytes < int(rest):
+        if kind == "shared" and rest and 0 < capabilities.shared_bytes < int(rest):
             return f"{rest} bytes of shared memory, the target declares {capabilities.shared_bytes}"
-        if kind == "atomic" and not capabilities.supports_atomic(*rest.split(":")):
+        if kind == "atomic" and rest and not capabilities.supports_atomic(*rest.split(":")):
             return f"the target declares no atomic {rest.replace(':', ' of ')}"
     return ""
 

@@ -1,0 +1,126 @@
+"""T.gather and T.scatter: whole rows by an index vector of any length and type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.testing.case import Data, Unit, one, output, refused, scalar, tensor
+from tile_core.testing.data import Array, anything, numbers, values
+
+TYPES = ("float32", "float16", "int8", "bfloat16", "int64", "float8_e4m3fn", "uint16", "bool")
+
+
+def units() -> list[Unit]:
+    """Return the units of this table."""
+    found = []
+    for n, dtype in enumerate(TYPES):
+        index = ("int32", "int64", "int16", "uint8")[n % 4]
+        count, cols = (1, 3, 4, 7, 10, 31, 64, 5)[n], (24, 8, 17, 1, 40, 33, 16, 7)[n]
+        found += [_gather(dtype, index, count, cols), _scatter(dtype, index, count, cols)]
+    return [*found, *_others(), *_refusals()]
+
+
+def _rows(rng: Any, count: int, index: str, unique: bool) -> Array:
+    """Row numbers of a table of 40 rows, some outside."""
+    low, high = (0, 60) if index == "uint8" else (-20, 60)
+    drawn = rng.permutation(np.arange(low, high))[:count] if unique else rng.integers(low, high, count)
+    found: Array = np.asarray(drawn).astype(index)
+    return found
+
+
+def _gathered(table: Array, rows: Array) -> Array:
+    at = rows.astype(np.int64)
+    inside = (at >= 0) & (at < len(table))
+    found: Array = np.where(inside[:, None], table[np.where(inside, at, 0)], np.zeros((), table.dtype))
+    return found
+
+
+def _scattered(table: Array, rows: Array, source: Array) -> Array:
+    result = table.copy()
+    for row, x in zip(rows.astype(np.int64).tolist(), source, strict=True):
+        if 0 <= row < len(result):
+            result[row] = x
+    return result
+
+
+def _gather(dtype: str, index: str, count: int, cols: int) -> Unit:
+    body = f'''
+        s = T.alloc_{"shared" if count % 2 else "fragment"}(({count}, {cols}), "{dtype}")
+        T.gather(A, R, s)
+        T.copy(s, B)
+    '''
+    params = [tensor("A", dtype, 40, cols), tensor("R", index, count), output("B", dtype, count, cols)]
+    launches = {
+        f"{k}": lambda rng, k=k: {"A": anything(rng, (40, cols), dtype), "R": _rows(rng, count, index, k == "unique")}
+        for k in ("unique", "repeated")
+    }
+
+    def want(d: Data) -> Array:
+        return _gathered(values(d["A"], dtype), d["R"])
+
+    return one("gather", f"{dtype}-{index}-{count}x{cols}", params, body, want, launches)  # type: ignore[arg-type]
+
+
+def _scatter(dtype: str, index: str, count: int, cols: int) -> Unit:
+    body = f'''
+        s = T.alloc_shared(({count}, {cols}), "{dtype}")
+        T.copy(A, s)
+        T.scatter(s, B, R)
+    '''
+    params = [tensor("A", dtype, count, cols), tensor("R", index, count), output("B", dtype, 40, cols)]
+    launches = {
+        f"{k}": lambda rng, k=k: {
+            "A": anything(rng, (count, cols), dtype), "B": numbers(rng, (40, cols), dtype),
+            "R": _rows(rng, count, index, k == "unique"),
+        }
+        for k in ("unique", "last-wins")
+    }  # fmt: skip
+
+    def want(d: Data) -> Array:
+        return _scattered(values(d["B"], dtype), d["R"], values(d["A"], dtype))
+
+    return one("scatter", f"{dtype}-{index}-{count}x{cols}", params, body, want, launches)  # type: ignore[arg-type]
+
+
+def _others() -> list[Unit]:
+    """#2601: constant rows; columns at a corner; a slice of the index; conversion."""
+    a, b = tensor("A", "float32", 40, 24), output("B", "float16", 4, 8)
+    data = {"": lambda rng: {"A": numbers(rng, (40, 24), "float32")}}
+    at = {f"{c}": lambda rng, c=c: {"A": numbers(rng, (40, 24), "float32"), "c": c} for c in (0, 5, 16)}
+
+    def picked(d: Data, rows: Any, columns: slice) -> Array:
+        return values(d["A"], "float32")[rows, columns]
+
+    constant = "s = T.alloc_shared((4, 8), 'float32')\nT.gather(A[0, 8], [0, 39, 2, 3], s)\nT.copy(s, B)"
+    corner = "s = T.alloc_shared((4, 8), 'float32')\nT.gather(A[0, c], [7, 3, 1, 0], s)\nT.copy(s, B)"
+    put = "s = T.alloc_shared((3, 24), 'float32')\nT.copy(A[0:3, :], s)\nT.scatter(s, C, [5, 0, 2])"
+    sliced = "s = T.alloc_shared((4, 24), 'float32')\nT.gather(A, R[bx * 4 : bx * 4 + 4], s)\nT.copy(s, C[bx * 4, 0])"
+
+    def scattered(d: Data) -> Array:
+        return _scattered(values(d["C"], "float32"), np.array([5, 0, 2]), values(d["A"], "float32")[:3])
+
+    def both(rng: Any) -> Data:
+        return {"A": numbers(rng, (40, 24), "float32"), "C": numbers(rng, (6, 24), "float32")}
+
+    rows = {"": lambda rng: {"A": numbers(rng, (40, 24), "float32"), "R": _rows(rng, 10, "int32", False)}}
+    c = output("C", "float32", 10, 24)
+    return [
+        one("gather", "#2601-constant-rows", [a, b], constant, lambda d: picked(d, [0, 39, 2, 3], slice(8, 16)), data),
+        one("gather", "corner", [a, b, scalar("c")], corner, lambda d: picked(d, [7, 3, 1, 0], slice(d["c"], d["c"] + 8)), at),  # type: ignore[arg-type]
+        one("scatter", "#2601-constant-rows", [a, output("C", "float32", 6, 24)], put, scattered, {"": both}),
+        one("gather", "blocks", [a, tensor("R", "int32", 10), c], sliced,
+            lambda d: _gathered(values(d["A"], "float32"), d["R"]), rows, grid="T.ceildiv(10, 4)"),
+    ]  # fmt: skip
+
+
+def _refusals() -> list[Unit]:
+    a = [tensor("A", "float32", 40, 24), tensor("F", "float32", 4)]
+    start = "s = T.alloc_shared((4, 24), 'float32')\n"
+    return [
+        refused("gather", "illegal-float-rows", start + "T.gather(A, F, s)", "K221", params=a),
+        refused("gather", "illegal-scalar-rows", start + "T.gather(A, bx, s)", "K221", params=a),
+        refused("gather", "illegal-shape", start + "T.gather(A, [1, 2, 3], s)", "K203", params=a),
+        refused("scatter", "illegal-duplicates", start + "T.scatter(s, A, [1, 2, 1, 3])", "K220", params=a),
+    ]
