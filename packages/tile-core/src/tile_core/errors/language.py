@@ -287,3 +287,19 @@ class NoWorkspace(KernelError):
     code = "K135"
     template = "T.alloc_global: kernels do not allocate global memory"
     remedy = "declare the workspace as a tensor parameter and pass it: {name}: T.Tensor({shape}, {dtype!r})"
+
+
+class ScratchTooLarge(KernelError):
+    """A scratch buffer with more elements than an index can count."""
+
+    code = "K136"
+    template = "T.{what}: shape {shape} has {found} elements, expected at most {limit}"
+    remedy = "allocate a tile of the problem, and loop over tiles"
+
+
+class UnknownHint(KernelError):
+    """A keyword that a function of the language does not have."""
+
+    code = "K137"
+    template = "T.{function} has no keyword {name!r}"
+    remedy = "{instead}"

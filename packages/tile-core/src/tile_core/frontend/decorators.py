@@ -8,9 +8,10 @@ from typing import Any
 
 from tile_core.errors.language import OutsideKernel
 from tile_core.frontend.builder import tracing
-from tile_core.frontend.source import rewritten
+from tile_core.frontend.source import definition, rewritten
 from tile_core.frontend.trace import caller_scope, trace
 from tile_core.ir.program import Program
+from tile_core.language.checks import hints
 
 
 def prim_func(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -33,6 +34,7 @@ def prim_func(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     KernelError
         K1xx and K2xx, each with the file and line of the statement.
     """
+    hints("prim_func", options, ("private", "check_well_formed", "tirx", "s_tir"))
     if fn is None:
         scope = caller_scope(1)
         return lambda f: trace(f, scope)
@@ -81,7 +83,13 @@ def macro(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     **options
         ``hygienic`` of other dialects; macros are always hygienic.
     """
+    hints("macro", options, ("hygienic",))
     if fn is None:
         scope = caller_scope(1)
-        return lambda f: Macro(f, scope)
-    return Macro(fn, caller_scope(1))
+        return lambda f: _macro(f, scope)
+    return _macro(fn, caller_scope(1))
+
+
+def _macro(fn: Any, scope: dict[str, Any]) -> Macro:
+    definition(fn)  # refuses what has no source here, not at the first call
+    return Macro(fn, scope)

@@ -186,7 +186,10 @@ def _module_of(error: BaseException) -> str:
     module = ""
     while trace is not None:
         name = str(trace.tb_frame.f_globals.get("__name__", ""))
-        if trace.tb_next is not None or not name.startswith("tile_core.frontend"):
+        if SUPPORT in trace.tb_frame.f_code.co_freevars:
+            module = ""
+        elif name and (trace.tb_next is not None or not name.startswith("tile_core.frontend")):
+            # Without a name: the frames of C++ that TVM puts into its tracebacks.
             module = name
         trace = trace.tb_next
     return module

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.errors.language import BadInitial, BadShape, NoWorkspace
+from tile_core.errors.language import BadInitial, BadShape, NoWorkspace, ScratchTooLarge
 from tile_core.frontend.builder import current
+from tile_core.language.checks import python_int, shown
 from tile_core.language.value import Buffer, Value, constant_of, tvm_name
 
 _REDUCTIONS = ("sum", "max", "min")
+#: What 32-bit indices can count.
+_MOST_ELEMENTS = 2**31 - 1
 
 
 def alloc_shared(shape: Sequence[int], dtype: Any, scope: str = "shared.dyn") -> Buffer:
@@ -32,19 +36,19 @@ def alloc_shared(shape: Sequence[int], dtype: Any, scope: str = "shared.dyn") ->
     BadShape
         If an extent is not static and positive.
     """
-    if scope not in ("shared", "shared.dyn"):
-        instead = "leave it out"
-        raise BadInitial(what="alloc_shared", name="scope", found=repr(scope), expected="'shared'", instead=instead)
+    _check_scope("alloc_shared", scope, "shared", "shared.dyn")
     return _alloc("alloc_shared", shape, dtype, "shared", "shared")
 
 
 def alloc_fragment(shape: Sequence[int], dtype: Any, scope: str = "local.fragment") -> Buffer:
     """Allocate a tile that lives in the registers of a block's threads, distributed by its layout."""
+    _check_scope("alloc_fragment", scope, "local.fragment")
     return _alloc("alloc_fragment", shape, dtype, "local.fragment", "fragment")
 
 
 def alloc_local(shape: Sequence[int], dtype: Any, scope: str = "local") -> Buffer:
     """Allocate a small array of which every thread (or iteration of a parallel loop) has its own."""
+    _check_scope("alloc_local", scope, "local")
     return _alloc("alloc_local", shape, dtype, "local", "local")
 
 
@@ -60,6 +64,8 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
     scope
         Accepted for other dialects' kernels.
     """
+    for given in (scope, *(a for a in args if isinstance(a, str))):
+        _check_scope("alloc_var", given, "local.var")
     values = [a for a in args if not isinstance(a, str)]
     if len(values) + (init is not None) > 1:
         found = f"{len(values) + (init is not None)} values"
@@ -84,12 +90,12 @@ def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication
     replication
         ``"all"``, ``"none"`` or ``None``: whether every thread keeps partial results; a hint.
     """
-    if op not in _REDUCTIONS:
+    if not isinstance(op, str) or op not in _REDUCTIONS:
         instead = f"use one of {', '.join(_REDUCTIONS)}"
-        raise BadInitial(what="alloc_reducer", name="op", found=repr(op), expected="a reduction", instead=instead)
-    if replication not in (None, "all", "none"):
+        raise BadInitial(what="alloc_reducer", name="op", found=shown(op), expected="a reduction", instead=instead)
+    if replication is not None and (not isinstance(replication, str) or replication not in ("all", "none")):
         instead = "use 'all' or 'none'"
-        found = repr(replication)
+        found = shown(replication)
         raise BadInitial(what="alloc_reducer", name="replication", found=found, expected="a mode", instead=instead)
     buffer = _alloc("alloc_reducer", shape, dtype, "local.fragment", "reducer")
     current().reducers[str(buffer.var.name)] = {"op": op, "replication": replication or "all"}
@@ -109,7 +115,8 @@ def alloc_global(shape: Sequence[Any], dtype: Any, scope: str = "global") -> Buf
     """
     builder = current("T.alloc_global")
     name = builder.hints[0] if builder.hints else "workspace"
-    raise NoWorkspace(name=name, shape=tuple(shape), dtype=str(to_dtype(dtype)))
+    dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    raise NoWorkspace(name=name, shape=dims, dtype=str(to_dtype(dtype)))
 
 
 def neutral(op: str, dtype: DType) -> Any:
@@ -142,11 +149,18 @@ def _static(what: str, shape: Any) -> tuple[int, ...]:
     dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     extents = []
     for d, dim in enumerate(dims):
-        constant = constant_of(dim)
-        if constant is None and hasattr(dim, "__index__") and not isinstance(dim, Value):
-            constant = int(dim.__index__())
-        if constant is None or isinstance(dim, bool) or constant <= 0:
-            found = f"the runtime value {dim._expr}" if isinstance(dim, Value) and constant is None else repr(dim)
+        constant = constant_of(dim) if isinstance(dim, Value) else python_int(dim)
+        if constant is None or constant <= 0:
+            found = f"the runtime value {dim._expr}" if isinstance(dim, Value) and constant is None else shown(dim)
             raise BadShape(what=what, dim=d, found=found)
         extents.append(constant)
+    count = math.prod(extents)
+    if count > _MOST_ELEMENTS:
+        raise ScratchTooLarge(what=what, shape=tuple(map(shown, extents)), found=shown(count), limit=_MOST_ELEMENTS)
     return tuple(extents)
+
+
+def _check_scope(what: str, scope: Any, *legal: str) -> None:
+    if not isinstance(scope, str) or scope not in legal:
+        found, expected = shown(scope), " or ".join(map(repr, legal))
+        raise BadInitial(what=what, name="scope", found=found, expected=expected, instead="leave it out")

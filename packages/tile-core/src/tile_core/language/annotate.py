@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.errors.language import BadAnnotation
 from tile_core.frontend.builder import current
+from tile_core.language.checks import flag, shown
 from tile_core.language.value import Buffer, as_value, cast
 
 
@@ -87,11 +88,11 @@ def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> Non
     if not isinstance(panel_size, int) or isinstance(panel_size, bool) or panel_size < 1:
         found = f"panel_size is {panel_size!r}, expected an int >= 1"
         raise BadAnnotation(what="use_swizzle", found=found, instead="nearest legal value: 1")
-    order = {"col": "column"}.get(order, order)
-    if order not in ("row", "column"):
+    order = "column" if isinstance(order, str) and order == "col" else order
+    if not isinstance(order, str) or order not in ("row", "column"):
         instead = 'use "row" or "column"'
-        raise BadAnnotation(what="use_swizzle", found=f"order is {order!r}", instead=instead)
-    if enable:
+        raise BadAnnotation(what="use_swizzle", found=f"order is {shown(order)}", instead=instead)
+    if flag("use_swizzle", "enable", enable):
         builder.attrs["swizzle"] = {"panel": panel_size, "order": order}
 
 

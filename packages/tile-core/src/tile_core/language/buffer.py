@@ -9,8 +9,16 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.errors.language import BadOperand, IndexOutOfRange, NotCompileTime, RankMismatch, StepSlice
+from tile_core.errors.language import (
+    BadOperand,
+    ConstantDoesNotFit,
+    IndexOutOfRange,
+    NotCompileTime,
+    RankMismatch,
+    StepSlice,
+)
 from tile_core.ir import nodes
+from tile_core.language.checks import python_int, shown
 from tile_core.language.scalar import Index, Value, as_value, compare, constant_of, simplify
 
 
@@ -78,6 +86,9 @@ class Region:
             self.buffer[target.element[1]] = value
             return
         raise BadOperand(found=f"assignment to the slice {target!r} (use T.copy, T.fill or a T.Parallel loop), which")
+
+    def __bool__(self) -> bool:
+        raise NotCompileTime(what="the truth of a slice", value=repr(self))
 
     def __iter__(self) -> Any:
         raise NotCompileTime(what="iteration over a region", value=repr(self))
@@ -209,7 +220,12 @@ def to_index(i: Any) -> Any:
             raise BadOperand(found=f"an index of type {i.dtype}")
         wide = "int64" if i.dtype.bits == 64 or i.dtype == "uint32" else "int32"
         return nodes.cast(i.expr, wide)
-    return nodes.int_const(i, "int32" if -(2**31) <= i < 2**31 else "int64")
+    number = python_int(i) if not isinstance(i, bool) else int(i)
+    if number is None:
+        raise BadOperand(found=f"an index of type {type(i).__name__}")
+    if not -(2**63) <= number < 2**63:
+        raise ConstantDoesNotFit(value=shown(number), dtype="int64", low=-(2**63), high=2**63 - 1)
+    return nodes.int_const(number, "int32" if -(2**31) <= number < 2**31 else "int64")
 
 
 def add_index(a: Index, b: Index) -> Index:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tile_core.errors.language import BadLoop
 from tile_core.frontend.builder import Builder, Scope
 from tile_core.ir import nodes
-from tile_core.language.value import Index, Value, as_value, constant_of, floordiv, to_index
+from tile_core.language.checks import hints as check_hints
+from tile_core.language.checks import python_int, shown
+from tile_core.language.value import Buffer, Index, Value, as_value, constant_of, floordiv, to_index
 
 _ROLES = {
     "serial": "serial", "range": "serial", "grid": "serial", "Parallel": "parallel", "Pipelined": "pipelined",
@@ -34,7 +36,7 @@ def serial(start: Index, stop: Index | None = None, step: int = 1, *, annotation
     BadLoop
         If a bound is no integer, or the step no Python int.
     """
-    return _counted("serial", start, stop, step, annotations or {})
+    return _counted("serial", start, stop, step, _notes("serial", annotations))
 
 
 def loop_range(start: Index, stop: Index | None = None, step: int = 1) -> LoopNest:
@@ -66,10 +68,16 @@ def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: A
     BadLoop
         If there are no extents, or one is negative or no integer.
     """
+    check_hints("Parallel", hints, ("annotations", "prefer_async"))
     notes: dict[str, Any] = {}
     if coalesced_width is not None:
-        notes["tile.coalesced_width"] = _python_int("Parallel", "coalesced_width", coalesced_width)
+        notes["tile.coalesced_width"] = _python_int("Parallel", "coalesced_width", coalesced_width, low=1)
     if loop_layout is not None:
+        from tile_core.layout import LayoutMap
+
+        if not isinstance(loop_layout, LayoutMap):
+            found, instead = shown(loop_layout), "make one with T.Fragment, or leave it out"
+            raise BadLoop(loop="Parallel", what="loop_layout", found=found, expected="a layout", instead=instead)
         notes["tile.loop_layout"] = str(loop_layout)
     return _domain("Parallel", extents, notes)
 
@@ -95,12 +103,14 @@ def Pipelined(
     **hints
         ``sync`` and ``group`` of other dialects; no effect on the meaning.
     """
-    stages = _python_int("Pipelined", "num_stages", num_stages)
-    if stages < 0:
-        raise BadLoop(loop="Pipelined", what="num_stages", found=stages, expected="an int >= 0", instead="use 0 to 8")
+    check_hints("Pipelined", hints, ("sync", "group", "annotations"))
+    stages = _python_int("Pipelined", "num_stages", num_stages, low=0)
     notes: dict[str, Any] = {nodes.STAGES: stages}
     for key, value in (("tile.order", order), ("tile.stage", stage)):
         if value is not None:
+            if not isinstance(value, (tuple, list)):
+                found, instead = shown(value), "give one int per statement of the body"
+                raise BadLoop(loop="Pipelined", what=key[5:], found=found, expected="a list of ints", instead=instead)
             notes[key] = [_python_int("Pipelined", key[5:], v) for v in value]
     return _counted("Pipelined", start, stop, 1, notes)
 
@@ -125,7 +135,7 @@ def unroll(
 
 def vectorized(start: Index, stop: Index | None = None, *, annotations: Any = None) -> LoopNest:
     """Iterate with one vector instruction: the iterations are independent, the bounds Python ints."""
-    loop = _counted("vectorized", start, stop, 1, annotations or {})
+    loop = _counted("vectorized", start, stop, 1, _notes("vectorized", annotations))
     if not isinstance(loop.extents[0], int):
         found, instead = "a runtime value", "use T.Parallel or T.serial"
         raise BadLoop(loop="vectorized", what="the trip count", found=found, expected="a Python int", instead=instead)
@@ -239,25 +249,41 @@ def _domain(kind: str, extents: Sequence[Index], notes: dict[str, Any]) -> LoopN
 
 
 def _bound(kind: str, what: str, x: Any) -> Index:
-    constant = constant_of(x)
-    if constant is not None and not isinstance(x, bool):
-        return constant
-    if isinstance(x, Value) or getattr(x, "is_scalar", False):
+    constant = constant_of(x) if isinstance(x, Value) else python_int(x)
+    found, instead = shown(x), "convert it with int(...), or T.ceildiv for quotients"
+    if constant is not None:
+        if -(2**63) <= constant < 2**63:
+            return constant
+        instead = "use a number of at most 64 bits"
+    elif isinstance(x, Value) or (isinstance(x, Buffer) and x.is_scalar):
         value = as_value(x)
         if value.dtype.is_integer:
             return value if value.dtype.bits >= 32 else value.astype("int32")
-        x = f"a {value.dtype} value"
-    elif hasattr(x, "__index__") and not isinstance(x, bool):
-        return int(x.__index__())
-    found = x if isinstance(x, str) and x.startswith("a ") else repr(x)
-    instead = "convert it with int(...), or T.ceildiv for quotients"
+        found = f"a {value.dtype} value"
     raise BadLoop(loop=kind, what=what, found=found, expected="an integer", instead=instead)
 
 
-def _python_int(kind: str, what: str, x: Any) -> int:
-    constant = constant_of(x)
-    if constant is None or isinstance(x, bool):
-        found = "a runtime value" if isinstance(x, Value) else repr(x)
+def _python_int(kind: str, what: str, x: Any, low: int = -(2**31)) -> int:
+    constant = constant_of(x) if isinstance(x, Value) else python_int(x)
+    if constant is None:
+        found = "a runtime value" if isinstance(x, Value) else shown(x)
         instead = "pass it as an argument of the function that makes the kernel"
         raise BadLoop(loop=kind, what=what, found=found, expected="a Python int", instead=instead)
+    if not low <= constant < 2**31:
+        expected = f"an int >= {low}" if constant < low else "an int of 32 bits"
+        nearest = f"nearest: {low if constant < low else 2**31 - 1}"
+        raise BadLoop(loop=kind, what=what, found=shown(constant), expected=expected, instead=nearest)
     return constant
+
+
+def _notes(kind: str, annotations: Any) -> dict[str, Any]:
+    if annotations is None:
+        return {}
+    if not isinstance(annotations, Mapping) or not all(isinstance(k, str) for k in annotations):
+        found, instead = shown(annotations), "leave it out"
+        raise BadLoop(loop=kind, what="annotations", found=found, expected="a dict with text as keys", instead=instead)
+    for key, value in annotations.items():
+        if not isinstance(value, (str, int, float)):
+            what, expected = f"annotations[{key!r}]", "text or a number"
+            raise BadLoop(loop=kind, what=what, found=shown(value), expected=expected, instead="leave it out")
+    return dict(annotations)

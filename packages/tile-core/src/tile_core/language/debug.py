@@ -11,6 +11,7 @@ from tile_core.errors.language import BadArgument
 from tile_core.frontend.builder import current
 from tile_core.frontend.conditions import as_condition
 from tile_core.ir import nodes
+from tile_core.language.checks import truth
 from tile_core.language.value import Buffer, Region, Value, as_value, cast
 
 
@@ -78,7 +79,7 @@ def device_assert(condition: Any, msg: str = "") -> None:
     builder = current("T.device_assert")
     value = as_condition(condition)
     if value is None:
-        if not condition:
+        if not truth("device_assert", condition):
             raise BadArgument(
                 function="device_assert", name="condition", found=f"false ({msg})", expected="a true condition",
                 instead="correct the kernel's arguments",
@@ -93,7 +94,7 @@ def assume(condition: Any) -> None:
     builder = current("T.assume")
     value = as_condition(condition)
     if value is None:
-        if not condition:
+        if not truth("assume", condition):
             instead = "remove it, or correct it"
             raise BadArgument(
                 function="assume", name="condition", found="false", expected="a true condition", instead=instead

@@ -8,10 +8,13 @@ from typing import Any
 from tile_core.errors.language import BadLaunch, BadLoop, SecondLaunch
 from tile_core.frontend.builder import Builder, Scope, current
 from tile_core.ir import nodes
+from tile_core.language.checks import python_int, shown
 from tile_core.language.value import Index, Value, as_value, constant_of, to_index
 
 #: Threads of a block if the kernel does not say.
 DEFAULT_THREADS = 128
+#: Threads of a block along an axis that no target has.
+MOST_THREADS = 65536
 
 
 class Kernel:
@@ -157,15 +160,18 @@ def _extent(axis: int, x: Any) -> Index:
     if constant is not None and not isinstance(x, bool):
         if constant < 0:
             raise BadLaunch(what=f"grid axis {axis}", found=constant, expected="an int >= 0", instead="nearest: 0")
+        if constant >= 2**31:
+            expected, instead = f"an int < {2**31}", "fold the axes differently, or loop inside of the block"
+            raise BadLaunch(what=f"grid axis {axis}", found=shown(constant), expected=expected, instead=instead)
         return constant
     if isinstance(x, Value) and x.dtype.is_integer:
         if x.reads:
             instead = "pass it as a scalar parameter"
             raise BadLaunch(what=f"grid axis {axis}", found="read from memory", expected="a scalar", instead=instead)
         return x
-    if hasattr(x, "__index__") and not isinstance(x, (bool, Value)):
-        return _extent(axis, int(x.__index__()))
-    found = f"a {x.dtype} value" if isinstance(x, Value) else repr(x)
+    if not isinstance(x, int) and (number := python_int(x)) is not None:
+        return _extent(axis, number)
+    found = f"a {x.dtype} value" if isinstance(x, Value) else shown(x)
     instead = "use T.ceildiv(M, block_M) for quotients"
     raise BadLaunch(what=f"grid axis {axis}", found=found, expected="an integer", instead=instead)
 
@@ -183,5 +189,8 @@ def _threads(threads: Any, is_cpu: bool) -> tuple[int, int, int]:
             raise BadLaunch(what="threads", found=found, expected="a Python int", instead="use a constant such as 128")
         if count < 1:
             raise BadLaunch(what="threads", found=count, expected="an int >= 1", instead="nearest legal value: 1")
+        if count > MOST_THREADS:
+            expected, instead = f"an int <= {MOST_THREADS}", f"nearest legal value: {MOST_THREADS}"
+            raise BadLaunch(what="threads", found=shown(count), expected=expected, instead=instead)
     x, y, z = [*counts, 1, 1][:3]
     return x, y, z

@@ -18,6 +18,7 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.ir import nodes
 from tile_core.language import scalar
+from tile_core.language.checks import truth
 from tile_core.language.promotion import computed, integer_range, largest
 from tile_core.language.value import Buffer, Region, Value, as_value, derive, promote
 from tile_core.numerics.build import bind
@@ -59,7 +60,7 @@ def reinterpret(value: Any, dtype: Any) -> Value:
 def _unary(name: str, node: Callable[[Any], Any], python: Callable[[float], float]) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         if type(x) in _PYTHON:
-            return _python(name, python, float(x))
+            return _python(name, python, _float(x))
         value = as_value(x)
         work = _float_type(value.dtype)
         wide = scalar.cast(value, work)
@@ -69,6 +70,13 @@ def _unary(name: str, node: Callable[[Any], Any], python: Callable[[float], floa
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return {name}(x); of Python numbers a float, of runtime values a value of the same float type."
     return function
+
+
+def _float(x: Any) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return _math.inf if x > 0 else -_math.inf
 
 
 def _float_type(dtype: DType) -> DType:
@@ -122,7 +130,7 @@ round = _unary("round", tirx.round, _round_half_away)
 def _predicate(name: str, node: Callable[[Any], Any], python: Callable[[float], bool]) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         if type(x) in _PYTHON:
-            return python(x)
+            return python(_float(x))
         value = as_value(x)
         if not value.dtype.is_float:
             return as_value(name == "isfinite")
@@ -233,7 +241,7 @@ def pow(x: Any, y: Any) -> Any:
     Integers to a runtime or negative power are computed in ``float32`` (``float64`` for 64-bit ones).
     """
     if type(x) in _PYTHON and type(y) in _PYTHON:
-        return x**y
+        return _python_pow(x, y)
     exponent = y if isinstance(y, int) else int(y) if isinstance(y, float) and y.is_integer() else None
     base = as_value(x, None if not isinstance(y, Value) or type(x) not in _PYTHON else _weak(x, y))
     integral = not base.dtype.is_float and isinstance(y, int)
@@ -245,6 +253,16 @@ def pow(x: Any, y: Any) -> Any:
     work = _float_type(a.dtype)
     result = derive(tirx.pow(scalar.cast(a, work).expr, scalar.cast(b, work).expr), work, a, b)
     return scalar.cast(result, a.dtype) if a.dtype.is_float else result
+
+
+def _python_pow(x: Any, y: Any) -> Any:
+    try:
+        result = x**y
+    except OverflowError:
+        return _math.copysign(_math.inf, x) if y % 2 == 1 else _math.inf
+    except ZeroDivisionError:
+        return _math.inf
+    return _math.nan if isinstance(result, complex) else result
 
 
 def _weak(number: Any, other: Value) -> DType:
@@ -293,7 +311,7 @@ def _choice(node: Any, condition: Any, yes: Any, no: Any) -> Any:
 
     value = as_condition(condition)
     if value is None:
-        return yes if condition else no
+        return yes if truth("if_then_else", condition) else no
     if all((isinstance(s, Buffer) and not s.is_scalar) or isinstance(s, Region) for s in (yes, no)):
         raise _argument("if_then_else", "a side", "a tile", "a scalar", "use an `if` statement around the tile ops")
     a, b = promote(yes, no)
@@ -365,22 +383,22 @@ def shift_right(a: Any, b: Any) -> Any:
 
 def bitwise_and(a: Any, b: Any) -> Any:
     """Return ``a & b``."""
-    return a & b
+    return a & b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("and", a, b)
 
 
 def bitwise_or(a: Any, b: Any) -> Any:
     """Return ``a | b``."""
-    return a | b
+    return a | b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("or", a, b)
 
 
 def bitwise_xor(a: Any, b: Any) -> Any:
     """Return ``a ^ b``."""
-    return a ^ b
+    return a ^ b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("xor", a, b)
 
 
 def bitwise_not(a: Any) -> Any:
     """Return ``~a``."""
-    return ~a
+    return ~a if isinstance(a, int) else ~as_value(a)
 
 
 def popcount(x: Any) -> Any:
@@ -454,6 +472,8 @@ def _elements(name: str, item: Any) -> list[Any]:
     if isinstance(item, Buffer) and not item.is_scalar:
         item = item.whole()
     if not isinstance(item, Region):
+        if not isinstance(item, (Value, Buffer)):
+            truth(name, item)
         return [item]
     count = 1
     for extent in item.extents:

@@ -9,6 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.frontend.builder import current
+from tile_core.language.checks import python_int, shown
 from tile_core.language.value import Buffer, Value, constant_of, to_index, tvm_name
 
 
@@ -36,8 +37,11 @@ def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: 
         found = "a tensor" if isinstance(pointer, Buffer) else f"an object of type {type(pointer).__name__}"
         raise _argument("pointer", found, "a parameter annotated with T.ptr", "use tensors as they are")
     element = pointer.dtype if dtype is None else to_dtype(dtype)
-    dims = [_dim("shape", d) for d in shape]
-    steps = None if strides is None else [to_index(_dim("strides", s)) for s in strides]
+    dims = _dims("shape", shape)
+    steps = None if strides is None else [to_index(s) for s in _dims("strides", strides)]
+    if steps is not None and len(steps) != len(dims):
+        found, expected = f"{len(steps)} strides", f"{len(dims)}, one per dimension"
+        raise _argument("strides", found, expected, "leave them out for contiguous memory")
     name = builder.hinted(f"{pointer.name}_tensor")
     var = tirx.decl_buffer(
         [to_index(d) for d in dims], tvm_name(element), name, data=pointer.var, strides=steps,
@@ -47,13 +51,19 @@ def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: 
     return Buffer(var, dims, element, "global", name)
 
 
+def _dims(what: str, dims: Any) -> list[Any]:
+    return [_dim(what, d) for d in (dims if isinstance(dims, (tuple, list)) else (dims,))]
+
+
 def _dim(what: str, x: Any) -> Any:
-    constant = constant_of(x)
+    constant = constant_of(x) if isinstance(x, Value) else python_int(x)
     if constant is not None:
+        if not 0 <= constant < 2**63:
+            raise _argument(what, shown(constant), "ints of at least 0 and at most 63 bits", "correct the extents")
         return constant
     if isinstance(x, Value) and x.dtype.is_integer:
         return x
-    raise _argument(what, repr(x), "ints or runtime integers", "pass the extents as scalar parameters")
+    raise _argument(what, shown(x), "ints or runtime integers", "pass the extents as scalar parameters")
 
 
 def _argument(name: str, found: str, expected: str, instead: str) -> BadArgument:

@@ -14,6 +14,7 @@ from tile_core.errors.language import BadArgument, OutsideKernel
 from tile_core.frontend.builder import Builder, current
 from tile_core.frontend.conditions import as_condition
 from tile_core.ir import nodes
+from tile_core.language.checks import shown, truth
 from tile_core.language.value import Value, as_value, cast, constant_of, tvm_name
 
 INT32 = DTYPES["int32"]
@@ -145,9 +146,9 @@ def _shuffle(name: str, value: Any, lane: Any, width: int | None) -> Value:
     x = _register(name, value)
     if width is not None:
         constant = constant_of(width)
-        if constant is None or constant < 1 or constant & (constant - 1):
+        if constant is None or not 1 <= constant <= 1024 or constant & (constant - 1):
             raise BadArgument(
-                function=name, name="width", found=str(width), expected="a power of two", instead="leave it out"
+                function=name, name="width", found=shown(width), expected="a power of two", instead="leave it out"
             )
         width = constant
     index = as_value(lane)
@@ -171,7 +172,7 @@ def _register(name: str, value: Any) -> Value:
 def _condition(name: str, condition: Any) -> Any:
     value = as_condition(condition)
     if value is None:
-        value = as_value(bool(condition))
+        value = as_value(truth(name, condition))
     return value.expr
 
 

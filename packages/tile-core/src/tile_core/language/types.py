@@ -44,6 +44,10 @@ class PointerType:
     dtype: DType
 
 
+#: Keywords of other dialects' buffers.
+_DIALECTS = ("scope", "data", "elem_offset", "data_alignment", "offset_factor", "buffer_type", "axis_separators")
+
+
 class _TensorFactory:
     """``T.Tensor``: called or subscripted, it makes a ``TensorType``."""
 
@@ -64,6 +68,9 @@ class _TensorFactory:
         **hints
             ``scope`` and the like of other dialects; no effect.
         """
+        from tile_core.language.checks import hints as check_hints
+
+        check_hints(self.name, hints, _DIALECTS)
         dims = _dims(self.name, "shape", shape)
         if strides is not None:
             strides = _dims(self.name, "strides", strides)

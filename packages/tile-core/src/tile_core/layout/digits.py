@@ -42,7 +42,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         items = (shape,)
     try:
         extents = tuple(n.__index__() if hasattr(n, "__index__") else int(n) for n in items)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         extents = (0,)
     if any(n < 1 for n in extents) or any(isinstance(n, (bool, float, str)) for n in items):
         raise BadLayoutShape(found=tuple(items))
@@ -65,7 +65,12 @@ def as_digits(digits: str | Iterable[Any], shape: Sequence[int]) -> tuple[Digit,
     BadDigits
         If they cannot be read or their extents do not multiply to the size of ``shape``.
     """
-    found = parse(digits, shape) if isinstance(digits, str) else tuple(Digit(*d) for d in digits)
+    try:
+        found = parse(digits, shape) if isinstance(digits, str) else tuple(Digit(*d) for d in digits)
+    except TypeError:
+        text = f"an object of type {type(digits).__name__}"
+        reason = "expected text or (extent, stride, axis) tuples"
+        raise BadDigits(digits=text, shape=tuple(shape), reason=reason, axes=", ".join(AXES)) from None
     reason = ""
     for digit in found:
         if digit.extent < 1:

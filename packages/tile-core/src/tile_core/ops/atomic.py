@@ -12,6 +12,7 @@ from typing import Any
 from tile_core.dtypes import DType
 from tile_core.errors.ops import AlignmentRule, BadAttribute, BadElementType, NotAnElement, OutsideLaunch
 from tile_core.ir import nodes
+from tile_core.language import checks
 from tile_core.language.value import Region, Value
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
@@ -42,6 +43,7 @@ def atomic_add(dst: Any, value: Any, memory_order: str | None = None, return_pre
     NotAnElement, BadElementType, BadAttribute, ShapesDiffer
         If the operands do not fit.
     """
+    checks.hints("atomic_add", hints, ("use_tma", "annotations"))
     return _update("add", dst, value, memory_order, return_prev)
 
 
@@ -82,7 +84,8 @@ def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
 
 def _update(kind: str, dst: Any, value: Any, order: str | None, return_prev: bool) -> Any:
     op = f"atomic_{kind}"
-    order = _check_order(op, order or "relaxed", ORDERS)
+    order = _check_order(op, "relaxed" if order is None else order, ORDERS)
+    return_prev = operands.flag(op, "return_prev", return_prev)
     region = operands.as_region(op, "dst", dst)
     _check_type(op, region.dtype)
     attrs = {"kind": kind, "order": order}
@@ -136,11 +139,13 @@ def _tile_operand(value: Any) -> Any:
 
 def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
     op = f"atomic_addx{width}"
-    if return_prev:
+    if operands.flag(op, "return_prev", return_prev):
         raise BadAttribute(op=op, name="return_prev", found=True, legal="False; use T.atomic_add per element")
     regions = []
     for role, x in (("dst", dst), ("value", value)):
         region = operands.as_region(op, role, x)
+        if not region.mins:
+            raise BadAttribute(op=op, name=role, found=region.buffer.name, legal="an element of a buffer with dimensions")
         last = region.mins[-1]
         if isinstance(last, int) and last % width and role == "dst":
             raise AlignmentRule(op=op, found=last, width=width)
@@ -174,8 +179,8 @@ def _check_type(op: str, dtype: DType) -> None:
 
 
 def _check_order(op: str, order: str, legal: tuple[str, ...]) -> str:
-    if order not in legal:
-        raise BadAttribute(op=op, name="memory_order", found=order, legal=", ".join(legal))
+    if not isinstance(order, str) or order not in legal:
+        raise BadAttribute(op=op, name="memory_order", found=operands.named(order), legal=", ".join(legal))
     return order
 
 

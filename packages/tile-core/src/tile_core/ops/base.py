@@ -75,6 +75,8 @@ class View:
 
     def spread(self, indices: Sequence[Any]) -> list[Any]:
         """Return buffer indices for one index per dimension of ``shape``."""
+        if not self.extents:
+            return []
         wide = [d for d, e in enumerate(self.extents) if e != 1] or [len(self.extents) - 1]
         full: list[Any] = [0] * len(self.extents)
         for d, i in zip(wide, indices, strict=True):

@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.language import checks
 from tile_core.language.value import Region, Value
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
@@ -34,12 +35,13 @@ def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any
     Elements of ``src`` outside its buffer read as zero (or the buffer's safe value); writes outside are dropped. Where
     both sides overlap, all of ``src`` is read before ``dst`` is written.
     """
+    known = ("disable_tma", "eviction_policy", "loop_layout", "annotations")
+    attrs: dict[str, Any] = {"hints": checks.hints("copy", hints, known)}
     to, source = _sides(src, dst)
     operands.same_shape("copy", ("src", "dst"), source, to)
     source = operands.apart("copy", source, to)
-    attrs: dict[str, Any] = {"hints": {k: v for k, v in hints.items() if v is not None}}
     if coalesced_width is not None:
-        attrs["coalesced_width"] = int(coalesced_width)
+        attrs["coalesced_width"] = operands.integer("copy", "coalesced_width", coalesced_width, 1)
     if to.dtype == "tfloat32" and source.dtype != "tfloat32":
         attrs["round"] = "tfloat32"
     operands.emit("copy", [source, to], [to], attrs)

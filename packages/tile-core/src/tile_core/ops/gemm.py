@@ -9,6 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, GemmShape, GemmTypes
 from tile_core.ir import nodes
+from tile_core.language import checks
 from tile_core.language.value import Region
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
@@ -94,7 +95,7 @@ def attributes(
     attrs["policy"] = operands.integer(op, "policy", policy, 0, max(GemmWarpPolicy))
     attrs["k_pack"] = operands.integer(op, "k_pack", k_pack, 1)
     attrs["wg_wait"] = operands.integer(op, "wg_wait", wg_wait, -1)
-    attrs["hints"] = {k: v for k, v in hints.items() if v is not None}
+    attrs["hints"] = checks.hints(op, hints, ("mbar", "annotations"))
     return attrs if variant is None else {**attrs, "variant": variant}
 
 

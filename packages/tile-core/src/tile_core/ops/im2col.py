@@ -7,7 +7,8 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.errors.ops import BadAttribute
 from tile_core.ir import nodes
-from tile_core.language.value import as_value
+from tile_core.language import checks
+from tile_core.language.value import Value, as_value
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
@@ -38,17 +39,25 @@ def c2d_im2col(
     BadAttribute
         If the parameters describe no convolution.
     """
+    checks.hints("c2d_im2col", hints, ("eviction_policy", "annotations"))
     source = operands.as_region("c2d_im2col", "img", img)
     to = operands.as_region("c2d_im2col", "col", col)
     operands.static_shape("c2d_im2col", "col", to)
     if len(source.extents) != 4 or len(to.extents) != 2:
         raise BadAttribute(op="c2d_im2col", name="ranks", found=(len(source.extents), len(to.extents)), legal="(4, 2)")
     for name, x, low in (("kernel", kernel, 1), ("stride", stride, 1), ("dilation", dilation, 1), ("pad", pad, 0)):
-        if not isinstance(x, int) or x < low:
-            raise BadAttribute(op="c2d_im2col", name=name, found=x, legal=f"an integer of at least {low}")
+        operands.integer("c2d_im2col", name, x, low)
     source = operands.apart("c2d_im2col", source, to, aligned=False)
     attrs = {"kernel": kernel, "stride": stride, "dilation": dilation, "pad": pad}
-    operands.emit("c2d_im2col", [source, to, as_value(nhw_step), as_value(c_step)], [to], attrs)
+    operands.emit("c2d_im2col", [source, to, _step("nhw_step", nhw_step), _step("c_step", c_step)], [to], attrs)
+
+
+def _step(name: str, x: Any) -> Any:
+    value = as_value(x)
+    if not value.dtype.is_integer:
+        found = operands.named(x) if not isinstance(x, Value) else f"a {value.dtype} value"
+        raise BadAttribute(op="c2d_im2col", name=name, found=found, legal="an integer")
+    return value
 
 
 def meaning(call: OpCall) -> Any:

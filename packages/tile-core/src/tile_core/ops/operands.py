@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from tile_core.errors.ops import (
 )
 from tile_core.frontend.builder import Builder, current
 from tile_core.ir import nodes
+from tile_core.language import checks
 from tile_core.language.value import Buffer, Region, Value, as_value, simplify, to_index
 
 Tile = Any
@@ -173,7 +173,7 @@ def flag(op: str, name: str, x: Any) -> bool:
     BadAttribute
         If it is neither a bool nor 0 or 1.
     """
-    if type(x).__name__ in ("bool", "bool_") or (type(x) is int and x in (0, 1)):
+    if checks.is_flag(x):
         return bool(x)
     raise BadAttribute(op=op, name=name, found=named(x), legal="True or False, known while the kernel is traced")
 
@@ -186,10 +186,9 @@ def integer(op: str, name: str, x: Any, low: int, high: int = 2**31 - 1) -> int:
     BadAttribute
         If it is no Python integer from ``low`` to ``high``.
     """
-    if hasattr(x, "__index__") and not isinstance(x, (bool, Value, Buffer)) and getattr(x, "shape", ()) == ():
-        number = operator.index(x)
-        if low <= number <= high:
-            return number
+    number = checks.python_int(x)
+    if number is not None and low <= number <= high:
+        return number
     top = "" if high == 2**31 - 1 else f" and at most {high}"
     raise BadAttribute(op=op, name=name, found=named(x), legal=f"a Python integer of at least {low}{top}")
 
@@ -201,7 +200,7 @@ class named:
         self.x = x
 
     def __repr__(self) -> str:
-        return _describe(self.x)
+        return checks.shown(self.x)
 
 
 def _literal_type(x: Any, dtype: Any) -> Any:

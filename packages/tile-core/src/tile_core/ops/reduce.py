@@ -10,6 +10,7 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadDim, BadElementType
 from tile_core.frontend.builder import current
 from tile_core.ir import nodes
+from tile_core.language import checks
 from tile_core.language.value import Region
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
@@ -81,8 +82,8 @@ def reduce_bitxor(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hi
 
 def reduce(buffer: Any, out: Any, kind: str, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
     """Reduce with the kind given by name (``"sum"``, ``"max"``, …; see ``reduce_sum``)."""
-    if kind not in KINDS:
-        raise BadAttribute(op="reduce", name="kind", found=kind, legal=", ".join(KINDS))
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise BadAttribute(op="reduce", name="kind", found=operands.named(kind), legal=", ".join(KINDS))
     _emit(kind, buffer, out, dim, clear, nan_propagate, {})
 
 
@@ -111,6 +112,8 @@ def axis(op: str, region: Region, dim: Any) -> int:
 
 def _emit(kind: str, src: Any, dst: Any, dim: int, clear: bool, nan: bool, hints: dict[str, Any]) -> None:
     op = f"reduce_{kind}"
+    flags = {"clear": operands.flag(op, "clear", clear), "nan_propagate": operands.flag(op, "nan_propagate", nan)}
+    known = checks.hints(op, hints, ("batch", "annotations"))
     source, out = operands.as_region(op, "src", src), operands.as_region(op, "dst", dst)
     _check_type(op, kind, source.dtype, out.dtype)
     operands.static_shape(op, "src", source)
@@ -122,7 +125,7 @@ def _emit(kind: str, src: Any, dst: Any, dim: int, clear: bool, nan: bool, hints
         keep = (*shape[:at], 1, *shape[at + 1 :])
         raise BadDestination(op=op, found=out.shape, src=shape, dim=dim, expected=expected or (1,), keep=keep)
     source = operands.apart(op, source, out, aligned=False)
-    attrs = {"kind": kind, "dim": source.kept[at], "clear": bool(clear), "nan_propagate": bool(nan), "hints": dict(hints)}
+    attrs = {"kind": kind, "dim": source.kept[at], **flags, "hints": known}
     operands.emit("reduce", [source, out], [out], attrs)
 
 

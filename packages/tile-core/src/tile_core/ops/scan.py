@@ -38,6 +38,7 @@ def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, nan_p
 
 
 def _emit(op: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool, nan: bool) -> None:
+    flags = {"reverse": operands.flag(op, "reverse", reverse), "nan_propagate": operands.flag(op, "nan_propagate", nan)}
     source = operands.as_region(op, "src", src)
     out = source if dst is None else operands.as_region(op, "dst", dst)
     operands.same_shape(op, ("src", "dst"), source, out)
@@ -46,7 +47,7 @@ def _emit(op: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool, nan: 
         legal = "floats of 16 bits or more" if source.dtype.is_float else "integers"
         raise BadElementType(op=op, role="dst", found=out.dtype, legal=legal)
     source = operands.apart(op, source, out)
-    attrs = {"kind": kind, "dim": source.kept[at], "reverse": bool(reverse), "nan_propagate": bool(nan)}
+    attrs = {"kind": kind, "dim": source.kept[at], **flags}
     operands.emit("scan", [source, out], [out], attrs)
 
 

@@ -8,14 +8,18 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.errors.ops import NotATile, ViewOfPart, ViewSize
+from tile_core.errors.ops import BadAttribute, NotATile, ViewOfPart, ViewSize
 from tile_core.frontend.builder import current
 from tile_core.ir import nodes
+from tile_core.language import checks
 from tile_core.language.value import Buffer, Region, Value, simplify, to_index, tvm_name
+from tile_core.ops import operands
 
 
 def reshape(buffer: Any, shape: Sequence[Any] | int) -> Buffer:
     """Return the buffer with another shape and the same row-major order of elements (see ``view``)."""
+    if shape is None:
+        raise ViewOfPart(op="reshape", found="a buffer without a new shape", fix="give the extents: T.reshape(buffer, (8, 16))")
     return _view("reshape", buffer, shape, None)
 
 
@@ -83,7 +87,12 @@ def _whole(op: str, buffer: Any) -> Buffer:
 
 
 def _dims(shape: Any) -> list[Any]:
-    return list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    found = [d if isinstance(d, Value) or (n := checks.python_int(d)) is None else n for d in dims]
+    for d in found:
+        if not isinstance(d, Value) and (not isinstance(d, int) or isinstance(d, bool) or d < 0):
+            raise BadAttribute(op="view", name="shape", found=operands.named(d), legal="extents of at least 0")
+    return found
 
 
 def _default_shape(buffer: Buffer, dtype: Any) -> list[Any]:
