@@ -6,9 +6,12 @@
 ``ops``         K2xx  what a tile op refuses
 ``layout``      K3xx  layouts and views
 ``launch``      K4xx  arguments of a call
+``sparse``      K5xx  the 2:4 format
 ``lowering``    U1xx  what a target cannot do
 ``plugins``     S1xx  backends and their discovery
 ``setup``       S2xx  this machine
+``cli``         S3xx  the command line
+``sparse``      S5xx  libraries that sparse matrices come from
 ==============  =====================================================================
 """
 

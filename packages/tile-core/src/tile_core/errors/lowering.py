@@ -59,3 +59,11 @@ class LayoutUnsupported(UnsupportedError):
     code = "U106"
     template = "the layout of {buffer} spans {span} elements, but the tensor has {room}"
     remedy = "give parameters layouts without gaps; pad the tensor's shape instead"
+
+
+class NotExpressible(UnsupportedError):
+    """A text emitter has no text for something that the passes left in the program."""
+
+    code = "U107"
+    template = "{dialect} has no text for {what}"
+    remedy = "choose another target, or avoid it in the kernel"

@@ -122,7 +122,7 @@ def substitute(node: Any, mapping: dict[Any, Any]) -> Any:
 def renamed(s: Any) -> Any:
     """Return a copy of a statement that defines variables and scratch buffers of its own."""
     mapping: dict[Any, Any] = {}
-    for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer)):
+    for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer, tirx.Let)):
         if isinstance(node, tirx.AllocBuffer):
             b = node.buffer
             mapping[b] = tirx.decl_buffer(
@@ -131,7 +131,10 @@ def renamed(s: Any) -> Any:
         else:
             var = node.loop_var if isinstance(node, tirx.For) else node.var
             mapping[var] = tirx.Var(var.name, var.ty)
-    return _Define(mapping).stmt(substitute(s, mapping)) if mapping else s
+    if not mapping:
+        return s
+    s = map_expr(substitute(s, mapping), lambda e: tirx.Let(mapping.get(e.var, e.var), e.value, e.body, e.span), tirx.Let)
+    return _Define(mapping).stmt(s)
 
 
 class _Define(StmtRewriter):

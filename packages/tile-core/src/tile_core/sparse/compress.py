@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import IllegalMetadata, TooManyNonZeros
+from tile_core.sparse import kernels
 from tile_core.sparse.blocks import (
     EQUAL_CODES,
     BlockCompressor,
@@ -171,7 +172,10 @@ def compress_rows(rows: Any, operand: DType, values: Any) -> Any:
         stream[:, start // per_byte : stop // per_byte] = compress_lanes(lanes, operand, slots).T
 
     if rows.size:
-        if abs(rows.strides[0]) < abs(rows.strides[1]):
+        whole = rows.flags.c_contiguous and values.flags.c_contiguous and extent % (2 * GROUPS[operand]) == 0
+        if whole and kernels.worth_it(rows.size):
+            kernels.compress_flat(rows.reshape(-1), operand, values.reshape(-1), stream.reshape(-1))
+        elif abs(rows.strides[0]) < abs(rows.strides[1]):
             over_blocks(lambda most: by_columns, extent, count * rows.itemsize, 2 * GROUPS[operand])
         else:
             over_blocks(prepare, count, extent * rows.itemsize)

@@ -1,0 +1,194 @@
+"""The base of text emitters: statements of the C family, with a map from lines to the user's source.
+
+A dialect is a subclass that states what differs: type names, qualifiers, how a parameter and an array of each storage
+scope is declared, the barrier, the function's head. Reading one is reading what is special about its target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.emit.expressions import ExpressionPrinter
+from tile_core.emit.writer import Writer
+from tile_core.errors import Where
+from tile_core.errors.lowering import NotExpressible
+from tile_core.ir import nodes
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The text of one function.
+
+    Attributes
+    ----------
+    text
+        Complete source, with the dialect's prelude.
+    origins
+        For each line of the text the user's place, or ``None``.
+    """
+
+    text: str
+    origins: tuple[Where | None, ...]
+
+    def line_of(self, number: int) -> Where | None:
+        """Return the user's place of a 1-based line."""
+        return self.origins[number - 1] if 0 < number <= len(self.origins) else None
+
+
+class CFamilyEmitter(ExpressionPrinter):
+    """Prints functions of scalar statements.
+
+    Attributes
+    ----------
+    prelude
+        Text before the function.
+    reserved
+        Words that no variable may have as its name.
+    scopes
+        Storage scope to the qualifier of an array declared in the function.
+    """
+
+    prelude: ClassVar[str] = ""
+    reserved: ClassVar[frozenset[str]] = frozenset(
+        "auto break case char const continue default do double else enum extern float for goto if inline int long "
+        "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
+        "bool true false".split()
+    )
+    scopes: ClassVar[dict[str, str]] = {"local": "", "global": ""}
+
+    def __init__(self) -> None:
+        super().__init__(Writer(self.reserved))
+
+    def function(self, name: str, params: Sequence[Any], body: Any) -> Emitted:
+        """Print a function.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        params
+            Buffers and scalar variables in order.
+        body
+            Statements without tile ops.
+
+        Raises
+        ------
+        NotExpressible
+            If the dialect has no text for something in the body.
+        """
+        for text in self.prelude.splitlines():
+            self.writer.line(text)
+        with self.writer.block(self.head(name, params)):
+            self.begin(params)
+            self.stmt(body)
+        return Emitted(self.writer.text(), tuple(self.writer.origins))
+
+    def head(self, name: str, params: Sequence[Any]) -> str:
+        """Print the function's head up to the opening brace."""
+        return f"void {name}({', '.join(self.parameter(p) for p in params)})"
+
+    def begin(self, params: Sequence[Any]) -> None:
+        """Write what stands before the body."""
+        del params
+
+    def parameter(self, p: Any) -> str:
+        """Print one parameter."""
+        if tirx.is_buffer_var(p):
+            return f"{self.type(nodes.element_type(p))}* {self.writer.name(p)}"
+        return f"{self.type(nodes.dtype_of(p))} {self.writer.name(p)}"
+
+    def stmt(self, s: Any) -> None:
+        """Write one statement."""
+        method: Callable[[Any], None] | None = getattr(self, f"write_{type(s).__name__}", None)
+        if method is None:
+            raise NotExpressible(what=f"a {type(s).__name__}", dialect=type(self).__name__, where=nodes.where_of(s))
+        with self.writer.at(s):
+            try:
+                method(s)
+            except NotExpressible as error:
+                raise error.at(nodes.where_of(s)) from None
+
+    def write_SeqStmt(self, s: Any) -> None:
+        """Write statements one after the other."""
+        for part in s.seq:
+            self.stmt(part)
+
+    def write_For(self, s: Any) -> None:
+        """Write a counted loop."""
+        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
+        start, stop = self.expr(s.min), self.expr(self.analyzer.simplify(s.min + s.extent))
+        v, kind = self.writer.name(s.loop_var), self.type(nodes.dtype_of(s.loop_var))
+        if s.kind == tirx.ForKind.UNROLLED:
+            self.unroll(s)
+        with self.writer.block(f"for ({kind} {v} = {start}; {v} < {stop}; ++{v})"):
+            self.stmt(s.body)
+
+    def unroll(self, s: Any) -> None:
+        """Write the hint that a loop should be written out."""
+        del s
+        self.writer.line("#pragma unroll")
+
+    def write_While(self, s: Any) -> None:
+        """Write a loop whose condition may need statements: they run before every test."""
+        with self.writer.block("for (;;)"):
+            self.writer.line(f"if (!{self.expr(s.condition)}) break;")
+            self.stmt(s.body)
+
+    def write_IfThenElse(self, s: Any) -> None:
+        """Write a branch."""
+        with self.writer.block(f"if ({self.expr(s.condition)})"):
+            self.stmt(s.then_case)
+        if s.else_case is not None:
+            with self.writer.block("else"):
+                self.stmt(s.else_case)
+
+    def write_Break(self, s: Any) -> None:
+        """Write a break."""
+        del s
+        self.writer.line("break;")
+
+    def write_Continue(self, s: Any) -> None:
+        """Write a continue."""
+        del s
+        self.writer.line("continue;")
+
+    def write_AttrStmt(self, s: Any) -> None:
+        """Write the body: attributes are for passes."""
+        self.stmt(s.body)
+
+    def write_Bind(self, s: Any) -> None:
+        """Write a constant."""
+        value = self.expr(s.value)
+        if nodes.dtype_of(s.var).startswith(("int", "uint")):
+            self.analyzer.bind(s.var, s.value, True)
+        self.writer.line(f"const {self.type(nodes.dtype_of(s.var))} {self.writer.name(s.var)} = {value};")
+
+    def write_BufferStore(self, s: Any) -> None:
+        """Write a store of one element."""
+        value = self.expr(s.value)
+        self.writer.line(f"{self.element(s.buffer, s.indices)} = {value};")
+
+    def write_AllocBuffer(self, s: Any) -> None:
+        """Declare an array."""
+        scope = nodes.scope_of(s.buffer)
+        if scope not in self.scopes:
+            raise NotExpressible(what=f"storage of scope {scope}", dialect=type(self).__name__)
+        size = math.prod(nodes.shape_of(s.buffer))
+        element = self.type(nodes.element_type(s.buffer))
+        qualifier = f"{self.scopes[scope]} " if self.scopes[scope] else ""
+        self.writer.line(f"{qualifier}{element} {self.writer.name(s.buffer)}[{size}];")
+
+    def write_DeclBuffer(self, s: Any) -> None:
+        """Declare a view: another name and element type of an array's memory."""
+        base = self.expr(s.data.args[0]) if isinstance(s.data, ir.Call) else self.expr(s.data)
+        element = self.type(nodes.element_type(s.buffer))
+        self.writer.line(f"{element}* {self.writer.name(s.buffer)} = ({element}*){base};")
+
+    def write_Evaluate(self, s: Any) -> None:
+        """Write an expression for its effect."""
+        if not isinstance(s.value, tirx.IntImm):
+            self.writer.line(f"{self.expr(s.value)};")

@@ -1,0 +1,82 @@
+"""Lines of text with indentation, unique names, and the place in the user's source that each line comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tile_core.errors import Where
+from tile_core.ir.nodes import where_of
+
+_WORD = re.compile(r"\W")
+
+
+class Writer:
+    """Collects lines.
+
+    Attributes
+    ----------
+    lines
+        The text so far.
+    origins
+        For each line the user's place, or ``None``.
+    """
+
+    def __init__(self, reserved: frozenset[str] = frozenset()) -> None:
+        self.lines: list[str] = []
+        self.origins: list[Where | None] = []
+        self._depth = 0
+        self._where: Where | None = None
+        self._names: dict[Any, str] = {}
+        self._taken: set[str] = set(reserved)
+
+    def line(self, text: str) -> None:
+        """Append one line at the current indentation."""
+        self.lines.append("  " * self._depth + text if text else "")
+        self.origins.append(self._where)
+
+    @contextmanager
+    def block(self, head: str, end: str = "}") -> Iterator[None]:
+        """Write ``head {``, the lines of the body indented, and ``end``."""
+        self.line(f"{head} {{".lstrip())
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.line(end)
+
+    @contextmanager
+    def at(self, node: Any) -> Iterator[None]:
+        """Attribute the lines written inside to a node's place in the user's source."""
+        before = self._where
+        self._where = where_of(node) or before
+        yield
+        self._where = before
+
+    def name(self, var: Any) -> str:
+        """Return the name of a variable, chosen at its first use: its own if that is free."""
+        found = self._names.get(var)
+        if found is None:
+            found = self._names[var] = self.fresh(str(var.name))
+        return found
+
+    def fresh(self, wanted: str) -> str:
+        """Return ``wanted`` as an identifier that is not used yet."""
+        base = _WORD.sub("_", wanted).lstrip("_") or "v"
+        base = f"v{base}" if base[0].isdigit() else base
+        name, count = base, 0
+        while name in self._taken:
+            count += 1
+            name = f"{base}_{count}"
+        self._taken.add(name)
+        return name
+
+    def give(self, var: Any, name: str) -> None:
+        """Use a fixed text for a variable."""
+        self._names[var] = name
+        self._taken.add(name)
+
+    def text(self) -> str:
+        """Return all lines."""
+        return "\n".join(self.lines) + "\n"

@@ -1,0 +1,97 @@
+"""The compressor as a tile kernel: one pass over the matrix on all cores, for matrices that are worth compiling for."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+import tile_core.language as T
+from tile_core.dtypes import DType
+from tile_core.sparse.format import GROUPS, group_code, zero_mask
+
+#: Elements from which the kernel pays for loading the compiler, and for its own call once that is loaded.
+COLD_ELEMENTS, WARM_ELEMENTS = 1 << 22, 1 << 17
+_BLOCK = 4096
+
+
+def worth_it(elements: int) -> bool:
+    """Whether a matrix of so many elements is compressed faster by the kernel than by NumPy."""
+    return elements >= (WARM_ELEMENTS if "tvm" in sys.modules else COLD_ELEMENTS)
+
+
+def compress_flat(dense: Any, operand: DType, values: Any, stream: Any) -> None:
+    """Compress contiguous whole groups; arguments and results are those of ``blocks.BlockCompressor``.
+
+    Parameters
+    ----------
+    dense, values, stream
+        Contiguous vectors of unsigned bits, of half as many elements, and of bytes of two groups each.
+    """
+    group = GROUPS[operand]
+    kernel = compressor(operand.bits, group, int(zero_mask(operand)))
+    word, kept = f"uint{operand.bits * group}", f"uint{operand.bits * group // 2}"
+    kernel(dense.view(word), values.view(kept), stream)
+
+
+@functools.cache
+def compressor(bits: int, group: int, lane_mask: int) -> Any:
+    """Return the kernel for operands of ``bits`` whose zeros have no bit of ``lane_mask``, compiled for this machine."""
+    import tile_core as tile
+
+    return tile.compile(program(bits, group, lane_mask), target="cpu")
+
+
+def program(bits: int, group: int, lane_mask: int) -> Any:
+    """Return the compressor of groups of 4 (or of 2 elements of 32 bits) as a tile program.
+
+    A group is one integer ``low | high << width``. With no more than two non-zeros, slots follow from shifts: ``low``
+    moves down if lane 0 is zero, lane 2 goes to slot 0 if lanes 0 and 1 are zero, lane 3 always goes to slot 1. Codes
+    come from a table of 16 nibbles in one 64-bit constant.
+    """
+    n = T.dynamic("n")
+    word, kept = f"uint{bits * group}", f"uint{bits * group // 2}"
+    full = (1 << bits) - 1
+    codes = sum(group_code(flags, group) << 4 * flags for flags in range(1 << group))
+
+    def lane(x: Any, at: int) -> Any:
+        """1 if lane ``at`` of ``x`` holds something else than zero."""
+        return T.Select((x & (lane_mask << bits * at)) != 0, T.uint32(1), T.uint32(0))
+
+    def without_zeros(x: Any, first: Any, second: Any) -> Any:
+        """The two lanes of ``x`` with +0.0 for every zero."""
+        return x & (T.Select(first != 0, T.uint32(full), T.uint32(0)) | T.Select(second != 0, T.uint32(full << bits), T.uint32(0)))
+
+    def slots_of_four(x: Any) -> tuple[Any, Any]:
+        half = 2 * bits
+        low, high = T.cast(x & ((1 << half) - 1), "uint32"), T.cast(x >> half, "uint32")
+        flags = [lane(low, 0), lane(low, 1), lane(high, 0), lane(high, 1)]
+        low, high = without_zeros(low, flags[0], flags[1]), without_zeros(high, flags[2], flags[3])
+        moved = T.Select(flags[0] != 0, low, low >> bits)
+        third = T.Select(flags[0] + flags[1] != 0, (high & full) << bits, high & full)
+        return moved | third | (high & (full << bits)), flags[0] + flags[1] * 2 + flags[2] * 4 + flags[3] * 8
+
+    def slots_of_two(x: Any) -> tuple[Any, Any]:
+        low, high = T.cast(x & full, "uint32"), T.cast(x >> bits, "uint32")
+        first, second = lane(low, 0), lane(high, 0)
+        chosen = T.Select(first != 0, low, T.uint32(0)) | T.Select(second != 0, high, T.uint32(0))
+        return chosen, first + second * 2
+
+    slots = slots_of_four if group == 4 else slots_of_two
+
+    @T.prim_func
+    def compress(A: T.Tensor((n,), word), V: T.Tensor((n,), kept), E: T.Tensor((T.ceildiv(n, 2),), "uint8")):
+        with T.Kernel(T.ceildiv(n, _BLOCK), threads=128) as bx:
+            nibbles = T.alloc_shared((_BLOCK,), "uint8")
+            pairs = T.view(nibbles, (_BLOCK // 2,), "uint16")
+            for i in T.Parallel(_BLOCK):
+                value, flags = slots(A[bx * _BLOCK + i])
+                V[bx * _BLOCK + i] = T.cast(value, kept)
+                nibbles[i] = T.cast((T.uint64(codes) >> (T.cast(flags, "uint64") * 4)) & 15, "uint8")
+            for i in T.Parallel(_BLOCK // 2):
+                low, high = pairs[i] & 15, pairs[i] >> 8
+                # An illegal group has code 0, and makes the whole byte 0.
+                E[bx * (_BLOCK // 2) + i] = T.Select((low != 0) & (high != 0), T.cast(low | high << 4, "uint8"), T.uint8(0))
+
+    return compress
+
