@@ -20,7 +20,6 @@ NAMES = {
     "async_copy": "tile-cuda",
     "cluster_*": "tile-cuda",
     "fence_*": "tile-cuda",
-    "make_cutlass_metadata_layout": "tile-cuda",
     "mbarrier_*": "tile-cuda",
     "set_max_nreg": "tile-cuda",
     "tcgen05_*": "tile-cuda",
