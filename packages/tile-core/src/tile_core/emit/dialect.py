@@ -1,0 +1,91 @@
+"""The dialect model: what a backend tells the emulator about the language of its text.
+
+The answer of the hook ``tile_emulation``. It is data and functions of text alone, so that a backend offers it without
+importing the emulator. The C++ headers that it names model the device language on the interface of the emulator's
+engine, ``#include "simt.h"``, which is on their include path when they are compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.errors.base import InternalError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the device refuses, so that the emulator refuses it too.
+
+    Attributes
+    ----------
+    max_threads
+        Threads of a block.
+    max_shared_bytes
+        Bytes of shared memory of a block.
+    """
+
+    max_threads: int = 1024
+    max_shared_bytes: int = 1 << 20
+
+
+def same_text(text: str) -> str:
+    """Return the text as it is."""
+    return text
+
+
+def plain_call(facts: LaunchFacts) -> str:
+    """Return the statement that calls a function whose parameters are those of the facts."""
+    return f"simt::invoke(&{facts.entry}, args);"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How text of one device language is compiled and executed on the host.
+
+    Attributes
+    ----------
+    name
+        Its name in messages.
+    headers
+        Files that are included before the text, in order. They model the language's types, built-in variables and
+        instructions. An instruction that has no model must be a compile error.
+    warp
+        Threads that execute together.
+    prepare
+        Changes what no header can: it must return as many lines as it is given.
+    call
+        C++ statements that call the kernel, in a function ``void (void** args)``: one address per parameter, of the
+        array or of the value. The default serves functions that take exactly the parameters of the facts.
+    opaque
+        For a parameter of kind ``"opaque"``: given the fact and the values of the call by name, its bytes and the
+        addresses in them as pairs of offset and parameter name.
+    limits
+        What the device refuses.
+    proxies
+        Whether asynchronous operations of the other proxy see writes of threads only after a fence.
+    cluster
+        Reads the number of blocks of a cluster from the facts.
+    flags
+        More flags for the compiler.
+    """
+
+    name: str
+    headers: tuple[Path, ...]
+    warp: int = 32
+    prepare: Callable[[str], str] = same_text
+    call: Callable[[LaunchFacts], str] = plain_call
+    opaque: Callable[[ParamFact, Mapping[str, object]], tuple[bytes, tuple[tuple[int, str], ...]]] | None = None
+    limits: Limits = field(default_factory=Limits)
+    proxies: bool = False
+    cluster: Callable[[LaunchFacts], int] | None = None
+    flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for header in self.headers:
+            if not header.is_file():
+                raise InternalError(stage=f"dialect {self.name}", detail=f"there is no header {header.name}")
+        if self.warp not in (1, 2, 4, 8, 16, 32, 64):
+            raise InternalError(stage=f"dialect {self.name}", detail=f"a warp of {self.warp} threads")

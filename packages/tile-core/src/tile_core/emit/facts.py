@@ -1,0 +1,242 @@
+"""What an emitter says about a text besides the text: how to launch it, and which line of it comes from where.
+
+Everything here is plain data: frozen, comparable, and to JSON and back without loss, so that a text and its facts can
+be stored, loaded and run where the compiler is not installed.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tile_core.dtypes import dtype
+from tile_core.errors.base import InternalError, Where
+from tile_core.runtime.signature import Access, Dim, evaluate, symbols_of
+
+Attribute = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class ParamFact:
+    """One parameter of the emitted function, in the order of its own parameter list.
+
+    Attributes
+    ----------
+    name
+        Its name in the text.
+    kind
+        ``"pointer"``: the address of an array; ``"scalar"``: a value; ``"opaque"``: bytes that only the backend
+        understands, passed by value.
+    dtype
+        Element type of the array or type of the scalar; empty for opaque bytes.
+    access
+        What the function does with the array.
+    align
+        Bytes that the address of the array's first element is a multiple of; 0 means the size of an element.
+    """
+
+    name: str
+    kind: Literal["pointer", "scalar", "opaque"]
+    dtype: str = ""
+    access: Access = "readwrite"
+    align: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind != "opaque":
+            dtype(self.dtype)
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """A named part of the block's shared memory; parts whose lives do not overlap may share bytes.
+
+    Attributes
+    ----------
+    name
+        As the user wrote it.
+    offset, bytes
+        Where it lies in the block's shared memory.
+    dtype
+        Its element type.
+    """
+
+    name: str
+    offset: int
+    bytes: int
+    dtype: str
+
+
+@dataclass(frozen=True)
+class LineMap:
+    """Which line of an emitted text comes from which place of the user's source.
+
+    Attributes
+    ----------
+    lines
+        Pairs of a 1-based line of the text and a place, in the order of lines. A pair holds up to the next one;
+        ``None`` is text that comes from nowhere in particular.
+    """
+
+    lines: tuple[tuple[int, Where | None], ...] = ()
+
+    def __post_init__(self) -> None:
+        numbers = [line for line, _ in self.lines]
+        if numbers != sorted(set(numbers)) or (numbers and numbers[0] < 1):
+            raise InternalError(stage="line map", detail="the lines of the text must be positive and increasing")
+
+    @staticmethod
+    def of(places: Iterable[Where | None]) -> LineMap:
+        """Make the map of a text from the place of each of its lines, beginning with line 1."""
+        pairs: list[tuple[int, Where | None]] = []
+        for line, where in enumerate(places, 1):
+            if where != (pairs[-1][1] if pairs else None):
+                pairs.append((line, where))
+        return LineMap(tuple(pairs))
+
+    def where(self, line: int) -> Where | None:
+        """Return the place that a line of the text comes from, if there is one."""
+        at = bisect.bisect_right(self.lines, line, key=lambda pair: pair[0])
+        return self.lines[at - 1][1] if at else None
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """How to launch an emitted function.
+
+    Attributes
+    ----------
+    entry
+        Name of the function in the text.
+    params
+        Its parameters in order.
+    grid
+        Blocks along x, y and z; dims of scalar parameters, for example ``("ceildiv", "m", 128)``.
+    block
+        Threads of a block along x, y and z.
+    shared_bytes
+        Bytes of shared memory that a launch gives to each block, besides arrays that the text declares itself.
+    shared
+        What lies where in them, for messages.
+    attributes
+        What only the backend and its runtimes understand.
+    line_map
+        Where the lines of the text come from.
+    where
+        Place of the kernel's definition, for messages.
+
+    Raises
+    ------
+    InternalError
+        If a field contradicts its meaning: an emitter is at fault.
+    """
+
+    entry: str
+    params: tuple[ParamFact, ...]
+    grid: tuple[Dim, Dim, Dim]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    shared: tuple[SharedArray, ...] = ()
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    line_map: LineMap = LineMap()
+    where: Where | None = None
+
+    def __post_init__(self) -> None:
+        names = [p.name for p in self.params]
+        scalars = {p.name for p in self.params if p.kind == "scalar"}
+        unknown = {s for dim in self.grid for s in symbols_of(dim)} - scalars
+        for holds, detail in (
+            (self.entry.isidentifier(), f"{self.entry!r} is no name"),
+            (len(set(names)) == len(names), f"parameters of one name: {names}"),
+            (not unknown, f"the grid needs {sorted(unknown)}, which are no scalar parameters"),
+            (len(self.grid) == len(self.block) == 3, "grid and block have three extents"),
+            (all(n >= 1 for n in self.block), f"a block of {self.block} threads"),
+            (self.shared_bytes >= 0, f"{self.shared_bytes} bytes of shared memory"),
+            (all(a.offset >= 0 and a.bytes > 0 for a in self.shared), "a shared array of no bytes"),
+        ):
+            if not holds:
+                raise InternalError(stage="launch facts", detail=detail)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def blocks(self, values: Mapping[str, int]) -> tuple[int, int, int]:
+        """Return the grid for the values of scalar parameters.
+
+        Raises
+        ------
+        InternalError
+            A value is missing, or divides by zero.
+        """
+        found = [evaluate(dim, values) for dim in self.grid]
+        if any(n is None for n in found):
+            raise InternalError(stage="launch", detail=f"the grid {self.grid} does not follow from {dict(values)}")
+        x, y, z = (int(n or 0) for n in found)
+        return x, y, z
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a value of lists, dicts, strings, numbers and booleans that `from_json` reads."""
+        return {
+            "entry": self.entry,
+            "params": [[p.name, p.kind, str(p.dtype), p.access, p.align] for p in self.params],
+            "grid": [_plain(dim) for dim in self.grid],
+            "block": list(self.block),
+            "shared_bytes": self.shared_bytes,
+            "shared": [[a.name, a.offset, a.bytes, str(a.dtype)] for a in self.shared],
+            "attributes": dict(self.attributes),
+            "line_map": [[line, _place(where)] for line, where in self.line_map.lines],
+            "where": _place(self.where),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> LaunchFacts:
+        """Read what `to_json` wrote."""
+        x, y, z = (_dim(dim) for dim in data["grid"])
+        bx, by, bz = data["block"]
+        return LaunchFacts(
+            entry=data["entry"],
+            params=tuple(ParamFact(*p) for p in data["params"]),
+            grid=(x, y, z),
+            block=(bx, by, bz),
+            shared_bytes=data["shared_bytes"],
+            shared=tuple(SharedArray(*a) for a in data["shared"]),
+            attributes=dict(data["attributes"]),
+            line_map=LineMap(tuple((line, _where(place)) for line, place in data["line_map"])),
+            where=_where(data["where"]),
+        )
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A text that can be launched: what a runtime that builds from text loads.
+
+    Attributes
+    ----------
+    text
+        The text in the device's language.
+    facts
+        How to launch it. Its parameters are those of the kernel's signature in order, then the symbols that the launch
+        takes besides.
+    """
+
+    text: str
+    facts: LaunchFacts
+
+
+def _plain(dim: Dim) -> Any:
+    return [_plain(part) if isinstance(part, tuple) else part for part in dim] if isinstance(dim, tuple) else dim
+
+
+def _dim(data: Any) -> Dim:
+    return (data[0], _dim(data[1]), _dim(data[2])) if isinstance(data, list) else data
+
+
+def _place(where: Where | None) -> list[Any] | None:
+    return None if where is None else [where.file, where.line]
+
+
+def _where(data: list[Any] | None) -> Where | None:
+    return None if data is None else Where(*data)

@@ -1,0 +1,95 @@
+import dataclasses
+import json
+
+import pytest
+from tile_core.emit.dialect import Dialect, plain_call
+from tile_core.emit.facts import KernelText, LaunchFacts, LineMap, ParamFact, SharedArray
+from tile_core.errors import InternalError, Where
+
+HERE = Where("kernel.py", 3)
+
+
+def facts(**changes):
+    base = LaunchFacts(
+        entry="gemm",
+        params=(
+            ParamFact("a", "pointer", "float16", "read", 16),
+            ParamFact("c", "pointer", "float32", "write"),
+            ParamFact("m", "scalar", "int32"),
+            ParamFact("map", "opaque"),
+        ),
+        grid=(("ceildiv", "m", 128), 2, 1),
+        block=(32, 4, 1),
+        shared_bytes=4096,
+        shared=(SharedArray("A_s", 0, 2048, "float16"),),
+        attributes={"cluster": 2, "fast": True},
+        line_map=LineMap(((2, HERE), (5, None))),
+        where=HERE,
+    )
+    return dataclasses.replace(base, **changes)
+
+
+class TestLineMap:
+    def test_a_place_holds_up_to_the_next_pair(self):
+        found = LineMap.of([None, HERE, HERE, Where("kernel.py", 4), None])
+        assert found.lines == ((2, HERE), (4, Where("kernel.py", 4)), (5, None))
+        assert [found.where(line) for line in (1, 2, 3, 4, 5, 99)] == [
+            None,
+            HERE,
+            HERE,
+            Where("kernel.py", 4),
+            None,
+            None,
+        ]
+
+    def test_of_nothing(self):
+        assert LineMap.of([]).where(1) is None
+
+    @pytest.mark.parametrize("lines", [((2, HERE), (1, None)), ((1, HERE), (1, None)), ((0, HERE),)])
+    def test_refuses_lines_out_of_order(self, lines):
+        with pytest.raises(InternalError, match="increasing"):
+            LineMap(lines)
+
+
+class TestLaunchFacts:
+    def test_to_json_and_back(self):
+        assert LaunchFacts.from_json(json.loads(json.dumps(facts().to_json()))) == facts()
+
+    def test_the_grid_follows_from_scalars(self):
+        assert facts().blocks({"m": 129}) == (2, 2, 1)
+        assert facts().threads == 128
+        with pytest.raises(InternalError, match="does not follow"):
+            facts().blocks({})
+
+    @pytest.mark.parametrize(
+        ("changes", "reason"),
+        [
+            ({"entry": "a b"}, "is no name"),
+            ({"params": (ParamFact("m", "scalar", "int32"),) * 2}, "one name"),
+            ({"grid": ("n", 1, 1)}, r"needs \['n'\]"),
+            ({"grid": ("a", 1, 1)}, r"needs \['a'\]"),
+            ({"block": (0, 1, 1)}, "threads"),
+            ({"shared_bytes": -1}, "shared memory"),
+            ({"shared": (SharedArray("x", 0, 0, "int8"),)}, "no bytes"),
+        ],
+    )
+    def test_refuses_a_contradiction(self, changes, reason):
+        with pytest.raises(InternalError, match=reason):
+            facts(**changes)
+
+    def test_a_text_with_its_facts_is_a_value(self):
+        assert KernelText("x", facts()) == KernelText("x", facts())
+
+
+class TestDialect:
+    def test_calls_by_the_facts_unless_it_says_otherwise(self):
+        assert Dialect("toy", ()).call(facts()) == plain_call(facts()) == "simt::invoke(&gemm, args);"
+        assert Dialect("toy", ()).prepare("a\nb") == "a\nb"
+
+    def test_refuses_a_header_that_is_not_there(self, tmp_path):
+        with pytest.raises(InternalError, match=r"no header toy\.h"):
+            Dialect("toy", (tmp_path / "toy.h",))
+
+    def test_refuses_an_odd_warp(self):
+        with pytest.raises(InternalError, match="warp of 33"):
+            Dialect("toy", (), warp=33)

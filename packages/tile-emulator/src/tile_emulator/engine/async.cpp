@@ -1,0 +1,216 @@
+// Asynchronous operations: when they take effect, and who is told.
+#include "core.h"
+
+namespace simt {
+
+Operation* running;
+
+static Vec<Operation*> signalled;  // pending, those that complete on a phase barrier, in the order of their issue
+
+static void free_operation(Operation* op) {
+  if (option(RACE))
+    for (Clock& c : op->seen) clock_drop(c);
+  free(op->payload);
+  free(op);
+}
+
+void async_start() {
+  for (Operation* op : signalled) free_operation(op);
+  signalled.clear();
+  for (Fiber* f : fibers)
+    for (Stream& s : f->streams) {
+      for (Operation* op : s.open) free_operation(op);
+      for (Group& g : s.groups) {
+        for (Operation* op : g.ops) free_operation(op);
+        free(g.ops.data);
+      }
+      s.open.clear(), s.groups.clear();
+      s.issued = 0;
+    }
+}
+
+static Operation* issue(Effect fn, const void* payload, size_t n, Proxy proxy) {
+  Operation* op = (Operation*)allocate(sizeof(Operation));
+  memset((void*)op, 0, sizeof(Operation));
+  op->fn = fn, op->thread = current, op->proxy = proxy;
+  op->sequence = ~0u;  // nobody ever waits for it, unless it joins a stream
+  if (n) {
+    op->payload = allocate(n);
+    memcpy(op->payload, payload, n);
+  }
+  if (option(RACE)) {
+    for (unsigned k = 0; k < KINDS; k++) clock_copy(op->seen[k], current->clock[k]);
+    current->clock[GENERIC].own[0]++;  // what the thread does from now on is not ordered with the operation
+  }
+  collect_frames(op->frames, __builtin_frame_address(0), nullptr);
+  counters.operations++;
+  return op;
+}
+
+SIMT_MODEL static void copy(Operation* op) {
+  access(op->to, op->bytes, true);
+  if (op->valid) {
+    access(op->from, op->valid, false);
+    memcpy(op->to, op->from, op->valid);
+  }
+  memset((char*)op->to + op->valid, 0, op->bytes - op->valid);
+}
+
+static void take_effect(Operation* op) {
+  if (op->done) return;
+  op->done = true;
+  Operation* outer = running;
+  bool outer_model = in_model;
+  Thread* thread = self;
+  Block* of = block;
+  running = op, in_model = true;
+  self = op->thread, block = op->thread->cta;
+  if (op->fn)
+    op->fn(op->payload);
+  else if (!op->flush)
+    copy(op);
+  running = outer, in_model = outer_model, self = thread, block = of;
+}
+
+// ------------------------------------------------------------------------------------------------------------ streams
+
+static Stream& stream_of(unsigned s) {
+  if (s >= STREAMS) fail("async", "there is no stream %u", s);
+  return current->streams[s];
+}
+
+static void enqueue(unsigned s, Operation* op) {
+  Stream& stream = stream_of(s);
+  op->stream = s, op->sequence = ++stream.issued;
+  stream.open.push(op);
+  if (!option(LATE)) take_effect(op);
+}
+
+void async_copy(unsigned stream, void* to, const void* from, unsigned bytes, unsigned valid) {
+  if (valid > bytes) fail("async", "an asynchronous copy of %u bytes takes %u from its source", bytes, valid);
+  Operation* op = issue(nullptr, nullptr, 0, SAME_PROXY);
+  op->to = to, op->from = from, op->bytes = bytes, op->valid = valid;
+  enqueue(stream, op);
+}
+
+void async_run(unsigned stream, Proxy proxy, Effect fn, const void* payload, size_t bytes) {
+  enqueue(stream, issue(fn, payload, bytes, proxy));
+}
+
+void async_commit(unsigned s) {
+  Stream& stream = stream_of(s);
+  Group group{};
+  group.ops = stream.open, group.last = stream.issued;
+  stream.open = Vec<Operation*>();
+  stream.groups.push(group);
+}
+
+void async_wait(unsigned s, unsigned pending) {
+  Stream& stream = stream_of(s);
+  while (stream.groups.size > pending) {
+    Group group = stream.groups[0];
+    for (Operation* op : group.ops) {
+      take_effect(op);
+      free_operation(op);
+    }
+    free(group.ops.data);
+    stream.groups.erase(0);
+    current->clock[GENERIC].own[1 + s] = group.last;
+  }
+}
+
+static void complete_stream(Fiber* f, unsigned s) {
+  for (Group& g : f->streams[s].groups)
+    for (Operation* op : g.ops) take_effect(op);
+  for (Operation* op : f->streams[s].open) take_effect(op);
+}
+
+void async_thread_exit(Fiber* f) {
+  size_t groups = 0, open = 0;
+  Operation* first = nullptr;
+  for (Stream& s : f->streams) {
+    for (Group& g : s.groups) {
+      groups += !g.ops.empty();
+      if (!first && !g.ops.empty()) first = g.ops[0];
+    }
+    open += s.open.size;
+    if (!first && open) first = s.open[0];
+  }
+  if (first)
+    report(Finding{"async", false, f, nullptr, 0, false, first->frames, 0, nullptr, false, nullptr},
+           "the thread ends with %zu group(s) and %zu uncommitted operation(s) that it never waited for", groups, open);
+  for (unsigned s = 0; s < STREAMS; s++) complete_stream(f, s);
+}
+
+// ----------------------------------------------------------------------------------------------------- phase barriers
+
+static void effect_and_signal(Operation* op) {
+  if (op->flush)
+    complete_stream(op->thread, op->stream);
+  else
+    take_effect(op);
+  if (op->barrier) {
+    Phase* p = find_phase(op->barrier);
+    if (!p) fail("phase", "an asynchronous operation completes on a phase barrier that has ended");
+    if (option(RACE)) {
+      if (op->flush) op->seen[GENERIC].own[1 + op->stream] = op->sequence;
+      released_add(p->released, op->seen, op->thread->slot);
+    }
+    if (op->signal < 0) {
+      if (!p->pending) fail("phase", "too many arrivals in a phase, by an asynchronous operation");
+      p->pending--;
+    } else {
+      p->bytes -= op->signal;
+    }
+    phase_progress(*p);
+  }
+  free_operation(op);
+}
+
+static void signal(Operation* op) {
+  signalled.push(op);
+  if (!option(LATE))
+    while (run_one_operation()) {
+    }
+}
+
+void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes) {
+  if (barrier && !find_phase(barrier)) fail("phase", "an asynchronous operation on a phase barrier that was never initialised");
+  Operation* op = issue(fn, payload, n, proxy);
+  op->queue = queue, op->barrier = barrier, op->signal = bytes;
+  signal(op);
+}
+
+void async_arrive(unsigned s, void* barrier) {
+  if (!find_phase(barrier)) fail("phase", "an arrival at a phase barrier that was never initialised");
+  unsigned issued = stream_of(s).issued;
+  Operation* op = issue(nullptr, nullptr, 0, SAME_PROXY);
+  op->flush = true, op->stream = s, op->sequence = issued, op->queue = ~0u, op->barrier = barrier, op->signal = -1;
+  signal(op);
+}
+
+bool run_one_operation() {
+  if (signalled.empty()) return false;
+  size_t i = 0;
+  if (option(RANDOM)) {
+    i = random_number() % signalled.size;
+    for (size_t j = 0; j < i; j++)
+      if (signalled[j]->queue == signalled[i]->queue) i = j;  // the first of its queue
+  }
+  Operation* op = signalled[i];
+  signalled.erase(i);
+  effect_and_signal(op);
+  return true;
+}
+
+// All threads of the cluster have ended.
+void async_end() {
+  if (signalled.empty()) return;
+  Operation* op = signalled[0];
+  report(Finding{"async", false, op->thread, nullptr, 0, false, op->frames, 0, nullptr, false, nullptr},
+         "the block ends with %zu asynchronous operation(s) that nobody waited for", signalled.size);
+  while (run_one_operation()) {
+  }
+}
+
+}  // namespace simt

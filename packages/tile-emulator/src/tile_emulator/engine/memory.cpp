@@ -1,0 +1,390 @@
+// Memory: where arrays lie, and the state of every byte: written or not, by whom, read by whom.
+//
+// A byte's accesses are compared with what the accessing thread has seen (clock.cpp), so a race is found whatever order
+// the threads ran in. Two facts keep that cheap: after a barrier of all threads nothing before it needs comparing, and
+// the bytes of one access usually are in the same state, so the first one answers for all.
+#include <sys/mman.h>
+
+#include "core.h"
+
+namespace simt {
+
+enum CellFlag : unsigned short { WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8 };
+enum : unsigned short { NOBODY = 0xffff };
+
+struct Cell {
+  Clk write_clock;
+  unsigned write_site;
+  unsigned readers, async_readers;  // sets, see below
+  unsigned epoch;                   // of the last access
+  unsigned short writer, flags;
+};
+
+struct Region {
+  char *low, *high;
+  int buffer;      // or SHARED_SLAB, SHARED_STATIC, NOWHERE: memory that is no array
+  unsigned flags;
+  Cell* cells;
+};
+
+static Vec<Region> regions;
+static Region* last_region;
+static unsigned char* slabs;
+static size_t slab_stride;
+
+// Arrays lie far apart, so that an index that runs out of one does not come out in another.
+static const uintptr_t ARRAYS = 1ull << 37, SLABS = 1ull << 36, APART = 1ull << 33;
+
+static void* map_at(uintptr_t where, size_t bytes, int flags, int file, unsigned long long offset) {
+#ifdef MAP_FIXED_NOREPLACE
+  flags |= MAP_FIXED_NOREPLACE;
+#endif
+  for (int tries = 0; tries < 64; tries++, where += APART) {
+    void* p = mmap((void*)where, bytes, PROT_READ | PROT_WRITE, flags, file, (long)offset);
+    if (p != MAP_FAILED) return p;
+  }
+  out_of_memory();
+}
+
+static void add_region(void* low, size_t bytes, int buffer, unsigned flags) {
+  if (bytes) regions.push(Region{(char*)low, (char*)low + bytes, buffer, flags, nullptr});
+}
+
+void map_memory() {
+  uintptr_t next = ARRAYS;
+  for (unsigned i = 0; i < launch->buffers_n; i++) {
+    Buffer& b = launch->buffers[i];
+    unsigned char* pages = (unsigned char*)map_at(next, b.mapped, MAP_SHARED, launch->data, b.file_offset);
+    next = (uintptr_t)pages + (b.mapped + 2 * APART - 1) / APART * APART;
+    b.address = pages + b.start;
+    add_region(b.address, b.bytes, (int)i, b.flags);
+  }
+  for (unsigned i = 0; i < launch->patches_n; i++) {
+    const Patch& p = launch->patches[i];
+    memcpy(launch->buffers[p.buffer].address + p.offset, &launch->buffers[p.target].address, 8);
+  }
+  size_t aligned = (launch->shared_bytes + 1023ull) / 1024 * 1024, pages = (aligned + 4095) / 4096 * 4096;
+  slab_stride = pages + 4096;
+  for (unsigned r = 0; r < launch->cluster && aligned; r++) {
+    void* at = map_at(SLABS + r * slab_stride, pages, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char* slab = (unsigned char*)at + pages - aligned;
+    if (!r) slabs = slab;
+    ctas[r]->shared = slab;
+    add_region(slab, launch->shared_bytes, SHARED_SLAB, 0);
+  }
+  if (launch->static_high > launch->static_low) {
+    add_region(launch->static_low, (size_t)(launch->static_high - launch->static_low), SHARED_STATIC, 0);
+    if (!aligned) ctas[0]->shared = launch->static_low;
+  }
+}
+
+void map_fibers() {
+  for (Fiber* f : fibers) add_region(f, sizeof(Fiber), NOWHERE, 0);
+  for (Cta* c : ctas) add_region(c, sizeof(Cta), NOWHERE, 0);
+}
+
+void memory_block_start() {
+  for (Region& r : regions)
+    if (r.buffer == SHARED_SLAB || r.buffer == SHARED_STATIC)
+      memset(r.low, 0xff, (size_t)(r.high - r.low));  // NaN in every format of floats
+}
+
+static Region* find(const void* p) {
+  const char* c = (const char*)p;
+  if (last_region && c >= last_region->low && c < last_region->high) return last_region;
+  for (Region& r : regions)
+    if (c >= r.low && c < r.high) return last_region = &r;
+  return nullptr;
+}
+
+Place place_of(const void* p) {
+  const char* c = (const char*)p;
+  Place best{NOWHERE, 0, 0};
+  unsigned long long distance = APART / 2;
+  for (Region& r : regions) {
+    if (r.buffer == NOWHERE) continue;
+    unsigned long long d = c < r.low ? (unsigned long long)(r.low - c) : c < r.high ? 0 : (unsigned long long)(c - r.high) + 1;
+    if (d >= distance) continue;
+    distance = d;
+    best = Place{r.buffer, (long long)(c - r.low), (unsigned long long)(r.high - r.low)};
+  }
+  return best;
+}
+
+// --------------------------------------------------------------------------------------------------------------- sites
+// Where accesses come from: chains of return addresses, numbered.
+
+struct Site {
+  void* frames[FRAMES];
+};
+static Vec<Site> sites;
+static Vec<unsigned> site_table;
+static const unsigned SITES = 1u << 14;
+
+static unsigned site_of(void* frame, void* pc) {
+  if (running) frame = nullptr;
+  Site s{};
+  if (running)
+    memcpy((void*)&s, running->frames, sizeof s);
+  else
+    collect_frames(s.frames, frame, pc);
+  if (site_table.empty()) {
+    site_table.assign(SITES, 0);
+    sites.push(Site{});
+  }
+  unsigned long long h = 0;
+  for (void* f : s.frames) h = (h ^ (uintptr_t)f) * 0x9E3779B97F4A7C15ull, h ^= h >> 29;
+  for (unsigned i = (unsigned)h & (SITES - 1);; i = (i + 1) & (SITES - 1)) {
+    unsigned found = site_table[i];
+    if (found && !memcmp((void*)&sites[found], (void*)&s, sizeof s)) return found;
+    if (found) continue;
+    if (sites.size >= SITES / 2) return 0;
+    site_table[i] = (unsigned)sites.size;
+    sites.push(s);
+    return site_table[i];
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------ sets of readers
+// Sets are immutable and numbered; 0 is the empty one. Adding a reader to a set is remembered, since neighbouring bytes
+// are read by the same threads in the same order.
+
+struct Reader {
+  unsigned component;
+  Clk clock;
+  unsigned site;
+};
+
+struct Sets {
+  Vec<Reader> readers;
+  Vec<unsigned> first;  // of set i in `readers`; set i ends where i + 1 begins
+
+  struct Step {
+    unsigned set;
+    Reader added;
+    unsigned result;
+  };
+  Vec<Step> steps;
+  enum : unsigned { STEPS = 1u << 14 };
+
+  void clear() {
+    readers.clear();
+    first.assign(2, 0);
+    Step none{};
+    none.result = 0;
+    steps.assign(STEPS, none);
+  }
+  const Reader* begin_of(unsigned set) { return readers.data + first[set]; }
+  const Reader* end_of(unsigned set) { return readers.data + first[set + 1]; }
+
+  unsigned add(unsigned set, const Reader& r) {
+    unsigned long long h = (set * 0x9E3779B97F4A7C15ull ^ r.component) * 0xD6E8FEB86659FD93ull ^ r.clock;
+    h = (h ^ r.site) * 0x9E3779B97F4A7C15ull;
+    Step& s = steps[(h >> 40) & (STEPS - 1)];
+    if (s.result && s.set == set && !memcmp((void*)&s.added, (void*)&r, sizeof r)) return s.result;
+    for (unsigned i = first[set]; i < first[set + 1]; i++)
+      if (!memcmp((void*)&readers[i], (void*)&r, sizeof r)) {
+        s = Step{set, r, set};
+        return set;
+      }
+    bool known = false;
+    for (unsigned i = first[set]; i < first[set + 1]; i++) {
+      known |= readers[i].component == r.component;
+      readers.push(readers[i].component == r.component ? r : readers[i]);
+    }
+    if (!known) readers.push(r);
+    first.push((unsigned)readers.size);
+    s = Step{set, r, (unsigned)first.size - 2};
+    return s.result;
+  }
+};
+
+static Sets generic_sets, async_sets;
+static unsigned sets_epoch;  // sets of threads' reads of earlier epochs are gone
+static const size_t MANY_READERS = 1u << 22;
+
+// ------------------------------------------------------------------------------------------------------------- checking
+
+struct Accessor {
+  unsigned component;
+  Clk clock;
+  const Clock* seen;
+  const Clock* published;  // null: it sees all that its thread has seen
+  unsigned slot;
+  bool async, write, atomic;
+  Region* region;
+  const char* at;
+  unsigned bytes;
+  const Fiber* thread;
+  unsigned site;
+};
+
+static bool ordered(const Accessor& a, unsigned component, Clk clock) {
+  if (component == a.component && (!a.async || clock == a.clock)) return true;
+  return clock_seen(*a.seen, a.slot, component) >= clock;
+}
+
+static const Fiber* owner(unsigned component) {
+  unsigned n = (unsigned)fibers.size;
+  if (component < n) return fibers[component];
+  return component < n * (1 + STREAMS) && component != NOBODY ? fibers[(component - n) / STREAMS] : nullptr;
+}
+
+static Finding finding(const Accessor& a, const char* kind, bool fatal) {
+  return Finding{kind, fatal, a.thread, a.at, a.bytes, a.write, sites[a.site].frames, 0, nullptr, false, nullptr};
+}
+
+static void report_race(const Accessor& a, unsigned component, bool other_write, unsigned site, const char* reason) {
+  Finding f = finding(a, "race", false);
+  f.other = owner(component), f.other_write = other_write, f.other_frames = sites[site].frames;
+  report(f, "%s%s of %u byte(s) and %s%s%s", a.async ? "asynchronous " : "", a.write ? "write" : "read", a.bytes,
+         component >= fibers.size && component != NOBODY ? "an asynchronous " : "a ", other_write ? "write" : "read",
+         reason);
+}
+
+static void check_readers(const Accessor& a, Sets& sets, unsigned set) {
+  for (const Reader *r = sets.begin_of(set), *end = sets.end_of(set); r < end; r++)
+    if (!ordered(a, r->component, r->clock)) return report_race(a, r->component, false, r->site, " are not ordered");
+}
+
+static void enter_epoch(const Accessor& a, Cell& c) {
+  if (c.epoch < block_floor) {
+    bool conflict = a.write ? c.flags & (READ | WRITTEN) : c.flags & WRITTEN;
+    if (a.region->buffer >= 0 && conflict && option(RACE) && !(a.atomic && c.flags & ATOMIC))
+      report_race(a, NOBODY, (c.flags & WRITTEN) != 0, 0, " by another block are not ordered");
+    unsigned short kept = a.region->buffer >= 0 ? c.flags & INITIALISED : 0;
+    c = Cell{};
+    c.writer = NOBODY, c.flags = kept;
+  } else if (!a.async && c.epoch < floor_epoch) {
+    c.readers = 0;
+    if (c.writer < fibers.size) c.writer = NOBODY;
+    if (!c.async_readers) c.flags &= (unsigned short)~READ;
+  }
+  if (c.epoch < sets_epoch) c.readers = 0;
+  c.epoch = epoch;
+}
+
+static void check_cell(const Accessor& a, Cell& c) {
+  enter_epoch(a, c);
+  if (option(RACE)) {
+    if (c.writer != NOBODY && c.flags & WRITTEN && !(a.atomic && c.flags & ATOMIC)) {
+      if (!ordered(a, c.writer, c.write_clock))
+        report_race(a, c.writer, true, c.write_site, " are not ordered");
+      else if (a.published && c.writer < fibers.size && clock_seen(*a.published, a.slot, c.writer) < c.write_clock)
+        report_race(a, c.writer, true, c.write_site, " need a fence between the proxies");
+    }
+    if (a.write) {
+      check_readers(a, generic_sets, c.readers);
+      check_readers(a, async_sets, c.async_readers);
+    }
+  }
+  bool must_be_written = a.region->buffer < 0 || a.region->flags & UNWRITTEN;
+  if (option(UNINIT) && !a.write && must_be_written && !(c.flags & INITIALISED)) {
+    report(finding(a, "uninitialised", false), "read of %u byte(s) that nobody has written", a.bytes);
+    c.flags |= INITIALISED;
+  }
+  if (a.write) {
+    c.writer = (unsigned short)a.component, c.write_clock = a.clock, c.write_site = a.site;
+    c.readers = c.async_readers = 0;
+    c.flags = (unsigned short)(WRITTEN | INITIALISED | (a.atomic ? ATOMIC : 0));
+  } else {
+    Sets& sets = a.async ? async_sets : generic_sets;
+    unsigned& set = a.async ? c.async_readers : c.readers;
+    if (option(RACE)) set = sets.add(set, Reader{a.component, a.clock, a.site});
+    c.flags |= READ;
+  }
+}
+
+static Accessor accessor(Region* r, const void* p, unsigned bytes, bool write, bool atomic, const Fiber* thread,
+                         unsigned site) {
+  Accessor a{};
+  a.region = r, a.at = (const char*)p, a.bytes = bytes, a.write = write, a.atomic = atomic, a.site = site;
+  if (running && !thread) {
+    Phase* phase = running->barrier ? find_phase(running->barrier) : nullptr;
+    a.async = true, a.thread = running->thread, a.slot = running->thread->slot;
+    a.component = phase ? phase->component : stream_component(a.slot, running->stream);
+    a.clock = phase ? phase->number + 1 : running->sequence;
+    a.seen = &running->seen[GENERIC];
+    if (option(PROXIES) && running->proxy == OTHER_PROXY) a.published = &running->seen[PUBLISHED];
+  } else {
+    a.thread = thread ? thread : current;
+    a.slot = a.component = a.thread->slot;
+    a.seen = &a.thread->clock[GENERIC], a.clock = a.seen->own[0];
+  }
+  return a;
+}
+
+void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* thread, void* frame, void* pc) {
+  counters.accesses++;
+  Region* r = find(p);
+  if (r && r->buffer == NOWHERE) return;
+  bool whole = r && (const char*)p + bytes <= r->high;
+  if (!whole) {
+    if (!option(BOUNDS) || (!r && (on_stack(p) || in_image(p)))) return;
+    Accessor a = accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc));
+    return report(finding(a, "bounds", true), "%s of %u byte(s)", write ? "write" : "read", bytes);
+  }
+  if (write && r->flags & (READ_ONLY | VALUES) && option(BOUNDS))
+    report(finding(accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc)), "read-only", false),
+           "write of %u byte(s) to an array that the kernel only reads", bytes);
+  if (!option(RACE | UNINIT) || r->flags & (READ_ONLY | VALUES)) return;
+  size_t size = (size_t)(r->high - r->low);
+  if (!r->cells) {
+    r->cells = (Cell*)mmap(nullptr, size * sizeof(Cell), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (r->cells == (Cell*)MAP_FAILED) out_of_memory();
+  }
+  Accessor a = accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc));
+  Cell* cells = r->cells + ((const char*)p - r->low);
+  // A run of bytes in one state takes one comparison.
+  Cell before{}, after{};
+  for (unsigned i = 0; i < bytes; i++) {
+    if (i && !memcmp((void*)&cells[i], (void*)&before, sizeof before)) {
+      cells[i] = after;
+      continue;
+    }
+    before = cells[i];
+    a.at = (const char*)p + i;
+    check_cell(a, cells[i]);
+    after = cells[i];
+  }
+}
+
+void memory_barrier() {
+  if (block_floor == epoch) {
+    generic_sets.clear();
+    async_sets.clear();
+    sets_epoch = epoch;
+  } else if (generic_sets.readers.size > MANY_READERS) {
+    generic_sets.clear();
+    sets_epoch = epoch;
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- interface
+
+void access(const void* p, unsigned bytes, bool write, const Thread* thread) {
+  check(p, bytes, write, false, (const Fiber*)thread, __builtin_frame_address(0), nullptr);
+}
+
+void access_atomic(void* p, unsigned bytes) {
+  check(p, bytes, true, true, nullptr, __builtin_frame_address(0), nullptr);
+}
+
+void require_aligned(const void* p, unsigned alignment) {
+  if (!option(ALIGN) || !((uintptr_t)p & (alignment - 1))) return;
+  void* frames[FRAMES];
+  collect_frames(frames, __builtin_frame_address(0), nullptr);
+  report(Finding{"misaligned", false, running ? running->thread : current, p, 0, false, running ? running->frames : frames,
+                 0, nullptr, false, nullptr},
+         "an access that needs an address that is a multiple of %u", alignment);
+}
+
+unsigned shared_offset(const void* p) { return (unsigned)((const unsigned char*)p - block->shared); }
+
+void* shared_of(unsigned rank, const void* p) {
+  if (rank >= ctas.size) fail("collective", "the cluster has no block %u", rank);
+  return ctas[rank]->shared + ((const unsigned char*)p - block->shared);
+}
+
+}  // namespace simt
