@@ -19,7 +19,7 @@ def _has_runtime(args: tuple[Any, ...]) -> bool:
 def _extreme(ours: Callable[..., Any], python: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **keywords: Any) -> Any:
         items = tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-        if keywords or not _has_runtime(items):
+        if keywords or (items is args and len(args) == 1) or not _has_runtime(items):
             return python(*args, **keywords)
         return ours(*items) if len(items) > 1 else items[0]
 

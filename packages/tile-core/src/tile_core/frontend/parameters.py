@@ -12,6 +12,7 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadParameter, UnknownDType
 from tile_core.frontend.builder import Builder
 from tile_core.ir.program import ParamInfo, dim_of
+from tile_core.language.checks import python_int, shown
 from tile_core.language.types import PointerType, TensorType, ptr
 from tile_core.language.value import Buffer, Value, constant_of, tvm_name
 
@@ -37,7 +38,7 @@ def declare(builder: Builder, name: str, annotation: Any) -> tuple[Any, Any, Par
         dtype = None
     if dtype is None:
         expected = "a tensor or an element type"
-        raise BadParameter(name=name, kernel=builder.name, found=f"annotated with {annotation!r}", expected=expected)
+        raise BadParameter(name=name, kernel=builder.name, found=f"annotated with {shown(annotation)}", expected=expected)
     return scalar(builder, name, dtype)
 
 
@@ -65,6 +66,10 @@ def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[Any, Buff
     strides = declared.strides
     steps = None if strides is None else [_stride(builder, name, d, dim) for d, dim in enumerate(strides)]
     dtype = declared.dtype
+    count = math.prod(d for d in shape if isinstance(d, int))
+    if count >= 2**62:
+        found, expected = f"of {shown(count)} elements", "fewer than 2**62, which memory can hold"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected)
     wide = _is_wide(shape, steps)
     buffer = tirx.decl_buffer(
         [_ir_dim(d, wide) for d in shape],
@@ -124,14 +129,15 @@ def _stride(builder: Builder, name: str, d: int, dim: Any) -> Any:
 
 
 def _dimension(builder: Builder, name: str, what: str, dim: Any) -> Any:
-    constant = None if isinstance(dim, bool) else constant_of(dim)
+    constant = constant_of(dim) if isinstance(dim, Value) else python_int(dim)
     if constant is not None:
-        return constant
+        if constant < 2**48:
+            return constant
+        expected = "at most 2**48 elements along a dimension"
+        raise BadParameter(name=name, kernel=builder.name, found=f"{what} is {shown(constant)}", expected=expected)
     if isinstance(dim, Value) and dim.dtype in ("int32", "int64"):
         return dim
-    if hasattr(dim, "__index__") and not isinstance(dim, (bool, Value)):
-        return int(dim.__index__())
-    found = f"{what} is {dim!r}"
+    found = f"{what} is {shown(dim)}"
     raise BadParameter(name=name, kernel=builder.name, found=found, expected="an int or a symbol of T.dynamic")
 
 

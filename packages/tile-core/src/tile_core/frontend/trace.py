@@ -96,6 +96,8 @@ class located:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, TileError):
             error.at(self.where)
+        elif isinstance(error, Exception):
+            raise _translated(error).at(self.where) from error
 
 
 def _annotations(fn: Any, builder: Builder, scope: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -175,7 +177,8 @@ def _place(error: BaseException) -> Where | None:
 
 def _translated(error: Exception) -> TileError:
     place = _place(error)
-    if _module_of(error).startswith(("tile_core", "tvm")):
+    # Of an endless recursion of the user's, the last call may be one of ours.
+    if _module_of(error).startswith(("tile_core", "tvm")) and not isinstance(error, RecursionError):
         return InternalError(stage="the frontend", detail=reason_of(error), where=place)
     return PythonError(kind=type(error).__name__, detail=str(error) or "no message", where=place)
 

@@ -85,8 +85,8 @@ def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> Non
         ``False``: no effect.
     """
     builder = current("T.use_swizzle")
-    if not isinstance(panel_size, int) or isinstance(panel_size, bool) or panel_size < 1:
-        found = f"panel_size is {panel_size!r}, expected an int >= 1"
+    if not isinstance(panel_size, int) or isinstance(panel_size, bool) or not 1 <= panel_size < 2**31:
+        found = f"panel_size is {shown(panel_size)}, expected an int from 1 to {2**31 - 1}"
         raise BadAnnotation(what="use_swizzle", found=found, instead="nearest legal value: 1")
     order = "column" if isinstance(order, str) and order == "col" else order
     if not isinstance(order, str) or order not in ("row", "column"):

@@ -1,0 +1,173 @@
+# One row per line of the tables.
+# ruff: noqa: E501
+"""Arguments of every kind of object, in every place of every function of the language.
+
+Each program has one call, with one argument replaced. It is refused by the catalogue at that line.
+"""
+
+import re
+
+import pytest
+
+#: What may stand in a call, by name.
+PLACES = {
+    "X": 'X: T.Tensor((32, 32), "float32")', "I": 'I: T.Tensor((32,), "int32")', "m": "m: T.int32", "x": "x: T.float32",
+    "c": "c: T.bool", "P": "P: T.ptr",
+}  # fmt: skip
+SCRATCH = {
+    "S": 'T.alloc_shared((32, 32), "float32")', "F": 'T.alloc_fragment((32, 32), "float32")',
+    "V": 'T.alloc_fragment((32,), "float32")', "A": 'T.alloc_shared((32, 16), "float16")',
+    "E": 'T.alloc_shared((32, 2), "int16")', "B": 'T.alloc_shared((32, 32), "float16")',
+    "Q": 'T.alloc_shared((32, 32), "float8_e4m3fn")', "J": 'T.alloc_shared((4,), "int8")',
+    "K": 'T.alloc_local((1,), "int32")', "R": 'T.alloc_reducer((32,), "float32", "sum")',
+    "M": 'T.make_tensor(P, (2, 8, 8, 4), "float32")', "v": 'T.alloc_var("float32", 0)',
+}  # fmt: skip
+
+#: Calls as (function, arguments); an argument is (its text, what it is).
+CALLS = """
+copy(X[0, 0]:tile, S:tile)                 fill(S:tile, 1.0:scalar)              clear(S:tile)
+transpose(S:tile, F:tile)                  reshape(S:buffer, (1024,):extents)    view(S:buffer, (32, 64):extents, "float16":dtype)
+gemm(S:tile, S:tile, F:tile, False:flag, False:flag, 0:int, False:scalar, 1:int, 0:int)
+gemm_sp(A:tile, E:tile, B:tile, F:tile, False:flag, False:flag, False:flag, 0:int, False:scalar, 1:int, 0:int)
+gather(X:tile, I:tile, S:tile)             scatter(S:tile, X:tile, I:tile)
+fp8_scaled_matmul(Q:tile, V[0:1]:tile, Q:tile, V[0:1]:tile, F:tile, False:flag)
+reduce_sum(F:tile, V:tile, 1:int, True:flag)                reduce_max(F:tile, V:tile, 1:int, True:flag, False:flag)
+reduce(F:tile, V:tile, "sum":word, 1:int, True:flag)        finalize_reducer(R:tile)
+cumsum(F:tile, F:tile, 0:int, False:flag)                   cummax(F:tile, F:tile, 0:int, False:flag, False:flag)
+atomic_add(X[0, 0]:tile, 1.0:scalar, "relaxed":word, False:flag)   atomic_max(X[0, 0]:tile, 1.0:scalar)
+atomic_addx2(X[0, 0]:tile, S[0, 0]:tile)   atomic_load(X[0, 0]:tile, "acquire":word)    atomic_store(X[0, 0]:tile, 1.0:scalar, "release":word)
+c2d_im2col(M:tile, S:tile, 0:scalar, 0:scalar, 3:int, 1:int, 1:int, 1:int)              dp4a(J:tile, J:tile, K[0]:tile)
+alloc_shared((4, 4):shape, "float32":dtype, "shared":word)   alloc_fragment((4, 4):shape, "float32":dtype)
+alloc_local((4,):shape, "float32":dtype)   alloc_var("float32":dtype, 0.0:scalar)        alloc_reducer((4,):shape, "float32":dtype, "max":word, "all":word)
+annotate_layout({S: lambda i, j: i * 32 + j}:map)   annotate_safe_value({X: 1.0}:map)   annotate_l2_hit_ratio({X: 0.5}:map)
+use_swizzle(4:int, "row":word, True:flag)  cast(x:scalar, "float16":dtype)               reinterpret(x:scalar, "int32":dtype)
+exp(x:scalar) floor(x:scalar) isnan(x:scalar) abs(x:scalar) max(x:scalar, 1.0:scalar) min(x:scalar, m:scalar)
+clamp(x:scalar, 0.0:scalar, 1.0:scalar)    pow(x:scalar, 2:scalar)                       if_then_else(c:condition, x:scalar, 1.0:scalar)
+Select(c:condition, x:scalar, 1.0:scalar)  ceildiv(m:scalar, 2:scalar)                   floordiv(m:scalar, 2:scalar)
+truncmod(m:scalar, 2:scalar)               shift_left(m:scalar, 2:scalar)                bitwise_and(m:scalar, 2:scalar)
+bitwise_not(m:scalar)                      popcount(m:scalar)                            infinity("float32":dtype) max_value("float32":dtype)
+any_of(V[0:4]:condition)                   get_thread_binding(0:int)                     get_block_binding(0:int)
+shfl_sync(x:scalar, 0:scalar, 32:int)      shfl_down(x:scalar, 1:scalar)                 ballot(c:condition) all_sync(c:condition)
+warp_reduce_sum(x:scalar)                  device_assert(c:condition, "text":text)       assume(c:condition)
+make_tensor(P:pointer, (4, 4):extents, "float32":dtype, (4, 1):extents)                  dynamic("q":name, "int32":dtype)
+Tensor((4, 4):any, "float32":dtype)        serial(0:bound, 4:bound, 1:int)               Parallel(4:bound, 4:bound)
+Pipelined(0:bound, 4:bound, 2:int)         unroll(0:bound, 4:bound, 1:int)               vectorized(0:bound, 4:bound) grid(2:bound, 3:bound)
+Persistent((4, 4):domain, 2:bound, 0:bound) Layout((4, 4):shape, lambda i, j: i * 4 + j:index_map) const("N":name) empty((4,):any)
+"""
+
+#: What cannot stand for each kind of argument.
+WRONG = {
+    "tile": ["None", "3", "'S'", "[S]", "object()", "np.zeros((2, 2))", "print", "m + 1", "S[::2]", "T.float32", "{}"],
+    "buffer": ["None", "3", "'S'", "S[0:4]", "S[0, 0]", "object()", "np.zeros((2, 2))", "v"],
+    "pointer": ["None", "3", "S", "x"],
+    "scalar": ["None", "'x'", "S", "S[0:4]", "[1]", "print", "object()", "1j", "b'1'", "{}", "np.zeros(3)", "T.float32"],
+    "condition": ["None", "'x'", "S[0:m, 0]", "print", "object()", "1j", "{}", "T.float32", "...", "range(3)"],
+    "flag": ["None", "'yes'", "2", "-1", "S", "m", "c", "[]", "object()", "0.0"],
+    "int": ["None", "1.5", "'1'", "m", "S", "[1]", "2**70", "float('nan')", "object()", "int", "np.zeros(3)", "1j"],
+    "bound": ["None", "1.5", "'1'", "x", "S", "[1]", "2**70", "10**400", "float('nan')", "object()", "int", "True"],
+    "extents": ["'4'", "1.5", "-1", "(4, None)", "(4, 'x')", "(4, -4)", "(4, x)", "object()", "{}", "lambda: 4"],
+    "domain": ["None", "'44'", "4", "(4, None)", "(4, 1.5)", "(4, x)", "()", "object()", "{}"],
+    "shape": ["None", "'44'", "1.5", "0", "-1", "(4, 0)", "(4, None)", "(4, m)", "(4, 1.5)", "2**40", "object()", "{}"],
+    "dtype": ["None", "5", "'float33'", "''", "'complex64'", "np.dtype('complex64')", "S", "[]", "object()"],
+    "word": ["'no such'", "''", "5", "S", "[]", "np.zeros(3)", "object()"],
+    "text": ["5", "None", "S", "[]", "b'x'"],
+    "name": ["5", "None", "S", "''", "'1a'", "'a b-c'", "[]"],
+    "map": ["None", "5", "'S'", "[S]", "{1: 2}", "{S: 'x'}", "{S: None}", "{S: S}", "object()"],
+    "index_map": ["None", "5", "'(4,4)'", "S", "lambda i: i", "lambda i, j: i / j", "lambda i, j: 'x'", "lambda i, j: 0"],
+    "any": ["'4'", "(4, 'x')"],
+}  # fmt: skip
+
+#: Not wrong: the function takes them in this place.
+LEGAL = {
+    ("atomic_load", 1, "None"), ("make_tensor", 3, "None"), ("view", 2, "None"), ("make_tensor", 2, "None"),
+    ("cumsum", 1, "None"), ("cummax", 1, "None"), ("atomic_add", 2, "None"), ("alloc_reducer", 3, "None"),
+    ("Pipelined", 1, "None"), ("serial", 1, "None"), ("unroll", 1, "None"), ("vectorized", 1, "None"),
+    ("shfl_sync", 2, "None"), ("alloc_var", 1, "None"), ("any_of", 0, "S[0:m, 0]"), ("gemm", 7, "1"),
+    ("Parallel", 0, "[1]"), ("grid", 0, "[1]"), ("atomic_add", 1, "S"), ("atomic_add", 1, "S[0:4]"),
+    ("atomic_max", 1, "S"), ("atomic_max", 1, "S[0:4]"),
+}  # fmt: skip
+
+
+def calls():
+    """Yield (function, [(argument, kind)])."""
+    depth, start = 0, 0
+    for at, letter in enumerate(CALLS):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == ")" and depth == 0:
+            function, _, inside = CALLS[start : at + 1].strip()[:-1].partition("(")
+            parts, level, last = [], 0, 0
+            for n, one in enumerate(inside + ","):
+                level += (one in "([{") - (one in ")]}")
+                if one == "," and level == 0 and re.search(r":\w+$", inside[last:n]):
+                    parts.append(tuple(inside[last:n].strip().rsplit(":", 1)))
+                    last = n + 1
+            yield function.strip(), parts
+            start = at + 1
+
+
+def statement(function, arguments):
+    call = f"T.{function}({', '.join(arguments)})"
+    loops = ("serial", "Parallel", "Pipelined", "unroll", "vectorized", "grid", "Persistent")
+    return f"for i in {call}:\n            pass" if function in loops else f"made = {call}"
+
+
+def program(line):
+    """A kernel with a statement and what it names."""
+    words = set(re.findall(r"\b[A-Za-z]\b", line))
+    used = {name for name in SCRATCH if name in words}
+    words |= {"P"} if "M" in used else set()
+    params = ", ".join(text for name, text in PLACES.items() if name in words) or PLACES["m"]
+    made = "".join(f"        {name} = {SCRATCH[name]}\n" for name in SCRATCH if name in used)
+    return f"@T.prim_func\ndef k({params}):\n    with T.Kernel(2, threads=32) as bx:\n{made}        {line}\n"
+
+
+def wrong_arguments():
+    for function, arguments in calls():
+        for at, (_, kind) in enumerate(arguments):
+            for bad in WRONG[kind]:
+                if (function, at, bad) not in LEGAL:
+                    yield (
+                        function,
+                        at,
+                        bad,
+                        [*[a for a, _ in arguments[:at]], bad, *[a for a, _ in arguments[at + 1 :]]],
+                    )
+
+
+FUNCTIONS = sorted({function for function, _ in calls()} - {"const", "empty", "Tensor"})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_calls_are_correct(function, refusals):
+    for name, arguments in calls():
+        if name == function:
+            text = program(statement(function, [a for a, _ in arguments]))
+            error, _ = refusals.run(text)
+            assert error is None, f"{error}\n{text}"
+
+
+@pytest.mark.parametrize("function", sorted({function for function, _ in calls()}))
+def test_wrong_arguments_are_refused(function, refusals):
+    accepted = []
+    for name, at, bad, arguments in wrong_arguments():
+        if name == function:
+            line = statement(function, arguments)
+            if refusals.wrong(program(line), line.split("\n")[0], optional=True) is None:
+                accepted.append(f"argument {at} = {bad}")
+    assert not accepted
+
+
+@pytest.mark.parametrize("function", sorted({function for function, _ in calls()}))
+def test_missing_and_unknown_arguments_are_refused(function, refusals):
+    for name, arguments in calls():
+        if name == function and arguments:
+            given = [a for a, _ in arguments]
+            lines = [statement(name, [*given, "nonsense=1"])]
+            if name not in ("any_of", "get_thread_binding", "get_block_binding"):
+                lines.append(statement(name, []))
+            for line in lines:
+                refusals.wrong(program(line), line.split("\n")[0])
+
+
+def test_there_are_enough():
+    assert len(list(wrong_arguments())) >= 1000
