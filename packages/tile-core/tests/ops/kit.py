@@ -7,6 +7,7 @@ import random
 import zlib
 
 import numpy as np
+
 import tile_core as tile
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import codecs
@@ -18,19 +19,27 @@ STAGES = (0, 1, 2, 3, 4)
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 NARROW = (
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn",
-)  # fmt: skip
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+)
 ALL_TYPES = ("bool", "int4", "uint4", *INTEGERS, "tfloat32", *FLOATS, *NARROW)
 
 _CANARY = 256
 
 
 def covering(seed, **axes):
-    """Cases (dicts) in which every pair of values of two axes occurs together, and a few times the largest axis long."""
+    """Cases (dicts) in which every pair of values of any two axes occurs together."""
     rng = random.Random(seed)
     names = list(axes)
     missing = {
-        (a, x, b, y) for a, b in itertools.combinations(names, 2) for x in range(len(axes[a])) for y in range(len(axes[b]))
+        (a, x, b, y)
+        for a, b in itertools.combinations(names, 2)
+        for x in range(len(axes[a]))
+        for y in range(len(axes[b]))
     }
     cases = []
     while missing:
@@ -169,7 +178,9 @@ def same(found, expected):
     found, expected = _plain(found), _plain(expected)
     assert found.shape == expected.shape
     if found.dtype.kind == "f" or expected.dtype.kind == "f":
-        equal = (found == expected) & (np.signbit(found) == np.signbit(expected)) | (np.isnan(found) & np.isnan(expected))
+        equal = (found == expected) & (np.signbit(found) == np.signbit(expected)) | (
+            np.isnan(found) & np.isnan(expected)
+        )
     else:
         equal = found == expected
     if not equal.all():

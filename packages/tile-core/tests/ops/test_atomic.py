@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
@@ -59,13 +60,20 @@ def check(case):
     kit.launch(kinds_program(dtype, source, *shape, case["threads"], blocks), [data], outs)
     x = kit.values(data, source)
     first = x[:, 0, 0]
-    expected = [before[0] + x.sum(0), np.maximum(before[1], x.max(0)), np.minimum(before[2], x.min(0)), before[3] + first.sum()]
+    expected = [
+        before[0] + x.sum(0),
+        np.maximum(before[1], x.max(0)),
+        np.minimum(before[2], x.min(0)),
+        before[3] + first.sum(),
+    ]
     expected.append(np.array([before[4][0] + blocks, max(before[4][1], *first), min(before[4][2], *first)]))
     for found, want in zip(outs, expected, strict=True):
-        kit.same(kit.values(found, dtype), oracles.cast(np.asarray(want) + (0.0 if DTYPES[dtype].is_float else 0), dtype))
+        kit.same(
+            kit.values(found, dtype), oracles.cast(np.asarray(want) + (0.0 if DTYPES[dtype].is_float else 0), dtype)
+        )
 
 
-@pytest.mark.parametrize("case", kit.spread(1, 24, **AXES), ids=lambda c: f"{c['rows']}x{c['cols']}-{c['dtype']}")
+@pytest.mark.parametrize("case", kit.spread(1, 14, **AXES), ids=lambda c: f"{c['rows']}x{c['cols']}-{c['dtype']}")
 def test_awkward_tiles(case):
     check(case)
 
@@ -142,7 +150,10 @@ def test_adjacent_elements(dtype):
     c = initial(rng, (3, 16), dtype)
     before = kit.values(c.copy(), dtype)
     kit.launch(main, [a], [c])
-    kit.same(kit.values(c, dtype), (before + 4 * kit.values(a, "float32" if DTYPES[dtype].is_float else dtype)).astype(before.dtype))
+    kit.same(
+        kit.values(c, dtype),
+        (before + 4 * kit.values(a, "float32" if DTYPES[dtype].is_float else dtype)).astype(before.dtype),
+    )
 
 
 def test_threads_add_their_own_values():

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.ops import BadAttribute
@@ -54,7 +55,9 @@ def test_windows(group):
         img = kit.anything(np.random.default_rng(n), shape, dtype)
         expected = windows(img, *parameters)
         rows, cols = ((16, 8), (7, 17), (1, 48))[n % 3]
-        out = kit.launch(program(shape, expected.shape, rows, cols, parameters, dtype), [img], [kit.guarded(expected.shape, dtype)])
+        out = kit.launch(
+            program(shape, expected.shape, rows, cols, parameters, dtype), [img], [kit.guarded(expected.shape, dtype)]
+        )
         kit.same(out, expected)
 
 

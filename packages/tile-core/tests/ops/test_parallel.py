@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
@@ -18,10 +19,15 @@ COMPUTED = (*kit.INTEGERS, *kit.FLOATS)
 def elementwise(dtype, rows, cols, threads):
     @T.prim_func
     def main(
-        A: T.Tensor((rows, cols), dtype), B: T.Tensor((rows, cols), dtype), S: T.Tensor((rows, cols), dtype),
-        M: T.Tensor((rows, cols), dtype), X: T.Tensor((rows, cols), dtype), L: T.Tensor((rows, cols), "bool"),
-        Z: T.Tensor((rows, cols), dtype), N: T.Tensor((rows, cols), "int32"),
-    ):  # fmt: skip
+        A: T.Tensor((rows, cols), dtype),
+        B: T.Tensor((rows, cols), dtype),
+        S: T.Tensor((rows, cols), dtype),
+        M: T.Tensor((rows, cols), dtype),
+        X: T.Tensor((rows, cols), dtype),
+        L: T.Tensor((rows, cols), "bool"),
+        Z: T.Tensor((rows, cols), dtype),
+        N: T.Tensor((rows, cols), "int32"),
+    ):
         with T.Kernel(1, threads=threads):
             a = T.alloc_fragment((rows, cols), dtype)
             b = T.alloc_shared((rows, cols), dtype)
@@ -54,9 +60,13 @@ def check(case):
 
         i, j = np.broadcast_to(np.arange(shape[0])[:, None], shape), np.broadcast_to(np.arange(shape[1]), shape)
         expected = (
-            rounded(x + y), rounded(x * y), np.fmax(x, y), x < y, np.where(x != y, y, rounded(x + x)),
+            rounded(x + y),
+            rounded(x * y),
+            np.fmax(x, y),
+            x < y,
+            np.where(x != y, y, rounded(x + x)),
             np.where((x <= y) == (x == y), i, -j),
-        )  # fmt: skip
+        )
         for n, (found, want) in enumerate(zip(outs, expected, strict=True)):
             found = np.asarray(found)
             if found.dtype.kind not in "biu":
@@ -70,7 +80,7 @@ def check(case):
 AXES = {"rows": kit.SIZES, "cols": kit.SIZES, "threads": kit.THREADS, "dtype": COMPUTED}
 
 
-@pytest.mark.parametrize("case", kit.spread(1, 24, **AXES), ids=lambda c: f"{c['rows']}x{c['cols']}-{c['dtype']}")
+@pytest.mark.parametrize("case", kit.spread(1, 14, **AXES), ids=lambda c: f"{c['rows']}x{c['cols']}-{c['dtype']}")
 def test_arithmetic(case):
     check(case)
 
@@ -87,19 +97,22 @@ def test_stencils_strides_and_indices_from_memory():
 
     @T.prim_func
     def main(
-        A: T.Tensor((n,), "float32"), I: T.Tensor((n,), "int32"), B: T.Tensor((6, n), "float32"), G: T.Tensor((n,), "float32"),
-    ):  # fmt: skip
+        A: T.Tensor((n,), "float32"),
+        Rows: T.Tensor((n,), "int32"),
+        B: T.Tensor((6, n), "float32"),
+        G: T.Tensor((n,), "float32"),
+    ):
         with T.Kernel(1, threads=128):
             for i in T.Parallel(n):
                 B[0, i] = A[i - 1] + A[i + 1]
                 B[1, i] = A[2 * i]
                 B[2, n - 1 - i] = A[i]
-                B[3, i] = A[I[i]]
+                B[3, i] = A[Rows[i]]
                 B[4, i] = A[i // 2] * A[i % 7]
             for i in T.Parallel(n + 10):
                 G[i - 5] = T.float32(i)
             for i in T.Parallel(n):
-                B[5, I[i]] = 7.0
+                B[5, Rows[i]] = 7.0
 
     rng = np.random.default_rng(3)
     a = kit.numbers(rng, (n,), "float32")
@@ -109,7 +122,14 @@ def test_stencils_strides_and_indices_from_memory():
     i = np.arange(n)
     poison = kit.guarded((n,), "float32")
     poison[index[(index >= 0) & (index < n)]] = 7
-    expected = [padded[199 + i] + padded[201 + i], padded[200 + 2 * i], a[::-1], padded[200 + index], a[i // 2] * a[i % 7], poison]
+    expected = [
+        padded[199 + i] + padded[201 + i],
+        padded[200 + 2 * i],
+        a[::-1],
+        padded[200 + index],
+        a[i // 2] * a[i % 7],
+        poison,
+    ]
     kit.same(out, np.stack(expected))
     kit.same(g, (i + 5).astype(np.float32))
 
@@ -119,10 +139,15 @@ def test_indices_through_names():
     n = 40
 
     @T.prim_func
-    def main(A: T.Tensor((n,), "float32"), I: T.Tensor((n,), "int32"), B: T.Tensor((2 * n,), "float32"), C: T.Tensor((4, n), "float32")):
+    def main(
+        A: T.Tensor((n,), "float32"),
+        Rows: T.Tensor((n,), "int32"),
+        B: T.Tensor((2 * n,), "float32"),
+        C: T.Tensor((4, n), "float32"),
+    ):
         with T.Kernel(1, threads=32):
             for i in T.Parallel(n):
-                at = I[i]
+                at = Rows[i]
                 B[at + i] = A[i]
                 row = at % 4
                 C[row, i] = A[i]
@@ -184,7 +209,9 @@ def test_functions_under_conditions():
                 for i in T.Parallel(33):
                     x = T.float32(A[i])
                     B[i] = T.if_then_else(x > 0.0, T.exp(x) * T.pow(x, 0.5), 0.0)
-                    C[i] = T.if_then_else(T.tanh(x) > 0.5, T.exp2(T.if_then_else(x > 1.0, T.sin(x), T.log(x))), T.cos(x))
+                    C[i] = T.if_then_else(
+                        T.tanh(x) > 0.5, T.exp2(T.if_then_else(x > 1.0, T.sin(x), T.log(x))), T.cos(x)
+                    )
 
         a = kit.stored(np.arange(33) / 8 - 1, dtype)
         b, c = kit.launch(main, [a], [kit.guarded((33,), dtype), kit.guarded((33,), "float32")])
@@ -220,7 +247,12 @@ def test_private_arrays_and_inner_loops():
     """Every iteration has its own local array and variable; serial loops inside, also with trip counts from memory."""
 
     @T.prim_func
-    def main(A: T.Tensor((17, 9), "float32"), N: T.Tensor((17,), "int32"), B: T.Tensor((17,), "float32"), C: T.Tensor((17, 9), "float32")):
+    def main(
+        A: T.Tensor((17, 9), "float32"),
+        N: T.Tensor((17,), "int32"),
+        B: T.Tensor((17,), "float32"),
+        C: T.Tensor((17, 9), "float32"),
+    ):
         with T.Kernel(1, threads=32):
             for i in T.Parallel(17):
                 own = T.alloc_local((9,), "float32")
@@ -297,7 +329,12 @@ def test_vectorized_loops(width):
     """#2682, #3021: a selection and a negation in lanes; a width that no vector has."""
 
     @T.prim_func
-    def main(A: T.Tensor((width,), "float32"), B: T.Tensor((width,), "float32"), C: T.Tensor((width,), "bool"), D: T.Tensor((width,), "bool")):
+    def main(
+        A: T.Tensor((width,), "float32"),
+        B: T.Tensor((width,), "float32"),
+        C: T.Tensor((width,), "bool"),
+        D: T.Tensor((width,), "bool"),
+    ):
         with T.Kernel(1, threads=32):
             for i in T.vectorized(width):
                 B[i] = T.Select(A[i] > 0.0, A[i], A[i] + 1.0)
@@ -350,14 +387,13 @@ def test_races(name):
 
 
 def test_a_race_names_line_loop_and_remedy():
+    @T.prim_func
+    def main(A: T.Tensor((8,), "float32"), B: T.Tensor((1,), "float32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(8):
+                B[0] = B[0] + A[i]
+
     with pytest.raises(ParallelRace) as caught:
-
-        @T.prim_func
-        def main(A: T.Tensor((8,), "float32"), B: T.Tensor((1,), "float32")):
-            with T.Kernel(1, threads=32):
-                for i in T.Parallel(8):
-                    B[0] = B[0] + A[i]
-
         tile.compile(main, target="cpu")
     text = str(caught.value)
     assert "of 8 iterations all write the same element of B" in text

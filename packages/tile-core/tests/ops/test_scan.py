@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
@@ -22,7 +23,9 @@ def program(dtype, out_type, shape, dim, threads, first, second):
         with T.Kernel(1, threads=threads):
             s = ALLOC[first](shape, dtype)
             T.copy(A, s)
-            for n, (scan, reverse) in enumerate(((T.cumsum, False), (T.cumsum, True), (T.cummax, False), (T.cummax, True))):
+            for n, (scan, reverse) in enumerate(
+                ((T.cumsum, False), (T.cumsum, True), (T.cummax, False), (T.cummax, True))
+            ):
                 d = ALLOC[second](shape, out_type)
                 scan(s, d, dim=dim, reverse=reverse)
                 T.copy(d, B[(n, *[slice(None)] * len(shape))])
@@ -39,21 +42,40 @@ def check(case):
     data = kit.numbers(np.random.default_rng(kit.seed(case)), shape, dtype, 0 if out_type == "float16" else -3, 1)
     out = kit.launch(kernel, [data], [kit.guarded((5, *shape), out_type)])
     x = kit.values(data, dtype, shape)
-    expected = [oracles.cumsum(x, dim), oracles.cumsum(x, dim, True), oracles.cummax(x, dim), oracles.cummax(x, dim, True)]
+    expected = [
+        oracles.cumsum(x, dim),
+        oracles.cumsum(x, dim, True),
+        oracles.cummax(x, dim),
+        oracles.cummax(x, dim, True),
+    ]
     expected.append(oracles.cumsum(x, dim) if dtype == out_type else x)
     for found, want in zip(out, expected, strict=True):
         kit.same(kit.values(found, out_type), oracles.cast(want + (0.0 if DTYPES[out_type].is_float else 0), out_type))
 
 
 AXES = {
-    "rows": kit.SIZES, "width": kit.SIZES, "dim": (0, 1, -1, -2), "threads": kit.THREADS,
+    "rows": kit.SIZES,
+    "width": kit.SIZES,
+    "dim": (0, 1, -1, -2),
+    "threads": kit.THREADS,
     "scopes": (("shared", "shared"), ("shared", "fragment"), ("fragment", "shared"), ("local", "fragment")),
-    "types": (("float32", "float32"), ("float16", "float16"), ("bfloat16", "bfloat16"), ("int32", "int32"), ("int8", "int8"),
-              ("uint8", "uint32"), ("int64", "int64"), ("float64", "float64"), ("float8_e5m2", "float32")),
-}  # fmt: skip
+    "types": (
+        ("float32", "float32"),
+        ("float16", "float16"),
+        ("bfloat16", "bfloat16"),
+        ("int32", "int32"),
+        ("int8", "int8"),
+        ("uint8", "uint32"),
+        ("int64", "int64"),
+        ("float64", "float64"),
+        ("float8_e5m2", "float32"),
+    ),
+}
 
 
-@pytest.mark.parametrize("case", kit.spread(3, 20, **AXES), ids=lambda c: f"{c['rows']}x{c['width']}-{'-'.join(c['types'])}")
+@pytest.mark.parametrize(
+    "case", kit.spread(3, 20, **AXES), ids=lambda c: f"{c['rows']}x{c['width']}-{'-'.join(c['types'])}"
+)
 def test_awkward_tiles(case):
     check(case)
 
@@ -68,7 +90,9 @@ def test_slices_start_where_they_say():
     """#2536: rows 64..127 of a tile, a vector's part, and a destination elsewhere in the same buffer."""
 
     @T.prim_func
-    def main(A: T.Tensor((128, 8), "float32"), B: T.Tensor((128, 8), "float32"), C: T.Tensor((20,), "int32"), z: T.int32):
+    def main(
+        A: T.Tensor((128, 8), "float32"), B: T.Tensor((128, 8), "float32"), C: T.Tensor((20,), "int32"), z: T.int32
+    ):
         with T.Kernel(1, threads=96):
             s = T.alloc_shared((128, 8), "float32")
             v = T.alloc_shared((20,), "int32")
@@ -97,8 +121,11 @@ def test_threads_and_columns():
     """#2284, #2576: columns of (32, 64) with 256 threads, and 96 of them."""
     for threads in (96, 256):
         data = kit.numbers(np.random.default_rng(2), (32, 64), "float32")
-        out = kit.launch(program("float32", "float32", (32, 64), 0, threads, "shared", "fragment"), [data],
-                         [kit.guarded((5, 32, 64), "float32")])  # fmt: skip
+        out = kit.launch(
+            program("float32", "float32", (32, 64), 0, threads, "shared", "fragment"),
+            [data],
+            [kit.guarded((5, 32, 64), "float32")],
+        )
         kit.same(out[0], np.cumsum(data, 0))
 
 

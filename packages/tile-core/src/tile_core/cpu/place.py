@@ -90,7 +90,10 @@ def _scope(buffer: Any) -> str:
 def _moved(buffer: Any, scope: str, data: Any = None) -> Any:
     scope = "" if scope == "global" else scope
     shape, dtype = list(buffer.shape), nodes.element_type(buffer)
-    return tirx.decl_buffer(shape, dtype, buffer.name, data=data, scope=scope, layout=None, data_alignment=64 if data is None else 1)
+    alignment = 64 if data is None else 1
+    return tirx.decl_buffer(
+        shape, dtype, buffer.name, data=data, scope=scope, layout=None, data_alignment=alignment
+    )
 
 
 def _base(view: Any, mapping: dict[Any, Any]) -> Any:

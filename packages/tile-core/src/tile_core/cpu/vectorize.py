@@ -118,7 +118,8 @@ def _pure(value: Any, varying: set[Any]) -> bool:
         if name == "if_then_else" and any(x in varying for x in collect(call.args[0], tirx.Var)):
             return False
     # Lanes of bool and of packed elements have no memory form here.
-    return all(DTYPES[nodes.element_type(x.source)].bits >= 8 and nodes.element_type(x.source) != "bool" for x in collect(value, ir.TensorLoad))
+    types = [nodes.element_type(x.source) for x in collect(value, ir.TensorLoad)]
+    return all(DTYPES[t].bits >= 8 and t != "bool" for t in types)
 
 
 _IMPURE = ("tvm_call_packed", "call_extern", "address_of")

@@ -134,7 +134,8 @@ def _tile_operand(value: Any) -> Any:
 
     if isinstance(value, Region) or (isinstance(value, Buffer) and value.scope != "local.var"):
         return value
-    return value if isinstance(value, Value) and value.element is not None and value.element[0].scope != "local.var" else None
+    element = value.element if isinstance(value, Value) else None
+    return value if element is not None and element[0].scope != "local.var" else None
 
 
 def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
@@ -162,7 +163,8 @@ def _bind(op: str, args: list[Any], dtype: DType, attrs: dict[str, Any], writes:
         raise OutsideLaunch(op=op)
     builder.materialise([r.buffer.var for r in writes])
     ir_args = [a.ir() if isinstance(a, Region) else a.expr for a in args]
-    return Value(builder.bind("prev", nodes.tile_call(op, ir_args, attrs, ret=nodes.element_type(args[0].buffer.var))), dtype)
+    call = nodes.tile_call(op, ir_args, attrs, ret=nodes.element_type(args[0].buffer.var))
+    return Value(builder.bind("prev", call), dtype)
 
 
 def _element(op: str, x: Any) -> Region:

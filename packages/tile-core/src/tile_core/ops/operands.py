@@ -124,9 +124,9 @@ def _disjoint(a: Region, b: Region) -> bool:
         return False
     for low_a, size_a, low_b, size_b in zip(a.mins, a.extents, b.mins, b.extents, strict=True):
         distance = nodes.as_int(simplify(to_index(low_b) - to_index(low_a)))
-        if isinstance(distance, int) and isinstance(size_a, int) and isinstance(size_b, int):
-            if distance >= size_a or -distance >= size_b:
-                return True
+        known = isinstance(distance, int) and isinstance(size_a, int) and isinstance(size_b, int)
+        if known and (distance >= size_a or -distance >= size_b):
+            return True
     return False
 
 
@@ -137,7 +137,8 @@ def _equal(a: Region, b: Region) -> bool:
 def need_scope(op: str, role: str, region: Region, scopes: Sequence[str]) -> None:
     """Refuse an operand in a storage scope that the op does not take."""
     if region.scope not in scopes:
-        raise ScopeNotAllowed(op=op, role=role, found=_scope_name(region.scope), legal=", ".join(map(_scope_name, scopes)))
+        legal = ", ".join(map(_scope_name, scopes))
+        raise ScopeNotAllowed(op=op, role=role, found=_scope_name(region.scope), legal=legal)
 
 
 def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str, Any] | None = None) -> None:

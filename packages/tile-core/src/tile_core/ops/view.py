@@ -62,11 +62,9 @@ def _view(op: str, buffer: Any, shape: Any, dtype: Any) -> Buffer:
     builder = current(f"T.{op}")
     name = builder.unique(f"{whole.name}_view")
     scope = "" if whole.scope == "global" else whole.scope
-    alignment = whole.dtype.bits // 8
     data = tirx.buffer_data(whole.var)
-    var = tirx.decl_buffer(
-        [to_index(d) for d in dims], tvm_name(new_type), name, data=data, scope=scope, layout=None, data_alignment=alignment
-    )
+    facts = {"data": data, "scope": scope, "layout": None, "data_alignment": whole.dtype.bits // 8}
+    var = tirx.decl_buffer([to_index(d) for d in dims], tvm_name(new_type), name, **facts)
     builder.emit(tirx.DeclBuffer(var, data=data))
     result = Buffer(var, dims, new_type, whole.scope, name)
     base = getattr(whole, "base", None)

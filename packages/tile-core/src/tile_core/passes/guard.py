@@ -31,7 +31,8 @@ def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any 
     """
     guards = _Guard(dict(safe_values or {}))
     for s in symbols:
-        guards.analyzer.bind(s, ir.Range.from_min_extent(nodes.int_const(0, nodes.dtype_of(s)), tirx.max_value(nodes.dtype_of(s))))
+        kind = nodes.dtype_of(s)
+        guards.analyzer.bind(s, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
     return guards.stmt(body)
 
 
