@@ -273,7 +273,7 @@ def test_private_arrays_and_inner_loops():
 
 
 def test_branches():
-    """#2616, #2612: untouched lanes keep their values; conditions on data, on the index, nested, with else."""
+    """#2616: untouched lanes keep their values; conditions on data, on the index, nested, with else."""
     n = 129
 
     @T.prim_func

@@ -289,7 +289,7 @@ def test_2539_1804_two_conditions_per_block():
 
 
 @pytest.mark.parametrize("threads", [64, 96])
-def test_2556_2612_barriers_in_divergent_code_are_right_or_refused(threads):
+def test_2556_barriers_in_divergent_code_are_right_or_refused(threads):
     @T.prim_func
     def main(A: T.Tensor((64,), "float32"), M: T.Tensor((64,), "int32"), B: T.Tensor((64,), "float32")):
         with T.Kernel(1, threads=threads):
@@ -453,7 +453,7 @@ def test_2886_unroll_that_runs_never():
 
 
 @pytest.mark.parametrize("threads", [0, -1, -128, 1.5, "many"])
-def test_3010_senseless_threads(threads):
+def test_senseless_threads(threads):
     with pytest.raises(KernelError) as caught:
 
         @T.prim_func
