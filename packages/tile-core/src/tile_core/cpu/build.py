@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.cpu.isa import Isa
+from tile_core.cpu.spill import spill
 from tile_core.errors import InternalError
 from tile_core.passes.float_rules import reveal
 
@@ -55,5 +56,5 @@ def _passes() -> list[Any]:
         t.MakePackedAPI(),
         t.LowerTVMBuiltin(),
         t.LowerIntrin(),
-        t.prim_func_pass(lambda f, _m, _c: f.with_body(reveal(f.body)), opt_level=0, name="reveal"),
+        t.prim_func_pass(lambda f, _m, _c: f.with_body(spill(reveal(f.body))), opt_level=0, name="reveal"),
     ]

@@ -1,0 +1,59 @@
+"""Names of values as scratch in memory, which LLVM turns back into registers.
+
+TVM's code generator tells its analyzer the value of every ``Let``; the analyzer puts it wherever the name occurs and
+walks the result as a tree. Where a selection uses a name several times, three exponentials of one another take half a
+minute. It does not look into memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx, tvm_ffi
+from tile_core.cpu.tile2d import ramp
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.numerics.build import lanes_of, type_name
+
+
+def spill(body: Any) -> Any:
+    """Return the statement without ``Let``, except of bools and pointers and in the conditions of ``while``."""
+    return _Spill().stmt(body) if collect(body, tirx.Let) else body
+
+
+class _Spill(StmtRewriter):
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+
+    def stmt(self, s: Any) -> Any:
+        outer, self.before = self.before, []
+        new = super().stmt(s)
+        before, self.before = self.before, outer
+        return nodes.seq([*before, new]) if before else new
+
+    def visit_While(self, s: Any) -> Any:
+        """Keep the condition, which is evaluated again and again."""
+        body = self.body(s.body)
+        return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
+
+    def expr(self, e: Any) -> Any:
+        if not collect(e, tirx.Let):
+            return e
+        names: dict[Any, Any] = {}
+
+        def let(x: Any, mutator: Any) -> Any:
+            if not type_name(x.value).startswith(("float", "int", "uint")):
+                return mutator.default_mutate(x)
+            if x.var not in names:
+                names[x.var] = self.stored(x.var, mutator.mutate(x.value))
+            return mutator.mutate(x.body)
+
+        return tvm_ffi.structural_mutate(e, [(tirx.Let, let), (tirx.Var, lambda v, _: names.get(v, v))])
+
+    def stored(self, var: Any, value: Any) -> Any:
+        """Put a value into a buffer of its own and return a load of it."""
+        lanes = lanes_of(value)
+        buffer = tirx.decl_buffer((lanes,), type_name(value), var.name, scope="local", layout=None, data_alignment=64)
+        at = [ramp(0, lanes) if lanes > 1 else nodes.int_const(0)]
+        self.before += [tirx.AllocBuffer(buffer), tirx.BufferStore(buffer, value, at)]
+        return tirx.BufferLoad(buffer, at)
