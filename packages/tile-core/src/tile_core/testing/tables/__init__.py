@@ -6,7 +6,10 @@ import importlib
 
 from tile_core.testing.case import Case, Unit
 
-TABLES = ("casts", "copies")
+TABLES = (
+    "casts", "copies", "fills", "views", "products", "sparse", "scaled", "rows", "reductions", "atomics", "scalars", "loops",
+    "control", "threads", "shapes",
+)  # fmt: skip
 
 
 def units() -> list[Unit]:

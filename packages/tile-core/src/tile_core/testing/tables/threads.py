@@ -1,0 +1,216 @@
+"""Explicit threads and warps: indices, barriers, shuffles, votes, warp reductions, divergence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
+from tile_core.testing.data import Array, anything, numbers, values
+
+THREADS = (1, 7, 31, 32, 48, 64, 96, 384)
+NEEDS = frozenset({"threads"})
+WARPS = frozenset({"threads", "warps"})
+
+
+def units() -> list[Unit]:
+    """Return the units of this table."""
+    return [*_indices(), *_barriers(), *_warps(), *_shuffles(), *_refusals()]
+
+
+def _indices() -> list[Unit]:
+    found = []
+    for threads in (1, 31, 128, (2, 5, 3), (32, 4, 1), (8, 8)):
+        dims = (threads, 1, 1) if isinstance(threads, int) else (*threads, 1, 1)[:3]
+        shape = dims[::-1]
+        z, y, x = np.indices(shape)
+        body = "x, y, z = T.get_thread_bindings()\nB[z, y, x] = z * 10000 + y * 100 + x\nC[z, y, x] = T.get_thread_binding(0)"
+        params = [output("B", "int32", *shape), output("C", "int32", *shape)]
+        result = {"B": z * 10000 + y * 100 + x, "C": x}
+        found.append(
+            one("threads", f"indices-{'x'.join(map(str, dims))}", params, body, lambda d, r=result: r, {"": lambda rng: {}},
+                threads=threads, needs=NEEDS)  # type: ignore[misc]
+        )  # fmt: skip
+    return found
+
+
+def _barriers() -> list[Unit]:
+    """Exchange through shared memory, trees, private storage, #2556 and #2612: reads inside of divergent branches."""
+    found = []
+    for threads in THREADS:
+        a = tensor("A", "float32", threads)
+        b = output("B", "float32", threads)
+        data = {"": lambda rng, n=threads: {"A": numbers(rng, (n,), "float32"), "B": np.full(n, -1, np.float32)}}  # type: ignore[misc]
+        body = f'''
+            tx = T.get_thread_binding(0)
+            s = T.alloc_shared(({threads},), "float32")
+            s[tx] = A[tx]
+            T.sync_threads()
+            B[tx] = s[{threads - 1} - tx]
+        '''
+        found.append(one("threads", f"exchange-{threads}", [a, b], body, lambda d: values(d["A"], "float32")[::-1], data, threads=threads, needs=NEEDS))
+        active = max(1, threads * 3 // 4)
+        body = f'''
+            tx = T.get_thread_binding(0)
+            s = T.alloc_shared(({threads},), "float32")
+            if tx < {active}:
+                s[tx] = A[tx]
+                B[tx] = s[{active - 1} - tx]
+        '''
+
+        def reversed_part(d: Data, active: int = active) -> Array:
+            out = np.full(len(d["A"]), -1.0)
+            out[:active] = values(d["A"], "float32")[:active][::-1]
+            return out
+
+        found.append(one("threads", f"#2556-branch-{threads}", [a, b], body, reversed_part, data, threads=threads, needs=NEEDS))
+    return [*found, *_trees(), *_loops()]
+
+
+def _trees() -> list[Unit]:
+    found = []
+    for steps in (1, 5, 7):
+        n = 2**steps
+        body = f'''
+            tx = T.get_thread_binding(0)
+            s = T.alloc_shared(({n},), "float32")
+            s[tx] = A[tx]
+            T.sync_threads()
+            for step in T.serial({steps}):
+                if tx < ({n // 2} >> step):
+                    s[tx] = s[tx] + s[tx + ({n // 2} >> step)]
+                T.sync_threads()
+            if tx == 0:
+                B[0] = s[0]
+        '''
+        data = {"": lambda rng, n=n: {"A": numbers(rng, (n,), "float32")}}  # type: ignore[misc]
+        params = [tensor("A", "float32", n), output("B", "float32", 1)]
+        found.append(one("threads", f"tree-{n}", params, body, lambda d: values(d["A"], "float32").sum()[None], data, VALUE, threads=n, needs=NEEDS))
+    return found
+
+
+def _loops() -> list[Unit]:
+    n = 64
+    found = []
+    for name, condition in (("mask", "M[tx] != 0"), ("modulo", "tx % 4 == 0")):
+        body = f'''
+            tx = T.get_thread_binding(0)
+            s = T.alloc_shared(({n},), "int32")
+            s[tx] = A[tx]
+            if {condition}:
+                for k in T.serial(3):
+                    s[tx] = s[(tx + 4) % {n}] + 1
+                B[tx] = s[(tx + 8) % {n}]
+        '''
+
+        def want(d: Data) -> Array:
+            s = d["A"].copy()
+            at = np.arange(0, n, 4)
+            for _ in range(3):
+                s[at] = s[(at + 4) % n] + 1
+            out = np.full(n, -1)
+            out[at] = s[(at + 8) % n]
+            return out
+
+        def data(rng: Any) -> Data:
+            return {"M": (np.arange(n) % 4 == 0).astype(np.int32), "A": numbers(rng, (n,), "int32"), "B": np.full(n, -1, np.int32)}
+
+        params = [tensor("M", "int32", n), tensor("A", "int32", n), output("B", "int32", n)]
+        found.append(one("threads", f"#2612-{name}", params, body, want, {"": data}, threads=n, needs=NEEDS))
+    body = '''
+        tx = T.get_thread_binding(0)
+        s = T.alloc_shared((64, 16), "float32")
+        r = T.alloc_local((16,), "float32")
+        T.copy(A, s)
+        total = T.alloc_var("float32", init=0.0)
+        for j in T.serial(16):
+            r[j] = s[tx, 15 - j]
+            T.sync_threads()
+            total += s[tx, j]
+        for i, j in T.Parallel(64, 16):
+            s[i, j] = s[i, j] + 1.0
+        for j in T.serial(16):
+            total += s[tx, j] + r[j]
+        B[tx] = total
+    '''
+    rows = {"": lambda rng: {"A": numbers(rng, (64, 16), "float32")}}
+    params = [tensor("A", "float32", 64, 16), output("B", "float32", 64)]
+    found.append(one("threads", "tiles-and-threads", params, body, lambda d: 3 * values(d["A"], "float32").sum(1) + 16, rows, VALUE, threads=64, needs=NEEDS))
+    return found
+
+
+def _by_warp(function: Any) -> Any:
+    def want(d: Data) -> Array:
+        a = d["A"]
+        out = [function(a[low : low + 32]) for low in range(0, len(a), 32)]
+        return np.concatenate([np.broadcast_to(np.asarray(x), (min(32, len(a) - 32 * k),)) for k, x in enumerate(out)])
+
+    return want
+
+
+def _warps() -> list[Unit]:
+    """#2599: warps that are not full; only the lanes that exist take part."""
+    table: dict[str, tuple[str, Any, str]] = {
+        "sum": ("T.warp_reduce_sum(A[tx])", lambda w: w.sum(dtype=w.dtype), "int32"),
+        "max": ("T.warp_reduce_max(A[tx])", lambda w: w.max(), "int32"),
+        "min": ("T.warp_reduce_min(A[tx])", lambda w: w.min(), "int32"),
+        "bitand": ("T.warp_reduce_bitand(A[tx])", np.bitwise_and.reduce, "int32"),
+        "bitor": ("T.warp_reduce_bitor(A[tx])", np.bitwise_or.reduce, "int32"),
+        "any": ("T.any_sync(A[tx] > 3)", lambda w: (w > 3).any(), "bool"),
+        "all": ("T.all_sync(A[tx] < 4)", lambda w: (w < 4).all(), "bool"),
+        "ballot": ("T.ballot(A[tx] > 0)", lambda w: np.uint64(sum(1 << k for k, x in enumerate(w) if x > 0)), "uint64"),
+    }
+    found = []
+    for threads in (1, 7, 31, 32, 48, 96):
+        parts = {
+            k: Part((output(f"B_{k}", t, threads),), f"B_{k}[tx] = {e}", _by_warp(f)) for k, (e, f, t) in table.items()
+        }
+        lane = np.arange(threads)
+        parts["lane"] = Part((output("L", "int32", threads),), "L[tx] = T.get_warp_idx() * 100 + T.get_lane_idx()",
+                             lambda d, t=lane: t // 32 * 100 + t % 32)  # type: ignore[misc]  # fmt: skip
+        launch = Launch(lambda rng, n=threads: {"A": numbers(rng, (n,), "int32", -4, 4)})  # type: ignore[misc]
+        params = (tensor("A", "int32", threads),)
+        found.append(Unit("warps", f"#2599-{threads}", params, "tx = T.get_thread_binding(0)", parts, {"": launch}, threads=threads, needs=WARPS))
+    return found
+
+
+def _shuffles() -> list[Unit]:
+    """#2569: shuffles of every width of element."""
+    n = 64
+    t = np.arange(n)
+    lane, warp = t % 32, t // 32 * 32
+    table: dict[str, tuple[str, Array]] = {
+        "xor": ("T.shfl_xor(v, 5)", warp + (lane ^ 5)),
+        "up": ("T.shfl_up(v, 3)", np.where(lane >= 3, t - 3, t)),
+        "down16": ("T.shfl_down(v, 3, 16)", np.where(t % 16 + 3 < 16, t + 3, t)),
+        "sync": ("T.shfl_sync(v, tx + 1)", warp + (lane + 1) % 32),
+    }
+    found = []
+    for dtype in ("float16", "bfloat16", "int16", "int32", "float32", "int64", "float64", "uint8"):
+        parts = {}
+        for name, (code, source) in table.items():
+            body = f"B_{name}[tx] = {code}"
+
+            def want(d: Data, s: Array = source, dtype: str = dtype) -> Array:
+                return values(d["A"], dtype)[s]
+
+            parts[name] = Part((output(f"B_{name}", dtype, n),), body, want)
+        launch = Launch(lambda rng, dtype=dtype: {"A": anything(rng, (n,), dtype)})  # type: ignore[misc]
+        params = (tensor("A", dtype, n),)
+        start = "tx = T.get_thread_binding(0)\nv = A[tx]"
+        found.append(Unit("warps", f"#2569-shuffle-{dtype}", params, start, parts, {"": launch}, threads=n, needs=WARPS))
+    return found
+
+
+def _refusals() -> list[Unit]:
+    a = [tensor("A", "float32", 64), tensor("Q", "bool", 64)]
+    tx = "tx = T.get_thread_binding(0)\n"
+    return [
+        refused("threads", "illegal-divergent-barrier", tx + "if tx < 32:\n    A[tx] = 0.0\n    T.sync_threads()", "K218", params=a, threads=64, needs=NEEDS),
+        refused("threads", "illegal-divergent-tile-op", tx + "s = T.alloc_shared((64,), 'float32')\nif tx < 32:\n    T.copy(A, s)\nA[tx] = s[tx]", "K218", params=a, threads=64, needs=NEEDS),
+        refused("threads", "illegal-axis", "tx = T.get_thread_binding(3)\nA[tx] = 0.0", "K128", params=a, needs=NEEDS),
+        refused("warps", "#2599-bits-of-floats", tx + "A[tx] = T.warp_reduce_bitand(A[tx])", "K128", params=a, threads=64, needs=WARPS),
+        refused("warps", "illegal-width", tx + "A[tx] = T.shfl_xor(A[tx], 1, 24)", "K128", params=a, threads=64, needs=WARPS),
+        refused("warps", "illegal-bool", tx + "Q[tx] = T.shfl_xor(Q[tx], 1)", "K128", params=a, threads=64, needs=WARPS),
+    ]
