@@ -1,4 +1,4 @@
-"""``tile demo``: one kernel, from its text to numbers, in a few seconds."""
+"""``tile demo``: a dense and a sparse product, from their text to numbers, in a few seconds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Rows of A, columns of B, inner length: multiples of no block, so that every tail is taken.
 SIZES = (1000, 1000, 500)
 
+#: The same for the sparse product, whose K is made of whole words of metadata.
+SPARSE_SIZES = (1000, 1000, 496)
+
 #: Largest relative error of a sum of 500 float32 products in any order, with room for the rounding of the products.
 TOLERANCE = 1e-4
 
@@ -28,7 +31,7 @@ TURNS, TURN = 3, 0.3
 
 
 def demo(verbose: Verbose = False) -> None:
-    """Compile and run a GEMM on this machine's processor, check it against float64, and compare with NumPy's speed."""
+    """Compile and run a dense and a 2:4 sparse GEMM here, check both against float64, and compare their speed."""
     del verbose
     out, progress = console(), console(stderr=True)
     from tile_core.cli.demo_kernel import matmul
@@ -63,7 +66,36 @@ def demo(verbose: Verbose = False) -> None:
         f"ratio {theirs / ours:.2f}",
         markup=False,
     )
+    _sparse(out, progress, target)
     out.print("Next: `tile compile`, `tile explain` and `tile run` do this for a kernel file of yours.", markup=False)
+
+
+def _sparse(out: Console, progress: Console, target: str) -> None:
+    """The same product with half of A pruned away: prune, compress, multiply what is left, check, compare."""
+    import numpy as np
+
+    import tile_core as tile
+    from tile_core import sparse
+    from tile_core.cli.demo_kernel import matmul, matmul_sp
+
+    out.print()
+    _show_kernel(out, matmul_sp)
+    M, N, K = SPARSE_SIZES
+    rng = np.random.default_rng()
+    pruned = sparse.prune(rng.standard_normal((M, K)).astype("float16"))
+    a, e = sparse.compress(pruned)
+    b = rng.standard_normal((K, N)).astype("float16")
+    with progress.status(f"compiling for {target}"):
+        kernel = tile.compile(matmul_sp(M, N, K), target, out_idx=-1)
+        dense = tile.compile(matmul(M, N, K, dtype="float16"), target, out_idx=-1)
+    stored = (a.nbytes + e.nbytes) / pruned.nbytes
+    out.print(f"A after pruning 2 of every 4: {pruned.nbytes:,} bytes, compressed to {stored:.0%} of that", markup=False)
+    with progress.status("checking"):
+        error = _check(kernel(a, e, b), pruned, b)
+    size = f"all {M * N:,} elements against a float64 reference"
+    out.print(f"Check: {size}, largest relative error {error:.1e}", markup=False)
+    ours, theirs = _race(lambda: kernel(a, e, b), lambda: dense(pruned, b))
+    out.print(f"Speed: {theirs / ours:.2f} times our dense float16 product of the same matrices", markup=False)
 
 
 def _show_kernel(out: Console, factory: Callable[..., Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.cpu.isa import Isa
+from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill
 from tile_core.errors import InternalError
 from tile_core.passes.float_rules import reveal
@@ -50,6 +51,7 @@ def _passes() -> list[Any]:
     return [
         t.FlattenBuffer(),
         t.VectorizeLoop(True),
+        t.prim_func_pass(lambda f, _m, _c: f.with_body(restore_ramps(f.body)), opt_level=0, name="restore_ramps"),
         t.UnrollLoop(),
         t.AnnotateEntryFunc(),
         t.SplitHostDevice(),

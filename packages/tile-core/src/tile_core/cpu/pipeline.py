@@ -11,12 +11,12 @@ from tile_core.cpu.place import place
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
-from tile_core.passes.flatten_lets import flatten_lets
-from tile_core.passes.float_rules import hide
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.passes.apply_layouts import apply_layouts
+from tile_core.passes.flatten_lets import flatten_lets
+from tile_core.passes.float_rules import hide
 from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math

@@ -106,25 +106,35 @@ def _row(rows: View, i: Any) -> Any:
 
 
 def _place(table: View, row: Any, columns: list[Any]) -> list[Any]:
-    return [nodes.cast(nodes.int_const(0) + table.mins[0], "int64") + row, *table.at([0, *columns])[1:]]
+    first = table.mins[0]
+    corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row
+    return [corner, *table.at([0, *columns])[1:]]
 
 
-def _loops(call: OpCall, tile: View, table: View, rows: View, step: Any) -> Any:
-    """For every row i (in order) and every column: ``step(inside, index in the table, index in the tile)``."""
+def _loops(call: OpCall, tile: View, table: View, rows: View, inside: Any, outside: Any) -> Any:
+    """For every row i in order: loops over its columns, of ``inside`` or ``outside``, by whether the row exists.
+
+    Both get the index in the table and the index in the tile; ``outside`` may be ``None`` for nothing to do.
+    """
     extents = table.extents[1:]
     count = 1 if rows.shape == (1,) else rows.shape[0]
 
     def body(i: Any) -> Any:
         row = nodes.fresh("row", "int64")
         height = nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
-        inside = tirx.all(row >= 0, row < height)
 
-        def cell(*columns: Any) -> Any:
-            wide = [c for c, e in zip(columns, extents, strict=True) if e != 1]
-            at = ([i] if count != 1 else []) + wide
-            return step(inside, _place(table, row, list(columns)), tile.spread(at or [nodes.int_const(0)]))
+        def columns(step: Any) -> Any:
+            def cell(*at: Any) -> Any:
+                wide = [c for c, e in zip(at, extents, strict=True) if e != 1]
+                index = ([i] if count != 1 else []) + wide
+                return step(_place(table, row, list(at)), tile.spread(index or [nodes.int_const(0)]))
 
-        return nodes.seq([tirx.Bind(row, _row(rows, i)), nodes.nest(extents, cell, "parallel", span=call.span)])
+            return nodes.nest(extents, cell, "parallel", span=call.span)
+
+        exists = tirx.all(row >= 0, row < height)
+        other = None if outside is None else columns(outside)
+        branch = tirx.IfThenElse(exists, columns(inside), other, call.span)
+        return nodes.seq([tirx.Bind(row, _row(rows, i)), branch])
 
     return nodes.nest([count], body, "serial", span=call.span)
 
@@ -133,22 +143,24 @@ def gather_meaning(call: OpCall) -> Any:
     """For every row and column: dst = src[rows[i]], or zero where that row does not exist."""
     src, rows, dst = call.args
 
-    def step(inside: Any, source: list[Any], to: list[Any]) -> Any:
-        value = convert(nodes.load(src.buffer, source), dst.dtype)
-        return nodes.store(dst.buffer, tirx.if_then_else(inside, value, nodes.zero(dst.dtype)), to, call.span)
+    def inside(source: list[Any], to: list[Any]) -> Any:
+        return nodes.store(dst.buffer, convert(nodes.load(src.buffer, source), dst.dtype), to, call.span)
 
-    return _loops(call, dst, src, rows, step)
+    def outside(source: list[Any], to: list[Any]) -> Any:
+        del source
+        return nodes.store(dst.buffer, nodes.zero(dst.dtype), to, call.span)
+
+    return _loops(call, dst, src, rows, inside, outside)
 
 
 def scatter_meaning(call: OpCall) -> Any:
     """For every row in order and every column: dst[rows[i]] = src, unless that row does not exist."""
     src, dst, rows = call.args
 
-    def step(inside: Any, to: list[Any], source: list[Any]) -> Any:
-        value = convert(nodes.load(src.buffer, source), dst.dtype)
-        return tirx.IfThenElse(inside, nodes.store(dst.buffer, value, to, call.span), None, call.span)
+    def inside(to: list[Any], source: list[Any]) -> Any:
+        return nodes.store(dst.buffer, convert(nodes.load(src.buffer, source), dst.dtype), to, call.span)
 
-    return _loops(call, src, dst, rows, step)
+    return _loops(call, src, dst, rows, inside, None)
 
 
 GATHER = TileOp("gather", reads=(0, 1), writes=(2,), meaning=gather_meaning)

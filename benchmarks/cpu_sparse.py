@@ -1,0 +1,103 @@
+"""Sparse products, compression, 8-bit floats and row gathers on the CPU, both sides in one run.
+
+    python benchmarks/cpu_sparse.py [--seconds 3] [--json FILE]
+
+Demands: gemm_sp of float16 at 1024 at least as fast as our dense float16 product; compress of 4096 x 4096 float16 at
+least 0.3 of copying the matrix; an fp8 product at least 0.5 of our float16; gather at least 0.8 of numpy.take.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from sides import Row, demanded, example, in_turns, run
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core import sparse
+
+SIZE = 1024
+
+
+def dense_kernel(dtype: str) -> Any:
+    """Return the dense product of examples/gemm.py."""
+    program = example("gemm").matmul(SIZE, SIZE, SIZE, False, False, dtype, "float32", 128, 128, 64)
+    return tile.compile(program, target="cpu")
+
+
+def sparse_product(seconds: float) -> Row:
+    """Time the sparse product of examples/sparse_gemm.py beside the dense one of the same matrices."""
+    rng = np.random.default_rng(0)
+    pruned = sparse.prune(rng.standard_normal((SIZE, SIZE)).astype("float16"))
+    b, c = rng.standard_normal((SIZE, SIZE)).astype("float16"), np.empty((SIZE, SIZE), "float32")
+    values, words = sparse.compress(pruned)
+    program = example("sparse_gemm").matmul_sp(SIZE, SIZE, SIZE, block_M=128, block_N=128, block_K=64)
+    kernel, dense = tile.compile(program, target="cpu"), dense_kernel("float16")
+    ours, theirs = in_turns(lambda: kernel(values, words, b, c), lambda: dense(pruned, b, c), seconds=seconds)
+    return row("gemm_sp float16 1024", ours, "our dense float16", theirs, 1.0)
+
+
+def compression(seconds: float) -> Row:
+    """Time compressing a matrix beside copying it."""
+    rng = np.random.default_rng(1)
+    pruned = sparse.prune(rng.standard_normal((4096, 4096)).astype("float16"))
+    copy = np.empty_like(pruned)
+    ours, theirs = in_turns(
+        lambda: sparse.compress(pruned), lambda: np.copyto(copy, pruned), seconds=seconds
+    )
+    return row("compress float16 4096", ours, "numpy.copyto", theirs, 0.3)
+
+
+def fp8_product(seconds: float) -> Row:
+    """Time a product of 8-bit floats beside one of float16."""
+    rng = np.random.default_rng(2)
+    a, b = (rng.standard_normal((SIZE, SIZE)) for _ in range(2))
+    c = np.empty((SIZE, SIZE), "float32")
+    e4m3 = T.float8_e4m3fn.numpy()
+    small, half = [x.astype(e4m3) for x in (a, b)], [x.astype("float16") for x in (a, b)]
+    kernel, dense = dense_kernel("float8_e4m3fn"), dense_kernel("float16")
+    ours, theirs = in_turns(lambda: kernel(*small, c), lambda: dense(*half, c), seconds=seconds)
+    return row("gemm float8_e4m3fn 1024", ours, "our float16", theirs, 0.5)
+
+
+def row_gather(seconds: float) -> Row:
+    """Time a gather of rows beside ``numpy.take``."""
+    height, width, count = 16384, 256, 8192
+
+    @T.prim_func
+    def gather(A: T.Tensor((height, width), "float32"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float32")):
+        with T.Kernel(T.ceildiv(count, 64), threads=128) as bx:
+            T.gather(A, R[bx * 64 : bx * 64 + 64], B[bx * 64 : bx * 64 + 64, 0:width])
+
+    rng = np.random.default_rng(3)
+    table = rng.standard_normal((height, width)).astype("float32")
+    rows = rng.integers(0, height, count).astype("int32")
+    out = np.empty((count, width), "float32")
+    kernel = tile.compile(gather, target="cpu")
+    ours, theirs = in_turns(
+        lambda: kernel(table, rows, out), lambda: np.take(table, rows, axis=0, out=out, mode="clip"), seconds=seconds
+    )
+    return row(f"gather {count} rows of {width} float32", ours, "numpy.take", theirs, 0.8)
+
+
+def row(name: str, ours: float, other: str, theirs: float, least: float) -> Row:
+    """Return one line of the table."""
+    ratio = theirs / ours
+    return {
+        "what": name, "ours ms": ours * 1e3, "beside": other, "theirs ms": theirs * 1e3, "ratio": ratio,
+        "demand": demanded(ratio, least),
+    }  # fmt: skip
+
+
+def measure(arguments: argparse.Namespace) -> list[Row]:
+    """Return all rows."""
+    return [f(arguments.seconds) for f in (sparse_product, compression, fp8_product, row_gather)]
+
+
+if __name__ == "__main__":
+    run(
+        "sparse and 8-bit operators, all cores", measure,
+        lambda parser: parser.add_argument("--seconds", type=float, default=3.0, help="per row"),
+    )  # fmt: skip
