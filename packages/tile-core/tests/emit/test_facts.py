@@ -2,6 +2,7 @@ import dataclasses
 import json
 
 import pytest
+
 from tile_core.emit.dialect import Dialect, plain_call
 from tile_core.emit.facts import KernelText, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.errors import InternalError, Where

@@ -215,7 +215,6 @@ struct Place {        // where an address lies
 };
 enum { SHARED_SLAB = -1, SHARED_STATIC = -2, NOWHERE = -3 };
 void map_memory();
-void map_fibers();
 void memory_block_start();
 void memory_barrier();  // everything before is ordered before everything after
 void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* thread, void* frame, void* pc);
@@ -242,5 +241,8 @@ void report(const Finding& f, const char* format, ...) __attribute__((format(pri
 [[noreturn]] void finish(const char* end);
 void catch_signals();
 bool in_image(const void* p);
+
+// launch.cpp
+bool of_engine(const void* p);
 
 }  // namespace simt

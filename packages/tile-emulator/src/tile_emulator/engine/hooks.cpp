@@ -9,6 +9,7 @@ static inline void hook(void* p, unsigned n, bool write, void* pc, void* frame) 
   if (!f || in_model) return;
   char* c = (char*)p;
   if (c >= f->stack_low && c < f->stack_low + launch->stack_bytes) return;  // variables of the thread
+  if (of_engine(p)) return;
   check(p, n, write, false, nullptr, *(void**)frame, pc);
 }
 

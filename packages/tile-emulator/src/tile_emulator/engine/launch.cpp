@@ -9,36 +9,48 @@ namespace simt {
 Launch* launch;
 unsigned char *image_low, *image_high;  // of the kernel
 
-static void find_image() {
+static unsigned char *engine_low, *engine_high;
+static unsigned char *arena_low, *arena_high;  // of fibers and blocks
+
+static void find_image(const void* inside, unsigned char** low, unsigned char** high) {
+  struct Search {
+    unsigned char *inside, *low, *high;
+  } search{(unsigned char*)inside, nullptr, nullptr};
   dl_iterate_phdr(
-      [](struct dl_phdr_info* info, size_t, void*) {
+      [](struct dl_phdr_info* info, size_t, void* data) {
+        Search& found = *(Search*)data;
         unsigned char* base = (unsigned char*)info->dlpi_addr;
-        uintptr_t low = ~(uintptr_t)0, high = 0;
+        uintptr_t end = 0;
         for (int i = 0; i < info->dlpi_phnum; i++) {
           const auto& part = info->dlpi_phdr[i];
-          if (part.p_type != PT_LOAD) continue;
-          if (part.p_vaddr < low) low = part.p_vaddr;
-          if (part.p_vaddr + part.p_memsz > high) high = part.p_vaddr + part.p_memsz;
+          if (part.p_type == PT_LOAD && part.p_vaddr + part.p_memsz > end) end = part.p_vaddr + part.p_memsz;
         }
-        unsigned char* entry = (unsigned char*)launch->entry;
-        if (!high || entry < base + low || entry >= base + high) return 0;
-        image_low = base, image_high = base + high;
+        if (found.inside < base || found.inside >= base + end) return 0;
+        found.low = base, found.high = base + end;
         return 1;
       },
-      nullptr);
+      &search);
+  *low = search.low, *high = search.high;
+}
+
+// What kernels read of the engine: `self`, `block`, and what they point to.
+bool of_engine(const void* p) {
+  const unsigned char* c = (const unsigned char*)p;
+  return (c >= engine_low && c < engine_high) || (c >= arena_low && c < arena_high);
 }
 
 static void make_threads() {
   unsigned each = launch->threads.x * launch->threads.y * launch->threads.z;
-  for (unsigned r = 0; r < launch->cluster; r++) {
-    Cta* cta = (Cta*)allocate(sizeof(Cta));
-    memset((void*)cta, 0, sizeof(Cta));
+  size_t bytes = launch->cluster * (sizeof(Cta) + each * sizeof(Fiber));
+  arena_low = (unsigned char*)allocate(bytes), arena_high = arena_low + bytes;
+  memset((void*)arena_low, 0, bytes);
+  Cta* cta = (Cta*)arena_low;
+  Fiber* f = (Fiber*)(arena_low + launch->cluster * sizeof(Cta));
+  for (unsigned r = 0; r < launch->cluster; r++, cta++) {
     cta->grid = launch->grid, cta->threads = launch->threads;
     cta->rank = r, cta->ranks = launch->cluster, cta->shared_bytes = launch->shared_bytes;
     ctas.push(cta);
-    for (unsigned t = 0; t < each; t++) {
-      Fiber* f = (Fiber*)allocate(sizeof(Fiber));
-      memset((void*)f, 0, sizeof(Fiber));
+    for (unsigned t = 0; t < each; t++, f++) {
       f->id = t, f->lane = t % launch->warp, f->warp = t / launch->warp;
       f->index = Dim3{t % launch->threads.x, t / launch->threads.x % launch->threads.y,
                       t / (launch->threads.x * launch->threads.y)};
@@ -71,10 +83,10 @@ extern "C" unsigned simt_api() { return SIMT_API; }
 // Does not return: the process ends with its last report.
 extern "C" void simt_launch(Launch* l) {
   launch = l;
-  find_image();
+  find_image((const void*)l->entry, &image_low, &image_high);
+  find_image((const void*)&launch, &engine_low, &engine_high);
   make_threads();
   map_memory();
-  map_fibers();
   catch_signals();
   Dim3 n{l->grid.x / l->cluster, l->grid.y, l->grid.z};
   unsigned long long total = (unsigned long long)n.x * n.y * n.z;

@@ -22,7 +22,7 @@ struct Cell {
 
 struct Region {
   char *low, *high;
-  int buffer;      // or SHARED_SLAB, SHARED_STATIC, NOWHERE: memory that is no array
+  int buffer;      // or SHARED_SLAB, SHARED_STATIC
   unsigned flags;
   Cell* cells;
 };
@@ -78,11 +78,6 @@ void map_memory() {
   }
 }
 
-void map_fibers() {
-  for (Fiber* f : fibers) add_region(f, sizeof(Fiber), NOWHERE, 0);
-  for (Cta* c : ctas) add_region(c, sizeof(Cta), NOWHERE, 0);
-}
-
 void memory_block_start() {
   for (Region& r : regions)
     if (r.buffer == SHARED_SLAB || r.buffer == SHARED_STATIC)
@@ -102,7 +97,6 @@ Place place_of(const void* p) {
   Place best{NOWHERE, 0, 0};
   unsigned long long distance = APART / 2;
   for (Region& r : regions) {
-    if (r.buffer == NOWHERE) continue;
     unsigned long long d = c < r.low ? (unsigned long long)(r.low - c) : c < r.high ? 0 : (unsigned long long)(c - r.high) + 1;
     if (d >= distance) continue;
     distance = d;
@@ -317,10 +311,9 @@ static Accessor accessor(Region* r, const void* p, unsigned bytes, bool write, b
 void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* thread, void* frame, void* pc) {
   counters.accesses++;
   Region* r = find(p);
-  if (r && r->buffer == NOWHERE) return;
   bool whole = r && (const char*)p + bytes <= r->high;
   if (!whole) {
-    if (!option(BOUNDS) || (!r && (on_stack(p) || in_image(p)))) return;
+    if (!option(BOUNDS) || (!r && (on_stack(p) || in_image(p) || of_engine(p)))) return;
     Accessor a = accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc));
     return report(finding(a, "bounds", true), "%s of %u byte(s)", write ? "write" : "read", bytes);
   }

@@ -163,13 +163,13 @@ struct Argument<T&> {
   SIMT_MODEL static T& get(void* p) { return *(T*)p; }
 };
 template <class... A, unsigned... I>
-inline void call(void (*kernel)(A...), void** args, Sequence<I...>) {
+SIMT_MODEL inline void call(void (*kernel)(A...), void** args, Sequence<I...>) {
   kernel(Argument<A>::get(args[I])...);
 }
 }  // namespace detail
 
 template <class... A>
-inline void invoke(void (*kernel)(A...), void** args) {
+SIMT_MODEL inline void invoke(void (*kernel)(A...), void** args) {
   detail::call(kernel, args, typename detail::Count<sizeof...(A)>::type());
 }
 

@@ -1,0 +1,21 @@
+"""Executes the text that is emitted for a device on the host, and finds what is wrong with it.
+
+::
+
+    result = tile_emulator.run(text, facts, {"a": a, "b": b, "n": 100}, dialect)
+    assert result.ok, result.reports
+    result.outputs["b"]
+
+The text is compiled as C++ with the headers of a *dialect* and runs on an engine that makes every thread of a block a
+fiber. Every access is checked: bounds, races, reads of what was never written, alignment. Asynchronous operations take
+effect as early or as late as the device may let them.
+"""
+
+from tile_emulator.api import CHECKS, RunResult, Stats, run
+from tile_emulator.cache import prune
+from tile_emulator.limits import RunLimits
+from tile_emulator.reports import Access, Place, Report, Waiting
+
+__version__ = "0.1.0"
+
+__all__ = ["CHECKS", "Access", "Place", "Report", "RunLimits", "RunResult", "Stats", "Waiting", "prune", "run"]

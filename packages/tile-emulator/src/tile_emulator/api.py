@@ -1,0 +1,217 @@
+"""``run``: execute a text on arrays, and say what it did and what was wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tile_core.dtypes import dtype
+from tile_core.emit.dialect import Dialect
+from tile_core.emit.facts import LaunchFacts
+from tile_emulator import build
+from tile_emulator.compilers import find_compiler
+from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused
+from tile_emulator.image import Array, make_image
+from tile_emulator.limits import RunLimits
+from tile_emulator.process import launch_options, run_process
+from tile_emulator.reports import Reader, Report
+from tile_emulator.symbols import Symbols
+
+Order = Literal["forward", "reverse", "random"]
+Completion = Literal["early", "late"]
+
+CHECKS = ("bounds", "race", "uninit", "align")
+
+# Options of engine/core.h.
+_COMPLETION = {"early": 0, "late": 1}
+_ORDER = {"forward": 0, "reverse": 2, "random": 4}
+_CHECK = {"bounds": 8, "race": 16, "uninit": 32, "align": 64}
+_PROXIES = 128
+MAX_THREADS = 16000  # of a cluster: the engine counts clock components in 16 bits
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a run cost.
+
+    Attributes
+    ----------
+    compile_seconds, run_seconds
+        Time to make the library (or to find it), and time of the process that ran it.
+    cached
+        Whether the library was there before.
+    counters
+        ``switches`` between threads, ``meetings`` of collectives, ``barriers`` (arrivals), checked ``accesses``,
+        asynchronous ``operations``, ``blocks`` that ended.
+    """
+
+    compile_seconds: float
+    run_seconds: float
+    cached: bool
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run left behind.
+
+    Attributes
+    ----------
+    outputs
+        For each array that the kernel may write, by name: a new array of the caller's shape and element type. After a
+        fault that ended the run it holds what was written until then.
+    reports
+        The faults that were found; empty if there were none.
+    stats
+        What it cost.
+    printed
+        Text that the kernel printed.
+    """
+
+    outputs: dict[str, Array]
+    reports: tuple[Report, ...]
+    stats: Stats
+    printed: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no fault was found."""
+        return not self.reports
+
+    def check(self, kernel: str) -> RunResult:
+        """Return itself, or raise ``FaultFound`` with the reports."""
+        if self.reports:
+            shown = "\n".join(str(report) for report in self.reports)
+            where = next((r.where for r in self.reports if r.where is not None), None)
+            raise FaultFound(kernel=kernel, count=len(self.reports), reports=shown, where=where)
+        return self
+
+
+def run(
+    text: str,
+    launch: LaunchFacts,
+    args: Sequence[Any] | Mapping[str, Any],
+    dialect: Dialect,
+    *,
+    checks: Iterable[str] = CHECKS,
+    order: Order = "forward",
+    completion: Completion = "early",
+    seed: int = 0,
+    limits: RunLimits | None = None,
+) -> RunResult:
+    """Execute a text.
+
+    Parameters
+    ----------
+    text
+        As it was emitted for the device.
+    launch
+        How to launch it.
+    args
+        One value per parameter, in order or by name: a NumPy array for a pointer, a number for a scalar. They are never
+        written; what the kernel writes is in the result.
+    dialect
+        The model of the text's language.
+    checks
+        What to look for, some of ``CHECKS``; without any the kernel runs at full speed, and only accesses that leave
+        all arrays are noticed.
+    order
+        Which ready thread runs next. A race is found in every order.
+    completion
+        When asynchronous operations take effect: ``"early"``, at their issue, exposes writes to what is still in use;
+        ``"late"``, at the last legal moment, exposes missing waits.
+    seed
+        Of the random order.
+    limits
+        What the run may use.
+
+    Returns
+    -------
+    RunResult
+        Faults of the kernel are reports in it, not exceptions.
+
+    Raises
+    ------
+    SetupError
+        There is no compiler, or the engine does not run here.
+    TextRefused
+        The text uses something that the dialect does not model.
+    LaunchRefused, BadArguments
+        The device would refuse the launch.
+    """
+    limits = limits or RunLimits()
+    options = _options(checks, order, completion, dialect)
+    values = _by_name(launch, args)
+    grid, cluster = _geometry(launch, values, dialect)
+    compiler = find_compiler()
+    begin = time.perf_counter()
+    checked = bool(options & sum(_CHECK.values()))
+    with (
+        build.engine(compiler) as (engine, _),
+        build.kernel(compiler, text, launch, dialect, checked) as (library, cached),
+        make_image(launch, values, dialect) as image,
+    ):
+        compiled = time.perf_counter()
+        job = {
+            "engine": str(engine), "kernel": str(library), "grid": grid, "block": launch.block,
+            "buffers": image.buffers, "args": image.args, "patches": image.patches,
+            "launch": {
+                **launch_options(limits), "options": options, "cluster": cluster, "warp": dialect.warp, "seed": seed,
+                "shared_bytes": launch.shared_bytes,
+            },
+        }  # fmt: skip
+        ended = run_process(job, image.file.fileno(), limits)
+        reader = Reader(launch, image, text, Symbols(library))
+        reports = tuple(reader.report(record) for record in ended.records)
+        counters = {name: n for name, n in ended.end.items() if isinstance(n, int)}
+        stats = Stats(compiled - begin, time.perf_counter() - compiled, cached, counters)
+        return RunResult(image.outputs(), reports, stats, ended.output)
+
+
+def _options(checks: Iterable[str], order: str, completion: str, dialect: Dialect) -> int:
+    options = _PROXIES if dialect.proxies else 0
+    for what, value, known in (
+        *(("a check", check, _CHECK) for check in set(checks)),
+        ("an order", order, _ORDER),
+        ("a completion", completion, _COMPLETION),
+    ):
+        if value not in known:
+            raise ValueError(f"{value!r} is not {what}; it is one of {', '.join(known)}")
+        options |= known[value]
+    return options
+
+
+def _by_name(launch: LaunchFacts, args: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(args, Mapping):
+        return dict(args)
+    names = [p.name for p in launch.params]
+    if len(args) != len(names):
+        detail = f"{len(args)} arguments for {len(names)} parameters"
+        raise BadArguments(kernel=launch.entry, detail=detail, expected=", ".join(names), where=launch.where)
+    return dict(zip(names, args, strict=True))
+
+
+def _geometry(launch: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) -> tuple[tuple[int, int, int], int]:
+    """Grid and number of blocks of a cluster, within the limits of the device."""
+    integers = {
+        p.name: int(values[p.name])
+        for p in launch.params
+        if p.kind == "scalar" and p.name in values and dtype(p.dtype).is_integer
+    }
+    grid = launch.blocks(integers)
+    cluster = dialect.cluster(launch) if dialect.cluster is not None else 1
+    limits = dialect.limits
+    most_threads, most_bytes = limits.max_threads, limits.max_shared_bytes
+    for holds, what, expected, found in (
+        (launch.threads <= most_threads, "the threads of a block", f"at most {most_threads}", launch.threads),
+        (launch.shared_bytes <= most_bytes, "shared bytes of a block", f"at most {most_bytes}", launch.shared_bytes),
+        (min(grid) >= 0, "the extents of the grid", "0 or more", grid),
+        (cluster >= 1 and grid[0] % cluster == 0, "the blocks along x", f"a multiple of the cluster {cluster}", grid[0]),
+        (launch.threads * cluster <= MAX_THREADS, "the threads of a cluster", f"at most {MAX_THREADS}",
+         launch.threads * cluster),
+    ):  # fmt: skip
+        if not holds:
+            raise LaunchRefused(kernel=launch.entry, what=what, expected=expected, found=found, where=launch.where)
+    return grid, cluster

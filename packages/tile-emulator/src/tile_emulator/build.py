@@ -1,0 +1,126 @@
+"""From text to a shared library: the engine once per machine, every kernel once per text."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from tile_core.emit.dialect import Dialect
+from tile_core.emit.facts import LaunchFacts
+from tile_emulator import cache
+from tile_emulator.compilers import Compiler
+from tile_emulator.errors import EngineFailed, TextRefused
+
+ENGINE = Path(__file__).parent / "engine"
+TEXT = "tile-kernel"  # what compilers take for the file of the text
+CALL = "tile-call"
+
+# No C++ runtime library; frames that can be walked; arithmetic as it is written.
+FLAGS = (
+    "-std=c++17", "-g1", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
+    "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
+)  # fmt: skip
+ENGINE_FLAGS = ("-O2", "-fno-sanitize=all")
+KERNEL_FLAGS = ("-O1", "-w")
+CHECK_FLAGS = ("-fsanitize=thread", "-fsanitize=alignment,bounds", "-fsanitize-recover=all")
+
+
+def engine(compiler: Compiler) -> AbstractContextManager[tuple[Path, bool]]:
+    """Give the engine's library.
+
+    Raises
+    ------
+    EngineFailed
+        The compiler does not compile it.
+    """
+
+    def make(path: Path) -> None:
+        reason = _compile(compiler, ENGINE / "engine.cpp", path, (*FLAGS, *ENGINE_FLAGS))
+        if reason is not None:
+            raise EngineFailed(compiler=compiler, reason=_first_error(reason)[1])
+
+    return cache.stored(cache.key_of("engine", compiler.identity, _engine_source(), *FLAGS, *ENGINE_FLAGS), make)
+
+
+def kernel(
+    compiler: Compiler, text: str, facts: LaunchFacts, dialect: Dialect, checked: bool
+) -> AbstractContextManager[tuple[Path, bool]]:
+    """Give the library of a kernel.
+
+    Parameters
+    ----------
+    checked
+        Whether every access is checked, or only page faults are noticed.
+
+    Raises
+    ------
+    TextRefused
+        The text uses something that the dialect has no model for.
+    """
+    source = _source(text, facts, dialect)
+    flags = (*FLAGS, *KERNEL_FLAGS, *dialect.flags, *(CHECK_FLAGS if checked else ()))
+    headers = [content for folder in sorted({h.parent for h in dialect.headers}) for content in _contents(folder)]
+    key = cache.key_of("kernel", compiler.identity, _engine_source(), source, *flags, *headers)
+
+    def make(path: Path) -> None:
+        written = path.with_suffix(".cpp")
+        written.write_text(source, encoding="utf-8")
+        folders = [f"-I{folder}" for folder in (ENGINE, *dict.fromkeys(h.parent for h in dialect.headers))]
+        reason = _compile(compiler, written, path, (*flags, *folders))
+        if reason is not None:
+            line, message = _first_error(reason)
+            where = facts.line_map.where(line) or facts.where
+            raise TextRefused(kernel=facts.entry, dialect=dialect.name, line=line, reason=message, where=where)
+
+    return cache.stored(key, make)
+
+
+def _source(text: str, facts: LaunchFacts, dialect: Dialect) -> str:
+    prepared = dialect.prepare(text)
+    includes = "".join(f'#include "{header.name}"\n' for header in dialect.headers)
+    return (
+        f'#include "simt.h"\n{includes}#line 1 "{TEXT}"\n{prepared}\n#line 1 "{CALL}"\n'
+        f'extern "C" SIMT_MODEL void simt_entry(void** args) {{ {dialect.call(facts)} }}\n'
+        'extern "C" __attribute__((weak, visibility("hidden"))) unsigned char '
+        "__start_simt_shared[], __stop_simt_shared[];\n"
+        'extern "C" unsigned char* simt_static_low() { return __start_simt_shared; }\n'
+        'extern "C" unsigned char* simt_static_high() { return __stop_simt_shared; }\n'
+    )
+
+
+def _compile(compiler: Compiler, source: Path, target: Path, flags: Iterable[str]) -> str | None:
+    """Compile and link; what the compiler said if it failed."""
+    made = target.with_suffix(".o")
+    compiling = [*compiler.command, *compiler.own_flags, *flags, "-c", str(source), "-o", str(made)]
+    # Linked without the sanitizers' libraries: their functions are the engine's.
+    linking = [*compiler.link_command, "-o", str(target), str(made)]
+    for command in (compiling, linking):
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            return done.stderr or f"exit status {done.returncode}"
+    return None
+
+
+def _first_error(output: str) -> tuple[int, str]:
+    """Line of the text (0: not in the text) and message of the first error."""
+    found = re.search(rf"^{TEXT}:(\d+):.*?error: (.*)$", output, re.MULTILINE)
+    if found is not None:
+        return int(found[1]), found[2]
+    general = re.search(r"error: (.*)$", output, re.MULTILINE)
+    # An error in a header names the text further down: "required from here".
+    caller = re.search(rf"\b{TEXT}:(\d+)", output)
+    return int(caller[1]) if caller else 0, general[1] if general else output.strip()[:500]
+
+
+@functools.cache
+def _engine_source() -> bytes:
+    return b"".join(_contents(ENGINE))
+
+
+def _contents(folder: Path) -> list[bytes]:
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return [path.name.encode() + b"\0" + path.read_bytes() for path in files]

@@ -1,0 +1,210 @@
+"""The arguments of a launch as one file that the caller and the process of the kernel share.
+
+Each array gets pages of its own and lies at the end of them, so that running over its end leaves them. It starts at an
+address that is a multiple of what the kernel was promised and of nothing more.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tile_core.dtypes import dtype
+from tile_core.emit.dialect import Dialect
+from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_emulator.errors import BadArguments
+
+PAGE = mmap.ALLOCATIONGRANULARITY
+READ_ONLY, UNWRITTEN, VALUES = 1, 2, 4  # flags of engine/core.h
+VALUE_ALIGNMENT = 128
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Placed:
+    """An array of the file.
+
+    Attributes
+    ----------
+    param
+        The parameter; ``None`` for the values of scalars.
+    source
+        The caller's array.
+    file_offset, mapped
+        Its pages, in bytes.
+    start, bytes
+        Where in them its memory lies: all bytes from its lowest to its highest.
+    first
+        Bytes from there to its first element.
+    flags
+        What the engine checks.
+    shown
+        Element type of the caller's array.
+    """
+
+    param: ParamFact | None
+    source: Array
+    file_offset: int
+    mapped: int
+    start: int
+    bytes: int
+    first: int
+    flags: int
+    shown: np.dtype[Any]
+
+
+@dataclass
+class Image:
+    """The file, while it is open."""
+
+    placed: list[Placed] = field(default_factory=list)
+    args: list[tuple[int, int]] = field(default_factory=list)
+    patches: list[tuple[int, int, int]] = field(default_factory=list)
+    size: int = 0
+    file: Any = None
+    memory: mmap.mmap | None = None
+
+    def __enter__(self) -> Image:
+        if hasattr(os, "memfd_create"):
+            self.file = os.fdopen(os.memfd_create("tile-emulator"), "r+b")
+        else:
+            self.file = tempfile.TemporaryFile()
+        self.file.truncate(max(self.size, PAGE))
+        self.memory = mmap.mmap(self.file.fileno(), max(self.size, PAGE))
+        for placed in self.placed:
+            self.view(placed)[...] = placed.source
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.memory = None  # arrays that look at it keep it open
+        self.file.close()
+
+    def view(self, placed: Placed) -> Array:
+        """Return the array as it is in the file now, with the caller's shape and strides."""
+        source, offset = placed.source, placed.file_offset + placed.start + placed.first
+        return np.ndarray(source.shape, source.dtype, self.memory, offset, source.strides)
+
+    def outputs(self) -> dict[str, Array]:
+        """Return copies of the arrays that the kernel may have written, by name."""
+        written = [p for p in self.placed if p.param is not None and p.param.access != "read"]
+        return {p.param.name: self.view(p).copy().view(p.shown) for p in written if p.param is not None}
+
+    @property
+    def buffers(self) -> list[tuple[int, int, int, int, int]]:
+        """Return what the engine wants to know: file offset, mapped, start, bytes, flags."""
+        return [(p.file_offset, p.mapped, p.start, p.bytes, p.flags) for p in self.placed]
+
+    def add(
+        self, param: ParamFact | None, source: Array, alignment: int, flags: int, shown: np.dtype[Any] | None = None
+    ) -> int:
+        """Place an array and return its number."""
+        low, high = np.lib.array_utils.byte_bounds(source) if source.size else (0, 0)
+        first = source.__array_interface__["data"][0] - low if source.size else 0
+        size = high - low
+        mapped = -(-(size + 2 * alignment) // PAGE) * PAGE
+        start = (mapped - size) // alignment * alignment
+        if start % (2 * alignment) == 0 and alignment < VALUE_ALIGNMENT:
+            start -= alignment
+        self.placed.append(Placed(param, source, self.size, mapped, start, size, first, flags, shown or source.dtype))
+        self.size += mapped
+        return len(self.placed) - 1
+
+
+def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) -> Image:
+    """Lay out the arguments of a launch.
+
+    Parameters
+    ----------
+    values
+        One value per parameter, by name: arrays of storage elements, numbers.
+
+    Raises
+    ------
+    BadArguments
+        A value is missing, unknown or of the wrong kind.
+    """
+    _require_names(facts, values)
+    image = Image()
+    numbers: dict[str, int] = {}
+    scalars: list[tuple[ParamFact, bytes]] = []
+    pointers: list[tuple[str, int, str]] = []
+    for param in facts.params:
+        value = values[param.name]
+        if param.kind == "pointer":
+            array = value if isinstance(value, np.ndarray) else np.asarray(value)
+            stored = _storage(facts, param, array)
+            numbers[param.name] = image.add(param, stored, _alignment(param), _flags(param), array.dtype)
+        elif param.kind == "scalar":
+            scalars.append((param, _scalar(facts, param, value)))
+        else:
+            if dialect.opaque is None:
+                raise _bad(facts, f"the dialect {dialect.name!r} makes no values for parameter {param.name!r}")
+            data, inner = dialect.opaque(param, values)
+            scalars.append((param, data))
+            pointers += [(param.name, offset, target) for offset, target in inner]
+    offsets = _add_values(image, scalars)
+    block = len(image.placed) - 1
+    image.args = [(numbers[p.name], 0) if p.name in numbers else (block, offsets[p.name]) for p in facts.params]
+    image.args = [(b, o + image.placed[b].first) for b, o in image.args]
+    for name, offset, target in pointers:
+        if target not in numbers:
+            raise _bad(facts, f"the value of {name!r} holds the address of {target!r}, which is no array")
+        image.patches.append((block, numbers[target], offsets[name] + offset))
+    return image
+
+
+def _add_values(image: Image, scalars: list[tuple[ParamFact, bytes]]) -> dict[str, int]:
+    offsets: dict[str, int] = {}
+    content = b""
+    for param, data in scalars:
+        offsets[param.name] = len(content)
+        content += data + bytes(-len(data) % VALUE_ALIGNMENT)
+    image.add(None, np.frombuffer(content or bytes(1), np.uint8), VALUE_ALIGNMENT, VALUES)
+    return offsets
+
+
+def _alignment(param: ParamFact) -> int:
+    return param.align or max(1, dtype(param.dtype).numpy().itemsize)
+
+
+def _flags(param: ParamFact) -> int:
+    return {"read": READ_ONLY, "write": UNWRITTEN}.get(param.access, 0)
+
+
+def _storage(facts: LaunchFacts, param: ParamFact, array: Array) -> Array:
+    expected = np.dtype(dtype(param.dtype).storage)
+    if array.dtype == dtype(param.dtype).numpy():
+        array = array.view(expected)
+    if array.dtype != expected:
+        raise _bad(facts, f"argument {param.name!r} must be an array of {expected}, found {array.dtype}")
+    return array
+
+
+def _scalar(facts: LaunchFacts, param: ParamFact, value: Any) -> bytes:
+    try:
+        return np.asarray(value).astype(dtype(param.dtype).numpy(), casting="unsafe").tobytes()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _bad(facts, f"argument {param.name!r} must be a number, found {value!r}") from error
+
+
+def _require_names(facts: LaunchFacts, values: Mapping[str, Any]) -> None:
+    names = [p.name for p in facts.params]
+    missing = [name for name in names if name not in values]
+    unknown = [name for name in values if name not in names]
+    if missing or unknown:
+        said = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
+        raise _bad(facts, "; ".join(said))
+
+
+def _bad(facts: LaunchFacts, detail: str) -> BadArguments:
+    expected = ", ".join(p.name for p in facts.params) or "nothing"
+    return BadArguments(kernel=facts.entry, detail=detail, expected=expected, where=facts.where)

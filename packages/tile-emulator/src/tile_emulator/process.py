@@ -1,0 +1,111 @@
+"""Runs a kernel's library in a process of its own, and reads what it left behind."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tile_emulator.limits import RunLimits
+
+WORKER = Path(__file__).parent / "worker.py"
+GRACE = 10.0  # seconds that a process may take to start and to write its last report
+REPORT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended.
+
+    Attributes
+    ----------
+    records
+        The engine's reports, as it wrote them.
+    end
+        Its last line: how it ended, and counters. Without ``"end"`` if the process died before.
+    output
+        What the kernel printed.
+    """
+
+    records: list[dict[str, Any]]
+    end: dict[str, Any]
+    output: str
+
+
+def run_process(job: dict[str, Any], data: int, limits: RunLimits) -> Ended:
+    """Run a job.
+
+    Parameters
+    ----------
+    job
+        See ``worker.py``; files and limits are added here.
+    data
+        Descriptor of the file of arrays.
+    limits
+        What it may use.
+    """
+    with tempfile.TemporaryFile() as reports, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
+        job = {
+            **job, "data": data, "reports": reports.fileno(), "memory_bytes": limits.memory_bytes,
+            "file_bytes": max(REPORT_BYTES, limits.output_bytes),
+        }  # fmt: skip
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(WORKER)],
+            stdin=subprocess.PIPE, stdout=output, stderr=said, pass_fds=(data, reports.fileno()),
+        )  # fmt: skip
+        try:
+            process.communicate(json.dumps(job).encode(), timeout=limits.seconds + GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        reports.seek(0)
+        output.seek(0)
+        said.seek(0)
+        printed = output.read(limits.output_bytes).decode("utf-8", "replace")
+        return _ended(reports.read(), process.returncode, printed, said.read(4096).decode("utf-8", "replace"))
+
+
+def launch_options(limits: RunLimits) -> dict[str, int]:
+    """Return the limits as the engine takes them."""
+    return {
+        "max_reports": limits.reports,
+        "stack_bytes": math.ceil(limits.stack_bytes / 4096) * 4096,
+        "milliseconds": max(1, round(limits.seconds * 1000)),
+        "output_bytes": limits.output_bytes,
+    }
+
+
+def _ended(written: bytes, status: int, printed: str, said: str) -> Ended:
+    records, end = [], {}
+    for line in written.splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:  # the last line of a process that was killed
+            continue
+        if "end" in record:
+            end = record
+        else:
+            records.append(record)
+    if not end:
+        records.append({"kind": "crash", "detail": _death(status, said)})
+    for record, count in zip(records, end.get("counts", ()), strict=False):
+        record["count"] = count
+    return Ended(records, end, printed)
+
+
+def _death(status: int, said: str) -> str:
+    if status == -signal.SIGKILL:
+        return "the process was killed: it did not end in time, or the machine has no more memory"
+    how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+    last = said.strip().splitlines()[-1:] or ["it said nothing"]
+    return f"the process ended with {how}: {last[0]}"

@@ -1,0 +1,87 @@
+"""The process that runs a kernel: reads a job, maps the arrays, calls the engine, ends.
+
+Started as a script with nothing but the standard library, so that it starts fast and nothing of the caller's process
+can be harmed. The job is JSON on the standard input; the structures are those of ``engine/core.h``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import resource
+import signal
+import sys
+from typing import Any
+
+
+class Dim3(ctypes.Structure):
+    """``simt::Dim3``."""
+
+    _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
+
+
+class Buffer(ctypes.Structure):
+    """``simt::Buffer``."""
+
+    _fields_ = (
+        ("file_offset", ctypes.c_ulonglong), ("mapped", ctypes.c_ulonglong), ("start", ctypes.c_ulonglong),
+        ("bytes", ctypes.c_ulonglong), ("flags", ctypes.c_uint), ("pad", ctypes.c_uint), ("address", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+class Argument(ctypes.Structure):
+    """``simt::Argument``."""
+
+    _fields_ = (("buffer", ctypes.c_uint), ("pad", ctypes.c_uint), ("offset", ctypes.c_ulonglong))
+
+
+class Patch(ctypes.Structure):
+    """``simt::Patch``."""
+
+    _fields_ = (("buffer", ctypes.c_uint), ("target", ctypes.c_uint), ("offset", ctypes.c_ulonglong))
+
+
+class Launch(ctypes.Structure):
+    """``simt::Launch``."""
+
+    _fields_ = (
+        ("entry", ctypes.c_void_p), ("grid", Dim3), ("threads", Dim3), ("cluster", ctypes.c_uint),
+        ("warp", ctypes.c_uint), ("shared_bytes", ctypes.c_uint), ("options", ctypes.c_uint),
+        ("max_reports", ctypes.c_uint), ("stack_bytes", ctypes.c_uint), ("milliseconds", ctypes.c_uint),
+        ("data", ctypes.c_int), ("reports", ctypes.c_int), ("output", ctypes.c_int), ("seed", ctypes.c_ulonglong),
+        ("output_bytes", ctypes.c_ulonglong), ("buffers_n", ctypes.c_uint), ("args_n", ctypes.c_uint),
+        ("patches_n", ctypes.c_uint), ("pad", ctypes.c_uint), ("buffers", ctypes.POINTER(Buffer)),
+        ("args", ctypes.POINTER(Argument)), ("patches", ctypes.POINTER(Patch)), ("static_low", ctypes.c_void_p),
+        ("static_high", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Run the job; the engine ends the process."""
+    job: dict[str, Any] = json.load(sys.stdin)
+    # Writing beyond the limit of a file fails instead of ending the process.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_bytes"], job["file_bytes"]))
+    resource.setrlimit(resource.RLIMIT_AS, (job["memory_bytes"], job["memory_bytes"]))
+    engine = ctypes.CDLL(job["engine"], mode=ctypes.RTLD_GLOBAL)
+    kernel = ctypes.CDLL(job["kernel"])
+    for name in ("simt_static_low", "simt_static_high"):
+        getattr(kernel, name).restype = ctypes.c_void_p
+    buffers = (Buffer * max(1, len(job["buffers"])))(*(Buffer(*b) for b in job["buffers"]))
+    args = (Argument * max(1, len(job["args"])))(*(Argument(b, 0, offset) for b, offset in job["args"]))
+    patches = (Patch * max(1, len(job["patches"])))(*(Patch(*p) for p in job["patches"]))
+    launch = Launch(
+        entry=ctypes.cast(kernel.simt_entry, ctypes.c_void_p).value,
+        grid=Dim3(*job["grid"]), threads=Dim3(*job["block"]),
+        data=job["data"], reports=job["reports"], output=1,
+        buffers_n=len(job["buffers"]), args_n=len(job["args"]), patches_n=len(job["patches"]),
+        buffers=buffers, args=args, patches=patches,
+        static_low=kernel.simt_static_low(), static_high=kernel.simt_static_high(),
+        **job["launch"],
+    )  # fmt: skip
+    engine.simt_launch(ctypes.byref(launch))
+
+
+if __name__ == "__main__":
+    main()
