@@ -44,9 +44,7 @@ def compression(seconds: float) -> Row:
     rng = np.random.default_rng(1)
     pruned = sparse.prune(rng.standard_normal((4096, 4096)).astype("float16"))
     copy = np.empty_like(pruned)
-    ours, theirs = in_turns(
-        lambda: sparse.compress(pruned), lambda: np.copyto(copy, pruned), seconds=seconds
-    )
+    ours, theirs = in_turns(lambda: sparse.compress(pruned), lambda: np.copyto(copy, pruned), seconds=seconds)
     return row("compress float16 4096", ours, "numpy.copyto", theirs, 0.3)
 
 
@@ -67,7 +65,9 @@ def row_gather(seconds: float) -> Row:
     height, width, count = 16384, 256, 8192
 
     @T.prim_func
-    def gather(A: T.Tensor((height, width), "float32"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float32")):
+    def gather(
+        A: T.Tensor((height, width), "float32"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float32")
+    ):
         with T.Kernel(T.ceildiv(count, 64), threads=128) as bx:
             T.gather(A, R[bx * 64 : bx * 64 + 64], B[bx * 64 : bx * 64 + 64, 0:width])
 

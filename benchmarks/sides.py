@@ -50,7 +50,8 @@ def in_turns(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5)
     best = [float("inf")] * len(sides)
     end, turns = time.perf_counter() + seconds, 0
     while turns < least or time.perf_counter() < end:
-        for at, side in enumerate(sides):
+        # Every other turn goes backwards, so that no side always follows the same one.
+        for at, side in list(enumerate(sides))[:: -1 if turns % 2 else 1]:
             turn = time.perf_counter() + _TURN
             runs = 0
             while runs < 3 or time.perf_counter() < turn:
