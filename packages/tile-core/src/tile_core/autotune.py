@@ -152,7 +152,7 @@ class AutotunedFunction:
         from tile_core.runtime.memo import make_key
 
         configs = self._configs(*args, **keywords) if callable(self._configs) else self._configs
-        if not configs or not all(isinstance(c, Mapping) for c in configs):
+        if not isinstance(configs, (list, tuple)) or not configs or not all(isinstance(c, Mapping) for c in configs):
             expected, instead = "a list of dicts", "give at least one configuration"
             raise BadArgument(
                 function="autotune", name="configs", found=repr(configs), expected=expected, instead=instead

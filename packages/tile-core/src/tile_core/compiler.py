@@ -1,6 +1,6 @@
 """``tile.compile``: from a tile program to a kernel, one readable line of stages.
 
-    program ──passes──▶ plan ──finish──▶ lowered ──adapter──▶ launch ──▶ Kernel
+program ──passes──▶ plan ──finish──▶ lowered ──adapter──▶ launch ──▶ Kernel
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tile_core.errors import InternalError, TileError
 from tile_core.errors.setup import NoRuntime, UnknownRuntime
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.settings import path_of, program_of
 from tile_core.runtime.signature import Param, Signature
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tile_core.target import Target
 
 
-def compile(  # noqa: A001 - the name that users of tile compilers know
+def compile(
     program: Program,
     target: Target | str = "auto",
     out_idx: int | Sequence[int] | None = None,
@@ -66,6 +67,8 @@ def compile(  # noqa: A001 - the name that users of tile compilers know
     """
     from tile_core.plugins.manager import installed
 
+    program = program_of("tile.compile", program)
+    dump = None if dump is None else path_of("tile.compile", "dump", dump)
     plugins = installed()
     ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(program, out_idx)
@@ -99,7 +102,7 @@ def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | N
     plan = Plan(program, program.func.body, plugins.lowerings(ctx.target)).note("params", tuple(program.func.params))
     folder = dump if dump is not None else ctx.knobs.dump_dir
     watch = _dumper(Path(folder), plan) if folder else None
-    return spine.run(plan, ctx, watch)  # type: ignore[no-any-return]
+    return spine.run(plan, ctx, watch)
 
 
 def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -> Signature:
@@ -152,7 +155,7 @@ def _reference(program: Program, plugins: Plugins) -> Callable[..., Any]:
     def load() -> Callable[..., Any]:
         ctx = make_context("cpu", {"generic": True, "parallel": False}, plugins=plugins)
         plan = lower(program, ctx, plugins)
-        return _adapter(plugins, ctx).load(plan.notes["lowered"])  # type: ignore[no-any-return]
+        return _adapter(plugins, ctx).load(plan.notes["lowered"])
 
     return lambda *arrays: load()(*arrays)
 

@@ -78,8 +78,12 @@ class JitFunction:
     def __init__(
         self, function: Callable[..., Any], scope: Mapping[str, Any], out_idx: Any, target: Any, options: Any
     ) -> None:
+        from tile_core.errors.language import NoSource
         from tile_core.runtime.memo import Memo
 
+        if not inspect.isfunction(function):
+            name, reason = getattr(function, "__name__", repr(function)), "not a function"
+            raise NoSource(name=name, reason=f"it is of type {type(function).__name__}, {reason}")
         functools.update_wrapper(self, function)
         self.function = function
         self._scope = scope
@@ -113,6 +117,11 @@ class JitFunction:
                 function="jit", name="out_idx", found=repr(self._out_idx), expected=expected, instead=instead
             )
         return found
+
+    @property
+    def target(self) -> Any:
+        """The target, or its text, that kernels are compiled for."""
+        return self._target
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Return the kernel of a factory's arguments, or run an eager kernel."""

@@ -65,6 +65,7 @@ class DType(str):
             return np.dtype(getattr(importlib.import_module("ml_dtypes"), str(self)))
 
     def __call__(self, value: Any) -> Any:
+        """Convert a value inside a kernel."""
         from tile_core.language.math import cast
 
         return cast(value, self)

@@ -33,7 +33,9 @@ def test_gather_by_runtime_rows(count: int, width: int) -> None:
     height = 29
 
     @T.prim_func
-    def gather(A: T.Tensor((height, width), "float32"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float32")):
+    def gather(
+        A: T.Tensor((height, width), "float32"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float32")
+    ):
         with T.Kernel(1, threads=128):
             s = T.alloc_shared((count, width), "float32")
             T.gather(A, R, s)
@@ -68,7 +70,9 @@ def test_gather_of_columns_by_tiles_with_rows_in_shared_memory() -> None:
     height, width, count, bc = 50, 70, 24, 32
 
     @T.prim_func
-    def gather(A: T.Tensor((height, width), "float16"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float16")):
+    def gather(
+        A: T.Tensor((height, width), "float16"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float16")
+    ):
         with T.Kernel(T.ceildiv(width, bc), T.ceildiv(count, 8), threads=64) as (bx, by):
             rows = T.alloc_shared((8,), "int32")
             s = T.alloc_shared((8, bc), "float16")
@@ -151,7 +155,9 @@ def test_rows_that_are_no_vector_of_integers_are_refused(rows: str) -> None:
         def wrong(A: T.Tensor((8, 4), "float32"), R: T.Tensor((3,), "float32"), M: T.Tensor((3, 2), "int32")):
             with T.Kernel(1, threads=32):
                 s = T.alloc_shared((3, 4), "float32")
-                chosen: Any = {"float": R, "matrix": M, "scalar": M[0, 0], "bools": [True, False, True], "empty": []}[rows]
+                chosen: Any = {"float": R, "matrix": M, "scalar": M[0, 0], "bools": [True, False, True], "empty": []}[
+                    rows
+                ]
                 T.gather(A, chosen, s)
 
     assert refused.value.code == "K221"

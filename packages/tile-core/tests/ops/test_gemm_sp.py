@@ -164,8 +164,14 @@ def test_every_nibble_of_the_hardware_selects_its_elements() -> None:
 @pytest.mark.parametrize(
     ("shapes", "text"),
     [
-        (((16, 16), (16, 2), (48, 8), (16, 8)), "K of B must be twice the stored columns of A_sparse (found 48, expected 32)"),
-        (((16, 16), (16, 1), (32, 8), (16, 8)), "each of which describes 16 elements of K = 32, (found 16, expected 32)"),
+        (
+            ((16, 16), (16, 2), (48, 8), (16, 8)),
+            "K of B must be twice the stored columns of A_sparse (found 48, expected 32)",
+        ),
+        (
+            ((16, 16), (16, 1), (32, 8), (16, 8)),
+            "each of which describes 16 elements of K = 32, (found 16, expected 32)",
+        ),
         (((16, 16), (8, 2), (32, 8), (16, 8)), "M of E must be M of A_sparse (found 8, expected 16)"),
         (((16, 16), (16, 2), (32, 8), (8, 8)), "M of C must be M of A_sparse (found 8, expected 16)"),
         (((16, 16), (16, 2), (32, 8), (16, 4)), "N of C must be N of B (found 4, expected 8)"),

@@ -89,7 +89,7 @@ def _sparse(out: Console, progress: Console, target: str) -> None:
         kernel = tile.compile(matmul_sp(M, N, K), target, out_idx=-1)
         dense = tile.compile(matmul(M, N, K, dtype="float16"), target, out_idx=-1)
     stored = (a.nbytes + e.nbytes) / pruned.nbytes
-    out.print(f"A after pruning 2 of every 4: {pruned.nbytes:,} bytes, compressed to {stored:.0%} of that", markup=False)
+    out.print(f"A, 2 of every 4 pruned: {pruned.nbytes:,} bytes, compressed to {stored:.0%} of that", markup=False)
     with progress.status("checking"):
         error = _check(kernel(a, e, b), pruned, b)
     size = f"all {M * N:,} elements against a float64 reference"

@@ -59,9 +59,11 @@ def micro_gemm_sp(
     elif needs_conversion(b, acc):
         made, b = converted(b, k, n, acc, isa, "b_panel")
         prepared += made
-    strips = [
-        loop("i", m, lambda i, pieces=pieces: _row(a, b, c, i, pieces, acc, clear)) for pieces in _strips(n, isa, acc)
-    ]
+
+    def strip(pieces: list[tuple[int, int]]) -> Any:
+        return loop("i", m, lambda i: _row(a, b, c, i, pieces, acc, clear))
+
+    strips = [strip(pieces) for pieces in _strips(n, isa, acc)]
     return sequence(*prepared, *strips)
 
 
@@ -109,7 +111,9 @@ def _row(a: Sparse, b: Tile2D, c: Tile2D, i: Any, pieces: list[tuple[int, int]],
         steps: list[Any] = [tirx.Bind(meta, tirx.Cast("int32", a.metadata.read(i, w)))]
         for position in range(a.nibbles):
             g = plus(times(w, a.nibbles), position)
-            code = tirx.bitwise_and(tirx.shift_right(meta, tirx.IntImm("int32", 4 * position)), tirx.IntImm("int32", 15))
+            code = tirx.bitwise_and(
+                tirx.shift_right(meta, tirx.IntImm("int32", 4 * position)), tirx.IntImm("int32", 15)
+            )
             indices = a.kept(code)
             for slot, index in enumerate(indices):
                 row = tirx.Var("at", "int32")

@@ -91,9 +91,7 @@ def _moved(buffer: Any, scope: str, data: Any = None) -> Any:
     scope = "" if scope == "global" else scope
     shape, dtype = list(buffer.shape), nodes.element_type(buffer)
     alignment = 64 if data is None else 1
-    return tirx.decl_buffer(
-        shape, dtype, buffer.name, data=data, scope=scope, layout=None, data_alignment=alignment
-    )
+    return tirx.decl_buffer(shape, dtype, buffer.name, data=data, scope=scope, layout=None, data_alignment=alignment)
 
 
 def _base(view: Any, mapping: dict[Any, Any]) -> Any:

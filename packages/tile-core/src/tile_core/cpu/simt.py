@@ -78,8 +78,7 @@ class Threads:
                 out.append(self.thread_loop(list(group)))
                 group.clear()
 
-        pending = [x for x in statements(s)]
-        for part in pending:
+        for part in list(statements(s)):
             if isinstance(part, tirx.AllocBuffer):
                 if part.buffer not in self.slots:
                     out.append(part)
@@ -148,6 +147,7 @@ class Threads:
         return _Strip().stmt(s)
 
     def branch(self, s: Any) -> Any:
+        """Return a branch; one that differs between threads becomes a mask per thread."""
         if not self.varying.expr(s.condition):
             other = None if s.else_case is None else self.block(s.else_case)
             return tirx.IfThenElse(s.condition, self.block(s.then_case), other, s.span)
@@ -276,4 +276,3 @@ def _reads_own_target(s: Any) -> bool:
         return False
     mine = [str(i) for i in s.indices]
     return any(x.source.same_as(s.buffer) and [str(i) for i in x.indices] != mine for x in loads_of(s.value))
-

@@ -24,6 +24,7 @@ class Keep(Step):
         self.slot, self.value = slot, value
 
     def emit(self, rewriter: Any, t: Any) -> Any:
+        """Return the store of the value."""
         return nodes.store(self.slot, rewriter.expr(self.value), [t])
 
 
@@ -34,5 +35,6 @@ class Restore(Step):
         self.slot, self.store = slot, store
 
     def emit(self, rewriter: Any, t: Any) -> Any:
+        """Return the store from the slot."""
         s = self.store
         return tirx.BufferStore(s.buffer, self.slot[t], [rewriter.expr(i) for i in s.indices], s.span)

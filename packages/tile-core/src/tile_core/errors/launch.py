@@ -268,3 +268,11 @@ class NoWorkingConfig(LaunchError):
     code = "K433"
     template = "none of the {count} configurations of {function} works:\n{reasons}"
     remedy = "correct the configurations by the reasons above"
+
+
+class BadSetting(LaunchError):
+    """An argument of a function or method of the package has a type or value that it cannot use."""
+
+    code = "K434"
+    template = "{function}: {name} is {found}, expected {expected}"
+    remedy = "{instead}"

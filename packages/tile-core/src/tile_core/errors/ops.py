@@ -58,7 +58,9 @@ class GemmShape(KernelError):
 
     code = "K207"
     template = "T.{op}: {what} ({found} against {expected}) for A {a}, B {b}, C {c}"
-    remedy = "with transpose_A={trans_a} and transpose_B={trans_b} the shapes must be A {want_a}, B {want_b}, C {want_c}"
+    remedy = (
+        "with transpose_A={trans_a} and transpose_B={trans_b} the shapes must be A {want_a}, B {want_b}, C {want_c}"
+    )
 
 
 class GemmTypes(KernelError):

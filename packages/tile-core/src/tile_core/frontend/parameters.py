@@ -38,7 +38,8 @@ def declare(builder: Builder, name: str, annotation: Any) -> tuple[Any, Any, Par
         dtype = None
     if dtype is None:
         expected = "a tensor or an element type"
-        raise BadParameter(name=name, kernel=builder.name, found=f"annotated with {shown(annotation)}", expected=expected)
+        found = f"annotated with {shown(annotation)}"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected)
     return scalar(builder, name, dtype)
 
 

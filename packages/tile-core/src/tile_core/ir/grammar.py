@@ -19,8 +19,8 @@ iterations (``tile.num_stages``). A ``local.var`` buffer has shape (1,) and is a
 span of the user's line. Buffers have no layout (``layout=None``) and parameters promise no more alignment than their
 elements.
 
-After ``lower_ops`` there are no tile ops, after the target's tail no roles that TVM does not know. ``STAGES`` says which
-nodes each stage may hold; ``ir/verify.py`` checks it.
+After ``lower_ops`` there are no tile ops, after the target's tail no roles that TVM does not know. ``STAGES`` says
+which nodes each stage may hold; ``ir/verify.py`` checks it.
 """
 
 from __future__ import annotations

@@ -126,14 +126,21 @@ def renamed(s: Any) -> Any:
         if isinstance(node, tirx.AllocBuffer):
             b = node.buffer
             mapping[b] = tirx.decl_buffer(
-                list(b.shape), nodes.element_type(b), b.name, scope=b.scope(), layout=None, data_alignment=b.ty.data_alignment
+                list(b.shape),
+                nodes.element_type(b),
+                b.name,
+                scope=b.scope(),
+                layout=None,
+                data_alignment=b.ty.data_alignment,
             )
         else:
             var = node.loop_var if isinstance(node, tirx.For) else node.var
             mapping[var] = tirx.Var(var.name, var.ty)
     if not mapping:
         return s
-    s = map_expr(substitute(s, mapping), lambda e: tirx.Let(mapping.get(e.var, e.var), e.value, e.body, e.span), tirx.Let)
+    s = map_expr(
+        substitute(s, mapping), lambda e: tirx.Let(mapping.get(e.var, e.var), e.value, e.body, e.span), tirx.Let
+    )
     return _Define(mapping).stmt(s)
 
 

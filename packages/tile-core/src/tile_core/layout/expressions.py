@@ -12,21 +12,27 @@ class ExprOps(Ops):
     """Index arithmetic on tirx expressions, which have no operators for the bitwise ones."""
 
     def floordiv(self, a: Any, b: int) -> Any:
+        """See ``Ops.floordiv``."""
         return tirx.floordiv(a, b)
 
     def mod(self, a: Any, b: int) -> Any:
+        """See ``Ops.mod``."""
         return tirx.floormod(a, b)
 
     def xor(self, a: Any, b: Any) -> Any:
+        """See ``Ops.xor``."""
         return tirx.bitwise_xor(a, b)
 
     def bitand(self, a: Any, b: int) -> Any:
+        """See ``Ops.bitand``."""
         return tirx.bitwise_and(a, b)
 
     def shift_left(self, a: Any, b: int) -> Any:
+        """See ``Ops.shift_left``."""
         return tirx.shift_left(a, b)
 
     def shift_right(self, a: Any, b: int) -> Any:
+        """See ``Ops.shift_right``."""
         return tirx.shift_right(a, b)
 
 

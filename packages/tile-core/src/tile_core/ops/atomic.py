@@ -146,7 +146,9 @@ def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
     for role, x in (("dst", dst), ("value", value)):
         region = operands.as_region(op, role, x)
         if not region.mins:
-            raise BadAttribute(op=op, name=role, found=region.buffer.name, legal="an element of a buffer with dimensions")
+            raise BadAttribute(
+                op=op, name=role, found=region.buffer.name, legal="an element of a buffer with dimensions"
+            )
         last = region.mins[-1]
         if isinstance(last, int) and last % width and role == "dst":
             raise AlignmentRule(op=op, found=last, width=width)

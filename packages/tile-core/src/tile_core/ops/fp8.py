@@ -73,8 +73,8 @@ def fp8_scaled_matmul(
 
     Notes
     -----
-    Sums are ``float32``. A scale of 0, Inf or NaN acts as it does in ``float32``: 0 times a finite sum is 0, 0 times Inf
-    is NaN. The result is rounded once to the type of C.
+    Sums are ``float32``. A scale of 0, Inf or NaN acts as it does in ``float32``: 0 times a finite sum is 0, 0 times
+    Inf is NaN. The result is rounded once to the type of C.
     """
     transpose_B = operands.flag("fp8_scaled_matmul", "transpose_B", transpose_B)
     a = _operand("A", A, A_format)
@@ -137,7 +137,9 @@ def _operand(role: str, x: Any, fmt: Any) -> Region:
     region = operands.as_region("fp8_scaled_matmul", role, x)
     dtype: DType = region.dtype
     if fmt is not None and dtype != "uint8" and to_dtype(fmt) != dtype:
-        raise Fp8Operand(role=f"{role}_format={to_dtype(fmt)}, but {role}", found=dtype, legal=f"leave {role}_format out")
+        raise Fp8Operand(
+            role=f"{role}_format={to_dtype(fmt)}, but {role}", found=dtype, legal=f"leave {role}_format out"
+        )
     if dtype == "uint8" and fmt is not None:
         dtype = to_dtype(fmt)
         if dtype in FORMATS:
@@ -238,4 +240,3 @@ def _serial(extent: int) -> Iterator[Value]:
     scope = builder.push("loop")
     yield Value(var, DTYPES["int32"])
     builder.emit(nodes.for_loop(var, extent, builder.pop(scope), span=builder.span()))
-

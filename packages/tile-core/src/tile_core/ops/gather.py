@@ -62,10 +62,10 @@ def scatter(src: Any, dst: Any, rows: Any) -> None:
 
 
 def _table(op: str, role: str, x: Any, tile: Region) -> Region:
-    """Return the region whose rows are chosen; a corner takes its columns from the tile and all rows from the buffer."""
+    """Return the region whose rows are chosen; a corner takes its columns from the tile, and all rows below it."""
     if isinstance(x, Value) and x.element is not None:
         buffer, corner = x.element
-        columns = list(tile.extents[1:])
+        columns: list[Any] = list(tile.extents[1:])
         columns = columns[-(len(corner) - 1) :] if len(corner) > 1 else []
         columns = [1] * (len(corner) - 1 - len(columns)) + columns
         first = corner[0]
@@ -85,7 +85,9 @@ def _rows(op: str, rows: Any) -> Region:
             table[at] = row
         return table.whole()
     if isinstance(rows, Value) or not isinstance(rows, (Buffer, Region)):
-        raise RowsOperand(op=op, found="a scalar" if isinstance(rows, Value) else f"an object of type {type(rows).__name__}")
+        raise RowsOperand(
+            op=op, found="a scalar" if isinstance(rows, Value) else f"an object of type {type(rows).__name__}"
+        )
     region = operands.as_region(op, "rows", rows)
     if not region.dtype.is_integer or len(operands.static_shape(op, "rows", region)) != 1:
         raise RowsOperand(op=op, found=f"{region.dtype} of shape {region.shape}")

@@ -62,9 +62,9 @@ def gemm(
 
     Notes
     -----
-    Products and sums are computed in the element type of ``C`` or wider, in any order. Types: floats of any width (mixed
-    too) into ``float16``, ``bfloat16``, ``float32`` or ``float64``; integers (signs mixed too) into integers of 32 or 64
-    bits, which wrap. ``float64`` inputs need a ``float64`` accumulator.
+    Products and sums are computed in the element type of ``C`` or wider, in any order. Types: floats of any width
+    (mixed too) into ``float16``, ``bfloat16``, ``float32`` or ``float64``; integers (signs mixed too) into integers of
+    32 or 64 bits, which wrap. ``float64`` inputs need a ``float64`` accumulator.
     """
     attrs = attributes(
         "gemm", {"A": transpose_A, "B": transpose_B}, policy=policy, k_pack=k_pack, wg_wait=wg_wait, variant=variant,
@@ -127,7 +127,11 @@ def matrix_shape(op: str, regions: list[Region], trans_a: bool, trans_b: bool) -
     (ar, ac), (br, bc), (m, n) = (matrix_extents(op, r) for r in regions)
     am, ak = (ac, ar) if trans_a else (ar, ac)
     bk, bn = (bc, br) if trans_b else (br, bc)
-    for what, found, expected in (("K of B against K of A", bk, ak), ("M of C against M of A", m, am), ("N of C against N of B", n, bn)):
+    for what, found, expected in (
+        ("K of B against K of A", bk, ak),
+        ("M of C against M of A", m, am),
+        ("N of C against N of B", n, bn),
+    ):
         if found != expected:
             want_a, want_b = ("(K, M)" if trans_a else "(M, K)"), ("(N, K)" if trans_b else "(K, N)")
             raise GemmShape(
@@ -150,7 +154,9 @@ def matrix_extents(op: str, region: Region) -> tuple[int, int]:
         raise BadAttribute(op=op, name="operand", found=region.buffer.name, legal="tiles of at least two dimensions")
     rows, cols = view.matrix_dims()
     if any(e != 1 for d, e in enumerate(view.extents) if d not in (rows, cols)):
-        raise BadAttribute(op=op, name="operand", found=region.buffer.name, legal="one matrix: slice batches to extent 1")
+        raise BadAttribute(
+            op=op, name="operand", found=region.buffer.name, legal="one matrix: slice batches to extent 1"
+        )
     return view.extents[rows], view.extents[cols]
 
 

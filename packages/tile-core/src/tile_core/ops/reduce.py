@@ -45,12 +45,16 @@ def reduce_sum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints
     _emit("sum", buffer, out, dim, clear, False, hints)
 
 
-def reduce_max(buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any) -> None:
+def reduce_max(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any
+) -> None:
     """Largest element along a dimension; NaN is left out, or wins with ``nan_propagate`` (see ``reduce_sum``)."""
     _emit("max", buffer, out, dim, clear, nan_propagate, hints)
 
 
-def reduce_min(buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any) -> None:
+def reduce_min(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any
+) -> None:
     """Smallest element along a dimension; NaN is left out, or wins with ``nan_propagate`` (see ``reduce_sum``)."""
     _emit("min", buffer, out, dim, clear, nan_propagate, hints)
 
@@ -60,7 +64,9 @@ def reduce_abssum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hi
     _emit("abssum", buffer, out, dim, clear, False, hints)
 
 
-def reduce_absmax(buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any) -> None:
+def reduce_absmax(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any
+) -> None:
     """Largest absolute value along a dimension (see ``reduce_max``)."""
     _emit("absmax", buffer, out, dim, clear, nan_propagate, hints)
 
@@ -92,7 +98,9 @@ def finalize_reducer(reducer: Any) -> None:
     region = operands.as_region("finalize_reducer", "reducer", reducer)
     made = current("T.finalize_reducer").reducers.get(str(region.buffer.var.name))
     if made is None:
-        raise BadAttribute(op="finalize_reducer", name="reducer", found=region.buffer.name, legal="a T.alloc_reducer buffer")
+        raise BadAttribute(
+            op="finalize_reducer", name="reducer", found=region.buffer.name, legal="a T.alloc_reducer buffer"
+        )
     operands.emit("finalize_reducer", [region], [region], {"kind": made["op"]})
 
 

@@ -30,7 +30,9 @@ def transpose(src: Any, dst: Any) -> None:
     operands.static_shape("transpose", "dst", to)
     shape, out = source.shape, to.shape
     if len(shape) < 2 or len(shape) != len(out) or (*shape[:-2], shape[-1], shape[-2]) != tuple(out):
-        raise ShapesDiffer(op="transpose", a="src transposed", b="dst", shape_a=(*shape[:-2], *shape[:-3:-1]), shape_b=out)
+        raise ShapesDiffer(
+            op="transpose", a="src transposed", b="dst", shape_a=(*shape[:-2], *shape[:-3:-1]), shape_b=out
+        )
     source = operands.apart("transpose", source, to, aligned=False)
     attrs = {"src_dims": list(source.kept), "dst_dims": list(to.kept)}
     operands.emit("transpose", [source, to], [to], attrs)

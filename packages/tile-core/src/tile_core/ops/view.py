@@ -19,7 +19,9 @@ from tile_core.ops import operands
 def reshape(buffer: Any, shape: Sequence[Any] | int) -> Buffer:
     """Return the buffer with another shape and the same row-major order of elements (see ``view``)."""
     if shape is None:
-        raise ViewOfPart(op="reshape", found="a buffer without a new shape", fix="give the extents: T.reshape(buffer, (8, 16))")
+        raise ViewOfPart(
+            op="reshape", found="a buffer without a new shape", fix="give the extents: T.reshape(buffer, (8, 16))"
+        )
     return _view("reshape", buffer, shape, None)
 
 

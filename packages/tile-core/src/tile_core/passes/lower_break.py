@@ -42,7 +42,8 @@ class _Lower(StmtRewriter):
 
     def visit_Break(self, s: Any) -> Any:
         loop = self.loops[-1]
-        assert loop.stop is not None and loop.skip is not None
+        assert loop.stop is not None
+        assert loop.skip is not None
         one = nodes.int_const(1)
         return nodes.seq([nodes.store(loop.stop[0], one, [0], s.span), nodes.store(loop.skip[0], one, [0], s.span)])
 

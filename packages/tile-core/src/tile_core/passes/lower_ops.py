@@ -57,7 +57,7 @@ class _Lower(StmtRewriter):
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 
     def visit_Evaluate(self, s: Any) -> Any:
-        if not is_op(s) or OpCall.decode(s).name not in OPS and OpCall.decode(s).name not in self.variants:
+        if not is_op(s) or (OpCall.decode(s).name not in OPS and OpCall.decode(s).name not in self.variants):
             return s
         return self.lower(OpCall.decode(s))
 
@@ -85,4 +85,3 @@ def lower_ops(body: Any, ctx: Context, variants: Sequence[Variant]) -> tuple[Any
         by_op.setdefault(variant.op, []).append(variant)
     rewriter = _Lower(ctx, by_op)
     return rewriter.stmt(body), rewriter.choices
-

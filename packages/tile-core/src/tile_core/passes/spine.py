@@ -147,6 +147,8 @@ def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
 SPINE = Spine(
     (
         Pass("check", _check, "first: refusals should speak about the program as it was written"),
-        Pass("lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"),
+        Pass(
+            "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
+        ),
     )
 )

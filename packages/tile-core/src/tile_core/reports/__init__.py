@@ -52,8 +52,10 @@ def explain_facts(program: Program | Kernel, target: Target | str = "auto", opti
     from tile_core.plugins.manager import installed
     from tile_core.reports.facts import gather
     from tile_core.reports.timing import timed
+    from tile_core.runtime.kernel import Kernel
+    from tile_core.runtime.settings import program_of
 
     plugins = installed()
     ctx = make_context(target, options, plugins=plugins)
-    traced: Any = getattr(program, "program", program)
+    traced: Any = program_of("tile.explain", program.program if isinstance(program, Kernel) else program)
     return gather(timed(traced, ctx, plugins), ctx)

@@ -1,5 +1,9 @@
 """The compressor as a tile kernel: one pass over the matrix on all cores, for matrices that are worth compiling for."""
 
+# Parameters of kernels are annotated with shapes, which type checkers do not know.
+# mypy: ignore-errors
+# ruff: noqa: ANN202
+
 from __future__ import annotations
 
 import functools
@@ -36,7 +40,7 @@ def compress_flat(dense: Any, operand: DType, values: Any, stream: Any) -> None:
 
 @functools.cache
 def compressor(bits: int, group: int, lane_mask: int) -> Any:
-    """Return the kernel for operands of ``bits`` whose zeros have no bit of ``lane_mask``, compiled for this machine."""
+    """Return the compiled kernel for operands of ``bits`` whose zeros have no bit of ``lane_mask``."""
     import tile_core as tile
 
     return tile.compile(program(bits, group, lane_mask), target="cpu")
@@ -60,7 +64,10 @@ def program(bits: int, group: int, lane_mask: int) -> Any:
 
     def without_zeros(x: Any, first: Any, second: Any) -> Any:
         """The two lanes of ``x`` with +0.0 for every zero."""
-        return x & (T.Select(first != 0, T.uint32(full), T.uint32(0)) | T.Select(second != 0, T.uint32(full << bits), T.uint32(0)))
+        return x & (
+            T.Select(first != 0, T.uint32(full), T.uint32(0))
+            | T.Select(second != 0, T.uint32(full << bits), T.uint32(0))
+        )
 
     def slots_of_four(x: Any) -> tuple[Any, Any]:
         half = 2 * bits
@@ -91,7 +98,8 @@ def program(bits: int, group: int, lane_mask: int) -> Any:
             for i in T.Parallel(_BLOCK // 2):
                 low, high = pairs[i] & 15, pairs[i] >> 8
                 # An illegal group has code 0, and makes the whole byte 0.
-                E[bx * (_BLOCK // 2) + i] = T.Select((low != 0) & (high != 0), T.cast(low | high << 4, "uint8"), T.uint8(0))
+                E[bx * (_BLOCK // 2) + i] = T.Select(
+                    (low != 0) & (high != 0), T.cast(low | high << 4, "uint8"), T.uint8(0)
+                )
 
     return compress
-

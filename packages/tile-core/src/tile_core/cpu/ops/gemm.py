@@ -76,5 +76,6 @@ def _decode(value: Any) -> Any:
 def _inside(view: View) -> bool:
     shape = nodes.shape_of(view.buffer)
     return all(
-        isinstance(low, int) and low >= 0 and low + e <= s for low, e, s in zip(view.mins[-2:], view.extents[-2:], shape[-2:], strict=True)
+        isinstance(low, int) and low >= 0 and low + e <= s
+        for low, e, s in zip(view.mins[-2:], view.extents[-2:], shape[-2:], strict=True)
     )
