@@ -47,7 +47,8 @@ def compile(
     options
         The backend's options: an instance, a mapping of its fields, or ``None``.
     runtime
-        Name of one of the target's runtimes; by default the one that its backend prefers.
+        Name of one of the target's runtimes, or of one that serves every target (``"emulator"``, of tile-emulator); by
+        default the one that its backend prefers.
     dump
         A folder that receives the program after each pass.
 
@@ -85,6 +86,7 @@ def compile(
         program=program,
         explain=functools.partial(_explain, plan, ctx),
         reference=_reference(program, plugins),
+        runtimes=functools.partial(_other_runtime, program, plugins, ctx, plan),
     )
 
 
@@ -161,13 +163,28 @@ def _reference(program: Program, plugins: Plugins) -> Callable[..., Any]:
 
 
 def _adapter(plugins: Plugins, ctx: Context, name: str | None = None) -> Any:
+    """Return the target's own runtime of a name (its first if there is none), or one that serves every target."""
+    from tile_core.compat.known_packages import RUNTIMES
+    from tile_core.plugins.runtimes import make_runtime, offered
+
     adapters = plugins.runtimes(ctx.target)
-    if not adapters:
-        raise NoRuntime(target=ctx.target.text)
     for adapter in adapters:
         if name in (None, adapter.name):
             return adapter
-    raise UnknownRuntime(target=ctx.target.text, found=name, known=", ".join(a.name for a in adapters))
+    others = {} if name is None else offered()
+    if name in others:
+        return make_runtime(others[name], ctx.target, plugins)
+    if not adapters and name not in RUNTIMES:
+        raise NoRuntime(target=ctx.target.text)
+    missing = [f"{runtime} (pip install {package})" for runtime, package in RUNTIMES.items() if runtime not in others]
+    known = ", ".join([*(a.name for a in adapters), *others, *missing])
+    raise UnknownRuntime(target=ctx.target.text, found=name, known=known)
+
+
+def _other_runtime(program: Program, plugins: Plugins, ctx: Context, plan: Plan, name: str) -> Any:
+    """Load a compiled kernel by another runtime."""
+    adapter = _adapter(plugins, ctx, name)
+    return _guarded("code generation", program, lambda: adapter.load(plan.notes["lowered"])), adapter
 
 
 def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
@@ -199,7 +216,7 @@ def body_text(plan: Plan) -> str:
     """Return the plan's current statement as text."""
     from tile_core.compat.tvm import tirx
 
-    lowered: Mapping[str, Any] = plan.notes
-    if "lowered" in lowered:
-        return str(lowered["lowered"].script())
+    notes: Mapping[str, Any] = plan.notes
+    if "lowered" in notes:
+        return source_text(plan)
     return str(tirx.PrimFunc(list(plan.notes["params"]), plan.body).script())

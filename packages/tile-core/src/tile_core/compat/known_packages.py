@@ -11,6 +11,9 @@ KINDS = {
     "rocm": "tile-rocm-stub",
 }
 
+# Runtime -> distribution.
+RUNTIMES = {"emulator": "tile-emulator"}
+
 # Pattern of names of `T` -> distribution; the first that matches counts.
 NAMES = {
     "ClusterKernel": "tile-cuda",

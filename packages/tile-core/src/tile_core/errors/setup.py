@@ -19,3 +19,11 @@ class UnknownRuntime(SetupError):
     code = "S202"
     template = "{target} has no runtime {found!r}"
     remedy = "its runtimes are: {known}"
+
+
+class RuntimeBroken(SetupError):
+    """A runtime of the group ``tile.runtimes`` is installed but does not work."""
+
+    code = "S203"
+    template = "the runtime {name!r} is installed but broken: {reason}"
+    remedy = "reinstall the package that provides it, or use one of the target's own runtimes"

@@ -231,6 +231,7 @@ def tile_emulation(target: Target) -> Any:
 
     Returns
     -------
-    Any
-        The dialect model, or ``None`` if the text cannot be emulated.
+    Dialect or None
+        A ``tile_core.emit.dialect.Dialect``, or ``None`` if the text cannot be emulated. The note ``"lowered"`` of the
+        backend's pipeline is then a ``tile_core.emit.facts.KernelText``.
     """

@@ -1,0 +1,66 @@
+"""Runtimes that serve targets of any backend: found by the entry-point group ``tile.runtimes``, used by name only.
+
+::
+
+    [project.entry-points."tile.runtimes"]
+    toy = "tile_toy.runtime:make"
+
+The entry point's name is the runtime's name, as in ``tile.compile(..., runtime="toy")``. Its value is a function that
+is called as ``make(target, dialect)``, with the target and its backend's answer to ``tile_emulation`` (a ``Dialect`` or
+``None``), whenever a kernel asks for the runtime and the target's own backend has none of that name. It returns a
+``RuntimeAdapter``, whose ``load`` is given what the backend's own adapters are given, or raises an error of the
+catalogue if it cannot serve the target. Nothing is imported before.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
+
+from tile_core.errors.base import TileError
+from tile_core.errors.setup import RuntimeBroken
+from tile_core.runtime.adapter import RuntimeAdapter
+
+if TYPE_CHECKING:
+    from tile_core.plugins.manager import Plugins
+    from tile_core.target import Target
+
+GROUP = "tile.runtimes"
+
+
+def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
+    """Return the runtimes of the installed distributions by name; of two with one name the first on the path counts.
+
+    Parameters
+    ----------
+    entries
+        The entry points to look at; those of the installed distributions if not given.
+    """
+    found: dict[str, EntryPoint] = {}
+    for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
+        found.setdefault(entry.name, entry)
+    return dict(sorted(found.items()))
+
+
+def make_runtime(entry: EntryPoint, target: Target, plugins: Plugins) -> RuntimeAdapter:
+    """Make the runtime of an entry point for a target.
+
+    Raises
+    ------
+    RuntimeBroken
+        It cannot be imported, or makes something else than a runtime.
+    TileError
+        It does not serve the target.
+    """
+    dialect = plugins.emulation(target)
+    try:
+        adapter = entry.load()(target, dialect)
+    except TileError:
+        raise
+    except Exception as error:
+        raise RuntimeBroken(name=entry.name, reason=f"{type(error).__name__}: {error}") from error
+    if not isinstance(adapter, RuntimeAdapter):
+        raise RuntimeBroken(name=entry.name, reason=f"{entry.value} returned {type(adapter).__name__}, no runtime")
+    return adapter
