@@ -58,6 +58,7 @@ def _operator(name: str) -> Any:
         # selection with it. Three exponentials of one another took half a minute.
         register(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)
         register(full, "TVectorizable", True)
+        register(full, "TScriptPrinterName", full, level=20)
         _registered.add(full)
     return ir.Op.get(full)
 
