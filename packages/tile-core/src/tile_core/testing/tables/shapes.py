@@ -79,7 +79,7 @@ def _ranks() -> list[Unit]:
         body = loop if shape else "B[()] = A[()] + 1"
         data = {"": lambda rng, s=shape: {"A": np.asarray(numbers(rng, s, "int32")).reshape(s)}}  # type: ignore[misc]
         params = [tensor("A", "int32", *shape), output("B", "int32", *shape)]
-        found.append(one("shapes", f"rank-{len(shape)}-{count}", params, body, lambda d, c=count: d["A"] + c, data))  # type: ignore[misc]
+        found.append(one("shapes", f"rank-{'x'.join(map(str, shape)) or 0}", params, body, lambda d, c=count: d["A"] + c, data))  # type: ignore[misc]
     many = [tensor(f"A{k}", "float32", 3) for k in range(24)]
     body = "for i in T.Parallel(3):\n    B[i] = " + " + ".join(f"A{k}[i] * {k}" for k in range(24))
     data = {"": lambda rng: {f"A{k}": numbers(rng, (3,), "float32") for k in range(24)}}

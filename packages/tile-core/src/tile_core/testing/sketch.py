@@ -1,0 +1,178 @@
+"""Random programs as text and as NumPy: what the strategies of the fuzzer draw step by step.
+
+A ``Sketch`` is a kernel over a grid of blocks. Every step appends lines of the kernel and an action on NumPy arrays that
+means the same. Values stay integers that all element types involved hold exactly (``Tile.bound`` is their largest size),
+so the order of additions does not matter and results must be equal; integers of any size wrap.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DTYPES
+from tile_core.numerics import oracles
+from tile_core.testing.case import VALUE, Data, Launch, Param, Part, Unit, scalar, tensor
+from tile_core.testing.data import Array, anything, numbers, values
+
+Env = dict[str, Any]
+Action = Callable[[Env], None]
+
+#: Largest integer size up to which all integers are exact.
+LIMITS = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8, "float64": 2.0**53}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A scratch buffer of the program.
+
+    Attributes
+    ----------
+    name, shape, dtype, scope
+        Of the buffer.
+    bound
+        Largest absolute value that it may hold; infinite for integers, which wrap.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scope: str
+    bound: float
+
+
+@dataclass
+class Block:
+    """A sequence of statements: lines of text, and the same as actions."""
+
+    lines: list[str] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+
+    def add(self, line: str, action: Action) -> None:
+        """Append a statement, which may have several lines."""
+        self.lines += line.splitlines()
+        self.actions.append(action)
+
+    def run(self, env: Env) -> None:
+        """Execute the actions."""
+        for action in self.actions:
+            action(env)
+
+    def indented(self) -> str:
+        """Return the lines one level deeper."""
+        return "\n".join("    " + line for line in self.lines or ["pass"])
+
+
+@dataclass
+class Sketch:
+    """A program that is being drawn.
+
+    Attributes
+    ----------
+    rows, cols
+        Of the tile that a block of the grid writes to each output.
+    threads
+        Of a block.
+    tiles
+        Scratch buffers by name.
+    inputs
+        Input tensors: name -> (element type, how data are made).
+    outputs
+        Output tensors: name -> the tile that is written to it.
+    """
+
+    rows: int
+    cols: int
+    threads: int
+    tiles: dict[str, Tile] = field(default_factory=dict)
+    inputs: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    outputs: dict[str, Tile] = field(default_factory=dict)
+    body: Block = field(default_factory=Block)
+    count: int = 0
+
+    def fresh(self, prefix: str) -> str:
+        """Return a new name."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def input(self, dtype: str, whole: bool = False) -> str:
+        """Return an input tensor of an element type; ``whole`` integers have all bits."""
+        for name, known in self.inputs.items():
+            if known == (dtype, whole):
+                return name
+        name = self.fresh("X")
+        self.inputs[name] = (dtype, whole)
+        return name
+
+    def alloc(self, shape: tuple[int, ...], dtype: str, scope: str, bound: float) -> Tile:
+        """Allocate a buffer at the beginning of the kernel; it begins as zeros."""
+        made = Tile(self.fresh("t"), shape, dtype, scope, bound)
+        self.tiles[made.name] = made
+        return made
+
+    def grown(self, tile: Tile, bound: float) -> None:
+        """Note that a tile holds larger values from now on."""
+        self.tiles[tile.name] = Tile(tile.name, tile.shape, tile.dtype, tile.scope, max(tile.bound, bound))
+
+    def unit(self, sizes: list[tuple[int, int, int]], seed: int) -> Unit:
+        """Return the program as a unit with a launch per (m, n, v)."""
+        made = copy.copy(self)
+        start = "\n".join(
+            f"{t.name} = T.alloc_{t.scope}({t.shape}, \"{t.dtype}\")\nT.clear({t.name})" for t in self.tiles.values()
+        )
+        end = "\n".join(f"T.copy({t.name}, {name}[bx * {self.rows}, 0])" for name, t in self.outputs.items())
+        body = "\n".join([*start.splitlines(), *self.body.lines, *end.splitlines()])
+        params = [tensor(n, dtype, "m", "n") for n, (dtype, _) in self.inputs.items()]
+        params += [scalar("v"), *(Param(n, t.dtype, ("m", "n"), out=True) for n, t in self.outputs.items())]
+        launches = {f"{m}x{n},v={v}": Launch(lambda rng, s=(m, n, v): made.data(rng, seed, *s)) for m, n, v in sizes}  # type: ignore[misc]
+        part = Part((), body, made.expected, VALUE)
+        return Unit(
+            "fuzz", f"program-{seed}", tuple(params), "", {"": part}, launches, threads=self.threads, symbols=("m", "n"),
+            grid=f"T.ceildiv(m, {self.rows})",
+        )  # fmt: skip
+
+    def data(self, rng: Any, seed: int, m: int, n: int, v: int) -> Data:
+        """Return the inputs of a launch."""
+        del rng
+        own = np.random.default_rng([seed, m, n, v + 1000])
+        made: Data = {"m": m, "n": n, "v": v}
+        for name, (dtype, whole) in self.inputs.items():
+            made[name] = anything(own, (m, n), dtype) if whole else numbers(own, (m, n), dtype, -3, 3)
+        for name, t in self.outputs.items():  # a tile need not cover all columns
+            made[name] = numbers(own, (m, n), t.dtype, 0, 0)
+        return made
+
+    def expected(self, d: Data) -> dict[str, Array]:
+        """Return what NumPy computes."""
+        m, n = d["m"], d["n"]
+        sources = {name: values(d[name], dtype) for name, (dtype, _) in self.inputs.items()}
+        kind = {name: np.float64 if DTYPES[t.dtype].is_float else DTYPES[t.dtype].numpy() for name, t in self.outputs.items()}
+        results = {name: np.zeros((m, n), kind[name]) for name in self.outputs}
+        for bx in range(-(-m // self.rows)):
+            env: Env = {"bx": bx, "v": d["v"], "m": m, "n": n, **sources}
+            env.update({t.name: zeros(t.shape, t.dtype) for t in self.tiles.values()})
+            self.body.run(env)
+            for name, t in self.outputs.items():
+                results[name] = oracles.write_region(results[name], (bx * self.rows, 0), env[t.name])
+        return results
+
+
+def zeros(shape: tuple[int, ...], dtype: str) -> Array:
+    """Return zeros as values: float64 for floats, the type itself for integers."""
+    return np.zeros(shape, np.float64 if DTYPES[dtype].is_float else DTYPES[dtype].numpy())
+
+
+def rounded(x: Any, dtype: str) -> Array:
+    """Return values after a conversion to an element type."""
+    with np.errstate(all="ignore"):
+        cast: Array = np.asarray(oracles.cast(np.asarray(x), dtype))
+    return cast.astype(np.float64) if DTYPES[dtype].is_float else cast.astype(DTYPES[dtype].numpy())
+
+
+def limit(dtype: str) -> float:
+    """Return the largest bound that keeps an element type exact."""
+    return LIMITS.get(dtype, float("inf"))
