@@ -46,6 +46,9 @@ def loop_range(start: Index, stop: Index | None = None, step: int = 1) -> LoopNe
 
 def static_range(*bounds: int) -> range:
     """Return Python's ``range``: the body is traced once per iteration, with Python ints."""
+    if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and python_int(bounds[2]) == 0):
+        found, expected = shown(0) if bounds else "missing", "1 to 3 bounds, the step not 0"
+        raise BadLoop(loop="static_range", what="a bound", found=found, expected=expected, instead="as of range")
     return builtins.range(*(_python_int("static_range", "a bound", b) for b in bounds))
 
 

@@ -214,7 +214,8 @@ def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequenc
     BadOutIdx
         A position is out of range, repeated, or not that of a written array.
     """
-    given = () if out_idx is None else (out_idx,) if isinstance(out_idx, int) else tuple(out_idx)
+    given: tuple[Any, ...] = () if out_idx is None else (out_idx,)
+    given = tuple(out_idx) if isinstance(out_idx, (tuple, list, range)) else given
     found: list[int] = []
     for index in given:
         reason = ""

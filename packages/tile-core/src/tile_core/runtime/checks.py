@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import sys
@@ -60,7 +61,9 @@ def check_scalar(signature: Signature, param: Param, value: Any) -> int | float 
     number = value
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
-        number = value.item() if value.dtype.kind in "biuf" else float(value)
+        # Types of ml_dtypes have a kind of their own; dates, text and records are no numbers.
+        with contextlib.suppress(TypeError, ValueError):
+            number = value.item() if value.dtype.kind in "biuf" else float(value)
     if kind.kind == "bool":
         if not isinstance(number, bool):
             _scalar_type(signature, param, value, "a bool", "pass True or False")

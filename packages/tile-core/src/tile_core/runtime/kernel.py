@@ -11,6 +11,7 @@ from tile_core.errors.launch import NotProvided
 from tile_core.runtime.adapter import AdapterFacts, HostMemory
 from tile_core.runtime.arguments import Binder, Bound, only_catalogue, run
 from tile_core.runtime.bench import BenchResult, measure
+from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
 from tile_core.runtime.signature import Signature
 from tile_core.runtime.verify import VerifyReport, compare, host_copy, launchable, poison, random_arguments
 
@@ -163,6 +164,8 @@ class Kernel:
             The kernel has no reference, or no such runtime.
         """
         reference = self._need(self._reference, "verify()", "it was made without a reference meaning")
+        rtol, atol = tolerance_of("verify", "rtol", rtol), tolerance_of("verify", "atol", atol)
+        seed = count_of("verify", "seed", seed, 0)
         binder = self._binder_for(runtime)
         if not args and not kwargs:
             args = random_arguments(self.signature, seed)
@@ -200,6 +203,7 @@ class Kernel:
         repeat
             Number of samples; each one repeats the launch until it lasts long enough for the clock.
         """
+        warmup, repeat = count_of("bench", "warmup", warmup, 0), count_of("bench", "repeat", repeat, 1)
         bound = self._binder.bind(*args, **kwargs)
         return measure(
             self.name,
@@ -217,7 +221,7 @@ class Kernel:
         NotProvided
             This target has no artefacts.
         """
-        target = Path(path)
+        target = path_of("export", "path", path)
         self._need(self._export, "export()", "its target writes no artefacts")(self, target)
         return target
 
@@ -231,6 +235,8 @@ class Kernel:
         return hook
 
     def _binder_for(self, runtime: str | None) -> Binder:
+        if runtime is not None:
+            runtime = text_of("verify", "runtime", runtime)
         if runtime is None or runtime == self.adapter.name:
             return self._binder
         loader = self._need(self._runtimes, f"verify(runtime={runtime!r})", "it knows its own runtime only")

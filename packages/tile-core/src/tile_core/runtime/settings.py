@@ -1,0 +1,70 @@
+"""Checks of the arguments of the package's own functions: programs, paths, counts, tolerances."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile_core.errors.launch import BadSetting
+from tile_core.language.checks import python_int, shown
+
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+
+#: More launches than anybody waits for.
+_MOST = 10**6
+
+
+def program_of(function: str, x: Any) -> Program:
+    """Return a traced program.
+
+    Raises
+    ------
+    BadSetting
+        If it is something else.
+    """
+    from tile_core.decorators import JitFunction
+    from tile_core.ir.program import Program
+
+    if isinstance(x, Program):
+        return x
+    instead = "decorate the kernel with @T.prim_func"
+    if isinstance(x, JitFunction):
+        instead = f"call {x.function.__name__} with its arguments: that gives a compiled kernel"
+    raise _bad(function, "program", x, "what @T.prim_func returns", instead)
+
+
+def path_of(function: str, name: str, x: Any) -> Path:
+    """Return a path."""
+    if not isinstance(x, (str, os.PathLike)):
+        raise _bad(function, name, x, "a path", "pass text or a pathlib.Path")
+    return Path(x)
+
+
+def text_of(function: str, name: str, x: Any) -> str:
+    """Return a name."""
+    if not isinstance(x, str):
+        raise _bad(function, name, x, "text", "pass a name in quotes")
+    return x
+
+
+def count_of(function: str, name: str, x: Any, low: int) -> int:
+    """Return a number of launches."""
+    number = python_int(x)
+    if number is None or not low <= number <= _MOST:
+        raise _bad(function, name, x, f"an int from {low} to {_MOST}", f"nearest legal value: {low}")
+    return number
+
+
+def tolerance_of(function: str, name: str, x: Any) -> float | None:
+    """Return a tolerance; ``None`` stands for that of the element type."""
+    if x is None:
+        return None
+    if not isinstance(x, (int, float)) or isinstance(x, bool) or not 0 <= x < float("inf"):
+        raise _bad(function, name, x, "a number of at least 0", "leave it out for the tolerance of the element type")
+    return float(x)
+
+
+def _bad(function: str, name: str, x: Any, expected: str, instead: str) -> BadSetting:
+    return BadSetting(function=function, name=name, found=shown(x), expected=expected, instead=instead)
