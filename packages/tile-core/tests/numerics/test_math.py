@@ -65,7 +65,7 @@ def test_accuracy(elementwise: Any, name: str, seed: int, record_property: Any) 
     with np.errstate(all="ignore"):
         exact = np.asarray(REFERENCE[name](x.astype(np.float64)), np.float64)
     worst = ulps(elementwise(getattr(tile_math, name), ["float32"], "float32")(x), exact).max()
-    record_property("ulp", worst)
+    record_property("ulp", float(worst))
     print(f"{name}: {worst:.3f} ulp")
     assert worst <= LIMIT.get(name, 2.0)
 
