@@ -39,7 +39,8 @@ __global__ void gemm(const float* a, const float* b, float* out, int n, int k) {
     int next = t + 2, slot = next % 3;
     if (next < steps) {
       cp_async16(as + slot * 128 + lane * 4, from + lane / 2 * k + next * 8 + lane % 2 * 4);
-      if (lane < 16) cp_async16(bs + slot * 64 + lane * 4, b + (next * 8 + lane / 2) * n + blockIdx.x * 8 + lane % 2 * 4);
+      const float* rows = b + (next * 8 + lane / 2) * n;
+      if (lane < 16) cp_async16(bs + slot * 64 + lane * 4, rows + blockIdx.x * 8 + lane % 2 * 4);
     }
     cp_async_commit();
     float* ta = as + t % 3 * 128;

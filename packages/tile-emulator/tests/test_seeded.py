@@ -13,8 +13,8 @@ from .dialects.mini import kinds, run
 class Bug:
     """A kernel with ``old`` replaced by ``new``.
 
-    ``found`` are the kinds of reports of which one must be there; none: the numbers must be wrong. ``line`` is part of the
-    line that a report must be about.
+    ``found`` are the kinds of reports of which one must be there; none: the numbers must be wrong. ``line`` is part of
+    the line that a report must be about.
     """
 
     name: str
@@ -31,7 +31,8 @@ T, G, P, R = kernels.transpose, kernels.gemm, kernels.pipeline, kernels.reduce
 
 BUGS = [
     Bug("no barrier after staging", T, "  __syncthreads();\n", "\n", ("race",), "s["),
-    Bug("a barrier for half of the block", T, "__syncthreads();", "if (threadIdx.x < 32) __syncthreads();", ("deadlock",)),
+    Bug("a barrier for half of the block", T, "__syncthreads();", "if (threadIdx.x < 32) __syncthreads();",
+        ("deadlock",)),
     Bug("barriers in two branches", T, "  __syncthreads();",
         "  if (threadIdx.x < 32) {__syncthreads();}\nelse {__syncthreads();}", ("divergence",)),
     Bug("return before the barrier", T, "  __syncthreads();", "  if (threadIdx.x > 60) return; __syncthreads();",
@@ -40,20 +41,24 @@ BUGS = [
     Bug("no guard of rows at the load", T, "? a[row * n", "|| true ? a[row * n", ("bounds",), "a[row * n"),
     Bug("off by one at the load", T, "row < n && column < n ?", "row <= n && column < n ?", ("bounds",), "a[row * n"),
     Bug("off by one at the store", T, "if (row < n && column", "if (row <= n && column", ("bounds",), "out[row"),
-    Bug("no guard of columns at the store", T, "if (row < n && column < n)", "if (row < n)", ("race", "bounds"), "out[row"),
+    Bug("no guard of columns at the store", T, "if (row < n && column < n)", "if (row < n)", ("race", "bounds"),
+        "out[row"),
     Bug("beyond the shared memory", T, "s[r * 17", "s[(r + 1) * 17", ("bounds", "uninitialised"), "s["),
-    Bug("rows that nobody staged", T, "r < 16; r += 4) {\n    int row = tile_row", "r < 12; r += 4) {\n    int row = tile_row",
+    Bug("rows that nobody staged", T, "r < 16; r += 4) {\n    int row = tile_row",
+        "r < 12; r += 4) {\n    int row = tile_row",
         ("uninitialised",), "s["),
     Bug("blocks write the same tile", T, "column = tile_row + threadIdx.x % 16;\n    if",
         "column = threadIdx.x % 16;\n    if", ("race",), "out[row"),
-    Bug("a write to an input", T, "s[threadIdx.x % 16 * 17 + r];", "((float*)a)[0] = 1;", ("read-only",), "((float*)a)"),
+    Bug("a write to an input", T, "s[threadIdx.x % 16 * 17 + r];", "((float*)a)[0] = 1;", ("read-only",),
+        "((float*)a)"),
     Bug("an output that is read", T, "if (row < n && column < n) out[row * n + column] = ",
         "if (row < n && column < n) out[row * n + column] += ", ("uninitialised",), "out[row"),
     Bug("a wrong offset", T, "s[threadIdx.x % 16 * 17 + r]", "s[threadIdx.x % 16 * 17 + (r ^ 1)]", ()),
     Bug("one wait too few", G, "cp_async_wait(1)", "cp_async_wait(2)", ("race", "uninitialised"), "mma", "late"),
     Bug("no wait", G, "cp_async_wait(1);", "", ("race",), "mma"),
     Bug("no barrier in the loop", G, "    __syncthreads();\n", "", ("race",)),
-    Bug("refill of the stage in use", G, "int next = t + 2, slot = next % 3", "int next = t + 2, slot = t % 3", ("race",),
+    Bug("refill of the stage in use", G, "int next = t + 2, slot = next % 3", "int next = t + 2, slot = t % 3",
+        ("race",),
         "cp_async16"),
     Bug("two stages for three", G, "slot = next % 3", "slot = next % 2", ("race",)),
     Bug("a misaligned copy", G, "cp_async16(as + t * 128 + lane * 4", "cp_async16(as + 1 + t * 128 + lane * 4",
@@ -62,7 +67,8 @@ BUGS = [
     Bug("a matrix instruction in a branch", G, "    mma16n8k8", "    if (lane != 5) mma16n8k8", ("deadlock",)),
     Bug("operands in the wrong order", G, "ta[(row + 8) * 8 + column], ta[row * 8 + column + 4]",
         "ta[row * 8 + column + 4], ta[(row + 8) * 8 + column]", ()),
-    Bug("copies that are never waited for", G, "  float* to = out", "  cp_async16(s, from); float* to = out", ("async",), "cp_async16(s,"),
+    Bug("copies that are never waited for", G, "  float* to = out", "  cp_async16(s, from); float* to = out",
+        ("async",), "cp_async16(s,"),
     Bug("a step beyond K", G, "if (next < steps)", "if (next <= steps)", ("bounds",), "cp_async16"),
     Bug("too few bytes expected", P, "mbar_expect(full + t % 2 * 8, 384)", "mbar_expect(full + t % 2 * 8, 380)",
         ("deadlock",)),
@@ -73,19 +79,23 @@ BUGS = [
         ("race", "deadlock", "phase")),
     Bug("the wrong parity", P, "mbar_test(full + t % 2 * 8, t / 2)", "mbar_test(full + t % 2 * 8, t / 2 + 1)",
         ("race", "uninitialised"), "stage[", "late"),
-    Bug("freed before it is read", P, "sum += stage[t % 2 * 96 + 95 - threadIdx.x];\n      mbar_arrive(empty + t % 2 * 8);",
+    Bug("freed before it is read", P,
+        "sum += stage[t % 2 * 96 + 95 - threadIdx.x];\n      mbar_arrive(empty + t % 2 * 8);",
         "mbar_arrive(empty + t % 2 * 8);\n      sum += stage[t % 2 * 96 + 95 - threadIdx.x];", ("race",)),
-    Bug("freed twice", P, "mbar_arrive(empty + t % 2 * 8);", "mbar_arrive(empty + t % 2 * 8); mbar_arrive(empty + t % 2 * 8);",
+    Bug("freed twice", P, "mbar_arrive(empty + t % 2 * 8);",
+        "mbar_arrive(empty + t % 2 * 8); mbar_arrive(empty + t % 2 * 8);",
         ("race", "phase", "deadlock")),
     Bug("no barrier after the initialisation", P, "  __syncthreads();\n", "\n", ("race", "phase")),
     Bug("a tile too many", P, "t < tiles; t++) {\n        if", "t < tiles + 1; t++) {\n        if", ("bounds",)),
     Bug("a sum without its barrier", R, "  __syncthreads();\n", "\n", ("race",), "part["),
-    Bug("a shuffle that half of the warp runs", R, "v += __shfl", "if (threadIdx.x % 32 < 16) v += __shfl", ("deadlock",)),
+    Bug("a shuffle that half of the warp runs", R, "v += __shfl", "if (threadIdx.x % 32 < 16) v += __shfl",
+        ("deadlock",)),
     Bug("a shuffle of a lane outside of its mask", R, "0xffffffffu, v", "0xfffffffeu, v", ("collective",), "shfl"),
     Bug("beyond the array of parts", R, "part[threadIdx.x / 32] = v", "part[threadIdx.x / 32 + 1] = v",
         ("bounds", "uninitialised"), "part["),
     Bug("a sum without atomics", R, "atomicAdd(count, 1)", "*count += 1", ("race",), "*count"),
-    Bug("all threads write one element", R, "if (threadIdx.x == 0) {\n    out", "{\n    out", ("race",), "out[blockIdx.x]"),
+    Bug("all threads write one element", R, "if (threadIdx.x == 0) {\n    out", "{\n    out", ("race",),
+        "out[blockIdx.x]"),
 ]  # fmt: skip
 
 

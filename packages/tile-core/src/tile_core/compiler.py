@@ -85,7 +85,7 @@ def compile(
         target=ctx.target.text,
         program=program,
         explain=functools.partial(_explain, plan, ctx),
-        reference=_reference(program, plugins),
+        reference=_reference(program, plugins, plan.notes.get("hidden", ())),
         runtimes=functools.partial(_other_runtime, program, plugins, ctx, plan),
     )
 
@@ -150,16 +150,26 @@ def _explain(plan: Plan, ctx: Context) -> str:
     return report(plan, ctx)
 
 
-def _reference(program: Program, plugins: Plugins) -> Callable[..., Any]:
-    """Return the plain meaning of the program as a function, compiled at its first use."""
+def _reference(program: Program, plugins: Plugins, hidden: Sequence[str]) -> Callable[..., Any]:
+    """Return the plain meaning of the program as a function, compiled at its first use.
+
+    It is called as the kernel is: with the parameters, then the values of ``hidden``. Of these its own code may need
+    fewer, since the symbols of a shape come with the array.
+    """
 
     @functools.cache
-    def load() -> Callable[..., Any]:
+    def load() -> tuple[Callable[..., Any], Sequence[str]]:
         ctx = make_context("cpu", {"generic": True, "parallel": False}, plugins=plugins)
         plan = lower(program, ctx, plugins)
-        return _adapter(plugins, ctx).load(plan.notes["lowered"])
+        return _adapter(plugins, ctx).load(plan.notes["lowered"]), plan.notes.get("hidden", ())
 
-    return lambda *arrays: load()(*arrays)
+    def call(*values: Any) -> Any:
+        launch, needed = load()
+        visible = len(values) - len(hidden)
+        given = dict(zip(hidden, values[visible:], strict=True))
+        return launch(*values[:visible], *(given[name] for name in needed))
+
+    return call
 
 
 def _adapter(plugins: Plugins, ctx: Context, name: str | None = None) -> Any:

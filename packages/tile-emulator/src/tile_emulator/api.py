@@ -144,6 +144,7 @@ def run(
     limits = limits or RunLimits()
     options = _options(checks, order, completion, dialect)
     values = _by_name(launch, args)
+    arguments = make_image(launch, values, dialect)
     grid, cluster = _geometry(launch, values, dialect)
     compiler = find_compiler()
     begin = time.perf_counter()
@@ -151,7 +152,7 @@ def run(
     with (
         build.engine(compiler) as (engine, _),
         build.kernel(compiler, text, launch, dialect, checked) as (library, cached),
-        make_image(launch, values, dialect) as image,
+        arguments as image,
     ):
         compiled = time.perf_counter()
         job = {

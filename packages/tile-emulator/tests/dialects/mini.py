@@ -25,8 +25,11 @@ MINI_PROXIES = Dialect("mini", (HERE / "mini.h",), prepare=prepare, proxies=True
 MINI_CLUSTERS = Dialect("mini", (HERE / "mini.h",), prepare=prepare, cluster=lambda facts: facts.attributes["cluster"])
 
 
+NAMES = {"float32": "float", "int32": "int"}
+
+
 def call_cells(facts):
-    own = [f"({p.dtype}*)args[{i}]" for i, p in enumerate(facts.params) if p.kind == "pointer"]
+    own = [f"({NAMES[p.dtype]}*)args[{i}]" for i, p in enumerate(facts.params) if p.kind == "pointer"]
     position = "simt::self->index"
     return f"{facts.entry}({', '.join([*own, f'uint3{{{position}.x, {position}.y, {position}.z}}'])});"
 
@@ -45,8 +48,8 @@ def facts_of(text, grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, **more):
         access = "read" if "const " in part else "write" if name.startswith("out") else "readwrite"
         pointer = "*" in kind
         params.append(ParamFact(name, "pointer" if pointer else "scalar", DTYPES[kind], access, 16 if pointer else 0))
-    lines = LineMap.of([Where("kernel.py", 100 + n) if ";" in t else None for n, t in enumerate(text.splitlines(), 1)])
-    return LaunchFacts(entry, tuple(params), grid, block, shared_bytes, line_map=lines, **more)
+    origins = [Where("kernel.py", 100 + n) if t.strip("} ") else None for n, t in enumerate(text.splitlines(), 1)]
+    return LaunchFacts(entry, tuple(params), grid, block, shared_bytes, line_map=LineMap.of(origins), **more)
 
 
 def run(text, args, dialect=MINI, grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, facts=None, **how):

@@ -177,6 +177,7 @@ void start_fibers();  // runs the cluster's threads to their end
 void make_ready(Fiber* f);
 void make_ready_last(Fiber* f);
 void block_here(const char* why, const void* what, unsigned long long a, unsigned long long b, int line);
+void poll(const char* why, const void* what, unsigned long long about);  // lets others run, then goes on
 unsigned long long random_number();
 void make_stacks(unsigned n);
 bool on_stack(const void* p);

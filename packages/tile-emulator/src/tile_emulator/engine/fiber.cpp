@@ -181,14 +181,16 @@ void block_here(const char* why, const void* what, unsigned long long a, unsigne
   if (to != me) switch_from(&me->sp, to);
 }
 
-void yield() {
+void poll(const char* why, const void* what, unsigned long long about) {
   Fiber* me = current;
-  me->why = "poll", me->what = nullptr, me->line = 0, me->frame = __builtin_frame_address(0);
+  me->why = why, me->what = what, me->about[0] = about, me->line = 0, me->frame = __builtin_frame_address(0);
   idle++;
   make_ready_last(me);
   Fiber* to = next_fiber();
   if (to != me) switch_from(&me->sp, to);
 }
+
+void yield() { poll("poll", nullptr, 0); }
 
 static void** kernel_args;
 

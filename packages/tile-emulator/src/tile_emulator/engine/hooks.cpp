@@ -78,7 +78,8 @@ void __ubsan_handle_type_mismatch_v1(Mismatch* what, uintptr_t address) {
   void* frames[FRAMES];
   collect_frames(frames, *(void**)__builtin_frame_address(0), __builtin_return_address(0));
   unsigned needed = 1u << what->log_alignment;
-  report(Finding{"misaligned", false, current, (void*)address, 0, what->access == 1, frames, 0, nullptr, false, nullptr},
+  // Code for wider types may use instructions that fault.
+  report(Finding{"misaligned", needed >= 16, current, (void*)address, 0, what->access == 1, frames, 0, nullptr, false, nullptr},
          "an access to %s needs an address that is a multiple of %u", what->type->name, needed);
 }
 

@@ -315,7 +315,9 @@ void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* 
   if (!whole) {
     if (!option(BOUNDS) || (!r && (on_stack(p) || in_image(p) || of_engine(p)))) return;
     Accessor a = accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc));
-    return report(finding(a, "bounds", true), "%s of %u byte(s)", write ? "write" : "read", bytes);
+    bool near = r || place_of(p).buffer != NOWHERE;
+    return report(finding(a, "bounds", true), "%s of %u byte(s)%s", write ? "write" : "read", bytes,
+                  near ? "" : " where no array is");
   }
   if (write && r->flags & (READ_ONLY | VALUES) && option(BOUNDS))
     report(finding(accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc)), "read-only", false),

@@ -186,7 +186,7 @@ void report_deadlock() {
     describe(f, what, sizeof what);
     Entry* found = nullptr;
     for (Entry& e : entries)
-      if (!strcmp(e.what, what) && e.who[0]->line == f->line && e.who[0]->cta == f->cta) found = &e;
+      if (!strcmp(e.what, what) && e.who[0]->cta == f->cta && (f->state == DONE || e.who[0]->line == f->line)) found = &e;
     if (!found) {
       Entry fresh{};
       memcpy(fresh.what, what, sizeof what);

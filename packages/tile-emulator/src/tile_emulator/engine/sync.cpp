@@ -210,7 +210,7 @@ bool phase_test(void* barrier, unsigned parity) {
     acquire(current, p.released);
     return true;
   }
-  yield();
+  poll("phase", barrier, parity & 1);
   return false;
 }
 
