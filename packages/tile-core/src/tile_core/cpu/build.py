@@ -9,6 +9,7 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill
 from tile_core.errors import InternalError
+from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
 
 ENTRY = "main"
@@ -58,5 +59,5 @@ def _passes() -> list[Any]:
         t.MakePackedAPI(),
         t.LowerTVMBuiltin(),
         t.LowerIntrin(),
-        t.prim_func_pass(lambda f, _m, _c: f.with_body(spill(reveal(f.body))), opt_level=0, name="reveal"),
+        t.prim_func_pass(lambda f, _m, _c: f.with_body(spill(wrapping.reveal(reveal(f.body)))), opt_level=0, name="reveal"),
     ]

@@ -14,7 +14,9 @@ from tile_core.cpu.vectorize import vectorize
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.passes import wrapping
 from tile_core.passes.apply_layouts import apply_layouts
+from tile_core.passes.divisions import total_divisions
 from tile_core.passes.flatten_lets import flatten_lets
 from tile_core.passes.float_rules import hide
 from tile_core.passes.guard import guard
@@ -38,6 +40,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
+        Pass("divisions", _divisions, "before passes that hide arithmetic"),
+        Pass("wrap", _wrap, "before passes that add integer arithmetic of their own, which does not overflow"),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
@@ -82,6 +86,16 @@ def _shares_bytes(plan: Plan) -> bool:
 def _break(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.replace(body=lower_break(plan.body))
+
+
+def _divisions(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=total_divisions(plan.body))
+
+
+def _wrap(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=wrapping.hide(plan.body))
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:

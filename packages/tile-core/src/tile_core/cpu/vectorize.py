@@ -113,7 +113,7 @@ def _varying(loop: Any) -> set[Any]:
 def _pure(value: Any, varying: set[Any]) -> bool:
     for call in collect(value, ir.Call):
         name = nodes.operator_name(call)
-        if not name or name in _IMPURE or (name.startswith("tile.") and not name.startswith("tile.float_")):
+        if not name or name in _IMPURE or (name.startswith("tile.") and not name.startswith(_HIDDEN)):
             return False
         if name == "if_then_else" and any(x in varying for x in collect(call.args[0], tirx.Var)):
             return False
@@ -122,4 +122,6 @@ def _pure(value: Any, varying: set[Any]) -> bool:
     return all(DTYPES[t].bits >= 8 and t != "bool" for t in types)
 
 
+#: Operators that stand for arithmetic.
+_HIDDEN = ("tile.float_", "tile.wrapping_")
 _IMPURE = ("tvm_call_packed", "call_extern", "address_of")

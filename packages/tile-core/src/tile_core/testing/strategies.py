@@ -58,16 +58,27 @@ def load(draw: Draw, sketch: Sketch, block: Block, shape: tuple[int, int] | None
     extents = shape or (draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(EXTENTS)))
     bound = float("inf") if DTYPES[to].is_integer else 3.0
     t = sketch.alloc(extents, to, draw(st.sampled_from(SCOPES)), bound)
-    dr, dc = draw(st.integers(-2, 3)), draw(st.integers(-2, 3))
-    row = corner or f"bx * {sketch.rows} + {dr}"
+    row = corner or f"bx * {sketch.rows} + {draw(st.integers(-2, 3))}"
+    col = offset(draw, 2)
 
     def action(env: Env) -> None:
-        at = (int(eval(row, {}, env)), dc)
-        env[t.name] = rounded(oracles.copy_region(env[name], at, extents), t.dtype)
+        env[t.name] = rounded(oracles.copy_region(env[name], (place(row, env), place(col, env)), extents), t.dtype)
 
-    text = f"{name}[{row}, {dc}]" if draw(st.booleans()) else f"{name}[{row} : {row} + {extents[0]}, {dc} : {dc + extents[1]}]"
+    slices = f"{row} : {row} + {extents[0]}, {col} : {col} + {extents[1]}"
+    text = f"{name}[{row}, {col}]" if draw(st.booleans()) else f"{name}[{slices}]"
     block.add(f"T.copy({text}, {t.name})", action)
     return t
+
+
+def offset(draw: Draw, last: int) -> str:
+    """Draw a position: a constant from 0 to ``last``, or a runtime value that may be outside."""
+    inside = st.integers(0, max(0, last)).map(str)
+    return draw(st.one_of(inside, st.integers(-3, 3).map(lambda c: f"v + {c}")))
+
+
+def place(text: str, env: Env) -> int:
+    """Return the value of an index."""
+    return int(eval(text, {}, env))
 
 
 def pick(draw: Draw, sketch: Sketch, test: Callable[[Tile], bool] = lambda t: True) -> Tile | None:
@@ -87,13 +98,14 @@ def fill(draw: Draw, sketch: Sketch, block: Block) -> None:
     if t is None:
         return
     value = draw(st.integers(0 if DTYPES[t.dtype].kind == "uint" else -3, 3))
-    low, size = draw(st.integers(-1, t.shape[0])), draw(st.integers(1, t.shape[0]))
+    size = draw(st.integers(1, t.shape[0]))
+    low = offset(draw, t.shape[0] - size)
 
     def action(env: Env) -> None:
         region = np.full((size, t.shape[1]), value, env[t.name].dtype)
-        env[t.name] = oracles.write_region(env[t.name], (low, 0), region)
+        env[t.name] = oracles.write_region(env[t.name], (place(low, env), 0), region)
 
-    block.add(f"T.fill({t.name}[{low} : {low + size}, :], {value})", action)
+    block.add(f"T.fill({t.name}[{low} : {low} + {size}, :], {value})", action)
     sketch.grown(t, 3.0)
 
 
@@ -125,14 +137,14 @@ def copy_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
     if to is None:
         return
     rows = draw(st.integers(1, min(source.shape[0], to.shape[0])))
-    a, b = draw(st.integers(-1, source.shape[0])), draw(st.integers(-1, to.shape[0]))
+    a, b = offset(draw, source.shape[0] - rows), offset(draw, to.shape[0] - rows)
     width = source.shape[1]
 
     def action(env: Env) -> None:
-        part = oracles.copy_region(env[source.name], (a, 0), (rows, width))
-        env[to.name] = oracles.write_region(env[to.name], (b, 0), part)
+        part = oracles.copy_region(env[source.name], (place(a, env), 0), (rows, width))
+        env[to.name] = oracles.write_region(env[to.name], (place(b, env), 0), part)
 
-    block.add(f"T.copy({source.name}[{a} : {a + rows}, :], {to.name}[{b} : {b + rows}, :])", action)
+    block.add(f"T.copy({source.name}[{a} : {a} + {rows}, :], {to.name}[{b} : {b} + {rows}, :])", action)
     sketch.grown(to, source.bound)
 
 
@@ -208,10 +220,10 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
         return
     b = sketch.alloc((n, k) if tb else (k, n), a.dtype, draw(st.sampled_from(SCOPES)), float("inf") if is_int else 3.0)
     source = sketch.input(a.dtype)
-    row = draw(st.integers(-1, 4))
+    row = offset(draw, 4)
 
     def loaded(env: Env) -> None:
-        env[b.name] = rounded(oracles.copy_region(env[source], (row, 0), b.shape), b.dtype)
+        env[b.name] = rounded(oracles.copy_region(env[source], (place(row, env), 0), b.shape), b.dtype)
 
     block.add(f"T.copy({source}[{row}, 0], {b.name})", loaded)
     old = pick(draw, sketch, lambda t: t.shape == (m, n) and t.dtype == acc and t.name != a.name)

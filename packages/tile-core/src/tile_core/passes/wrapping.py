@@ -1,0 +1,170 @@
+"""Integer arithmetic that wraps, on code generators that take overflow for impossible.
+
+TVM's LLVM code generator marks additions, subtractions and products of 32 and 64 bits as never overflowing, unsigned ones
+too: ``0 - x`` of unsigned integers becomes 0, ``x + 1 > x`` true. Its own simplifier reasons alike. In the language
+integers wrap. ``hide`` replaces the arithmetic of *data* by opaque calls before the first simplification; ``reveal``
+puts forms back that cannot overflow: 32-bit operations in 64 bits, from which LLVM makes single instructions again, and
+64-bit ones by the bit without its carry. Arithmetic of indices stays as it is: it must be seen through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
+from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for
+from tile_core.numerics.build import bind, cast, constant, type_name
+
+_OPERATIONS = {"add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul}
+_NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}
+_WIDE = ("int32", "int64", "uint32", "uint64")
+
+#: Beginning of the names of the operators that stand for wrapping operations.
+PREFIX = "tile.wrapping_"
+
+
+def hide(body: Any) -> Any:
+    """Return the statement with the 32 and 64-bit integer arithmetic of its data as calls.
+
+    Data are values that are read from memory and what is computed from them, and all unsigned values, except where they
+    are indices, loop bounds or extents.
+    """
+    return _Hide().stmt(body)
+
+
+def reveal(body: Any) -> Any:
+    """Return the statement with operations, in lanes where they were vectorised, that wrap and never overflow."""
+
+    def restore(e: Any) -> Any:
+        name = str(getattr(e.op, "name", ""))
+        return _wrapping(name[len(PREFIX) :], *e.args) if name.startswith(PREFIX) else e
+
+    return map_expr(body, restore, ir.Call)
+
+
+class _Hide(StmtRewriter):
+    def __init__(self) -> None:
+        self.data: set[Any] = set()
+
+    def visit_For(self, s: Any) -> Any:
+        body = self.body(s.body)
+        return s if body.same_as(s.body) else replace_for(s, body)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        value = self.expr(s.value)
+        return s if value.same_as(s.value) else tirx.BufferStore(s.buffer, value, list(s.indices), s.span)
+
+    def visit_Bind(self, s: Any) -> Any:
+        if self.is_data(s.value):
+            self.data.add(s.var)
+        return super().visit_Bind(s)
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        return s
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        body = self.body(s.body)
+        return s if body.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, body, s.span)
+
+    def expr(self, e: Any) -> Any:
+        if not collect(e, tuple(_OPERATIONS.values())):
+            return e
+
+        def operation(x: Any, mutator: Any) -> Any:
+            data = type_name(x) in _WIDE and self.is_data(x) and _bits(x) > int(type_name(x)[-2:])
+            a, b = mutator.mutate(x.a), mutator.mutate(x.b)
+            if data:
+                return ir.Call(_operator(_NAMES[type(x).__name__]), [a, b], ret_ty=x.ty, span=x.span)
+            return x if a.same_as(x.a) and b.same_as(x.b) else type(x)(a, b, x.span)
+
+        def let(x: Any, mutator: Any) -> Any:
+            if self.is_data(x.value):
+                self.data.add(x.var)
+            value, body = mutator.mutate(x.value), mutator.mutate(x.body)
+            return x if value.same_as(x.value) and body.same_as(x.body) else tirx.Let(x.var, value, body, x.span)
+
+        handlers = [(tuple(_OPERATIONS.values()), operation), (tirx.Let, let), (ir.TensorLoad, lambda x, _: x)]
+        return tvm_ffi.structural_mutate(e, handlers)
+
+    def is_data(self, e: Any) -> bool:
+        """Whether a value comes from memory or is unsigned."""
+        if type_name(e).startswith("uint") or collect(e, ir.TensorLoad):
+            return True
+        return any(v in self.data for v in collect(e, tirx.Var))
+
+
+def _bits(e: Any) -> int:
+    """Return how many bits hold every value of an expression, with its sign; 99 where nothing is known.
+
+    Products of 8-bit integers cannot overflow: as plain products they become the dot product instructions of processors.
+    """
+    if isinstance(e, tirx.IntImm):
+        return int(e.value).bit_length() + 1
+    if isinstance(e, tirx.Broadcast):
+        return _bits(e.value)
+    if isinstance(e, tirx.Cast):
+        source = type_name(e.value)
+        if source.startswith(("int", "uint")):
+            return min(_bits(e.value), int(source.lstrip("uint")) + source.startswith("u"))
+    if isinstance(e, ir.TensorLoad):
+        kind = type_name(e)
+        return int(kind.lstrip("uint")) + kind.startswith("u") if kind.startswith(("int", "uint")) else 99
+    if isinstance(e, tirx.Mul):
+        return _bits(e.a) + _bits(e.b)
+    if isinstance(e, (tirx.Add, tirx.Sub)) and not (isinstance(e, tirx.Sub) and type_name(e).startswith("uint")):
+        return max(_bits(e.a), _bits(e.b)) + 1
+    return 99
+
+
+def _wrapping(name: str, a: Any, b: Any) -> Any:
+    kind = type_name(a)
+    if kind in ("int32", "uint32"):
+        # Of two 32-bit numbers the sum, difference and product fit into 64 bits with a sign, but for unsigned products.
+        wide = "uint64" if kind == "uint32" and name == "mul" else "int64"
+        return cast(kind, _OPERATIONS[name](cast(wide, a), cast(wide, b)))
+    build = {"add": _add64, "sub": _sub64, "mul": _mul64}[name]
+    unsigned = bind(cast("uint64", a), lambda x: bind(cast("uint64", b), lambda y: build(x, y), "y"), "x")
+    return cast(kind, unsigned)
+
+
+def _high(like: Any) -> Any:
+    return tirx.shift_left(constant(1, "uint64", like), constant(63, "uint64", like))
+
+
+def _low63(x: Any) -> Any:
+    return tirx.bitwise_and(x, constant(2**63 - 1, "uint64", x))
+
+
+def _add64(x: Any, y: Any) -> Any:
+    """The sum without the highest bits does not carry out; those are added by exclusive or."""
+    top = tirx.bitwise_and(tirx.bitwise_xor(x, y), _high(x))
+    return tirx.bitwise_xor(tirx.Add(_low63(x), _low63(y)), top)
+
+
+def _sub64(x: Any, y: Any) -> Any:
+    """With the highest bit of ``x`` set and that of ``y`` clear nothing is borrowed."""
+    top = tirx.bitwise_and(tirx.bitwise_not(tirx.bitwise_xor(x, y)), _high(x))
+    return tirx.bitwise_xor(tirx.Sub(tirx.bitwise_or(x, _high(x)), _low63(y)), top)
+
+
+def _mul64(x: Any, y: Any) -> Any:
+    """By halves: the product of the low ones, and the low halves of the mixed ones, shifted."""
+    half, mask = constant(32, "uint64", x), constant(2**32 - 1, "uint64", x)
+    xl, yl = tirx.bitwise_and(x, mask), tirx.bitwise_and(y, mask)
+    xh, yh = tirx.shift_right(x, half), tirx.shift_right(y, half)
+    mixed = tirx.Add(tirx.bitwise_and(tirx.Mul(xh, yl), mask), tirx.bitwise_and(tirx.Mul(xl, yh), mask))
+    low = tirx.Mul(xl, yl)
+    return bind(low, lambda p: bind(tirx.shift_left(mixed, half), lambda q: _add64(p, q), "q"), "p")
+
+
+def _operator(name: str) -> Any:
+    full = PREFIX + name
+    if full not in _registered:
+        register = tvm.ir.op.register_op_attr
+        register(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see float_rules
+        register(full, "TVectorizable", True)
+        _registered.add(full)
+    return ir.Op.get(full)
+
+
+_registered: set[str] = set()
