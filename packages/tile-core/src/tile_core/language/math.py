@@ -22,6 +22,7 @@ from tile_core.language.checks import truth
 from tile_core.language.promotion import computed, integer_range, largest
 from tile_core.language.value import Buffer, Region, Value, as_value, derive, promote
 from tile_core.numerics.build import bind
+from tile_core.numerics.minmax import round_away_expr
 
 _PYTHON = (bool, int, float)
 
@@ -124,7 +125,7 @@ floor = _unary("floor", tirx.floor, _whole(_math.floor))
 ceil = _unary("ceil", tirx.ceil, _whole(_math.ceil))
 trunc = _unary("trunc", tirx.trunc, _whole(_math.trunc))
 nearbyint = _unary("nearbyint", tirx.nearbyint, _whole(builtins.round))
-round = _unary("round", tirx.round, _round_half_away)
+round = _unary("round", round_away_expr, _round_half_away)
 
 
 def _predicate(name: str, node: Callable[[Any], Any], python: Callable[[float], bool]) -> Callable[[Any], Any]:

@@ -42,8 +42,8 @@ from tile_core.numerics.formats import IEEE
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
 
 __all__ = [
-    "clamp_expr", "cos", "erf", "exp", "exp10", "exp2", "log", "log10", "log1p", "log2", "max_expr", "min_expr", "pow",
-    "rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh",
+    "clamp_expr", "cos", "erf", "exp", "exp10", "exp10_wide", "exp2", "log", "log10", "log1p", "log2", "max_expr",
+    "min_expr", "pow", "rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh", "tanh_wide",
 ]  # fmt: skip
 
 _LOG2E = 1.0 / math.log(2.0)
@@ -98,6 +98,16 @@ def exp2(x: Any) -> Any:
 def exp10(x: Any) -> Any:
     """10^x, as 2^(x log2(10)) in float64."""
     return cast("float32", _exp2_wide(cast("float64", x) * constant(math.log2(10.0), "float64", x)))
+
+
+def exp10_wide(x: Any) -> Any:
+    """10^x in float64, by the target's power."""
+    return tirx.pow(constant(10.0, "float64", x), x)
+
+
+def tanh_wide(x: Any) -> Any:
+    """The hyperbolic tangent in float64, by the C library."""
+    return tirx.call_pure_extern("float64", "tanh", x)
 
 
 def log(x: Any) -> Any:

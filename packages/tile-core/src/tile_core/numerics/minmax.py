@@ -1,4 +1,4 @@
-"""``max``, ``min`` and ``clamp`` with the NaN and zero rules of ``tile_core.numerics.rules``.
+"""``max``, ``min``, ``clamp`` and ``round`` with the NaN and zero rules of ``tile_core.numerics.rules``.
 
 TVM folds ``max(1, nan)`` and ``max(nan, 1)`` to different constants, and code generators disagree as well, so floats
 are ordered here by comparisons that are false for NaN, with NaN told from its bits.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.numerics.build import bind, bits_of, cast, float_of, is_nan, select, type_name
+from tile_core.numerics.build import bind, bits_of, cast, constant, float_of, is_nan, select, type_name
 from tile_core.numerics.formats import IEEE
 
-__all__ = ["clamp_expr", "max_expr", "min_expr"]
+__all__ = ["clamp_expr", "max_expr", "min_expr", "round_away_expr"]
 
 
 def max_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
@@ -31,6 +31,18 @@ def min_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
 def clamp_expr(value: Any, low: Any, high: Any) -> Any:
     """``value`` limited to ``low .. high``; NaN stays NaN."""
     return bind(value, lambda v: select(v < low, low, select(v > high, high, v)), "v")
+
+
+def round_away_expr(value: Any) -> Any:
+    """``value`` rounded to an integer, ties away from zero; ``tirx.round`` rounds ties to even."""
+
+    def nearest(x: Any) -> Any:
+        name, whole = type_name(x), tirx.trunc(x)
+        step = select(x < constant(0.0, name, x), constant(-1.0, name, x), constant(1.0, name, x))
+        far = tirx.abs(tirx.Sub(x, whole)) >= constant(0.5, name, x)  # the difference is exact
+        return select(far, tirx.Add(whole, step), whole)
+
+    return bind(value, nearest, "x")
 
 
 def _pick(a: Any, b: Any, nan_propagate: bool, largest: bool) -> Any:

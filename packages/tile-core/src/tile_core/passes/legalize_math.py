@@ -10,7 +10,7 @@ from tile_core.numerics import math
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.minmax import max_expr, min_expr
 
-__all__ = ["MATH", "legalize_math"]
+__all__ = ["MATH", "WIDE", "legalize_math"]
 
 Builder = Callable[..., Any]
 
@@ -27,10 +27,14 @@ MATH: Mapping[str, Builder] = {
 """Expression builders by the name of the operator that they replace; ``tirx.max`` and ``min`` stand for the nodes."""
 
 
+WIDE: Mapping[str, Builder] = {"tirx.tanh": math.tanh_wide, "tirx.exp10": math.exp10_wide}
+"""Builders for float64, where TVM's own expressions are no better than float32."""
+
+
 def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
     """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
 
-    float16 goes through float32 (and is rounded once). float64 stays with the target's library. bfloat16 must have been
+    float16 goes through float32 (and is rounded once). float64 stays with the target's library, but for ``WIDE``. bfloat16 must have been
     lowered before (``legalize_floats``).
 
     Parameters
@@ -47,7 +51,10 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
     """
 
     def on_call(e: Any) -> Any:
-        builder = table.get(getattr(e.op, "name", ""))
+        name = getattr(e.op, "name", "")
+        if name in WIDE and type_name(e) == "float64":
+            return WIDE[name](*e.args)
+        builder = table.get(name)
         if builder is None or type_name(e) not in ("float32", "float16"):
             return e
         return cast(type_name(e), builder(*[cast("float32", a) for a in e.args]))
