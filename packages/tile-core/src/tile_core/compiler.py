@@ -47,8 +47,7 @@ def compile(
     options
         The backend's options: an instance, a mapping of its fields, or ``None``.
     runtime
-        Name of one of the target's runtimes, or of one that serves every target (``"emulator"``, of tile-emulator); by
-        default the one that its backend prefers.
+        Name of a runtime of the target or of one that serves all (``"emulator"``); by default its backend's choice.
     dump
         A folder that receives the program after each pass.
 
@@ -68,14 +67,12 @@ def compile(
     """
     from tile_core.plugins.manager import installed
 
-    program = program_of("tile.compile", program)
+    program, plugins = program_of("tile.compile", program), installed()
     dump = None if dump is None else path_of("tile.compile", "dump", dump)
-    plugins = installed()
     ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(program, out_idx)
     plan = _guarded("passes", program, lambda: lower(program, ctx, plugins, dump))
-    adapter = _adapter(plugins, ctx, runtime)
-    launch = _guarded("code generation", program, lambda: adapter.load(plan.notes["lowered"]))
+    launch, adapter = (load := functools.partial(_load, program, plugins, ctx, plan))(runtime)
     return Kernel(
         signature,
         launch,
@@ -86,7 +83,7 @@ def compile(
         program=program,
         explain=functools.partial(_explain, plan, ctx),
         reference=_reference(program, plugins, plan.notes.get("hidden", ())),
-        runtimes=functools.partial(_other_runtime, program, plugins, ctx, plan),
+        runtimes=load,
     )
 
 
@@ -150,6 +147,12 @@ def _explain(plan: Plan, ctx: Context) -> str:
     return report(plan, ctx)
 
 
+def _load(program: Program, plugins: Plugins, ctx: Context, plan: Plan, runtime: str | None) -> Any:
+    """Return the launch of a compiled kernel and the runtime that loaded it."""
+    adapter = _adapter(plugins, ctx, runtime)
+    return _guarded("code generation", program, lambda: adapter.load(plan.notes["lowered"])), adapter
+
+
 def _reference(program: Program, plugins: Plugins, hidden: Sequence[str]) -> Callable[..., Any]:
     """Return the plain meaning of the program as a function, compiled at its first use.
 
@@ -189,12 +192,6 @@ def _adapter(plugins: Plugins, ctx: Context, name: str | None = None) -> Any:
     missing = [f"{runtime} (pip install {package})" for runtime, package in RUNTIMES.items() if runtime not in others]
     known = ", ".join([*(a.name for a in adapters), *others, *missing])
     raise UnknownRuntime(target=ctx.target.text, found=name, known=known)
-
-
-def _other_runtime(program: Program, plugins: Plugins, ctx: Context, plan: Plan, name: str) -> Any:
-    """Load a compiled kernel by another runtime."""
-    adapter = _adapter(plugins, ctx, name)
-    return _guarded("code generation", program, lambda: adapter.load(plan.notes["lowered"])), adapter
 
 
 def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:

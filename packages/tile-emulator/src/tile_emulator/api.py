@@ -13,7 +13,7 @@ from tile_core.emit.facts import LaunchFacts
 from tile_emulator import build
 from tile_emulator.compilers import find_compiler
 from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused
-from tile_emulator.image import Array, make_image
+from tile_emulator.image import Array, Image, make_image
 from tile_emulator.limits import RunLimits
 from tile_emulator.process import launch_options, run_process
 from tile_emulator.reports import Reader, Report
@@ -115,10 +115,9 @@ def run(
     dialect
         The model of the text's language.
     checks
-        What to look for, some of ``CHECKS``; without any the kernel runs at full speed, and only accesses that leave
-        all arrays are noticed.
+        What to look for, of ``CHECKS``; without any the kernel is fast, and only leaving all arrays is noticed.
     order
-        Which ready thread runs next. A race is found in every order.
+        Which ready thread runs next; races are found in every order.
     completion
         When asynchronous operations take effect: ``"early"``, at their issue, exposes writes to what is still in use;
         ``"late"``, at the last legal moment, exposes missing waits.
@@ -136,34 +135,37 @@ def run(
     ------
     SetupError
         There is no compiler, or the engine does not run here.
-    TextRefused
-        The text uses something that the dialect does not model.
-    LaunchRefused, BadArguments
-        The device would refuse the launch.
+    TextRefused, LaunchRefused, BadArguments
+        The dialect has no model of something in the text; the device would refuse the launch.
     """
-    limits = limits or RunLimits()
     options = _options(checks, order, completion, dialect)
     values = _by_name(launch, args)
     arguments = make_image(launch, values, dialect)
     grid, cluster = _geometry(launch, values, dialect)
+    used = limits or RunLimits()
+    settings = {
+        **launch_options(used), "options": options, "cluster": cluster, "warp": dialect.warp, "seed": seed,
+        "shared_bytes": launch.shared_bytes,
+    }  # fmt: skip
+    with arguments as image:
+        return _execute(text, launch, dialect, image, {"grid": grid, "block": launch.block, "launch": settings}, used)
+
+
+def _execute(
+    text: str, launch: LaunchFacts, dialect: Dialect, image: Image, job: dict[str, Any], limits: RunLimits
+) -> RunResult:
+    """Compile, run, and read what the run left behind."""
     compiler = find_compiler()
     begin = time.perf_counter()
-    checked = bool(options & sum(_CHECK.values()))
+    checked = bool(job["launch"]["options"] & sum(_CHECK.values()))
     with (
         build.engine(compiler) as (engine, _),
         build.kernel(compiler, text, launch, dialect, checked) as (library, cached),
-        arguments as image,
     ):
         compiled = time.perf_counter()
-        job = {
-            "engine": str(engine), "kernel": str(library), "grid": grid, "block": launch.block,
-            "buffers": image.buffers, "args": image.args, "patches": image.patches,
-            "launch": {
-                **launch_options(limits), "options": options, "cluster": cluster, "warp": dialect.warp, "seed": seed,
-                "shared_bytes": launch.shared_bytes,
-            },
-        }  # fmt: skip
-        ended = run_process(job, image.file.fileno(), limits)
+        files = {"engine": str(engine), "kernel": str(library)}
+        arrays = {"buffers": image.buffers, "args": image.args, "patches": image.patches}
+        ended = run_process({**job, **files, **arrays}, image.file.fileno(), limits)
         reader = Reader(launch, image, text, Symbols(library))
         reports = tuple(reader.report(record) for record in ended.records)
         counters = {name: n for name, n in ended.end.items() if isinstance(n, int)}

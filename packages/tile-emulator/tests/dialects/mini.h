@@ -13,12 +13,17 @@
 #define blockDim (simt::block->threads)
 #define gridDim (simt::block->grid)
 
+#if defined(__clang__)  // which does not check the alignment of structures that are copied as a whole
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float2 __attribute__((ext_vector_type(2)));
+#else
 struct alignas(16) float4 {
   float x, y, z, w;
 };
 struct alignas(8) float2 {
   float x, y;
 };
+#endif
 
 #define __syncthreads() simt::sync(0, 0, __LINE__)
 #define __syncwarp() simt::sync_warp(~0ull, __LINE__)
