@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -131,6 +132,10 @@ class JitFunction:
         given = self._arguments(args, keywords)
         names = {p.name for p in kernel.program.params}
         return kernel(*[v for n, v in given.items() if n in names])
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return the function bound to an object, where a class defines it."""
+        return self if instance is None else types.MethodType(self, instance)
 
     def compile(self, *args: Any, **keywords: Any) -> Kernel:
         """Return the kernel for these arguments without running it.

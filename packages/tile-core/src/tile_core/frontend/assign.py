@@ -77,7 +77,35 @@ def settled(name: str, value: Value) -> Value:
         return value
     if not _worth_binding(value):
         return value
-    return Value(builder.bind(name, value.expr), value.dtype)
+    expr = value.expr
+    if value.dtype.is_integer:
+        used: list[Any] = []
+        tvm_ffi.structural_walk(expr, (tirx.Var, used.append))
+        weight = sum(builder.weights.get(v, 1) for v in used)
+        if weight > _HEAVY:
+            expr, weight = _in_memory(name, value, expr), 1
+        var = builder.bind(name, expr)
+        builder.weights[var] = weight
+        return Value(var, value.dtype)
+    return Value(builder.bind(name, expr), value.dtype)
+
+
+def _in_memory(name: str, value: Value, expr: Any) -> Any:
+    """Store a value in a variable and return what reads it."""
+    from tile_core.language.value import tvm_name
+
+    builder = current("an assignment")
+    cell = tirx.decl_buffer([1], tvm_name(value.dtype), builder.unique(name), scope="local.var", layout=None)
+    builder.emit(tirx.AllocBuffer(cell, {}, builder.span()))
+    builder.emit(tirx.BufferStore(cell, expr, [nodes.int_const(0)], builder.span()))
+    return nodes.load(cell, [nodes.int_const(0)])
+
+
+#: Nodes of an index expression that is not computed again at every use.
+_LARGE = 64
+#: TVM's analysis looks through definitions of integers by one another (as in a random number generator); so many uses
+#: of variables may an expression have when they are all put in their places.
+_HEAVY = 8
 
 
 def _worth_binding(value: Value) -> bool:
@@ -89,5 +117,7 @@ def _worth_binding(value: Value) -> bool:
     if value.dtype.is_float:
         return True
     found: list[Any] = []
-    tvm_ffi.structural_walk(expr, (ir.Call, found.append))
-    return bool(found)
+    parts: list[Any] = []
+    tvm_ffi.structural_walk(expr, [(ir.Call, found.append), (ir.Expr, parts.append)])
+    # Large ones too: `t = t + t` in a loop of Python would double the tree each time.
+    return bool(found) or len(parts) > _LARGE

@@ -96,6 +96,8 @@ class Builder:
         self.outputs: list[Any] = []
         self.eager: Any = None
         self.hints: list[str] = []
+        #: Of a bound integer how many uses of variables stand behind it.
+        self.weights: dict[Any, int] = {}
         self._names: dict[str, int] = {}
         # By identity: values compare as the kernel's scalars do.
         self._pending: dict[int, weakref.ref[Any]] = {}

@@ -225,6 +225,18 @@ class Kernel:
         self._need(self._export, "export()", "its target writes no artefacts")(self, target)
         return target
 
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        """Kernels never change, and machine code is not copied."""
+        return self
+
+    def __reduce__(self) -> Any:
+        advice = "pickle its program, and compile that in the other process"
+        reason = "it holds machine code of this process"
+        raise NotProvided(kernel=self.name, action="pickling", target=self.target, reason=reason, advice=advice)
+
     def __repr__(self) -> str:
         return f"<tile.Kernel {self.signature}{f' for {self.target}' if self.target else ''}>"
 
