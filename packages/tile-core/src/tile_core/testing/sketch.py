@@ -17,7 +17,7 @@ import numpy as np
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Param, Part, Unit, scalar, tensor
-from tile_core.testing.data import Array, anything, numbers, values
+from tile_core.testing.data import Array, anything, numbers, stored, values
 
 Env = dict[str, Any]
 Action = Callable[[Env], None]
@@ -83,6 +83,8 @@ class Sketch:
         Input tensors: name -> (element type, how data are made).
     outputs
         Output tensors: name -> the tile that is written to it.
+    extras
+        Further inputs, of shapes of their own: name -> (element type, array).
     """
 
     rows: int
@@ -91,6 +93,7 @@ class Sketch:
     tiles: dict[str, Tile] = field(default_factory=dict)
     inputs: dict[str, tuple[str, bool]] = field(default_factory=dict)
     outputs: dict[str, Tile] = field(default_factory=dict)
+    extras: dict[str, tuple[str, Array]] = field(default_factory=dict)
     body: Block = field(default_factory=Block)
     count: int = 0
 
@@ -127,6 +130,7 @@ class Sketch:
         end = "\n".join(f"T.copy({t.name}, {name}[bx * {self.rows}, 0])" for name, t in self.outputs.items())
         body = "\n".join([*start.splitlines(), *self.body.lines, *end.splitlines()])
         params = [tensor(n, dtype, "m", "n") for n, (dtype, _) in self.inputs.items()]
+        params += [tensor(n, dtype, *array.shape) for n, (dtype, array) in self.extras.items()]
         params += [scalar("v"), *(Param(n, t.dtype, ("m", "n"), out=True) for n, t in self.outputs.items())]
         launches = {f"{m}x{n},v={v}": Launch(lambda rng, s=(m, n, v): made.data(rng, seed, *s)) for m, n, v in sizes}  # type: ignore[misc]
         part = Part((), body, made.expected, VALUE)
@@ -142,6 +146,7 @@ class Sketch:
         made: Data = {"m": m, "n": n, "v": v}
         for name, (dtype, whole) in self.inputs.items():
             made[name] = anything(own, (m, n), dtype) if whole else numbers(own, (m, n), dtype, -3, 3)
+        made.update({name: array for name, (_, array) in self.extras.items()})
         for name, t in self.outputs.items():  # a tile need not cover all columns
             made[name] = numbers(own, (m, n), t.dtype, 0, 0)
         return made
@@ -150,6 +155,7 @@ class Sketch:
         """Return what NumPy computes."""
         m, n = d["m"], d["n"]
         sources = {name: values(d[name], dtype) for name, (dtype, _) in self.inputs.items()}
+        sources.update({name: values(array, dtype) for name, (dtype, array) in self.extras.items()})
         kind = {name: np.float64 if DTYPES[t.dtype].is_float else DTYPES[t.dtype].numpy() for name, t in self.outputs.items()}
         results = {name: np.zeros((m, n), kind[name]) for name in self.outputs}
         for bx in range(-(-m // self.rows)):
@@ -159,6 +165,19 @@ class Sketch:
             for name, t in self.outputs.items():
                 results[name] = oracles.write_region(results[name], (bx * self.rows, 0), env[t.name])
         return results
+
+
+def sparse_operand(seed: int, m: int, k: int, dtype: str, meta: str) -> tuple[Array, Array, Array]:
+    """Return kept values, metadata and the dense matrix of a random 2:4 sparse operand of small integers."""
+    from tile_core import sparse
+
+    rng = np.random.default_rng(seed)
+    group, kept = (2, 1) if DTYPES[dtype].bits == 32 else (4, 2)
+    order = rng.random((m, k // group, group)).argsort(axis=-1)
+    count = rng.integers(0, kept + 1, (m, k // group, 1))
+    dense = np.where(order < count, rng.integers(-3, 4, (m, k // group, group)), 0).reshape(m, k).astype(np.float64)
+    compressed, metadata = sparse.compress(stored(dense, dtype), meta_dtype=meta)
+    return np.asarray(compressed).view(DTYPES[dtype].numpy()), np.asarray(metadata), dense
 
 
 def zeros(shape: tuple[int, ...], dtype: str) -> Array:

@@ -14,7 +14,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import Unit
 from tile_core.testing.data import Array
-from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded
+from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded, sparse_operand
 
 Draw = Callable[[Any], Any]
 
@@ -29,8 +29,10 @@ def programs(draw: Draw) -> Unit:
     """Draw a legal program: the target must compute what NumPy computes."""
     sketch = Sketch(draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(THREADS)))
     load(draw, sketch, sketch.body, (sketch.rows, sketch.cols))
-    for _ in range(draw(st.integers(0, 6))):
-        step(draw, sketch, sketch.body)
+    size = draw(st.integers(1, 7))
+    for _ in range(3 * size):  # a step that does not fit adds nothing
+        if len(sketch.body.actions) <= size:
+            step(draw, sketch, sketch.body)
     fitting = [t for t in sketch.tiles.values() if t.shape == (sketch.rows, sketch.cols)]
     for t in fitting[-3:]:
         sketch.outputs[sketch.fresh("O")] = t
@@ -41,8 +43,9 @@ def programs(draw: Draw) -> Unit:
 
 def step(draw: Draw, sketch: Sketch, block: Block, depth: int = 0) -> None:
     """Draw one statement."""
-    simple = [load, fill, copy_tile, elementwise, elementwise, transpose, reduction, scan, product, cast_tile, gathered]
-    nested = [pipeline, loop, branch] if depth == 0 else []
+    simple = [load, fill, copy_tile, transpose, reduction, scan, cast_tile, gathered, sparse_product]
+    simple += [elementwise] * 4 + [product] * 3
+    nested = [pipeline, pipeline, loop, branch] if depth == 0 else []
     chosen = draw(st.sampled_from([*simple, *nested]))
     chosen(draw, sketch, block) if chosen is not load else load(draw, sketch, block, None)
 
@@ -244,6 +247,30 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
     block.add(f"T.gemm({a.name}, {b.name}, {c.name}, {flags})", action)
 
 
+def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
+    """Multiply a 2:4 sparse operand, which is a parameter of its own, by a tile that is loaded."""
+    dtype, meta = draw(st.sampled_from((("float16", "int16"), ("bfloat16", "int32"), ("int8", "int32"), ("float32", "int16"))))
+    m, n, k = draw(st.sampled_from((8, 17, 32))), draw(st.sampled_from(EXTENTS)), draw(st.sampled_from((32, 64)))
+    name = sketch.fresh("S")
+    kept, metadata, dense = sparse_operand(draw(st.integers(0, 10**6)), m, k, dtype, meta)
+    sketch.extras[f"{name}"] = (dtype, kept)
+    sketch.extras[f"{name}E"] = (meta, metadata)
+    acc = _ACCUMULATORS[dtype]
+    a = sketch.alloc((m, k // 2), dtype, "shared", 3.0)
+    e = sketch.alloc(metadata.shape, meta, "shared", float("inf"))
+    b = sketch.alloc((k, n), dtype, "shared", float("inf") if DTYPES[dtype].is_integer else 3.0)
+    c = sketch.alloc((m, n), acc, "fragment", float("inf") if DTYPES[acc].is_integer else 9.0 * k)
+    source, row = sketch.input(dtype), offset(draw, 3)
+
+    def action(env: Env) -> None:
+        env[a.name], env[e.name] = env[name], env[f"{name}E"]
+        env[b.name] = rounded(oracles.copy_region(env[source], (place(row, env), 0), b.shape), dtype)
+        env[c.name] = rounded(dense @ env[b.name].astype(np.float64), acc)
+
+    lines = [f"T.copy({name}, {a.name})", f"T.copy({name}E, {e.name})", f"T.copy({source}[{row}, 0], {b.name})"]
+    block.add("\n".join([*lines, f"T.gemm_sp({a.name}, {e.name}, {b.name}, {c.name}, clear_accum=True)"]), action)
+
+
 def gathered(draw: Draw, sketch: Sketch, block: Block) -> None:
     """Gather rows of a tile by constant numbers, some outside."""
     source = pick(draw, sketch, is_matrix)
@@ -401,7 +428,7 @@ def pipeline(draw: Draw, sketch: Sketch, block: Block) -> None:
 
     def action(env: Env) -> None:
         for k in range(env["v"] if runtime else trips):
-            inner.run({**env, "k": k} if False else _with(env, k=k))
+            inner.run(_with(env, k=k))
 
     block.add(f"for k in T.Pipelined({count}, num_stages={stages}):\n{inner.indented()}", action)
 
