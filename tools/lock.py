@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADER = """\
 # What tile runs and is tested with. Written by tools/lock.py; use it with
 #     pip install --require-hashes -r requirements.lock
-# and then, without their dependencies, the packages: pip install --no-deps ./packages/tile-core
+# and then, without their dependencies, the packages: pip install --no-deps ./packages/*
 """
 BLOCK = re.compile(r"(# constraints: begin\n).*?( *# constraints: end\n)", re.DOTALL)
 

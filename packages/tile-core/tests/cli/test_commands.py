@@ -98,6 +98,13 @@ class TestRun:
         assert "equal to its reference" in result.out
         assert "time: median" in result.out
 
+    def test_a_runtime_is_chosen_by_name(self, tile, scale):
+        arguments = ("run", scale, "-a", "N=5", "-a", "s=1.5", "--repeat", "1", "--runtime")
+        assert tile(*arguments, "host").status == 0
+        refused = tile(*arguments, "guest")
+        assert refused.status == 1
+        assert "S202" in refused.err
+
     def test_json_and_a_size(self, tile, scale):
         result = tile("run", scale, "-a", "N=5", "-a", "s=1.5", "-a", "m=7", "--repeat", "2", "--json")
         data = json.loads(result.out)

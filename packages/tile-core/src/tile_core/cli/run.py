@@ -15,6 +15,7 @@ def run_file(
     target: TargetText = "auto",
     arg: Arguments = None,
     option: Options = None,
+    runtime: Annotated[str | None, typer.Option(help="Runtime of the target, or `emulator`.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     repeat: Annotated[int, typer.Option(min=1, help="Number of timed samples.")] = 20,
     as_json: AsJson = False,
@@ -33,7 +34,7 @@ def run_file(
     found = find(file, read_arguments(arg), keep_rest=True)
     options = read_options(option) or found.options
     with console(stderr=True).status("compiling"):
-        kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=options)
+        kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=options, runtime=runtime)
     inputs = make_inputs(kernel.signature, found.rest or {}, seed)
     with console(stderr=True).status("verifying"):
         report = kernel.verify(*inputs.values, seed=seed)
