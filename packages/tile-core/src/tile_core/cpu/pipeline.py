@@ -8,6 +8,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.place import place
+from tile_core.cpu.runtime.scalars import coded as coded_scalars
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
@@ -128,7 +129,8 @@ def _function(plan: Plan, ctx: Context) -> Plan:
     params = (*plan.notes["params"], *(plan.program.symbols[name] for name in hidden))
     plan = plan.note("params", params).note("hidden", hidden)
     func = _function_of(plan).with_attr("tirx.noalias", True).with_attr("tile.calls_back", plan.notes["calls_back"])
-    return plan.note("lowered", func)
+    coded = {str(i): d for i, d in coded_scalars([p.dtype if p.kind == "scalar" else None for p in plan.program.params]).items()}
+    return plan.note("lowered", func.with_attr("tile.coded", coded) if coded else func)
 
 
 def hidden_symbols(plan: Plan) -> tuple[str, ...]:

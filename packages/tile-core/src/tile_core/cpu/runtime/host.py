@@ -28,6 +28,11 @@ class HostAdapter(RuntimeAdapter):
 
         module = build(artefact, isa_of(self.target))
         entry: Callable[..., Any] = module[ENTRY]
+        coded = artefact.attrs.get("tile.coded")
+        if coded:
+            from tile_core.cpu.runtime.scalars import with_codes
+
+            entry = with_codes(entry, {int(str(i)): str(d) for i, d in coded.items()})
         if artefact.attrs.get("tile.calls_back"):
             from tile_core.cpu.debug import with_failures
 

@@ -1,0 +1,40 @@
+"""Scalar arguments that tvm-ffi has no form for: unsigned numbers beyond ``int64``, floats that are kept as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tile_core.dtypes import DTYPES
+
+
+def coded(dtypes: Sequence[str | None]) -> dict[int, str]:
+    """Return position and element type of the scalar parameters whose values are converted before a launch.
+
+    Parameters
+    ----------
+    dtypes
+        Per parameter the element type of a scalar, ``None`` for anything else.
+    """
+    return {
+        i: d for i, d in enumerate(dtypes)
+        if d == "uint64" or (d is not None and DTYPES[d].is_float and DTYPES[d].storage != d and d != "tfloat32")
+    }  # fmt: skip
+
+
+def with_codes(entry: Callable[..., Any], kinds: Mapping[int, str]) -> Callable[..., Any]:
+    """Return a launch that converts the scalars at these positions."""
+    from tile_core.numerics.codecs import encode
+
+    def convert(value: Any, dtype: str) -> int:
+        if dtype != "uint64":
+            return int(encode(float(value), dtype))
+        return int(value) - (1 << 64) if value >= 1 << 63 else int(value)
+
+    def launch(*values: Any) -> Any:
+        given = list(values)
+        for i, dtype in kinds.items():
+            given[i] = convert(given[i], dtype)
+        return entry(*given)
+
+    return launch
