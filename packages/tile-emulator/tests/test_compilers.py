@@ -42,6 +42,10 @@ class TestFind:
         assert found.command == (str(tmp_path / "g++"),)
         assert (found.family, found.version) == ("gcc", "13.2.1")
 
+    def test_zig_links_as_c(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("CXX", f"{program(tmp_path / 'zig', CLANG)} c++")
+        assert compilers.find_compiler().link_command == (str(tmp_path / "zig"), "cc", "-shared", "-nostdlib")
+
     def test_none_says_how_to_install_one(self, tmp_path, monkeypatch):
         program(tmp_path / "c++", {**GCC, "__GNUC__": 11})
         monkeypatch.delenv("CXX", raising=False)

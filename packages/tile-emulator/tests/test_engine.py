@@ -90,6 +90,12 @@ class TestWarps:
         assert result.ok
         np.testing.assert_array_equal(result.outputs["out"], a[np.arange(40) ^ 1])
 
+    @pytest.mark.parametrize(("warps", "size"), [(1, 32), (2, 64), (0, 128)])
+    def test_groups_of_warps(self, warps, size):
+        a, result = run_body(f"out[threadIdx.x] = group_sum({warps}, a[threadIdx.x]);", n=128, block=128)
+        assert result.ok
+        np.testing.assert_array_equal(result.outputs["out"], np.repeat(a.reshape(-1, size).sum(1), size))
+
     def test_lanes_at_two_sites_diverged(self):
         body = """
   float v = a[threadIdx.x];
@@ -152,6 +158,48 @@ class TestBarriers:
         assert second.what == "at barrier 1, where 1 of 2 threads have arrived"
         assert (second.place.line, second.place.text) == (3, "else bar_sync(1, 2);")
         assert "threads 0-6, 8-63 of block (0, 0, 0): at barrier 0" in str(report)
+
+
+class TestCopyGroups:
+    @pytest.mark.parametrize("completion", ["early", "late"])
+    def test_the_rest_is_zero_and_not_read(self, completion):
+        body = """
+  extern __shared__ float s[];
+  cp_async16_zfill(s + threadIdx.x * 4, a + threadIdx.x * 4, threadIdx.x == 3 ? 8 : threadIdx.x > 3 ? 0 : 16);
+  cp_async_commit();
+  cp_async_wait(0);
+  for (int i = 0; i < 4; i++) out[threadIdx.x * 4 + i] = s[threadIdx.x * 4 + i];"""
+        text = HEAD + body + "\n}\n"
+        a = np.arange(1, 15, dtype="float32")
+        result = run(text, [a, floats(32)], block=(8, 1, 1), shared_bytes=128, completion=completion)
+        assert result.ok
+        np.testing.assert_array_equal(result.outputs["out"], np.pad(a, (0, 18)))
+
+    @pytest.mark.parametrize(("completion", "seen"), [("early", 5.0), ("late", np.nan)])
+    def test_completion_is_at_issue_or_at_the_wait(self, completion, seen):
+        body = """
+  extern __shared__ float s[];
+  cp_async4(s, a + 5);
+  cp_async_commit();
+  out[0] = s[0];
+  cp_async_wait(0);
+  out[1] = s[0];"""
+        _, result = run_body(body, block=1, shared_bytes=16, checks=(), completion=completion)
+        np.testing.assert_array_equal(result.outputs["out"][:2], [seen, 5.0])
+
+    def test_groups_complete_in_order(self):
+        body = """
+  extern __shared__ float s[];
+  for (int i = 0; i < 3; i++) {
+    cp_async4(s + i, a + i);
+    cp_async_commit();
+  }
+  cp_async_wait(1);
+  out[0] = s[0] + s[1];
+  out[1] = s[2];
+  cp_async_wait(0);"""
+        _, result = run_body(body, block=1, shared_bytes=16)
+        assert {(r.kind, r.line) for r in result.reports} == {("race", 10)}
 
 
 class TestPhaseBarriers:

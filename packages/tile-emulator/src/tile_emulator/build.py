@@ -27,6 +27,8 @@ FLAGS = (
 ENGINE_FLAGS = ("-O2", "-fno-sanitize=all")
 KERNEL_FLAGS = ("-O1", "-w", "-fstack-clash-protection")  # large frames touch the guard page of a stack
 CHECK_FLAGS = ("-fsanitize=thread", "-fsanitize=alignment,bounds", "-fsanitize-recover=all")
+# Left alone, it does not show reads of what is written right after.
+CLANG_CHECK_FLAGS = ("-mllvm", "-tsan-instrument-read-before-write=1")
 
 
 def engine(compiler: Compiler) -> AbstractContextManager[tuple[Path, bool]]:
@@ -62,7 +64,9 @@ def kernel(
         The text uses something that the dialect has no model for.
     """
     source = _source(text, facts, dialect)
-    flags = (*FLAGS, *KERNEL_FLAGS, *dialect.flags, *(CHECK_FLAGS if checked else ()))
+    flags = (*FLAGS, *KERNEL_FLAGS, *dialect.flags)
+    if checked:
+        flags += CHECK_FLAGS + (CLANG_CHECK_FLAGS if compiler.family == "clang" else ())
     headers = [content for folder in sorted({h.parent for h in dialect.headers}) for content in _contents(folder)]
     key = cache.key_of("kernel", compiler.identity, _engine_source(), source, *flags, *headers)
 

@@ -33,8 +33,8 @@ class Compiler:
     version
         Its own version.
     is_zig
-        Whether it is the one of the ziglang wheel. Its first link against the C++ runtime library would build that
-        library, so it links as C.
+        Whether it is zig, as a program or as the ziglang wheel. Its first link against the C++ runtime library would
+        build that library, so it links as C.
     """
 
     command: tuple[str, ...]
@@ -100,7 +100,7 @@ def _find(named: str, path: str) -> Compiler:
         words = (sys.executable, "-m", "ziglang", "c++")
         found = _ask(words, words[0])
         if isinstance(found, Compiler):
-            return Compiler(found.command, found.family, found.version, is_zig=True)
+            return found
         reasons.append(f"ziglang: {found}")
     raise NoCompiler(found="; ".join(reasons) or "none is on PATH, and ziglang is not installed")
 
@@ -124,4 +124,5 @@ def _ask(command: tuple[str, ...], place: str | None) -> Compiler | str:
         return "it is no C++ compiler that is known here"
     if int(numbers[0]) < OLDEST[family]:
         return f"{family} {numbers[0]} is too old, {OLDEST[family]} is the oldest that works"
-    return Compiler(command, family, ".".join(numbers))
+    is_zig = command[-1] == "c++" and any("zig" in Path(word).name for word in command[:-1])
+    return Compiler(command, family, ".".join(numbers), is_zig)

@@ -193,6 +193,10 @@ class Reader:
         if line:
             found.append(line)
         if not found:
+            found = [
+                number for address in frames for name, number in self._symbols.lines(address, True) if name == TEXT
+            ]
+        if not found:
             return Place()
         mapped = [number for number in found if self._facts.line_map.where(number) is not None]
         number = (mapped or found)[0]

@@ -25,14 +25,17 @@ class Symbols:
         self._path = path
         self._units: list[_Unit] | None = None
 
-    def lines(self, address: int) -> list[Line]:
-        """Return file and line of an address, then those of each call that was inlined around it, outwards."""
+    def lines(self, address: int, guess: bool = False) -> list[Line]:
+        """Return file and line of an address, then those of each call that was inlined around it, outwards.
+
+        Nothing if the address belongs to no line; with ``guess`` that of the code before it.
+        """
         if self._units is None:
             with self._path.open("rb") as file:
                 dwarf = ELFFile(file).get_dwarf_info()
                 self._units = [_Unit(dwarf, unit) for unit in dwarf.iter_CUs()]
         for unit in self._units:
-            found = unit.lines(address)
+            found = unit.lines(address, guess)
             if found:
                 return found
         return []
@@ -53,13 +56,16 @@ class _Unit:
         self._addresses = [row[0] for row in self.rows]
         self.calls = list(self._inlined(dwarf, unit))
 
-    def lines(self, address: int) -> list[Line]:
+    def lines(self, address: int, guess: bool) -> list[Line]:
         at = bisect.bisect_right(self._addresses, address) - 1
         if at < 0 or not self.rows[at][1]:
             return []
         around = [call for call in self.calls if call[0] <= address < call[1]]
         around.sort(key=lambda call: call[1] - call[0])  # the innermost range is the smallest
-        return [self.rows[at][1:], *((name, line) for _, _, name, line in around)]
+        found = [self.rows[at][1:], *((name, line) for _, _, name, line in around)]
+        known = [place for place in found if place[1]]
+        # Line 0 is code that the compiler added or merged: then what comes before it is the best that is known.
+        return known or [row[1:] for row in reversed(self.rows[:at]) if row[2]][:1] if guess else known
 
     def _inlined(self, dwarf: Any, unit: Any) -> Iterator[tuple[int, int, str, int]]:
         for die in unit.iter_DIEs():

@@ -56,6 +56,17 @@ SIMT_MODEL inline float shuffle(float value, unsigned from, uint64_t mask, int l
 #define __shfl_xor_sync(mask, value, lanes) shuffle(value, simt::self->lane ^ (lanes), mask, __LINE__)
 #define __shfl_sync(mask, value, lane) shuffle(value, lane, mask, __LINE__)
 
+// A sum over consecutive warps; over the block if `warps` is 0.
+SIMT_MODEL inline float sum_of(unsigned warps, float value, int line) {
+  simt::meet("sum", warps, ~0ull, &value, [](void** packs, simt::Thread** threads, unsigned members) {
+    float sum = 0;
+    for (unsigned i = 0; i < members; i++) sum += threads[i] ? *(float*)packs[i] : 0;
+    for (unsigned i = 0; i < members; i++) *(float*)packs[i] = sum;
+  }, line);
+  return value;
+}
+#define group_sum(warps, value) sum_of(warps, value, __LINE__)
+
 SIMT_MODEL inline float atomicAdd(float* p, float v) {
   return simt::atomic(p, [v](float old) { return old + v; });
 }

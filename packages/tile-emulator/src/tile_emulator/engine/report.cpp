@@ -289,6 +289,8 @@ static void on_signal(int number, siginfo_t* info, void* context) {
 }
 
 void catch_signals() {
+  // A handler may interrupt malloc: what it writes must fit what is there.
+  text.reserve(1 << 16), known.reserve(launch->max_reports + 1);
   static char stack[65536];
   stack_t alternate{};
   alternate.ss_sp = stack, alternate.ss_size = sizeof stack;
