@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 
 VALUES = {
-    "uint64": (0, 7, 2**63 - 1, 2**63, 2**64 - 1), "int64": (-(2**63), 2**63 - 1), "bfloat16": (1.5, -3.0, 0.1, float("inf")),
+    "uint64": (0, 7, 2**63 - 1, 2**63, 2**64 - 1), "int64": (-(2**63), 2**63 - 1),
+    "bfloat16": (1.5, -3.0, 0.1, float("inf")),
     "float16": (65504.0, 0.1), "uint32": (2**32 - 1,),
 }  # fmt: skip
 

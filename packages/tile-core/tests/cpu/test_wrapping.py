@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 
@@ -19,7 +20,9 @@ COMPARISONS = {
 
 def edges(dtype):
     info = np.iinfo(dtype)
-    return np.array([info.min, info.min + 1, info.max, info.max - 1, 0, 1, 5, info.max // 2, info.max // 2 + 1, 7], dtype)
+    return np.array(
+        [info.min, info.min + 1, info.max, info.max - 1, 0, 1, 5, info.max // 2, info.max // 2 + 1, 7], dtype
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "int8", "uint16"])
@@ -46,7 +49,8 @@ def test_values(dtype, width):
     @T.prim_func
     def main(
         A: T.Tensor((width,), dtype), B: T.Tensor((width,), dtype), S: T.Tensor((width,), dtype),
-        D: T.Tensor((width,), dtype), P: T.Tensor((width,), dtype), H: T.Tensor((width,), dtype), N: T.Tensor((width,), dtype),
+        D: T.Tensor((width,), dtype), P: T.Tensor((width,), dtype), H: T.Tensor((width,), dtype),
+        N: T.Tensor((width,), dtype),
     ):  # fmt: skip
         with T.Kernel(1, threads=32):
             for i in T.Parallel(width):
@@ -86,3 +90,18 @@ def test_conditions_and_variables():
     b = np.zeros(8, np.int32)
     tile.compile(main, target="cpu")(a, b)
     np.testing.assert_array_equal(b, np.where(a == 2**31 - 1, a - 1, np.where(a == 2**31 - 1, a, a + np.int32(1))))
+
+
+@pytest.mark.parametrize("loop", ["serial", "Parallel", "unroll", "vectorized"])
+def test_a_large_factor_in_an_index(loop):
+    """Every index fits into 32 bits; the product of extent and factor, which compilers like to compute, does not."""
+
+    @T.prim_func
+    def main(A: T.Tensor((9,), "int8"), B: T.Tensor((4,), "int8")):
+        with T.Kernel(1, threads=32):
+            for i in getattr(T, loop)(4):
+                B[i] = A[i * 600_000_000 + 1]
+
+    a, b = np.arange(1, 10, dtype=np.int8), np.full(4, -1, np.int8)
+    tile.compile(main, target="cpu")(a, b)
+    np.testing.assert_array_equal(b, [2, 0, 0, 0])

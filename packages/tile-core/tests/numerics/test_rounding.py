@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_round_takes_ties_away_from_zero(dtype):
-    x = np.array([0.5, 1.5, 2.5, -0.5, -2.5, 0.49, -0.3, 0.0, -0.0, 1e3 + 0.5, np.inf, -np.inf, np.nan, 0.75, -7.5, 3.0], dtype)
+    x = np.array(
+        [0.5, 1.5, 2.5, -0.5, -2.5, 0.49, -0.3, 0.0, -0.0, 1e3 + 0.5, np.inf, -np.inf, np.nan, 0.75, -7.5, 3.0], dtype
+    )
 
     @T.prim_func
     def main(A: T.Tensor((16,), dtype), B: T.Tensor((16,), dtype)):
@@ -27,7 +30,9 @@ def test_round_takes_ties_away_from_zero(dtype):
 
 @pytest.mark.parametrize(("function", "reference"), [(T.tanh, np.tanh), (T.exp10, lambda x: 10.0**x)])
 def test_float64_keeps_its_precision(function, reference):
-    x = np.concatenate([np.linspace(-30, 30, 61), [1e-300, -1e-12, 1e-40, -0.0, 400.0, -400.0, np.inf, -np.inf, np.nan]])
+    x = np.concatenate(
+        [np.linspace(-30, 30, 61), [1e-300, -1e-12, 1e-40, -0.0, 400.0, -400.0, np.inf, -np.inf, np.nan]]
+    )
     n = len(x)
 
     @T.prim_func

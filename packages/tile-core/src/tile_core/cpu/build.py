@@ -59,5 +59,7 @@ def _passes() -> list[Any]:
         t.MakePackedAPI(),
         t.LowerTVMBuiltin(),
         t.LowerIntrin(),
-        t.prim_func_pass(lambda f, _m, _c: f.with_body(spill(wrapping.reveal(reveal(f.body)))), opt_level=0, name="reveal"),
+        t.prim_func_pass(
+            lambda f, _m, _c: f.with_body(spill(wrapping.reveal(reveal(f.body)))), opt_level=0, name="reveal"
+        ),
     ]

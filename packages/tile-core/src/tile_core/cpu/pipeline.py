@@ -129,7 +129,10 @@ def _function(plan: Plan, ctx: Context) -> Plan:
     params = (*plan.notes["params"], *(plan.program.symbols[name] for name in hidden))
     plan = plan.note("params", params).note("hidden", hidden)
     func = _function_of(plan).with_attr("tirx.noalias", True).with_attr("tile.calls_back", plan.notes["calls_back"])
-    coded = {str(i): d for i, d in coded_scalars([p.dtype if p.kind == "scalar" else None for p in plan.program.params]).items()}
+    coded = {
+        str(i): d
+        for i, d in coded_scalars([p.dtype if p.kind == "scalar" else None for p in plan.program.params]).items()
+    }
     return plan.note("lowered", func.with_attr("tile.coded", coded) if coded else func)
 
 

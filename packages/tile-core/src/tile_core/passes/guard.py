@@ -13,6 +13,7 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
+from tile_core.passes.wide_indices import widen_indices
 
 _VERSIONED = ("parallel", "vectorized")
 
@@ -33,7 +34,7 @@ def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any 
     for s in symbols:
         kind = nodes.dtype_of(s)
         guards.analyzer.bind(s, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
-    return guards.stmt(body)
+    return guards.stmt(widen_indices(body))
 
 
 class _Condition:

@@ -34,8 +34,8 @@ WIDE: Mapping[str, Builder] = {"tirx.tanh": math.tanh_wide, "tirx.exp10": math.e
 def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
     """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
 
-    float16 goes through float32 (and is rounded once). float64 stays with the target's library, but for ``WIDE``. bfloat16 must have been
-    lowered before (``legalize_floats``).
+    float16 goes through float32 (and is rounded once). float64 stays with the target's library, but for ``WIDE``.
+    bfloat16 must have been lowered before (``legalize_floats``).
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
 """Integer arithmetic that wraps, on code generators that take overflow for impossible.
 
-TVM's LLVM code generator marks additions, subtractions and products of 32 and 64 bits as never overflowing, unsigned ones
-too: ``0 - x`` of unsigned integers becomes 0, ``x + 1 > x`` true. Its own simplifier reasons alike. In the language
-integers wrap. ``hide`` replaces the arithmetic of *data* by opaque calls before the first simplification; ``reveal``
-puts forms back that cannot overflow: 32-bit operations in 64 bits, from which LLVM makes single instructions again, and
-64-bit ones by the bit without its carry. Arithmetic of indices stays as it is: it must be seen through.
+TVM's LLVM code generator marks additions, subtractions and products of 32 and 64 bits as never overflowing, unsigned
+ones too: ``0 - x`` of unsigned integers becomes 0, ``x + 1 > x`` true. Its own simplifier reasons alike. In the
+language integers wrap. ``hide`` replaces the arithmetic of *data* by opaque calls before the first simplification;
+``reveal`` puts forms back that cannot overflow: 32-bit operations in 64 bits, from which LLVM makes single
+instructions again, and 64-bit ones by the bit without its carry. Arithmetic of indices stays as it is: it must be
+seen through.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ class _Hide(StmtRewriter):
 def _bits(e: Any) -> int:
     """Return how many bits hold every value of an expression, with its sign; 99 where nothing is known.
 
-    Products of 8-bit integers cannot overflow: as plain products they become the dot product instructions of processors.
+    Products of 8-bit integers cannot overflow: as plain products they become the dot product instructions of
+    processors.
     """
     if isinstance(e, tirx.IntImm):
         return int(e.value).bit_length() + 1

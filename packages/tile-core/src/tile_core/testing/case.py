@@ -1,9 +1,9 @@
 """What a case is: a kernel's text in parts, launches with data, and what each part must then hold.
 
-A ``Unit`` is one kernel. It is text, so that a failing case prints as a program that anybody can run. Its ``parts`` are
-statements with outputs of their own, its ``launches`` are data; every pair of a part and a launch is one ``Case``, which
-is reported on its own. Parts share a compilation and launches share a kernel because compiling is what costs time; a
-target that refuses or breaks the whole is asked for each part alone.
+A ``Unit`` is one kernel. It is text, so that a failing case prints as a program that anybody can run. Its ``parts``
+are statements with outputs of their own, its ``launches`` are data; every pair of a part and a launch is one
+``Case``, which is reported on its own. Parts share a compilation and launches share a kernel because compiling is
+what costs time; a target that refuses or breaks the whole is asked for each part alone.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ class Case:
 
 
 def one(
-    op: str, name: str, params: Sequence[Param], body: str, want: Reference, launches: Mapping[str, Callable[[Any], Data]],
-    tolerance: Tolerance = EXACT, **rest: Any,
+    op: str, name: str, params: Sequence[Param], body: str, want: Reference,
+    launches: Mapping[str, Callable[[Any], Data]], tolerance: Tolerance = EXACT, **rest: Any,
 ) -> Unit:  # fmt: skip
     """Return a unit with a single part."""
     part = Part((), body, want, tolerance)

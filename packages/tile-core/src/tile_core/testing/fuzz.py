@@ -1,8 +1,8 @@
 """The fuzzer: random tile programs on a target, compared with NumPy and with the plain meaning on the CPU.
 
-``python -m tile_core.testing.fuzz --count 2000 --seed 1 --target cpu`` runs programs until the count is reached or one
-fails; the failure is made as small as possible and printed as a kernel that anybody can run. A fifth of the programs are
-mutants, which may be illegal: they must be refused by an error of the catalogue, or run.
+``python -m tile_core.testing.fuzz --count 2000 --seed 1 --target cpu`` runs programs until the count is reached or
+one fails; the failure is made as small as possible and printed as a kernel that anybody can run. A fifth of the
+programs are mutants, which may be illegal: they must be refused by an error of the catalogue, or run.
 """
 
 from __future__ import annotations
@@ -127,7 +127,12 @@ def check_mutant(session: Session, unit: Unit) -> str:
 
 def _driver(unit: Unit, launch_name: str, session: Session) -> str:
     """Lines that run the kernel on the failing data."""
-    lines = ["", "# --- runs it:", "import numpy as np, ml_dtypes", f"kernel = tile.compile(main, target={session.target.text!r})"]
+    lines = [
+        "",
+        "# --- runs it:",
+        "import numpy as np, ml_dtypes",
+        f"kernel = tile.compile(main, target={session.target.text!r})",
+    ]
     data = unit.launches[launch_name].data(np.random.default_rng(0))
     if data["m"] * data["n"] <= 400:
         for p in unit.params:
@@ -149,11 +154,23 @@ def _kind(dtype: str) -> str:
 def _search(strategy: Any, count: int, seed: int, run: Callable[[Unit], None]) -> None:
     if count < 1:
         return
-    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
+    quiet = [
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+        HealthCheck.large_base_example,
+    ]
 
     @hypothesis.seed(seed)
-    @settings(max_examples=count, deadline=None, database=None, phases=_PHASES, suppress_health_check=quiet,
-              report_multiple_bugs=False, print_blob=False)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=_PHASES,
+        suppress_health_check=quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
     @hypothesis.given(strategy)
     def attempt(unit: Unit) -> None:
         run(unit)
@@ -163,7 +180,9 @@ def _search(strategy: Any, count: int, seed: int, run: Callable[[Unit], None]) -
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the fuzzer as a program; 1 if it found something."""
-    parser = argparse.ArgumentParser(prog="python -m tile_core.testing.fuzz", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tile_core.testing.fuzz", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--count", type=int, default=200, help="programs (200)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of programs (0)")
     parser.add_argument("--target", default="cpu", help="target (cpu)")

@@ -1,7 +1,7 @@
 """Which cases a target is excused from: by what it declares, never by what happens.
 
-A target declares what it does not have in its capabilities: ``max_threads``, ``shared_bytes`` and ``atomics`` are read as
-they are, anything else is named in the fact ``ABSENT``::
+A target declares what it does not have in its capabilities: ``max_threads``, ``shared_bytes`` and ``atomics`` are
+read as they are, anything else is named in the fact ``ABSENT``::
 
     Capabilities(..., extra=ABSENT.value(("float64", "int4", "gemm_sp", "warps")))
 """
@@ -36,7 +36,7 @@ def excuse(features: frozenset[str], threads: int, capabilities: Capabilities) -
     capabilities
         What the target declares.
     """
-    absent = sorted(features & set(map(str, capabilities.fact(ABSENT))))
+    absent = sorted(features & set(map(str, capabilities.fact(ABSENT))))  # type: ignore[arg-type]
     if absent:
         return f"the target declares that it has no {', '.join(absent)}"
     if threads > capabilities.max_threads:

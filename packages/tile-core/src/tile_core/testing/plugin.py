@@ -39,7 +39,7 @@ def tile_kit(request: pytest.FixtureRequest) -> Session:
 
     config = request.config
     kit = Session(config.getoption("tile_backend"), config.getoption("tile_runtime"), config.getoption("tile_seed"))
-    kit.select(config.stash.get(_SELECTED, []))
+    kit.select(config.stash.get(_SELECTED, []))  # type: ignore[arg-type]
     return kit
 
 

@@ -92,7 +92,7 @@ class Session:
         """Return the outcome of a case."""
         if case.id not in self.outcomes:
             together = self.selected.pop(id(case.unit), [case])
-            self._run_unit(case.unit, [c for c in {c.id: c for c in [case, *together]}.values()])
+            self._run_unit(case.unit, list({c.id: c for c in [case, *together]}.values()))
         return self.outcomes.pop(case.id)
 
     def compile(self, program: Any) -> Any:

@@ -1,13 +1,14 @@
 """Random programs as text and as NumPy: what the strategies of the fuzzer draw step by step.
 
-A ``Sketch`` is a kernel over a grid of blocks. Every step appends lines of the kernel and an action on NumPy arrays that
-means the same. Values stay integers that all element types involved hold exactly (``Tile.bound`` is their largest size),
-so the order of additions does not matter and results must be equal; integers of any size wrap.
+A ``Sketch`` is a kernel over a grid of blocks. Every step appends lines of the kernel and an action on NumPy arrays
+that means the same. Values stay integers that all element types involved hold exactly (``Tile.bound`` is their
+largest size), so the order of additions does not matter and results must be equal; integers of any size wrap.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -125,21 +126,21 @@ class Sketch:
         """Return the program as a unit with a launch per (m, n, v)."""
         made = copy.copy(self)
         start = "\n".join(
-            f"{t.name} = T.alloc_{t.scope}({t.shape}, \"{t.dtype}\")\nT.clear({t.name})" for t in self.tiles.values()
+            f'{t.name} = T.alloc_{t.scope}({t.shape}, "{t.dtype}")\nT.clear({t.name})' for t in self.tiles.values()
         )
         end = "\n".join(f"T.copy({t.name}, {name}[bx * {self.rows}, 0])" for name, t in self.outputs.items())
         body = "\n".join([*start.splitlines(), *self.body.lines, *end.splitlines()])
         params = [tensor(n, dtype, "m", "n") for n, (dtype, _) in self.inputs.items()]
         params += [tensor(n, dtype, *array.shape) for n, (dtype, array) in self.extras.items()]
         params += [scalar("v"), *(Param(n, t.dtype, ("m", "n"), out=True) for n, t in self.outputs.items())]
-        launches = {f"{m}x{n},v={v}": Launch(lambda rng, s=(m, n, v): made.data(rng, seed, *s)) for m, n, v in sizes}  # type: ignore[misc]
+        launches = {f"{m}x{n},v={v}": Launch(functools.partial(made.data, seed, m, n, v)) for m, n, v in sizes}
         part = Part((), body, made.expected, VALUE)
         return Unit(
-            "fuzz", f"program-{seed}", tuple(params), "", {"": part}, launches, threads=self.threads, symbols=("m", "n"),
-            grid=f"T.ceildiv(m, {self.rows})",
+            "fuzz", f"program-{seed}", tuple(params), "", {"": part}, launches, threads=self.threads,
+            symbols=("m", "n"), grid=f"T.ceildiv(m, {self.rows})",
         )  # fmt: skip
 
-    def data(self, rng: Any, seed: int, m: int, n: int, v: int) -> Data:
+    def data(self, seed: int, m: int, n: int, v: int, rng: Any) -> Data:
         """Return the inputs of a launch."""
         del rng
         own = np.random.default_rng([seed, m, n, v + 1000])
@@ -156,7 +157,10 @@ class Sketch:
         m, n = d["m"], d["n"]
         sources = {name: values(d[name], dtype) for name, (dtype, _) in self.inputs.items()}
         sources.update({name: values(array, dtype) for name, (dtype, array) in self.extras.items()})
-        kind = {name: np.float64 if DTYPES[t.dtype].is_float else DTYPES[t.dtype].numpy() for name, t in self.outputs.items()}
+        kind = {
+            name: np.float64 if DTYPES[t.dtype].is_float else DTYPES[t.dtype].numpy()
+            for name, t in self.outputs.items()
+        }
         results = {name: np.zeros((m, n), kind[name]) for name in self.outputs}
         for bx in range(-(-m // self.rows)):
             env: Env = {"bx": bx, "v": d["v"], "m": m, "n": n, **sources}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,9 @@ from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import Unit
 from tile_core.testing.data import Array
+from tile_core.testing.draws import EXTENTS, SCOPES, THREADS, TYPES, Draw, convertible, is_matrix, offset, pick, place
+from tile_core.testing.elementwise import elementwise
 from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded, sparse_operand
-
-Draw = Callable[[Any], Any]
-
-TYPES = ("float32", "float16", "int32", "bfloat16", "int8", "uint8", "int16", "float64", "uint32", "int64")
-EXTENTS = (1, 2, 3, 7, 8, 16, 17, 24, 33, 48)
-SCOPES = ("shared", "fragment")
-THREADS = (1, 31, 32, 64, 96, 128, 384)
 
 
 @st.composite
@@ -73,28 +67,6 @@ def load(draw: Draw, sketch: Sketch, block: Block, shape: tuple[int, int] | None
     return t
 
 
-def offset(draw: Draw, last: int) -> str:
-    """Draw a position: a constant from 0 to ``last``, or a runtime value that may be outside."""
-    inside = st.integers(0, max(0, last)).map(str)
-    return draw(st.one_of(inside, st.integers(-3, 3).map(lambda c: f"v + {c}")))
-
-
-def place(text: str, env: Env) -> int:
-    """Return the value of an index."""
-    return int(eval(text, {}, env))
-
-
-def pick(draw: Draw, sketch: Sketch, test: Callable[[Tile], bool] = lambda t: True) -> Tile | None:
-    """Draw a tile that passes a test."""
-    found = [t for t in sketch.tiles.values() if test(t)]
-    return draw(st.sampled_from(found)) if found else None
-
-
-def is_matrix(t: Tile) -> bool:
-    """Whether a tile has two dimensions."""
-    return len(t.shape) == 2
-
-
 def fill(draw: Draw, sketch: Sketch, block: Block) -> None:
     """Fill a tile or a slice of it, which may reach outside."""
     t = pick(draw, sketch, is_matrix)
@@ -110,13 +82,6 @@ def fill(draw: Draw, sketch: Sketch, block: Block) -> None:
 
     block.add(f"T.fill({t.name}[{low} : {low} + {size}, :], {value})", action)
     sketch.grown(t, 3.0)
-
-
-def convertible(source: Tile, dtype: str) -> bool:
-    """Whether all values of a tile convert to an element type exactly or by wrapping."""
-    if DTYPES[source.dtype].is_float:
-        return source.bound <= limit(dtype) and (not DTYPES[dtype].is_integer or (source.bound <= 100 and DTYPES[dtype].kind == "int"))
-    return not DTYPES[dtype].is_float
 
 
 def cast_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -204,8 +169,10 @@ def scan(draw: Draw, sketch: Sketch, block: Block) -> None:
 
 
 #: Accumulator by the kind of operands.
-_ACCUMULATORS = {"float32": "float32", "float16": "float32", "bfloat16": "float32", "float64": "float64", "int8": "int32",
-                 "uint8": "int32", "int16": "int32", "int32": "int32", "uint32": "uint32", "int64": "int64"}  # fmt: skip
+_ACCUMULATORS = {
+    "float32": "float32", "float16": "float32", "bfloat16": "float32", "float64": "float64", "int8": "int32",
+    "uint8": "int32", "int16": "int32", "int32": "int32", "uint32": "uint32", "int64": "int64",
+}  # fmt: skip
 
 
 def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
@@ -230,7 +197,11 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
 
     block.add(f"T.copy({source}[{row}, 0], {b.name})", loaded)
     old = pick(draw, sketch, lambda t: t.shape == (m, n) and t.dtype == acc and t.name != a.name)
-    c = old if old is not None and draw(st.booleans()) else sketch.alloc((m, n), acc, draw(st.sampled_from(SCOPES)), 0.0)
+    c = (
+        old
+        if old is not None and draw(st.booleans())
+        else sketch.alloc((m, n), acc, draw(st.sampled_from(SCOPES)), 0.0)
+    )
     total = c.bound + bound
     if total > limit(acc) and not is_int:
         return
@@ -239,7 +210,12 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
 
     def action(env: Env) -> None:
         result = oracles.gemm(
-            _wide(env[a.name]), _wide(env[b.name]), _wide(env[c.name]), transpose_a=ta, transpose_b=tb, clear_accum=clear
+            _wide(env[a.name]),
+            _wide(env[b.name]),
+            _wide(env[c.name]),
+            transpose_a=ta,
+            transpose_b=tb,
+            clear_accum=clear,
         )
         env[c.name] = rounded(result, acc)
 
@@ -249,7 +225,9 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
 
 def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
     """Multiply a 2:4 sparse operand, which is a parameter of its own, by a tile that is loaded."""
-    dtype, meta = draw(st.sampled_from((("float16", "int16"), ("bfloat16", "int32"), ("int8", "int32"), ("float32", "int16"))))
+    dtype, meta = draw(
+        st.sampled_from((("float16", "int16"), ("bfloat16", "int32"), ("int8", "int32"), ("float32", "int16")))
+    )
     m, n, k = draw(st.sampled_from((8, 17, 32))), draw(st.sampled_from(EXTENTS)), draw(st.sampled_from((32, 64)))
     name = sketch.fresh("S")
     kept, metadata, dense = sparse_operand(draw(st.integers(0, 10**6)), m, k, dtype, meta)
@@ -286,121 +264,6 @@ def gathered(draw: Draw, sketch: Sketch, block: Block) -> None:
     block.add(f"T.gather({source.name}, {rows}, {t.name})", action)
 
 
-# ------------------------------------------------------------------------------------------------------ elementwise work
-
-Operand = tuple[str, Callable[[Env, Array, Array], Array], float]
-
-
-def elementwise(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None:
-    """A T.Parallel loop that stores an expression of other tiles, perhaps under a condition."""
-    to = pick(draw, sketch, is_matrix)
-    if to is None:
-        return
-    if draw(st.booleans()):
-        to = sketch.alloc(to.shape, to.dtype, draw(st.sampled_from(SCOPES)), 0.0)
-    text, value, bound = expression(draw, sketch, to, draw(st.integers(0, 2)))
-    is_int = DTYPES[to.dtype].is_integer
-    if bound * grow > limit(to.dtype) and not is_int:
-        return
-    condition = draw(st.sampled_from(("", "", "(i + j) % 3 == 0", "i < v", "bx * {r} + i < m", "{t}[i, j] > 1")))
-    condition = condition.format(r=sketch.rows, t=to.name)
-    rows, cols = to.shape
-    target = f"{to.name}[i, j]"
-    inner = f"{target} = {text}"
-    if condition:
-        inner = f"if {condition}:\n        {inner}"
-    sketch.grown(to, float("inf") if is_int else bound)
-
-    def action(env: Env) -> None:
-        i, j = np.indices((rows, cols))
-        with np.errstate(all="ignore"):
-            new = rounded(value(env, i, j), to.dtype)
-        env[to.name] = np.where(_holds(condition, env, i, j, to), new, env[to.name])
-
-    block.add(f"for i, j in T.Parallel({rows}, {cols}):\n    {inner}", action)
-
-
-def _holds(condition: str, env: Env, i: Array, j: Array, to: Tile) -> Any:
-    if not condition:
-        return np.True_
-    names = {k: env[k] for k in ("v", "m", "bx")}
-    return np.asarray(eval(condition, {}, {**names, to.name: env[to.name], "i": i, "j": j}))
-
-
-def expression(draw: Draw, sketch: Sketch, to: Tile, depth: int) -> Operand:
-    """Draw an expression of the element type of ``to``."""
-    if depth == 0:
-        return leaf(draw, sketch, to)
-    left, right = (expression(draw, sketch, to, depth - 1) for _ in "ab")
-    dtype, is_int = to.dtype, DTYPES[to.dtype].is_integer
-    forms: list[tuple[str, Callable[[Any, Any], Any], float]] = [
-        ("({} + {})", np.add, left[2] + right[2]), ("({} - {})", np.subtract, left[2] + right[2]),
-        ("T.max({}, {})", np.maximum, max(left[2], right[2])), ("T.min({}, {})", np.minimum, max(left[2], right[2])),
-        ("T.if_then_else({0} > {1}, {0}, {1})", np.maximum, max(left[2], right[2])),
-        ("T.Select({0} == {1}, {0}, {1})", lambda a, b: b, max(left[2], right[2])),
-    ]  # fmt: skip
-    if left[2] * right[2] <= limit(dtype) or is_int:
-        forms.append(("({} * {})", np.multiply, left[2] * right[2]))
-    if is_int:
-        forms += [("({} & {})", np.bitwise_and, 0), ("({} | {})", np.bitwise_or, 0), ("({} ^ {})", np.bitwise_xor, 0)]
-        forms += [("(({} >> 1) + ({} << 2))", lambda a, b: (a >> a.dtype.type(1)) + (b << b.dtype.type(2)), 0)]
-    form, function, bound = draw(st.sampled_from(forms))
-    if bound > limit(dtype) and not is_int:
-        return left
-
-    def value(env: Env, i: Array, j: Array) -> Array:
-        result: Array = function(left[1](env, i, j), right[1](env, i, j))
-        return result
-
-    return form.format(left[0], right[0]), value, float("inf") if is_int else bound
-
-
-def leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
-    """Draw an element of a tile, a vector or an input, or a constant, converted to the element type of ``to``."""
-    rows, cols = to.shape
-    kind = draw(st.sampled_from(("tile", "tile", "constant", "index")))
-    dtype = to.dtype
-    if kind == "tile":
-        source = pick(draw, sketch, lambda t: convertible(t, dtype) or t.dtype == dtype)
-        if source is not None:
-            return _element(draw, source, to)
-    if kind == "index":
-        bound = float(rows + cols)
-        if bound <= limit(dtype) and DTYPES[dtype].bits >= 16:
-            return f'T.cast(i + j, "{dtype}")', lambda env, i, j: _typed(i + j, dtype), bound
-    number = draw(st.integers(0, 3))
-    return f'T.cast({number}, "{dtype}")', lambda env, i, j: _typed(np.full(i.shape, number), dtype), 3.0
-
-
-def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
-    """Draw how an element of another tile is read; the tile that is written is read at the same place only."""
-    rows, cols = to.shape
-    same = source.name == to.name
-    if len(source.shape) == 1:
-        index = draw(st.sampled_from(("j", "i", "j // 2")))
-        indices: tuple[str, ...] = (index,)
-    else:
-        dr, dc = draw(st.integers(-2, 2)), draw(st.integers(-2, 2))
-        shapes = ["i, j"] if same else ["i, j", f"i + {dr}, j + {dc}", "j, i", f"{source.shape[0] - 1} - i, j", "i, 0", "i // 2, j % 5"]
-        indices = tuple(draw(st.sampled_from(shapes)).split(", "))
-    text = f"{source.name}[{', '.join(indices)}]"
-    if source.dtype != to.dtype:
-        text = f'T.cast({text}, "{to.dtype}")'
-
-    def value(env: Env, i: Array, j: Array) -> Array:
-        array = env[source.name]
-        at = [np.asarray(eval(x, {}, {"i": i, "j": j})) * np.ones_like(i) for x in indices]
-        inside = np.logical_and.reduce([(a >= 0) & (a < e) for a, e in zip(at, array.shape, strict=True)])
-        clipped = tuple(np.clip(a, 0, e - 1) for a, e in zip(at, array.shape, strict=True))
-        return _typed(np.where(inside, array[clipped], np.zeros((), array.dtype)), to.dtype)
-
-    return text, value, source.bound
-
-
-def _typed(x: Array, dtype: str) -> Array:
-    return rounded(x, dtype)
-
-
 # ------------------------------------------------------------------------------------------------------------ structure
 
 
@@ -413,7 +276,7 @@ def pipeline(draw: Draw, sketch: Sketch, block: Block) -> None:
     inner = Block()
     t = load(draw, sketch, inner, (rows, cols), f"k * {rows} + bx")
     is_int = DTYPES[t.dtype].is_integer
-    if not is_int and 3.0 * 8 > limit(t.dtype):
+    if not is_int and limit(t.dtype) < 3.0 * 8:
         return
     total = sketch.alloc((rows, cols), t.dtype, draw(st.sampled_from(SCOPES)), float("inf") if is_int else 24.0)
 
@@ -422,7 +285,8 @@ def pipeline(draw: Draw, sketch: Sketch, block: Block) -> None:
             env[total.name] = rounded(env[total.name] + env[t.name], t.dtype)
 
     inner.add(
-        f"for i, j in T.Parallel({rows}, {cols}):\n    {total.name}[i, j] = {total.name}[i, j] + {t.name}[i, j]", accumulate
+        f"for i, j in T.Parallel({rows}, {cols}):\n    {total.name}[i, j] = {total.name}[i, j] + {t.name}[i, j]",
+        accumulate,
     )
     count = "v" if runtime else str(trips)
 
@@ -471,7 +335,9 @@ def _maximum(draw: Draw, sketch: Sketch, block: Block) -> None:
 
 def branch(draw: Draw, sketch: Sketch, block: Block) -> None:
     """Statements under a condition that is the same for the whole block."""
-    condition = draw(st.sampled_from(("v > 1", "bx == 0", "bx % 2 == 1", f"bx * {sketch.rows} < m - 3", "v > 0 and bx < 2")))
+    condition = draw(
+        st.sampled_from(("v > 1", "bx == 0", "bx % 2 == 1", f"bx * {sketch.rows} < m - 3", "v > 0 and bx < 2"))
+    )
     inner, other = Block(), Block()
     step(draw, sketch, inner, 1)
     if draw(st.booleans()):
@@ -496,7 +362,7 @@ def mutants(draw: Draw) -> Unit:
     """Draw a program of which one number, type or name was changed: right or refused, but never an internal error."""
     unit = draw(programs())
     body = unit.parts[""].body
-    tokens = [m for m in _TOKEN.finditer(body)]
+    tokens = list(_TOKEN.finditer(body))
     chosen = draw(st.sampled_from(tokens)) if tokens else None
     if chosen is None:
         return unit

@@ -1,0 +1,51 @@
+"""Indices with factors so large that TVM's index analyses, which multiply extents by them, leave 32 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+
+#: A factor from which on an index is computed in 64 bits.
+LARGE = 1 << 20
+_LINEAR = (tirx.Add, tirx.Sub, tirx.Mul)
+
+
+def widen_indices(body: Any) -> Any:
+    """Return the statement with 64-bit indices where a 32-bit one has a factor of ``LARGE`` or more."""
+
+    def load(e: Any, mutator: Any) -> Any:
+        new = mutator.default_mutate(e)
+        indices = [_widened(i) for i in new.indices]
+        same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))
+        return new if same else nodes.load(new.source, indices, new.span)
+
+    def store(s: Any, mutator: Any) -> Any:
+        new = mutator.default_mutate(s)
+        indices = [_widened(i) for i in new.indices]
+        same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))
+        return new if same else tirx.BufferStore(new.buffer, new.value, indices, new.span)
+
+    if not any(_is_large(m) for m in collect(body, tirx.Mul)):
+        return body
+    return tvm_ffi.structural_mutate(body, [(ir.TensorLoad, load), (tirx.BufferStore, store)])
+
+
+def _is_large(m: Any) -> bool:
+    if nodes.dtype_of(m) != "int32":
+        return False
+    return any(isinstance(x, tirx.IntImm) and abs(int(x.value)) >= LARGE for x in (m.a, m.b))
+
+
+def _widened(index: Any) -> Any:
+    return _wide(index) if any(_is_large(m) for m in collect(index, tirx.Mul)) else index
+
+
+def _wide(e: Any) -> Any:
+    if isinstance(e, tirx.IntImm):
+        return tirx.IntImm("int64", int(e.value))
+    if isinstance(e, _LINEAR) and nodes.dtype_of(e) == "int32":
+        return type(e)(_wide(e.a), _wide(e.b), e.span)
+    return e if nodes.dtype_of(e) == "int64" else tirx.Cast("int64", e)

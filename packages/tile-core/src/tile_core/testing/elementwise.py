@@ -1,0 +1,129 @@
+"""Strategies for elementwise work: expressions of tiles in T.Parallel loops, with their meaning in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tile_core.dtypes import DTYPES
+from tile_core.testing.data import Array
+from tile_core.testing.draws import SCOPES, Draw, convertible, is_matrix, pick
+from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded
+
+Operand = tuple[str, Callable[[Env, Array, Array], Array], float]
+
+
+def elementwise(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None:
+    """A T.Parallel loop that stores an expression of other tiles, perhaps under a condition."""
+    to = pick(draw, sketch, is_matrix)
+    if to is None:
+        return
+    if draw(st.booleans()):
+        to = sketch.alloc(to.shape, to.dtype, draw(st.sampled_from(SCOPES)), 0.0)
+    text, value, bound = expression(draw, sketch, to, draw(st.integers(0, 2)))
+    is_int = DTYPES[to.dtype].is_integer
+    if bound * grow > limit(to.dtype) and not is_int:
+        return
+    condition = draw(st.sampled_from(("", "", "(i + j) % 3 == 0", "i < v", "bx * {r} + i < m", "{t}[i, j] > 1")))
+    condition = condition.format(r=sketch.rows, t=to.name)
+    rows, cols = to.shape
+    target = f"{to.name}[i, j]"
+    inner = f"{target} = {text}"
+    if condition:
+        inner = f"if {condition}:\n        {inner}"
+    sketch.grown(to, float("inf") if is_int else bound)
+
+    def action(env: Env) -> None:
+        i, j = np.indices((rows, cols))
+        with np.errstate(all="ignore"):
+            new = rounded(value(env, i, j), to.dtype)
+        env[to.name] = np.where(_holds(condition, env, i, j, to), new, env[to.name])
+
+    block.add(f"for i, j in T.Parallel({rows}, {cols}):\n    {inner}", action)
+
+
+def _holds(condition: str, env: Env, i: Array, j: Array, to: Tile) -> Any:
+    if not condition:
+        return np.True_
+    names = {k: env[k] for k in ("v", "m", "bx")}
+    return np.asarray(eval(condition, {}, {**names, to.name: env[to.name], "i": i, "j": j}))
+
+
+def expression(draw: Draw, sketch: Sketch, to: Tile, depth: int) -> Operand:
+    """Draw an expression of the element type of ``to``."""
+    if depth == 0:
+        return leaf(draw, sketch, to)
+    left, right = (expression(draw, sketch, to, depth - 1) for _ in "ab")
+    dtype, is_int = to.dtype, DTYPES[to.dtype].is_integer
+    forms: list[tuple[str, Callable[[Any, Any], Any], float]] = [
+        ("({} + {})", np.add, left[2] + right[2]), ("({} - {})", np.subtract, left[2] + right[2]),
+        ("T.max({}, {})", np.maximum, max(left[2], right[2])), ("T.min({}, {})", np.minimum, max(left[2], right[2])),
+        ("T.if_then_else({0} > {1}, {0}, {1})", np.maximum, max(left[2], right[2])),
+        ("T.Select({0} == {1}, {0}, {1})", lambda a, b: b, max(left[2], right[2])),
+    ]  # fmt: skip
+    if left[2] * right[2] <= limit(dtype) or is_int:
+        forms.append(("({} * {})", np.multiply, left[2] * right[2]))
+    if is_int:
+        forms += [("({} & {})", np.bitwise_and, 0), ("({} | {})", np.bitwise_or, 0), ("({} ^ {})", np.bitwise_xor, 0)]
+        forms += [("(({} >> 1) + ({} << 2))", lambda a, b: (a >> a.dtype.type(1)) + (b << b.dtype.type(2)), 0)]
+    form, function, bound = draw(st.sampled_from(forms))
+    if bound > limit(dtype) and not is_int:
+        return left
+
+    def value(env: Env, i: Array, j: Array) -> Array:
+        result: Array = function(left[1](env, i, j), right[1](env, i, j))
+        return result
+
+    return form.format(left[0], right[0]), value, float("inf") if is_int else bound
+
+
+def leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
+    """Draw an element of a tile, a vector or an input, or a constant, converted to the element type of ``to``."""
+    rows, cols = to.shape
+    kind = draw(st.sampled_from(("tile", "tile", "constant", "index")))
+    dtype = to.dtype
+    if kind == "tile":
+        source = pick(draw, sketch, lambda t: convertible(t, dtype) or t.dtype == dtype)
+        if source is not None:
+            return _element(draw, source, to)
+    if kind == "index":
+        bound = float(rows + cols)
+        if bound <= limit(dtype) and DTYPES[dtype].bits >= 16:
+            return f'T.cast(i + j, "{dtype}")', lambda env, i, j: _typed(i + j, dtype), bound
+    number = draw(st.integers(0, 3))
+    return f'T.cast({number}, "{dtype}")', lambda env, i, j: _typed(np.full(i.shape, number), dtype), 3.0
+
+
+def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
+    """Draw how an element of another tile is read; the tile that is written is read at the same place only."""
+    same = source.name == to.name
+    if len(source.shape) == 1:
+        index = draw(st.sampled_from(("j", "i", "j // 2")))
+        indices: tuple[str, ...] = (index,)
+    else:
+        dr, dc = draw(st.integers(-2, 2)), draw(st.integers(-2, 2))
+        shapes = (
+            ["i, j"]
+            if same
+            else ["i, j", f"i + {dr}, j + {dc}", "j, i", f"{source.shape[0] - 1} - i, j", "i, 0", "i // 2, j % 5"]
+        )
+        indices = tuple(draw(st.sampled_from(shapes)).split(", "))
+    text = f"{source.name}[{', '.join(indices)}]"
+    if source.dtype != to.dtype:
+        text = f'T.cast({text}, "{to.dtype}")'
+
+    def value(env: Env, i: Array, j: Array) -> Array:
+        array = env[source.name]
+        at = [np.asarray(eval(x, {}, {"i": i, "j": j})) * np.ones_like(i) for x in indices]
+        inside = np.logical_and.reduce([(a >= 0) & (a < e) for a, e in zip(at, array.shape, strict=True)])
+        clipped = tuple(np.clip(a, 0, e - 1) for a, e in zip(at, array.shape, strict=True))
+        return _typed(np.where(inside, array[clipped], np.zeros((), array.dtype)), to.dtype)
+
+    return text, value, source.bound
+
+
+def _typed(x: Array, dtype: str) -> Array:
+    return rounded(x, dtype)

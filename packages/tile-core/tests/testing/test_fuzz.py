@@ -1,0 +1,63 @@
+"""The fuzzer: a small fixed sample of programs, 2,000 of them in the slow run, and that it finds what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tile_core.ops import registry
+from tile_core.ops.base import TileOp
+from tile_core.testing import fuzz, sketch
+from tile_core.testing.case import one, output, tensor
+from tile_core.testing.data import numbers, values
+from tile_core.testing.run import Session
+
+
+def test_a_fixed_sample_of_programs():
+    counts = fuzz.fuzz(60, seed=7)
+    assert counts.total() >= 55
+    assert counts["right"] >= 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_two_thousand_programs(part):
+    assert fuzz.fuzz(250, seed=1000 + part).total() >= 240
+
+
+def test_a_wrong_result_becomes_a_small_kernel(monkeypatch, tmp_path):
+    """The reference is broken on purpose: the smallest program that shows it is found, and runs."""
+    real = sketch.rounded
+    monkeypatch.setattr("tile_core.testing.strategies.rounded", lambda x, dtype: real(np.minimum(x, 2), dtype))
+    with pytest.raises(fuzz.WrongProgram) as caught:
+        fuzz.fuzz(100, seed=3, mutated=0)
+    text = str(caught.value)
+    assert "elements are wrong, first at" in text
+    start = text.index("import tile_core")
+    assert len(text[start:].splitlines()) < 60
+    script = tmp_path / "kernel.py"
+    script.write_text(text[start:])
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_internal_error_is_found(monkeypatch):
+    def broken(call):
+        raise ValueError("broken")
+
+    monkeypatch.setitem(registry.OPS, "scan", TileOp("scan", (0,), (1,), broken))
+    params = [tensor("X", "float32", "m", "n"), output("O", "float32", "m", "n")]
+    data = {"": lambda rng: {"m": 4, "n": 4, "X": numbers(rng, (4, 4), "float32")}}
+    body = "s = T.alloc_shared((4, 4), 'float32')\nT.copy(X[0, 0], s)\nT.cumsum(s)\nT.copy(s, O[0, 0])"
+    unit = one("fuzz", "x", params, body, lambda d: values(d["X"], "float32").cumsum(0), data, symbols=("m", "n"))
+    for check in (fuzz.check, fuzz.check_mutant):
+        with pytest.raises(fuzz.WrongProgram, match="raised ValueError: broken"):
+            check(Session(), unit)
+
+
+def test_the_command(capsys):
+    assert fuzz.main(["--count", "10", "--seed", "5", "--mutated", "0.5"]) == 0
+    assert "10 programs" in capsys.readouterr().out
