@@ -43,7 +43,7 @@ def tile_kit(request: pytest.FixtureRequest) -> Session:
     return kit
 
 
-def check(kit: Session, case: Any, record: Any) -> None:
+def check(kit: Session, case: Any, item: pytest.Item) -> None:
     """Run a case and make its outcome the test's.
 
     Parameters
@@ -52,20 +52,20 @@ def check(kit: Session, case: Any, record: Any) -> None:
         The session.
     case
         The case.
-    record
-        The fixture ``record_property``.
+    item
+        The test: its properties, which a JUnit report shows, get op, outcome and the reason of a refusal.
     """
     __tracebackhide__ = True
     outcome = kit.run(case)
-    record("tile_op", case.unit.op)
-    record(_OUTCOME, outcome.kind)
+    item.user_properties += [("tile_op", case.unit.op), (_OUTCOME, outcome.kind)]
     if outcome.kind == "skipped":
         pytest.skip(outcome.detail)
     if outcome.kind == "refused":
-        record("tile_refusal", outcome.detail)
+        item.user_properties.append(("tile_refusal", outcome.detail))
     if outcome.kind == "wrong":
-        again = f"rerun: --tile-backend {kit.target.text} --tile-seed {kit.seed} -k '{case.id}'"
-        pytest.fail(f"{outcome.detail}\n{again}", pytrace=False)
+        name = f"tile_core.testing.test_conformance::test_case[{case.id}]"
+        options = f"--tile-backend {kit.target.text} --tile-seed {kit.seed}"
+        pytest.fail(f"{outcome.detail}\nagain: pytest --pyargs '{name}' {options}", pytrace=False)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

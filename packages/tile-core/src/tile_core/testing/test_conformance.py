@@ -14,10 +14,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "tile_case" in metafunc.fixturenames:
         from tile_core.testing.tables import cases
 
-        every = cases()
-        metafunc.parametrize("tile_case", every, ids=[c.id for c in every])
+        # With `-n 2 --dist loadgroup` the cases of a kernel stay in one process.
+        grouped = metafunc.config.pluginmanager.hasplugin("xdist")
+        metafunc.parametrize(
+            "tile_case",
+            [
+                pytest.param(c, id=c.id, marks=[pytest.mark.xdist_group(f"{c.unit.op}/{c.unit.name}")] if grouped else [])
+                for c in cases()
+            ],
+        )
 
 
-def test_case(tile_case: Any, tile_kit: Any, record_property: Any) -> None:
+def test_case(tile_case: Any, tile_kit: Any, request: pytest.FixtureRequest) -> None:
     """Right, or refused where that is allowed."""
-    check(tile_kit, tile_case, record_property)
+    check(tile_kit, tile_case, request.node)
