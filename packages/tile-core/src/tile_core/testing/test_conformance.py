@@ -19,7 +19,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(
             "tile_case",
             [
-                pytest.param(c, id=c.id, marks=[pytest.mark.xdist_group(f"{c.unit.op}/{c.unit.name}")] if grouped else [])
+                pytest.param(
+                    c,
+                    id=c.id,
+                    marks=[pytest.mark.xdist_group(f"{c.unit.op}/{c.unit.name}")] if grouped else [],
+                )
                 for c in cases()
             ],
         )
