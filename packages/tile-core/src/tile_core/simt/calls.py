@@ -1,0 +1,65 @@
+"""Calls that a per-thread program may hold besides plain statements; an emitter prints each as one call or access."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+
+
+#: Attribute around a statement inside which the block's threads need no barrier; between two of them they may.
+STEP = "tile.step"
+
+
+def step(body: Any, span: Any = None) -> Any:
+    """Return a statement marked as one step: its threads do not depend on each other while they execute it."""
+    return tirx.AttrStmt(nodes.int_const(0), STEP, nodes.int_const(0), body, span)
+
+
+def address(buffer: Any, indices: Sequence[Any], access: str = "r") -> Any:
+    """Return the address of an element of a buffer, as an argument of an instruction.
+
+    Parameters
+    ----------
+    access
+        ``"r"``, ``"w"`` or ``"rw"``: what the instruction does with the memory there.
+    """
+    return nodes.tile_call("address", [nodes.load(buffer, indices)], {"access": access}, ret="handle")
+
+
+def move(dst: Any, to: Sequence[Any], src: Any, start: Sequence[Any], size: int, span: Any = None) -> Any:
+    """Return a statement that moves ``size`` bytes in one access, from ``src[start]`` on to ``dst[to]`` on."""
+    call = nodes.tile_call("move", [nodes.load(dst, to), nodes.load(src, start)], {"bytes": size})
+    return tirx.Evaluate(call, span)
+
+
+def instruction(name: str, args: Sequence[Any], ret: str = "void") -> Any:
+    """Return a call of an instruction by the name of its helper function."""
+    return nodes.tile_call("instruction", args, {"name": name}, ret)
+
+
+def execute(name: str, args: Sequence[Any], span: Any = None) -> Any:
+    """Return a statement that executes an instruction for its effect."""
+    return tirx.Evaluate(instruction(name, args), span)
+
+
+def sync_threads() -> Any:
+    """Return a barrier of all threads of the block."""
+    return tirx.Evaluate(nodes.tile_call("sync_threads", []))
+
+
+def sync_warp() -> Any:
+    """Return a barrier of the threads of a warp."""
+    return tirx.Evaluate(nodes.tile_call("sync_warp", []))
+
+
+def thread_index(axis: int) -> Any:
+    """Return the thread's coordinate along an axis of the block."""
+    return nodes.tile_call("thread_index", [nodes.int_const(axis)], ret="int32")
+
+
+def block_index(axis: int) -> Any:
+    """Return the block's coordinate along an axis of the grid."""
+    return nodes.tile_call("block_index", [nodes.int_const(axis)], ret="int32")

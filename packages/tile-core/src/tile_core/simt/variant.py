@@ -1,0 +1,94 @@
+"""What a lowering variant of a target with threads sees and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tile_core.lowering.variant import Variant
+from tile_core.ops.base import OpCall
+from tile_core.simt.distribution import Distribution
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.layout import LayoutMap
+
+
+@dataclass(frozen=True)
+class Block:
+    """The threads of a block.
+
+    Attributes
+    ----------
+    extents
+        Threads along x, y and z.
+    thread
+        The variable that holds a thread's number in the block, x fastest.
+    """
+
+    extents: tuple[int, int, int]
+    thread: Any
+
+    @property
+    def count(self) -> int:
+        """Threads of the block."""
+        return self.extents[0] * self.extents[1] * self.extents[2]
+
+
+@dataclass
+class Places:
+    """Where the block's tiles are, as far as it is decided.
+
+    Attributes
+    ----------
+    distributions
+        Of fragments that live in registers, by buffer.
+    arrays
+        The register array (scope ``local``, one dimension) of such a fragment, by buffer; filled before lowering.
+    layouts
+        Of shared buffers, by buffer, over the buffer's whole shape; row-major if there is none.
+    """
+
+    distributions: dict[Any, Distribution] = field(default_factory=dict)
+    arrays: dict[Any, Any] = field(default_factory=dict)
+    layouts: dict[Any, LayoutMap] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SimtCall(OpCall):
+    """A tile op on a block of threads.
+
+    Attributes
+    ----------
+    block
+        The threads that execute it together.
+    places
+        What is known about its operands: in ``accepts`` nothing, in ``layouts`` what is decided so far, in ``lower``
+        everything. A fragment without a distribution lives in shared memory and has scope ``shared``.
+    divergent
+        Whether the op stands in a data-parallel loop or in thread code: one thread then executes it for itself.
+    """
+
+    block: Block = field(default_factory=lambda: Block((1, 1, 1), None))
+    places: Places = field(default_factory=Places)
+    divergent: bool = False
+
+
+class SimtVariant(Variant):
+    """A variant whose ``lower`` returns what one thread does.
+
+    The statement is executed by all threads of the block. Registers of fragments are ``call.places.arrays``; shared and
+    global buffers are accessed by their logical indices, layouts are applied later. Parts between which threads depend
+    on each other are marked with ``simt.calls.step``: barriers are placed where steps need them. Fragments that have
+    no distribution are shared buffers, so every operand that may be a fragment may be shared too.
+    """
+
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
+        """Return what operands must be (fragments) or had better be (shared buffers), by position.
+
+        Asked repeatedly while ``call.places`` fills; an answer may depend on what is known and be empty at first. A
+        fragment of which two ops want different distributions is moved to shared memory, and all is asked again.
+        """
+        del call, ctx
+        return {}
