@@ -7,13 +7,16 @@ be stored, loaded and run where the compiler is not installed.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tile_core.dtypes import dtype
 from tile_core.errors.base import InternalError, Where
 from tile_core.runtime.signature import Access, Dim, evaluate, symbols_of
+
+if TYPE_CHECKING:
+    from tile_core.runtime.adapter import Built
 
 Attribute = bool | int | float | str
 
@@ -220,10 +223,17 @@ class KernelText:
     facts
         How to launch it. Its parameters are those of the kernel's signature in order, then the symbols that the launch
         takes besides.
+    general
+        Makes the text of the same kernel that assumes nothing about the arguments of a call besides the signature, for
+        calls that this one cannot take; ``None`` if it takes all. Called at most once, by the runtime.
+    built
+        What a runtime has built of the text.
     """
 
     text: str
     facts: LaunchFacts
+    general: Callable[[], KernelText] | None = field(default=None, compare=False, repr=False)
+    built: Built | None = field(default=None, compare=False, repr=False)
 
 
 def _plain(dim: Dim) -> Any:

@@ -6,13 +6,18 @@ A backend offers adapters through the hook ``tile_runtimes``. The order of event
 2. The binder (`runtime.arguments`) checks the arguments of each call against the signature. The adapter is not asked.
 3. The launch callable from step 1, once per call, with checked arguments (see ``RuntimeAdapter.load``).
 4. ``synchronize()`` only when time is measured or results are compared, never by an ordinary call.
+
+A runtime that compiles a text at length can have the result kept, in the cache on disk and in exported files. It then
+says its ``toolchain()``, and ``build(artefact)`` comes before step 1: its answer is the ``built`` of the text that
+``load`` is given. A kernel that is found on disk is loaded without passes, without emitting a text, and without
+``build``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Convention = Literal["packed", "pointers"]
@@ -35,6 +40,31 @@ class Place:
 
     device: tuple[int, int] = (HOST_DEVICE, 0)
     library: str = "numpy"
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a runtime made of a kernel's text: bytes that can be kept, and loaded where the compiler is not installed.
+
+    Attributes
+    ----------
+    runtime
+        Name of the runtime that made it; no other one is given it.
+    kind
+        What the bytes are, in that runtime's own words.
+    data
+        The bytes.
+    arch
+        What they run on, in that runtime's own words; empty: everything that the target names.
+    facts
+        What only that runtime understands.
+    """
+
+    runtime: str
+    kind: str
+    data: bytes = field(repr=False)
+    arch: str = ""
+    facts: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
 
 class AdapterFacts(Protocol):
@@ -80,7 +110,8 @@ class RuntimeAdapter(ABC):
         Parameters
         ----------
         artefact
-            What the backend's builder returned.
+            The note ``"lowered"`` of the backend's pipeline. If that is a ``KernelText``, its ``built`` is what
+            `build` of this runtime returned for it, now or long ago, or ``None``: see `binary_of`.
 
         Returns
         -------
@@ -103,6 +134,42 @@ class RuntimeAdapter(ABC):
         SetupError
             This machine lacks a driver, a device or a library.
         """
+
+    def toolchain(self) -> str:
+        """Return text that changes whenever `build` could return other bytes: versions of compilers and headers.
+
+        Part of the key of every kernel on disk. Called once per compilation; it must be cheap and touch no device.
+
+        Returns
+        -------
+        str
+            Empty (the default) if nothing is worth keeping: `build` is never called.
+        """
+        return ""
+
+    def build(self, artefact: Any) -> Built | None:
+        """Compile a ``KernelText`` without loading it. It touches no device and depends on the text and target alone.
+
+        Returns
+        -------
+        Built or None
+            ``None`` (the default) if this text is not worth keeping.
+        """
+        return None
+
+    def binary_of(self, artefact: Any) -> Built | None:
+        """Return what was built of a ``KernelText``, built now if need be: the first step of most ``load``."""
+        found = artefact.built
+        if isinstance(found, Built) and found.runtime == self.name:
+            return found
+        return self.build(artefact)
+
+    def refuses(self, built: Built) -> str:
+        """Say why no device of this machine can run the bytes; empty (the default) if one can.
+
+        Called by ``tile.load`` before `load`. It may start a driver and fail with a ``SetupError``.
+        """
+        return ""
 
     @abstractmethod
     def synchronize(self) -> None:
