@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.emit.expressions import ExpressionPrinter
+from tile_core.emit.text import SUM
 from tile_core.emit.writer import Writer
 from tile_core.errors import Where
 from tile_core.errors.lowering import NotExpressible
@@ -120,11 +121,13 @@ class CFamilyEmitter(ExpressionPrinter):
     def write_For(self, s: Any) -> None:
         """Write a counted loop."""
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
-        start, stop = self.expr(s.min), self.expr(self.analyzer.simplify(s.min + s.extent))
+        start, stop = self.bare(s.min), self.at(self.simplified(s.min + s.extent), SUM)
         v, kind = self.writer.name(s.loop_var), self.type(nodes.dtype_of(s.loop_var))
+        step = 1 if s.step is None else nodes.as_int(s.step)
+        advance = f"++{v}" if step == 1 else f"{v} += {step if isinstance(step, int) else self.bare(step)}"
         if s.kind == tirx.ForKind.UNROLLED:
             self.unroll(s)
-        with self.writer.block(f"for ({kind} {v} = {start}; {v} < {stop}; ++{v})"):
+        with self.writer.block(f"for ({kind} {v} = {start}; {v} < {stop}; {advance})"):
             self.stmt(s.body)
 
     def unroll(self, s: Any) -> None:
@@ -134,13 +137,15 @@ class CFamilyEmitter(ExpressionPrinter):
 
     def write_While(self, s: Any) -> None:
         """Write a loop whose condition may need statements: they run before every test."""
-        with self.writer.block("for (;;)"):
-            self.writer.line(f"if (!{self.expr(s.condition)}) break;")
+        condition, lines = self.apart(s.condition)
+        with self.writer.block("for (;;)" if lines else f"while ({condition})"):
+            if lines:
+                self.writer.line(f"if (!{self.expr(s.condition)}) break;")
             self.stmt(s.body)
 
     def write_IfThenElse(self, s: Any) -> None:
         """Write a branch."""
-        with self.writer.block(f"if ({self.expr(s.condition)})"):
+        with self.writer.block(f"if ({self.bare(s.condition)})"):
             self.stmt(s.then_case)
         if s.else_case is not None:
             with self.writer.block("else"):
@@ -162,14 +167,14 @@ class CFamilyEmitter(ExpressionPrinter):
 
     def write_Bind(self, s: Any) -> None:
         """Write a constant."""
-        value = self.expr(s.value)
+        value = self.assigned(s.value)
         if nodes.dtype_of(s.var).startswith(("int", "uint")):
             self.analyzer.bind(s.var, s.value, True)
         self.writer.line(f"const {self.type(nodes.dtype_of(s.var))} {self.writer.name(s.var)} = {value};")
 
     def write_BufferStore(self, s: Any) -> None:
         """Write a store of one element."""
-        value = self.expr(s.value)
+        value = self.assigned(s.value)
         self.writer.line(f"{self.element(s.buffer, s.indices)} = {value};")
 
     def write_AllocBuffer(self, s: Any) -> None:
@@ -191,4 +196,4 @@ class CFamilyEmitter(ExpressionPrinter):
     def write_Evaluate(self, s: Any) -> None:
         """Write an expression for its effect."""
         if not isinstance(s.value, tirx.IntImm):
-            self.writer.line(f"{self.expr(s.value)};")
+            self.writer.line(f"{self.bare(s.value)};")

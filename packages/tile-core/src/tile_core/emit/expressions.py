@@ -1,4 +1,4 @@
-"""Printing tirx expressions in C syntax.
+"""Printing tirx expressions in C syntax, with the parentheses that C and a reader need.
 
 An expression prints as one string. ``Let`` and choices whose sides need statements of their own write those first: a
 temporary for each bound value, and a branch where only the taken side may be evaluated.
@@ -10,19 +10,33 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from tile_core.compat.tvm import tirx, tvm
+from tile_core.emit.text import ATOM, CHOICE, LOGIC, UNARY, Text, infix, wrapped
 from tile_core.emit.writer import Writer
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.passes import float_rules, wrapping
 
 _INFIX = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
-    "EQ": "==", "NE": "!=", "And": "&&", "Or": "||", "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^",
-    "LShift": "<<", "RShift": ">>",
+    "EQ": "==", "NE": "!=", "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^", "LShift": "<<", "RShift": ">>",
 }  # fmt: skip
 _BITWISE = {
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<", "shift_right": ">>",
 }  # fmt: skip
+_HIDDEN = {
+    **{f"{float_rules.PREFIX}{name}": sign for name, sign in (
+        ("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/"), ("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="),
+        ("gt", ">"), ("ge", ">="),
+    )},
+}  # fmt: skip
+_WRAPPING = {f"{wrapping.PREFIX}add": "+", f"{wrapping.PREFIX}sub": "-", f"{wrapping.PREFIX}mul": "*"}
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+#: Types that C computes with as ``int``: results are converted back.
+_NARROW = ("int8", "uint8", "int16", "uint16")
 
 
 class ExpressionPrinter:
@@ -66,14 +80,92 @@ class ExpressionPrinter:
         return found
 
     def expr(self, e: Any) -> str:
-        """Return the text of an expression."""
+        """Return the text of an expression that may stand anywhere: in parentheses unless it is a name or a call."""
+        return self.at(e, ATOM)
+
+    def at(self, e: Any, level: int, sign: str = "") -> str:
+        """Return the text of an operand: in parentheses if it binds less than ``level``."""
+        return wrapped(self.bare(e), level, sign)
+
+    def bare(self, e: Any) -> str:
+        """Return the text of an expression where nothing can bind to it: an argument, a right-hand side."""
         kind = type(e).__name__
         if kind in _INFIX:
-            return f"({self.expr(e.a)} {_INFIX[kind]} {self.expr(e.b)})"
+            return self.operation(_INFIX[kind], e.a, e.b)
         method: Callable[[Any], str] | None = getattr(self, f"print_{kind}", None)
         if method is None:
             raise NotExpressible(what=f"a {kind}", dialect=type(self).__name__)
         return method(e)
+
+    def assigned(self, e: Any) -> str:
+        """Return the text of a value that is assigned to a variable or element of its own type."""
+        text = self.bare(e)
+        return text.inner if isinstance(text, Text) and text.inner is not None else text
+
+    def operation(self, sign: str, a: Any, b: Any) -> str:
+        """Print an operation of two operands of one type."""
+        kind = nodes.dtype_of(a)
+        if (sign == "<<" and kind.startswith("int")) or (sign == "*" and kind == "uint16"):
+            return self.wraps(sign, a, b)
+        text = infix(sign, self.bare(a), self.bare(b))
+        return text if sign in _COMPARISONS or kind not in _NARROW else self.narrowed(text, kind)
+
+    def narrowed(self, text: str, kind: str) -> str:
+        """Print the conversion of an ``int`` to a type of fewer bits; an assignment makes it by itself."""
+        return Text(f"({self.type(kind)}){wrapped(text, UNARY)}", UNARY, inner=text)
+
+    def wraps(self, sign: str, a: Any, b: Any) -> str:
+        """Print an integer operation whose result wraps: C says so of unsigned operands alone."""
+        kind = nodes.dtype_of(a)
+        if kind in _NARROW:
+            left, right = self.bare(a), self.bare(b)
+            # A left shift of a negative int, and the product of two large shorts, are undefined.
+            text = infix(sign, f"({self.type('uint32')}){wrapped(left, UNARY)}", right)
+            return self.narrowed(text, kind)
+        right = self.unsigned(b) if sign != "<<" else self.bare(b)
+        text = infix(sign, self.unsigned(a), right)
+        return text if kind.startswith("u") else self.narrowed(text, kind)
+
+    def unsigned(self, e: Any) -> str:
+        """Print an integer as the unsigned type of its width."""
+        kind = nodes.dtype_of(e)
+        if kind.startswith("u"):
+            return self.bare(e)
+        if isinstance(e, tirx.IntImm) and int(e.value) >= 0:
+            return self.bare(tirx.IntImm(f"u{kind}", int(e.value)))
+        text = self.bare(e)
+        if nodes.operator_name(e) in _WRAPPING and isinstance(text, Text) and text.inner is not None:
+            return text.inner
+        return Text(f"({self.type('u' + kind)}){wrapped(text, UNARY)}", UNARY)
+
+    def print_And(self, e: Any) -> str:
+        """Print a conjunction."""
+        return self.logic("&&", e.a, e.b)
+
+    def print_Or(self, e: Any) -> str:
+        """Print a disjunction."""
+        return self.logic("||", e.a, e.b)
+
+    def logic(self, sign: str, a: Any, b: Any) -> str:
+        """Print ``&&`` or ``||``, of which the right side is evaluated only if it decides: by a branch if need be."""
+        left = self.bare(a)
+        right, lines = self.apart(b)
+        if not lines:
+            return infix(sign, left, right)
+        result = self.writer.fresh("holds")
+        self.writer.line(f"{self.type('bool')} {result} = {left};")
+        with self.writer.block(f"if ({result if sign == '&&' else '!' + result})"):
+            self.writer.line(f"{result} = {self.bare(b)};")
+        return result
+
+    def apart(self, e: Any) -> tuple[str, bool]:
+        """Return the text of an expression, and whether it needs statements, which are not written."""
+        mark = len(self.writer.lines)
+        text = self.bare(e)
+        needs = len(self.writer.lines) > mark
+        if needs:
+            del self.writer.lines[mark:], self.writer.origins[mark:]
+        return text, needs
 
     def print_Var(self, e: Any) -> str:
         """Print a variable."""
@@ -86,20 +178,24 @@ class ExpressionPrinter:
             return "true" if value else "false"
         if dtype == "int32":
             # The lowest number is no constant of its own in C.
-            return str(value) if value > -(2**31) else "(-2147483647 - 1)"
+            return _number(str(value)) if value > -(2**31) else "(-2147483647 - 1)"
         if dtype in ("int64", "uint64", "uint32"):
             suffix = {"int64": "LL", "uint64": "ULL", "uint32": "u"}[dtype]
             value = value % 2**64 if dtype == "uint64" else value
-            return f"{value}{suffix}" if value > -(2**63) else "(-9223372036854775807LL - 1)"
-        return f"({self.type(dtype)}){value}"
+            return _number(f"{value}{suffix}") if value > -(2**63) else "(-9223372036854775807LL - 1)"
+        return self.narrowed(_number(str(value)), dtype)
 
     def print_FloatImm(self, e: Any) -> str:
-        """Print a float constant exactly."""
+        """Print a float constant exactly, in as few digits as that takes."""
         dtype, value = nodes.dtype_of(e), float(e.value)
+        if dtype == "float32":
+            with np.errstate(over="ignore"):
+                value = float(np.float32(value))
         if math.isnan(value) or math.isinf(value):
             return self.special(dtype, value)
-        text = f"{value!r}f" if dtype == "float32" else repr(value)
-        return text if dtype in ("float32", "float64") else f"({self.type(dtype)}){value!r}f"
+        if dtype == "float32":
+            return _number(f"{np.float32(value)!s}f")
+        return _number(repr(value)) if dtype == "float64" else Text(f"({self.type(dtype)}){value!r}", UNARY)
 
     def special(self, dtype: str, value: float) -> str:
         """Print NaN or an infinity."""
@@ -108,7 +204,7 @@ class ExpressionPrinter:
 
     def print_Not(self, e: Any) -> str:
         """Print a negation."""
-        return f"(!{self.expr(e.a)})"
+        return Text(f"!{self.at(e.a, UNARY)}", UNARY)
 
     def print_Min(self, e: Any) -> str:
         """Print the smaller of two integers (those of floats are selections by now)."""
@@ -121,19 +217,19 @@ class ExpressionPrinter:
     def extreme(self, e: Any, sign: str) -> str:
         """Print a choice between two values that are named once."""
         a, b = self.named(e.a), self.named(e.b)
-        return f"({a} {sign} {b} ? {a} : {b})"
+        return Text(f"{a} {sign} {b} ? {a} : {b}", CHOICE)
 
     def print_FloorDiv(self, e: Any) -> str:
         """Print a division rounded down; C's own where neither side is negative."""
         if self.never_negative(e.a, e.b):
-            return f"({self.expr(e.a)} / {self.expr(e.b)})"
+            return self.operation("/", e.a, e.b)
         a, b = self.named(e.a), self.named(e.b)
         return f"({a} / {b} - ({a} % {b} != 0 && ({a} < 0) != ({b} < 0)))"
 
     def print_FloorMod(self, e: Any) -> str:
         """Print a remainder with the sign of the divisor; C's own where neither side is negative."""
         if self.never_negative(e.a, e.b):
-            return f"({self.expr(e.a)} % {self.expr(e.b)})"
+            return self.operation("%", e.a, e.b)
         a, b = self.named(e.a), self.named(e.b)
         return f"({a} % {b} + ({a} % {b} != 0 && ({a} < 0) != ({b} < 0) ? {b} : 0))"
 
@@ -145,24 +241,31 @@ class ExpressionPrinter:
 
     def print_Select(self, e: Any) -> str:
         """Print a choice between two values that may both be evaluated."""
-        return f"({self.expr(e.condition)} ? {self.expr(e.true_value)} : {self.expr(e.false_value)})"
+        return self.choice(self.bare(e.condition), self.bare(e.true_value), self.bare(e.false_value))
+
+    def choice(self, condition: str, yes: str, no: str) -> str:
+        """Print ``condition ? yes : no``; a choice on the right side needs no parentheses."""
+        return Text(f"{wrapped(condition, LOGIC)} ? {wrapped(yes, LOGIC)} : {no}", CHOICE)
 
     def print_Cast(self, e: Any) -> str:
         """Print a conversion."""
-        return self.convert(self.expr(e.value), nodes.dtype_of(e.value), nodes.dtype_of(e))
+        source, target = nodes.dtype_of(e.value), nodes.dtype_of(e)
+        if isinstance(e.value, tirx.IntImm) and target in ("int64", "uint64", "uint32") and int(e.value.value) >= 0:
+            return self.bare(tirx.IntImm(target, int(e.value.value)))
+        return self.bare(e.value) if source == target else self.convert(self.bare(e.value), source, target)
 
     def convert(self, text: str, source: str, target: str) -> str:
         """Print the conversion of a value between element types."""
         if target == "bool":
-            return f"({text} != 0)"
+            return infix("!=", text, "0")
         del source
-        return f"(({self.type(target)}){text})"
+        return Text(f"({self.type(target)}){wrapped(text, UNARY)}", UNARY)
 
     def print_Let(self, e: Any) -> str:
         """Write the bound value to a variable, and print the body."""
-        value = self.expr(e.value)
+        value = self.assigned(e.value)
         self.writer.line(f"const {self.type(nodes.dtype_of(e.var))} {self.writer.name(e.var)} = {value};")
-        return self.expr(e.body)
+        return self.bare(e.body)
 
     def print_TensorLoad(self, e: Any) -> str:
         """Print a load of one element."""
@@ -170,7 +273,7 @@ class ExpressionPrinter:
 
     def element(self, buffer: Any, indices: Any) -> str:
         """Print an element of a buffer."""
-        return f"{self.writer.name(buffer)}[{self.expr(self.offset(buffer, indices))}]"
+        return f"{self.writer.name(buffer)}[{self.bare(self.offset(buffer, indices))}]"
 
     def offset(self, buffer: Any, indices: Any) -> Any:
         """Return the distance of an element from the buffer's beginning, in elements."""
@@ -182,50 +285,67 @@ class ExpressionPrinter:
             stride: Any = strides[d] if strides else math.prod([1]) if d == len(shape) - 1 else _product(shape[d + 1 :])
             term = nodes.cast(index, "int64") if wide else index
             total = total + term * (nodes.cast(nodes.int_const(0) + stride, "int64") if wide else stride)
-        return self.analyzer.simplify(total)
+        return self.simplified(total)
+
+    def simplified(self, index: Any) -> Any:
+        """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
+        has_floats = any(nodes.dtype_of(c.value).startswith(("float", "bfloat")) for c in collect(index, tirx.Cast))
+        return index if has_floats else self.analyzer.simplify(index)
 
     def print_Call(self, e: Any) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
         if name in _BITWISE:
-            return f"({self.expr(e.args[0])} {_BITWISE[name]} {self.expr(e.args[1])})"
+            return self.operation(_BITWISE[name], *e.args)
+        if name in _HIDDEN:
+            return infix(_HIDDEN[name], self.bare(e.args[0]), self.bare(e.args[1]))
+        if name in _WRAPPING:
+            return self.wraps(_WRAPPING[name], *e.args)
         method: Callable[[Any], str] | None = getattr(self, "call_" + name.replace(".", "_"), None)
         if method is not None:
             return method(e)
         if name not in self.calls:
             raise NotExpressible(what=f"the operator {name}", dialect=type(self).__name__)
-        return f"{self.calls[name]}({', '.join(self.expr(a) for a in e.args)})"
+        return f"{self.calls[name]}({', '.join(self.bare(a) for a in e.args)})"
 
     def call_bitwise_not(self, e: Any) -> str:
         """Print a complement."""
-        return f"(~{self.expr(e.args[0])})"
+        return self.complement(e.args[0])
 
     def print_BitwiseNot(self, e: Any) -> str:
         """Print a complement."""
-        return f"(~{self.expr(e.a)})"
+        return self.complement(e.a)
+
+    def complement(self, e: Any) -> str:
+        """Print the bits that an integer has not."""
+        text, kind = Text(f"~{self.at(e, UNARY)}", UNARY), nodes.dtype_of(e)
+        return self.narrowed(text, kind) if kind in _NARROW else text
 
     def call_if_then_else(self, e: Any) -> str:
         """Print a choice of which only the taken side is evaluated."""
-        condition = self.expr(e.args[0])
-        mark = len(self.writer.lines)
-        yes, no = self.expr(e.args[1]), self.expr(e.args[2])
-        if len(self.writer.lines) == mark:
-            return f"({condition} ? {yes} : {no})"
-        del self.writer.lines[mark:], self.writer.origins[mark:]
+        condition = self.bare(e.args[0])
+        (yes, before), (no, then) = self.apart(e.args[1]), self.apart(e.args[2])
+        if not before and not then:
+            return self.choice(condition, yes, no)
         result = self.writer.fresh("choice")
         self.writer.line(f"{self.type(nodes.dtype_of(e))} {result};")
         for head, side in ((f"if ({condition})", e.args[1]), ("else", e.args[2])):
             with self.writer.block(head):
-                self.writer.line(f"{result} = {self.expr(side)};")
+                self.writer.line(f"{result} = {self.assigned(side)};")
         return result
 
     def named(self, e: Any) -> str:
         """Print an expression that is used twice: through a variable, unless it is one or a constant."""
         if isinstance(e, (tirx.Var, tirx.IntImm, tirx.FloatImm)):
             return self.expr(e)
+        value = self.assigned(e)
         name = self.writer.fresh("t")
-        self.writer.line(f"const {self.type(nodes.dtype_of(e))} {name} = {self.expr(e)};")
+        self.writer.line(f"const {self.type(nodes.dtype_of(e))} {name} = {value};")
         return name
+
+
+def _number(text: str) -> str:
+    return Text(text, UNARY) if text.startswith("-") else text
 
 
 def _product(extents: list[Any]) -> Any:

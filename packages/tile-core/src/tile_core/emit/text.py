@@ -1,0 +1,56 @@
+"""Text of an expression that knows how tightly its outermost operator binds."""
+
+from __future__ import annotations
+
+CHOICE, LOGIC, BITS, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(8)
+
+_LEVELS = {
+    **dict.fromkeys(("&&", "||"), LOGIC), **dict.fromkeys(("&", "|", "^", "<<", ">>"), BITS),
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), COMPARE), "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT,
+    "%": PRODUCT,
+}  # fmt: skip
+
+
+class Text(str):
+    """The text of an expression; a plain string stands for one that needs no parentheses anywhere.
+
+    Attributes
+    ----------
+    level
+        How tightly the outermost operator binds.
+    sign
+        That operator, if it has two operands.
+    inner
+        What an outermost conversion converts: enough where the text is assigned to a variable of the same type.
+    """
+
+    level: int
+    sign: str
+    inner: str | None
+
+    def __new__(cls, text: str, level: int, sign: str = "", inner: str | None = None) -> Text:
+        """Make a text of the given level."""
+        self = super().__new__(cls, text)
+        self.level, self.sign, self.inner = level, sign, inner
+        return self
+
+
+def wrapped(text: str, level: int, sign: str = "") -> str:
+    """Return a text as an operand: in parentheses if it binds less than ``level``, unless it has the same sign."""
+    if not isinstance(text, Text) or text.level >= level or (sign and text.sign == sign):
+        return text
+    return f"({text})"
+
+
+def infix(sign: str, left: str, right: str) -> Text:
+    """Return an operation of two operands.
+
+    Bit operations, and ``&&`` within ``||``, get more parentheses than C asks for: few know their order by heart.
+    """
+    level = _LEVELS[sign]
+    if level in (LOGIC, BITS):
+        above = COMPARE if level == LOGIC else UNARY
+        repeats = sign if sign in ("&&", "||", "&", "|", "^") else ""
+        return Text(f"{wrapped(left, above, repeats)} {sign} {wrapped(right, above)}", level, sign)
+    first = level + 1 if level == COMPARE else level
+    return Text(f"{wrapped(left, first)} {sign} {wrapped(right, level + 1)}", level, sign)
