@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+import types
+from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -102,6 +105,20 @@ class TestDoctor:
         (found,) = checks.backends()
         assert (found.name, found.status, found.detail) == ("backend b", "missing", "no driver")
         assert "reinstall tile-b" in found.remedy
+
+
+class TestOffered:
+    def test_checks_of_packages_run_in_the_order_of_names(self, monkeypatch):
+        module = types.ModuleType("in_memory_checks")
+        module.good = lambda: iter([checks.Check("device", "OK", "one")])
+        module.bad = lambda: 1 / 0
+        monkeypatch.setitem(sys.modules, "in_memory_checks", module)
+        entries = [EntryPoint(n, f"in_memory_checks:{n}", checks.GROUP) for n in ("good", "bad", "gone")]
+        bad, gone, good = checks.offered(entries)
+        assert good == checks.Check("device", "OK", "one")
+        assert (bad.name, bad.status) == ("package bad", "missing")
+        assert "ZeroDivisionError: division by zero" in bad.detail
+        assert "AttributeError" in gone.detail
 
 
 class TestSettings:

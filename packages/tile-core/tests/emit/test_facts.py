@@ -26,6 +26,7 @@ def facts(**changes):
         attributes={"cluster": 2, "fast": True},
         line_map=LineMap(((2, HERE), (5, None))),
         where=HERE,
+        divides={"m": 8},
     )
     return dataclasses.replace(base, **changes)
 
@@ -70,6 +71,9 @@ class TestLaunchFacts:
             ({"grid": ("n", 1, 1)}, r"needs \['n'\]"),
             ({"grid": ("a", 1, 1)}, r"needs \['a'\]"),
             ({"block": (0, 1, 1)}, "threads"),
+            ({"divides": {"q": 2}}, r"\['q'\], which are no integer parameters"),
+            ({"divides": {"a": 2}}, r"\['a'\], which are no integer parameters"),
+            ({"divides": {"m": 0}}, "the divisors"),
             ({"shared_bytes": -1}, "shared memory"),
             ({"shared": (SharedArray("x", 0, 0, "int8"),)}, "no bytes"),
         ],
@@ -94,3 +98,13 @@ class TestDialect:
     def test_refuses_an_odd_warp(self):
         with pytest.raises(InternalError, match="warp of 33"):
             Dialect("toy", (), warp=33)
+
+
+@pytest.mark.parametrize("align", [-1, 3, 24])
+def test_an_alignment_is_a_power_of_two(align):
+    with pytest.raises(InternalError, match=f"a has an alignment of {align} bytes"):
+        ParamFact("a", "pointer", "float16", "read", align)
+
+
+def test_what_makes_a_general_text_is_no_part_of_a_text():
+    assert KernelText("x", facts(), lambda: KernelText("x", facts())) == KernelText("x", facts())

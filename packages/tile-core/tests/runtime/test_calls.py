@@ -217,6 +217,10 @@ def test_pointer_convention():
     c = twice(binder, a, 2)
     assert calls[1] == ((address(a), 2.0, address(c), 2, 3), Place((1, 0), "numpy"))
 
+    binder = Binder(binder.signature, binder.launch, Pointers(), ("k",))
+    c = twice(binder, a, 2)
+    assert calls[3] == ((address(a), 2.0, address(c), 3), Place((1, 0), "numpy"))
+
 
 def test_adapter_that_allocates(gemm, launch):
     class Own(HostMemory):

@@ -155,6 +155,18 @@ def test_bench():
     assert result.min <= result.mean
 
 
+def test_bench_by_the_clock_of_a_device():
+    launched = []
+
+    def clock(launch, launches):
+        for _ in range(launches):
+            launch()
+        return None if len(launched) < 3 else launches * 1e-3
+
+    result = measure("f", lambda: launched.append(1), lambda: None, warmup=0, repeat=3, clock=clock)
+    assert result.samples == (1e-3, 1e-3, 1e-3)
+
+
 def test_bench_text():
     result = BenchResult("f", (3e-6, 1e-6, 2e-6), 10)
     assert str(result) == "f: median 2 us, min 1 us, mean 2 us (3 samples of 10 launches)"

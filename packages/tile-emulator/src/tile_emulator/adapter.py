@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.emit.choose import Choice
 from tile_core.emit.dialect import Dialect
 from tile_core.emit.facts import KernelText
 from tile_core.runtime.adapter import HOST_DEVICE, RuntimeAdapter
@@ -86,11 +88,12 @@ class EmulatorAdapter(RuntimeAdapter):
         """
         if not isinstance(artefact, KernelText):
             raise NotEmulated(target=self.target, reason=f"it is built from {type(artefact).__name__}, not from text")
-        kernel = artefact
-        params = kernel.facts.params
+        params = artefact.facts.params
+        choose: Choice[KernelText] = Choice(artefact, lambda kernel: kernel)
 
         def launch(*values: Any) -> None:
             given = {p.name: _given(p.kind, value) for p, value in zip(params, values, strict=True)}
+            kernel = choose([_address(value) for value in given.values()])
             result = run(kernel.text, kernel.facts, given, self.dialect, **self._how)
             for param, value in zip(params, values, strict=True):
                 if param.name in result.outputs:
@@ -106,3 +109,10 @@ class EmulatorAdapter(RuntimeAdapter):
 
 def _given(kind: str, value: Any) -> Any:
     return np.asarray(value) if kind == "pointer" else value
+
+
+def _address(value: Any) -> Any:
+    """Return an array's address, which is what a device would be given; a scalar as it is."""
+    if isinstance(value, ctypes.c_void_p):
+        return value.value or 0
+    return value.__array_interface__["data"][0] if isinstance(value, np.ndarray) else value

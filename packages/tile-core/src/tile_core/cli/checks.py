@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from typing import Literal
 
 from tile_core import __version__, knobs
@@ -19,6 +21,8 @@ Status = Literal["OK", "missing", "note"]
 
 #: Packages that are not imported unless their version is right: a wrong one may end the process.
 PINNED = ("apache-tvm", "apache-tvm-ffi")
+
+GROUP = "tile.checks"
 
 OLDEST, UNTESTED = (3, 10), (3, 14)
 
@@ -62,6 +66,7 @@ def all_checks() -> Iterator[Check]:
     yield threads()
     yield _caught("self-test", self_test)
     yield from backends()
+    yield from offered()
     yield from settings()
 
 
@@ -158,6 +163,26 @@ def backends() -> Iterator[Check]:
         else:
             remedy = f"pip install --force-reinstall {info.distribution}, or uninstall it"
             yield Check(name, "missing", info.reason, remedy)
+
+
+def offered(entries: Iterable[EntryPoint] | None = None) -> Iterator[Check]:
+    """Run the checks that installed packages add: functions of the entry-point group ``tile.checks``.
+
+    A function is called without arguments and yields `Check` values. On a machine without the package's device it says
+    so as a ``"note"``.
+
+    Parameters
+    ----------
+    entries
+        The entry points to use; those of the installed distributions if not given.
+    """
+    found = importlib.metadata.entry_points(group=GROUP) if entries is None else entries
+    for entry in sorted(found, key=lambda e: e.name):
+        try:
+            yield from entry.load()()
+        except Exception as error:
+            detail = f"its checks do not run: {type(error).__name__}: {error}"
+            yield Check(f"package {entry.name}", "missing", detail, "reinstall the package that provides it")
 
 
 def settings() -> Iterator[Check]:

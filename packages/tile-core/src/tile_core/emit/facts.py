@@ -37,7 +37,8 @@ class ParamFact:
     access
         What the function does with the array.
     align
-        Bytes that the address of the array's first element is a multiple of; 0 means the size of an element.
+        Bytes that the text takes the address of the array's first element to be a multiple of, a power of two; 0 means
+        the size of an element. `emit.choose` sees to it that a launch keeps this.
     """
 
     name: str
@@ -49,6 +50,8 @@ class ParamFact:
     def __post_init__(self) -> None:
         if self.kind != "opaque":
             dtype(self.dtype)
+        if self.align < 0 or self.align & (self.align - 1):
+            raise InternalError(stage="launch facts", detail=f"{self.name} has an alignment of {self.align} bytes")
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,10 @@ class LaunchFacts:
         Where the lines of the text come from.
     where
         Place of the kernel's definition, for messages.
+    divides
+        For names of integer parameters a number that the text takes to divide their values, for example
+        ``{"n": 8}`` where rows of ``n`` elements are read in vectors of 8. `emit.choose` sees to it that a launch
+        keeps this.
 
     Raises
     ------
@@ -144,15 +151,20 @@ class LaunchFacts:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     line_map: LineMap = LineMap()
     where: Where | None = None
+    divides: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [p.name for p in self.params]
         scalars = {p.name for p in self.params if p.kind == "scalar"}
+        integers = {p.name for p in self.params if p.kind == "scalar" and dtype(p.dtype).is_integer}
         unknown = {s for dim in self.grid for s in symbols_of(dim)} - scalars
+        divided = set(self.divides) - integers
         for holds, detail in (
             (self.entry.isidentifier(), f"{self.entry!r} is no name"),
             (len(set(names)) == len(names), f"parameters of one name: {names}"),
             (not unknown, f"the grid needs {sorted(unknown)}, which are no scalar parameters"),
+            (not divided, f"divisors of {sorted(divided)}, which are no integer parameters"),
+            (all(n >= 1 for n in self.divides.values()), f"the divisors {dict(self.divides)}"),
             (len(self.grid) == len(self.block) == 3, "grid and block have three extents"),
             (all(n >= 1 for n in self.block), f"a block of {self.block} threads"),
             (self.shared_bytes >= 0, f"{self.shared_bytes} bytes of shared memory"),
@@ -192,6 +204,7 @@ class LaunchFacts:
             "attributes": dict(self.attributes),
             "line_map": [[line, _place(where)] for line, where in self.line_map.lines],
             "where": _place(self.where),
+            "divides": dict(self.divides),
         }
 
     @staticmethod
@@ -209,6 +222,7 @@ class LaunchFacts:
             attributes=dict(data["attributes"]),
             line_map=LineMap(tuple((line, _where(place)) for line, place in data["line_map"])),
             where=_where(data["where"]),
+            divides=dict(data["divides"]),
         )
 
 

@@ -276,3 +276,11 @@ class BadSetting(LaunchError):
     code = "K434"
     template = "{function}: {name} is {found}, expected {expected}"
     remedy = "{instead}"
+
+
+class TextDoesNotServe(LaunchError):
+    """Every text of a kernel takes something for granted that a call does not keep."""
+
+    code = "K435"
+    template = "{kernel}: {name!r} is {found}; the kernel was compiled for {expected} only"
+    remedy = "pass one that is: a fresh copy of an array begins at a multiple of 16 bytes at least"

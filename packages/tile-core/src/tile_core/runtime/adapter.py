@@ -123,8 +123,8 @@ class RuntimeAdapter(ABC):
             ``ctypes.c_void_p``. Arrays of other libraries off the host are passed as they are.
 
             ``"pointers"``: called as ``launch(values, place)``: tensors and pointers are addresses (``int``), the
-            values of ``signature.symbols`` follow the parameters, and ``place`` says on which device and for which
-            library.
+            values of the symbols that the compiled function takes besides follow the parameters, and ``place`` says on
+            which device and for which library.
 
             Arguments have been checked: the callable must not check, copy or convert. It returns when the work is
             queued on the caller's current stream. The binder keeps the arrays alive only until it returns.
@@ -174,6 +174,17 @@ class RuntimeAdapter(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all launched work has finished; called by ``bench`` and ``verify`` only."""
+
+    def clock(self, launch: Callable[[], object], launches: int) -> float | None:
+        """Run ``launch`` a number of times and time them on the device; called by ``bench`` only.
+
+        Returns
+        -------
+        float or None
+            The seconds that all of them took, without the host's part of a launch; ``None`` (the default) to let the
+            caller use the host's clock and `synchronize`. Nothing has been launched then.
+        """
+        return None
 
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """Allocate an output of ``out_idx``; called when a call with these shapes is seen.

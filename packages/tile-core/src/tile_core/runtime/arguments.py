@@ -66,7 +66,8 @@ class Binder:
     adapter
         The adapter that loaded it; host memory by default.
     hidden
-        Symbols whose values a ``"packed"`` launch takes after the parameters: those that it cannot read off a shape.
+        Symbols whose values the launch takes after the parameters. By default none if it is ``"packed"``, since it reads
+        them off the shapes, and all symbols of the signature if it takes ``"pointers"``.
 
     Raises
     ------
@@ -79,15 +80,15 @@ class Binder:
         signature: Signature,
         launch: Callable[..., Any],
         adapter: AdapterFacts | None = None,
-        hidden: Sequence[str] = (),
+        hidden: Sequence[str] | None = None,
     ) -> None:
         import numpy
 
-        self.hidden = tuple(hidden)
         self.signature = signature
         self.launch = launch
         self.adapter: AdapterFacts = adapter or HostMemory()
         self._packed = self.adapter.convention == "packed"
+        self.hidden = tuple(hidden if hidden is not None else () if self._packed else signature.symbols)
         self._plans: dict[Any, _Plan] = {}
         strided = any(p.strides is not None for p in signature.params)
         defining = any(p.kind == "scalar" and p.name in signature.symbols for p in signature.params)
@@ -301,8 +302,7 @@ class _Plan:
             make = allocator(signature, param, shape, self.place, like, binder.adapter)
             convert = _output_convert(param, self.place, shape, packed=self.packed)
             self.outputs.append((position, slot, make, convert))
-        wanted = binder.hidden if self.packed else signature.symbols
-        self.symbols = tuple(symbols[s] for s in wanted)
+        self.symbols = tuple(symbols[s] for s in binder.hidden)
         self.careful = bool(self.bounds or self.tensors or self.ranges or self.aligned)
         self.direct = self.packed and not (self.converts or self.outputs or self.symbols)
 
@@ -429,7 +429,8 @@ def _converts(
         elif param.kind == "pointer":
             convert = (lambda v: ctypes.c_void_p(_address(v))) if packed else _address
         elif not packed:
-            convert = _address
+            torch = facts is not None and facts.library == "torch"
+            convert = operator.methodcaller("data_ptr") if torch else _address
         elif facts is not None:
             convert = _array_convert(param, facts)
         if convert is not None:

@@ -68,7 +68,7 @@ class Kernel:
         launch: Callable[..., Any],
         *,
         adapter: AdapterFacts | None = None,
-        hidden: Sequence[str] = (),
+        hidden: Sequence[str] | None = None,
         source: str | Callable[[], str] = "",
         target: str = "",
         program: Any = None,
@@ -82,7 +82,7 @@ class Kernel:
         self.program = program
         self.adapter: AdapterFacts = adapter or HostMemory()
         self._binder = Binder(signature, launch, self.adapter, hidden)
-        self._hidden = tuple(hidden)
+        self._hidden = hidden
         self._source = source
         self._explain = explain
         self._reference = reference
@@ -194,6 +194,8 @@ class Kernel:
     def bench(self, *args: Any, warmup: int = 3, repeat: int = 20, **kwargs: Any) -> BenchResult:
         """Time launches with these arguments; checking and allocating them is not included.
 
+        A device times its own work where its runtime can, so that the host's part of a launch is not included either.
+
         Parameters
         ----------
         *args, **kwargs
@@ -211,6 +213,7 @@ class Kernel:
             lambda: _wait(self.adapter),
             warmup=warmup,
             repeat=repeat,
+            clock=getattr(self.adapter, "clock", None),
         )
 
     def export(self, path: str | os.PathLike[str]) -> Path:

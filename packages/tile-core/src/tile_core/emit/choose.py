@@ -1,0 +1,148 @@
+"""Which text of a kernel a call may run: the first one whose facts hold for the call's addresses and values.
+
+A text that reads vectors of 16 bytes is wrong for a row that begins elsewhere. Its facts say what it takes for granted,
+``ParamFact.align`` and ``LaunchFacts.divides``, and ``KernelText.general`` makes a text that takes less. Every runtime
+that launches texts asks here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from tile_core.dtypes import dtype
+from tile_core.emit.facts import KernelText, LaunchFacts
+from tile_core.errors.base import InternalError
+from tile_core.errors.launch import TextDoesNotServe
+
+Loaded = TypeVar("Loaded")
+
+
+class Choice(Generic[Loaded]):
+    """The texts of one kernel, each loaded when it is first needed; safe to call from several threads.
+
+    Parameters
+    ----------
+    kernel
+        The text to prefer; those that its ``general`` makes follow.
+    load
+        Makes a text launchable. Called at most once per text, unless it raises.
+    """
+
+    def __init__(self, kernel: KernelText, load: Callable[[KernelText], Loaded]) -> None:
+        self._load = load
+        self._lock = threading.Lock()
+        self._choices: tuple[tuple[Assumptions, KernelText], ...] = ((Assumptions(kernel.facts), kernel),)
+        self._loaded: dict[int, Loaded] = {}
+
+    def __call__(self, values: Sequence[int | float]) -> Loaded:
+        """Return what ``load`` made of the first text that serves these values.
+
+        Parameters
+        ----------
+        values
+            One per parameter of the text: the address of an array, or the value of a scalar.
+
+        Raises
+        ------
+        TextDoesNotServe
+            No text does.
+        """
+        index = 0
+        for assumptions, _ in self._choices:
+            if assumptions.hold(values):
+                break
+            index += 1
+        else:
+            index = self._generalise(values)
+        found = self._loaded.get(index)
+        return self.loaded(index) if found is None else found
+
+    def loaded(self, index: int = 0) -> Loaded:
+        """Return what ``load`` made of a text that is already known, by default the preferred one."""
+        with self._lock:
+            if index not in self._loaded:
+                self._loaded[index] = self._load(self._choices[index][1])
+            return self._loaded[index]
+
+    def _generalise(self, values: Sequence[int | float]) -> int:
+        """Make more general texts until one serves, and return its position."""
+        with self._lock:
+            while True:
+                # Another thread may have made it meanwhile.
+                for index, (assumptions, _) in enumerate(self._choices):
+                    if assumptions.hold(values):
+                        return index
+                last = self._choices[-1][1]
+                if last.general is None:
+                    raise self._choices[-1][0].refusal(values)
+                text = last.general()
+                _check_same(last.facts, text.facts)
+                self._choices = (*self._choices, (Assumptions(text.facts), text))
+
+
+class Assumptions:
+    """What a text takes for granted about the values of a launch.
+
+    Parameters
+    ----------
+    facts
+        The text's facts.
+    """
+
+    def __init__(self, facts: LaunchFacts) -> None:
+        self.facts = facts
+        masks: list[tuple[int, int]] = []
+        divisors: list[tuple[int, int]] = []
+        for i, param in enumerate(facts.params):
+            if param.kind == "pointer" and param.align > 1 and param.align > _element_bytes(param.dtype):
+                masks.append((i, param.align - 1))
+            n = facts.divides.get(param.name, 1)
+            if n > 1 and n & (n - 1) == 0:
+                masks.append((i, n - 1))
+            elif n > 1:
+                divisors.append((i, n))
+        self._masks, self._divisors = tuple(masks), tuple(divisors)
+
+    def __bool__(self) -> bool:
+        """Whether anything is assumed."""
+        return bool(self._masks or self._divisors)
+
+    def hold(self, values: Sequence[int | float]) -> bool:
+        """Whether all holds for the addresses and scalars of a launch, one per parameter."""
+        for i, mask in self._masks:
+            if values[i] & mask:  # type: ignore[operator]
+                return False
+        return not any(values[i] % n for i, n in self._divisors)
+
+    def refusal(self, values: Sequence[int | float]) -> TextDoesNotServe:
+        """Return the error that names the first assumption that these values break."""
+        for i, n in (*((i, mask + 1) for i, mask in self._masks), *self._divisors):
+            param = self.facts.params[i]
+            if values[i] % n:
+                address = param.kind == "pointer"
+                return TextDoesNotServe(
+                    kernel=self.facts.entry,
+                    name=param.name,
+                    found=f"the address {int(values[i]):#x}" if address else values[i],
+                    expected=f"addresses that are a multiple of {n} bytes" if address else f"multiples of {n}",
+                    where=self.facts.where,
+                )
+        raise InternalError(stage="choice of a text", detail=f"{values} breaks nothing", where=self.facts.where)
+
+
+def _element_bytes(name: str) -> int:
+    """Bytes that the binder has already checked the alignment of."""
+    return max(dtype(name).bits // 8, 1)
+
+
+def _check_same(first: LaunchFacts, second: LaunchFacts) -> None:
+    """Both texts must be called alike."""
+
+    def shape(facts: LaunchFacts) -> list[tuple[str, str, str]]:
+        return [(p.name, p.kind, str(p.dtype)) for p in facts.params]
+
+    if shape(first) != shape(second):
+        detail = f"the general text of {first.entry} has other parameters: {shape(second)}"
+        raise InternalError(stage="choice of a text", detail=detail, where=first.where)
