@@ -1,0 +1,63 @@
+"""Choices of the CUDA backend, and how they travel to where text is built: in the attributes of its launch facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+PREFIX = "cuda."
+
+MOST_REGISTERS = 255
+"""Registers that one thread can have."""
+
+FEWEST_REGISTERS = 16
+"""The assembler takes no lower bound than this."""
+
+
+@dataclass(frozen=True)
+class CudaOptions:
+    """How the CUDA backend compiles.
+
+    Parameters
+    ----------
+    fast_math
+        Let functions and divisions of float32 be approximate, and flush subnormal numbers to zero.
+    max_registers
+        Registers of a thread at most; fewer let more blocks run at a time, and spill. ``None`` leaves it to the
+        assembler.
+    line_info
+        Keep for profilers and debuggers which instruction comes from which line of the text.
+    opt
+        How much the assembler optimises, from 0 to 3.
+    """
+
+    fast_math: bool = False
+    max_registers: int | None = None
+    line_info: bool = False
+    opt: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("fast_math", "line_info"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} is True or False")
+        if not _is_int(self.opt) or not 0 <= self.opt <= 3:
+            raise ValueError("opt is 0, 1, 2 or 3")
+        registers = self.max_registers
+        if registers is not None and (not _is_int(registers) or not FEWEST_REGISTERS <= registers <= MOST_REGISTERS):
+            raise ValueError(f"max_registers is None or a number from {FEWEST_REGISTERS} to {MOST_REGISTERS}")
+
+    def attributes(self) -> dict[str, bool | int]:
+        """Return what `from_attributes` reads, for ``LaunchFacts.attributes``: the fields that are not at default."""
+        default = CudaOptions()
+        changed = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {PREFIX + name: value for name, value in changed.items() if value != getattr(default, name)}
+
+    @staticmethod
+    def from_attributes(attributes: Mapping[str, object]) -> CudaOptions:
+        """Return the options of a text from the attributes of its launch facts; others than its own are passed over."""
+        own = {f.name: attributes[PREFIX + f.name] for f in fields(CudaOptions) if PREFIX + f.name in attributes}
+        return CudaOptions(**own)  # type: ignore[arg-type]
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,78 @@
+"""The backend's answers to the plugin contract (see ``tile_core/plugins/hookspecs.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.plugins.manifest import BackendManifest, fingerprint_of
+from tile_cuda.options import CudaOptions
+
+if TYPE_CHECKING:
+    from tile_core.lowering.variant import Variant
+    from tile_core.target import Target
+
+
+def tile_backend() -> BackendManifest:
+    """Return the manifest."""
+    return BackendManifest(
+        name="cuda",
+        api=">=1,<2",
+        target_kinds=("cuda",),
+        options=CudaOptions,
+        fingerprint=fingerprint_of("tile_cuda", "tile-cuda"),
+        summary="NVIDIA GPUs from sm_80 to sm_120",
+    )
+
+
+def tile_target(text: str) -> Target | None:
+    """Return the target of ``cuda:sm_90a``, or of ``cuda``: this machine's device, sm_80 where there is none."""
+    from tile_cuda.target import parse_target
+
+    return parse_target(text)
+
+
+def tile_detect() -> Target | None:
+    """Return the target of the current device."""
+    from tile_cuda.target import detect
+
+    return detect()
+
+
+def tile_language() -> Mapping[str, str]:
+    """Add no names to the language."""
+    return {}
+
+
+def tile_lowerings(target: Target) -> Sequence[Variant]:
+    """Return the variants that the target can run."""
+    from tile_cuda.ops import variants
+
+    found: Sequence[Variant] = variants(target)
+    return found
+
+
+def tile_pipeline(target: Target, spine: Any) -> Any:
+    """Return the core's spine with this backend's tail."""
+    from tile_cuda.pipeline import pipeline
+
+    return pipeline(target, spine)
+
+
+def tile_emitter(target: Target) -> Any:
+    """Return nothing: the end of the pipeline makes the text."""
+    del target
+
+
+def tile_runtimes(target: Target) -> Sequence[Any]:
+    """Return the adapter that launches with the driver."""
+    from tile_cuda.runtime.driver import CudaAdapter
+
+    return (CudaAdapter(target),)
+
+
+def tile_emulation(target: Target) -> Any:
+    """Return the model of the text and its instructions."""
+    from tile_cuda.emulation import dialect
+
+    return dialect(target)

@@ -1,0 +1,253 @@
+"""The targets ``cuda:sm_XX``: one record per architecture, each of them a row of one table.
+
+Every feature is a column of its own. Nothing follows from a larger number: sm_120 is a later chip than sm_100 and has
+neither its tensor memory nor its shared memory. Sources: the tables of compute capabilities in the CUDA C++ Programming
+Guide, and the "Target ISA notes" of the PTX ISA; the tests assemble an instruction for every column.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tile_core.target import Capabilities, Fact, Target, split_target
+from tile_cuda.errors import UnknownArchitecture
+
+KIND = "cuda"
+
+FALLBACK = "sm_80"
+"""What ``cuda`` alone means on a machine without a device: the oldest architecture, whose text runs on all later ones."""
+
+# What code of this backend asks of a target, with ``capabilities.fact(...)``.
+CP_ASYNC: Fact[bool] = Fact("cp_async", bool)
+"""``cp.async`` and its groups."""
+MBARRIER: Fact[bool] = Fact("mbarrier", bool)
+"""Barriers in shared memory, without transactions."""
+FP8_MMA: Fact[bool] = Fact("fp8_mma", bool)
+"""``mma.sync`` (and ``mma.sp``) of e4m3 and e5m2; conversions of them."""
+FP8_SPARSE_UNITS: Fact[bool] = Fact("fp8_sparse_units", bool)
+"""``mma.sp`` of e4m3 and e5m2 runs on tensor cores; elsewhere the assembler makes slow code of it."""
+BLOCK_SCALED_MMA: Fact[bool] = Fact("block_scaled_mma", bool)
+"""``mma.sync.kind::mxf8f6f4`` and the other kinds."""
+FP4_CONVERT: Fact[bool] = Fact("fp4_convert", bool)
+"""``cvt`` from and to e2m1, e2m3 and e3m2."""
+STMATRIX: Fact[bool] = Fact("stmatrix", bool)
+"""``stmatrix`` of 8 x 8 matrices."""
+CLUSTERS: Fact[bool] = Fact("clusters", bool)
+"""Clusters of blocks, ``mapa`` and ``barrier.cluster``."""
+TRANSACTIONS: Fact[bool] = Fact("transactions", bool)
+"""Barriers that count bytes: ``mbarrier.expect_tx``."""
+TMA: Fact[bool] = Fact("tma", bool)
+"""``cp.async.bulk`` and ``cp.async.bulk.tensor``."""
+GATHER4: Fact[bool] = Fact("gather4", bool)
+"""``cp.async.bulk.tensor ... tile::gather4`` into the block's own shared memory."""
+GATHER4_CLUSTER: Fact[bool] = Fact("gather4_cluster", bool)
+"""The same into other blocks of the cluster, with multicast."""
+SCATTER4: Fact[bool] = Fact("scatter4", bool)
+"""``cp.async.bulk.tensor ... tile::scatter4``."""
+SETMAXNREG: Fact[bool] = Fact("setmaxnreg", bool)
+"""Warp groups may hand registers to each other."""
+WGMMA: Fact[bool] = Fact("wgmma", bool)
+"""``wgmma.mma_async`` and its sparse form."""
+TCGEN05: Fact[bool] = Fact("tcgen05", bool)
+"""``tcgen05`` and tensor memory."""
+BF16_ARITHMETIC: Fact[bool] = Fact("bf16_arithmetic", bool)
+"""``add`` and ``mul`` of bfloat16 round once; ``fma`` exists on all architectures."""
+BF16_ATOMICS: Fact[bool] = Fact("bf16_atomics", bool)
+"""``atom.add.noftz`` of bf16 and bf16x2."""
+VECTOR_ATOMICS: Fact[bool] = Fact("vector_atomics", bool)
+"""``atom.add`` of up to 16 bytes: ``.v2.f32``, ``.v4.f32``, ``.v8.f16``, ..."""
+NATIVE_ATOMICS: Fact[frozenset[tuple[str, str]]] = Fact("native_atomics", frozenset)
+"""Pairs (operation, element type) that are one instruction; the other atomics of the target are loops around one."""
+COMPUTE: Fact[tuple[int, int]] = Fact("compute", tuple)
+"""Compute capability, for example (9, 0)."""
+FORWARD: Fact[bool] = Fact("forward", bool)
+"""Whether the text also runs on devices of a higher compute capability: false for the architectures with a suffix."""
+
+FEATURES: tuple[Fact[bool], ...] = (
+    CP_ASYNC, MBARRIER, FP8_MMA, FP8_SPARSE_UNITS, BLOCK_SCALED_MMA, FP4_CONVERT, STMATRIX, CLUSTERS, TRANSACTIONS, TMA,
+    GATHER4, GATHER4_CLUSTER, SCATTER4, SETMAXNREG, WGMMA, TCGEN05, BF16_ARITHMETIC, BF16_ATOMICS, VECTOR_ATOMICS,
+)  # fmt: skip
+
+# KiB: shared memory that a block can have when it asks for it. Then one column per feature, in the order of FEATURES.
+_TABLE = """
+          KiB  cp_async  mbarrier  fp8_mma  fp8_sp  scaled  fp4  stmat  cluster  trans  tma  g4  g4c  s4  setmax  wgmma  tc05  bf16  atom  vatom
+sm_80     163  x         x         .        .       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
+sm_86      99  x         x         .        .       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
+sm_87     163  x         x         .        .       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
+sm_89      99  x         x         x        x       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
+sm_90     227  x         x         x        .       .       .    x      x        x      x    .   .    .   .       .      .     x     x     x
+sm_90a    227  x         x         x        .       .       .    x      x        x      x    .   .    .   x       x      .     x     x     x
+sm_100    227  x         x         x        .       .       .    x      x        x      x    x   .    .   .       .      .     x     x     x
+sm_100a   227  x         x         x        .       .       x    x      x        x      x    x   x    x   x       .      x     x     x     x
+sm_103a   227  x         x         x        .       .       x    x      x        x      x    x   x    x   x       .      x     x     x     x
+sm_110a   227  x         x         x        .       .       x    x      x        x      x    x   x    x   x       .      x     x     x     x
+sm_120     99  x         x         x        x       .       .    x      x        x      x    x   .    .   .       .      .     x     x     x
+sm_120a    99  x         x         x        x       x       x    x      x        x      x    x   .    .   x       .      .     x     x     x
+"""  # noqa: E501 - a row is read as a line
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of the table.
+
+    Attributes
+    ----------
+    arch
+        Its name, for example ``"sm_90a"``.
+    compute
+        Compute capability.
+    forward
+        Whether its text also runs on devices of a higher compute capability.
+    shared_bytes
+        Shared memory that a block can have when it asks for it.
+    features
+        Names of the facts that hold.
+    """
+
+    arch: str
+    compute: tuple[int, int]
+    forward: bool
+    shared_bytes: int
+    features: frozenset[str]
+
+
+def parse_target(text: str) -> Target | None:
+    """Return the target that a text names; ``cuda`` alone is this machine's current device, or ``FALLBACK``.
+
+    Raises
+    ------
+    UnknownArchitecture
+        Naming the nearest one that is known.
+    """
+    parts = split_target(text)
+    if parts.kind != KIND:
+        return None
+    if not parts.arch:
+        return detect() or make_target(FALLBACK)
+    return make_target(parts.arch)
+
+
+def detect() -> Target | None:
+    """Return the target of the current device, or ``None`` if there is no device or no driver."""
+    from tile_cuda.runtime.api import current_compute
+
+    compute = current_compute()
+    return None if compute is None else make_target(arch_for(compute))
+
+
+def make_target(arch: str) -> Target:
+    """Return the target of an architecture.
+
+    Raises
+    ------
+    UnknownArchitecture
+        Naming the nearest one that is known.
+    """
+    record = record_of(arch)
+    facts: dict[str, object] = {fact.name: fact.name in record.features for fact in FEATURES}
+    facts |= NATIVE_ATOMICS.value(_native_atomics(record)) | COMPUTE.value(record.compute)
+    return Target(
+        text=f"{KIND}:{record.arch}",
+        kind=KIND,
+        backend="cuda",
+        arch=record.arch,
+        capabilities=Capabilities(
+            execution_width=32,
+            max_threads=1024,
+            shared_bytes=record.shared_bytes,
+            register_bytes=255 * 4,
+            vector_bytes=(1, 2, 4, 8, 16),
+            async_copies=frozenset(_kinds(record, {CP_ASYNC: "cp.async", TMA: "tma"})),
+            # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
+            native_dtypes=frozenset({"bool", "float32", "float64", *_INTEGERS}),
+            atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_INTEGERS, *_FLOATS)),
+            barriers=frozenset({"block", "warp", *_kinds(record, {MBARRIER: "mbarrier", CLUSTERS: "cluster"})}),
+            grid_limits=GRID_LIMITS,
+            extra=facts | FORWARD.value(record.forward),
+        ),
+    )
+
+
+GRID_LIMITS = (2**31 - 1, 65535, 65535)
+"""Blocks along x, y and z, the same on all architectures."""
+
+
+def record_of(arch: str) -> Record:
+    """Return the row of an architecture.
+
+    Raises
+    ------
+    UnknownArchitecture
+        Naming the nearest one that is known.
+    """
+    if arch not in RECORDS:
+        raise UnknownArchitecture(found=arch, near=nearest(arch), known=", ".join(RECORDS))
+    return RECORDS[arch]
+
+
+def arch_for(compute: tuple[int, int]) -> str:
+    """Return the architecture whose text uses most of a device of this compute capability.
+
+    Its own one, with its suffix if it has one; for a device that has no row here, the nearest older architecture whose
+    text runs on it.
+    """
+    exact = [r.arch for r in RECORDS.values() if r.compute == compute]
+    if exact:
+        return exact[-1]
+    older = [r for r in RECORDS.values() if r.forward and r.compute <= compute]
+    related = [r for r in older if r.compute[0] == compute[0]]
+    # Of another generation nothing is known besides what the oldest architecture has.
+    return related[-1].arch if related else FALLBACK
+
+
+def runs_on(arch: str, compute: tuple[int, int]) -> bool:
+    """Whether text of an architecture runs on a device of this compute capability, after being built for it."""
+    record = record_of(arch)
+    return record.compute <= compute if record.forward else record.compute == compute
+
+
+def nearest(arch: str) -> str:
+    """Return the known architecture that somebody most likely meant."""
+    found = re.search(r"(\d+)([a-z]*)$", arch.strip().lower())
+    if found is None:
+        return FALLBACK
+    number, suffix = int(found[1]), found[2]
+
+    def distance(name: str) -> tuple[int, bool]:
+        own = _NAME.fullmatch(name)
+        assert own is not None
+        return abs(int(own[1]) - number), own[2] != suffix[:1]
+
+    return min(RECORDS, key=distance)
+
+
+_NAME = re.compile(r"sm_(\d+)([a-z]?)")
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def _rows() -> dict[str, Record]:
+    rows = {}
+    for line in _TABLE.strip().splitlines()[1:]:
+        arch, kib, *marks = line.split()
+        name = _NAME.fullmatch(arch)
+        assert name is not None
+        number = int(name[1])
+        held = frozenset(fact.name for fact, mark in zip(FEATURES, marks, strict=True) if mark == "x")
+        rows[arch] = Record(arch, (number // 10, number % 10), not name[2], int(kib) * 1024, held)
+    return rows
+
+
+RECORDS = _rows()
+
+
+def _native_atomics(record: Record) -> frozenset[tuple[str, str]]:
+    integers = ("int32", "uint32", "int64", "uint64")
+    floats = ["float16", "float32", "float64", *(["bfloat16"] if BF16_ATOMICS.name in record.features else [])]
+    adds = [("add", d) for d in (*integers, *floats)]
+    return frozenset([*adds, *((op, d) for op in ("max", "min") for d in integers)])
+
+
+def _kinds(record: Record, names: dict[Fact[bool], str]) -> list[str]:
+    return [kind for fact, kind in names.items() if fact.name in record.features]
