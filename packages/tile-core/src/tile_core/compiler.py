@@ -1,6 +1,8 @@
 """``tile.compile``: from a tile program to a kernel, one readable line of stages.
 
 program ──passes──▶ plan ──finish──▶ lowered ──adapter──▶ launch ──▶ Kernel
+
+A kernel whose text and binary are on disk begins at ``lowered``; its plan is made when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.context import Context, make_context
 from tile_core.errors import InternalError, TileError
-from tile_core.errors.setup import NoRuntime, UnknownRuntime
+from tile_core.plugins.runtimes import find_runtime
 from tile_core.runtime.arguments import normalise_out_idx
+from tile_core.runtime.exchange import write_artefact
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.settings import path_of, program_of
 from tile_core.runtime.signature import Param, Signature
+from tile_core.runtime.slots import Slot, slot_of
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -71,18 +75,22 @@ def compile(
     dump = None if dump is None else path_of("tile.compile", "dump", dump)
     ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(program, out_idx)
-    plan = _guarded("passes", program, lambda: lower(program, ctx, plugins, dump))
-    launch, adapter = (load := functools.partial(_load, program, plugins, ctx, plan))(runtime)
+    plan = functools.cache(lambda: _guarded("passes", program, lambda: lower(program, ctx, plugins, dump)))
+    slot = None if dump is not None else slot_of(program, signature, ctx, plugins, runtime)
+    lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot))
+    load = functools.partial(_load, program, plugins, ctx, lowered)
+    launch, adapter = load(runtime)
     return Kernel(
         signature,
         launch,
         adapter=adapter,
-        hidden=plan.notes.get("hidden", ()),
-        source=functools.partial(source_text, plan),
+        hidden=hidden,
+        source=functools.partial(source_of, lowered, plan),
         target=ctx.target.text,
         program=program,
-        explain=functools.partial(_explain, plan, ctx),
-        reference=_reference(program, plugins, plan.notes.get("hidden", ())),
+        explain=lambda: _explain(plan(), ctx),
+        reference=_reference(program, plugins, hidden),
+        export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
         runtimes=load,
     )
 
@@ -135,6 +143,13 @@ def nodes_dtype(var: Any) -> str:
     return str(var.ty.dtype)
 
 
+def source_of(lowered: Any, plan: Callable[[], Plan]) -> str:
+    """Return a kernel's text, without making its plan if that is not needed."""
+    from tile_core.emit.facts import KernelText
+
+    return lowered.text if isinstance(lowered, KernelText) else source_text(plan())
+
+
 def source_text(plan: Plan) -> str:
     """Return the emitted text, or the lowered program where a backend builds without text."""
     text = plan.notes.get("source")
@@ -147,10 +162,19 @@ def _explain(plan: Plan, ctx: Context) -> str:
     return report(plan, ctx)
 
 
-def _load(program: Program, plugins: Plugins, ctx: Context, plan: Plan, runtime: str | None) -> Any:
+def _lowered(plan: Callable[[], Plan], slot: Slot | None) -> tuple[Any, Sequence[str]]:
+    """Return what a runtime loads, from disk if it is there, and the symbols that a launch takes besides."""
+    found = None if slot is None else slot.find(lambda: plan().notes["lowered"])
+    if found is not None:
+        return found
+    lowered, hidden = plan().notes["lowered"], plan().notes.get("hidden", ())
+    return (lowered if slot is None else slot.keep(lowered, hidden)), hidden
+
+
+def _load(program: Program, plugins: Plugins, ctx: Context, lowered: Any, runtime: str | None) -> Any:
     """Return the launch of a compiled kernel and the runtime that loaded it."""
-    adapter = _adapter(plugins, ctx, runtime)
-    return _guarded("code generation", program, lambda: adapter.load(plan.notes["lowered"])), adapter
+    adapter = find_runtime(plugins, ctx.target, runtime)
+    return _guarded("code generation", program, lambda: adapter.load(lowered)), adapter
 
 
 def _reference(program: Program, plugins: Plugins, hidden: Sequence[str]) -> Callable[..., Any]:
@@ -164,7 +188,7 @@ def _reference(program: Program, plugins: Plugins, hidden: Sequence[str]) -> Cal
     def load() -> tuple[Callable[..., Any], Sequence[str]]:
         ctx = make_context("cpu", {"generic": True, "parallel": False}, plugins=plugins)
         plan = lower(program, ctx, plugins)
-        return _adapter(plugins, ctx).load(plan.notes["lowered"]), plan.notes.get("hidden", ())
+        return find_runtime(plugins, ctx.target).load(plan.notes["lowered"]), plan.notes.get("hidden", ())
 
     def call(*values: Any) -> Any:
         launch, needed = load()
@@ -173,25 +197,6 @@ def _reference(program: Program, plugins: Plugins, hidden: Sequence[str]) -> Cal
         return launch(*values[:visible], *(given[name] for name in needed))
 
     return call
-
-
-def _adapter(plugins: Plugins, ctx: Context, name: str | None = None) -> Any:
-    """Return the target's own runtime of a name (its first if there is none), or one that serves every target."""
-    from tile_core.compat.known_packages import RUNTIMES
-    from tile_core.plugins.runtimes import make_runtime, offered
-
-    adapters = plugins.runtimes(ctx.target)
-    for adapter in adapters:
-        if name in (None, adapter.name):
-            return adapter
-    others = {} if name is None else offered()
-    if name in others:
-        return make_runtime(others[name], ctx.target, plugins)
-    if not adapters and name not in RUNTIMES:
-        raise NoRuntime(target=ctx.target.text)
-    missing = [f"{runtime} (pip install {package})" for runtime, package in RUNTIMES.items() if runtime not in others]
-    known = ", ".join([*(a.name for a in adapters), *others, *missing])
-    raise UnknownRuntime(target=ctx.target.text, found=name, known=known)
 
 
 def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:

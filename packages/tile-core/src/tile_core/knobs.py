@@ -34,6 +34,8 @@ class Knobs:
     ----------
     cache_dir
         Folder of compiled kernels; ``None`` is the user's cache folder.
+    cache_max_mb
+        Megabytes that files in the cache may take; the least recently used are removed.
     disable_cache
         Compile always, and keep nothing on disk.
     verify_ir
@@ -51,6 +53,7 @@ class Knobs:
     """
 
     cache_dir: Path | None = None
+    cache_max_mb: int = 1024
     disable_cache: bool = False
     verify_ir: bool = False
     dump_dir: Path | None = None
@@ -123,6 +126,7 @@ _FIELDS = [f.name for f in dataclasses.fields(Knobs)]
 # How the text of a variable is read, and what is expected when that fails.
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "cache_dir": (Path, "a folder"),
+    "cache_max_mb": (_count, "a positive number"),
     "disable_cache": (_switch, "0 or 1"),
     "verify_ir": (_switch, "0 or 1"),
     "dump_dir": (Path, "a folder"),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tile_core import __version__
+from tile_core.cli import cache
 from tile_core.cli import compile as compile_command
 from tile_core.cli import demo, doctor, explain, targets
 from tile_core.cli import run as run_command
@@ -30,6 +31,7 @@ app.command("targets")(targets.targets)
 app.command("compile")(compile_command.compile_file)
 app.command("run")(run_command.run_file)
 app.command("explain")(explain.explain_file)
+app.add_typer(cache.app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -25,12 +25,16 @@ def compile_file(
         Optional[Path],  # noqa: UP045
         typer.Option("--output", "-o", metavar="FILE", help="Write the text to a file."),
     ] = None,
+    export: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--export", metavar="FILE", help="Write a kernel that tile.load loads, built if possible."),
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Compile a kernel and print the emitted text (or the lowered program, where a backend builds without text).
 
-    Needs neither the device nor its toolchain.
+    Needs neither the device nor its toolchain. With --export the toolchain is used if it is there.
     """
     del verbose
     from tile_core.cli.source import find
@@ -46,6 +50,13 @@ def compile_file(
         plan = lower(found.program, ctx, plugins, dump)
     except OSError as error:
         raise CannotWrite(file=error.filename or dump, reason=error.strerror or str(error)) from error
+    if export is not None:
+        from tile_core.runtime.exchange import write_artefact
+
+        write_artefact(export, signature, plan.notes["lowered"], plan.notes.get("hidden", ()), ctx.target, plugins)
+        typer.echo(f"{export}: {signature} for {ctx.target.text}", err=True)
+        if output is None and not as_json:
+            return
     text = source_text(plan)
     if as_json:
         text = _json(signature.to_json(), ctx.target.text, text)

@@ -12,6 +12,7 @@
 ``setup``       S2xx  this machine
 ``cli``         S3xx  the command line
 ``sparse``      S5xx  libraries that sparse matrices come from
+``artefacts``   S6xx  exported kernels and the cache on disk
 ==============  =====================================================================
 """
 

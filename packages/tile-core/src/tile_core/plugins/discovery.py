@@ -9,6 +9,8 @@ from importlib.metadata import EntryPoint
 
 GROUP = "tile.backends"
 
+NO_DISTRIBUTION = "an unknown distribution"
+
 # The core's own backend, for a core that runs without installed metadata (from a source tree or a bundle). Where the
 # metadata is there, this is the same entry point.
 BUILTIN = EntryPoint("cpu", "tile_core.cpu.plugin", GROUP)
@@ -70,5 +72,5 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Off
 def _offer(entry: EntryPoint) -> Offer:
     dist = getattr(entry, "dist", None)
     if dist is None:
-        return Offer(entry.name, entry, "tile-core" if entry == BUILTIN else "an unknown distribution", "source")
+        return Offer(entry.name, entry, "tile-core" if entry == BUILTIN else NO_DISTRIBUTION, "source")
     return Offer(entry.name, entry, str(dist.metadata["Name"]), str(dist.version))

@@ -8,9 +8,11 @@ import hashlib
 import importlib.metadata
 import importlib.resources
 import operator
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tile_core.errors.plugins import InvalidManifest
@@ -134,6 +136,15 @@ def _is_options(kind: Any) -> bool:
 
 
 def _files(folder: Any, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    if isinstance(folder, Path):  # nearly always; much faster than the general way
+        for root, folders, names in os.walk(folder):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            for name in names:
+                if not name.endswith((".pyc", ".pyo")):
+                    path = os.path.join(root, name)
+                    with open(path, "rb") as file:
+                        yield os.path.relpath(path, folder).replace(os.sep, "/"), file.read()
+        return
     for entry in folder.iterdir():
         if entry.is_dir():
             if entry.name != "__pycache__":

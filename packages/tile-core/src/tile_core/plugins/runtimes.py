@@ -19,8 +19,9 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
+from tile_core.compat.known_packages import RUNTIMES
 from tile_core.errors.base import TileError
-from tile_core.errors.setup import RuntimeBroken
+from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
 from tile_core.runtime.adapter import RuntimeAdapter
 
 if TYPE_CHECKING:
@@ -28,6 +29,28 @@ if TYPE_CHECKING:
     from tile_core.target import Target
 
 GROUP = "tile.runtimes"
+
+
+def find_runtime(plugins: Plugins, target: Target, name: str | None = None) -> RuntimeAdapter:
+    """Return the target's own runtime of a name (its first if there is none), or one that serves every target.
+
+    Raises
+    ------
+    NoRuntime, UnknownRuntime, RuntimeBroken
+        There is none.
+    """
+    adapters: tuple[RuntimeAdapter, ...] = plugins.runtimes(target)
+    for adapter in adapters:
+        if name in (None, adapter.name):
+            return adapter
+    others = {} if name is None else offered()
+    if name in others:
+        return make_runtime(others[name], target, plugins)
+    if not adapters and name not in RUNTIMES:
+        raise NoRuntime(target=target.text)
+    missing = [f"{runtime} (pip install {package})" for runtime, package in RUNTIMES.items() if runtime not in others]
+    known = ", ".join([*(a.name for a in adapters), *others, *missing])
+    raise UnknownRuntime(target=target.text, found=name, known=known)
 
 
 def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:

@@ -1,0 +1,75 @@
+"""S6xx, U6xx: exported kernels, and the cache of compiled ones."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import SetupError, UnsupportedError
+
+
+class ArtefactError(SetupError):
+    """Base of what can be wrong with the file of an exported kernel."""
+
+    code = "S600"
+
+
+class CannotReadArtefact(ArtefactError):
+    """A file that is not there, or may not be read."""
+
+    code = "S601"
+    template = "cannot read {file}: {reason}"
+    remedy = "pass the path that kernel.export wrote to"
+
+
+class NotAnArtefact(ArtefactError):
+    """A file that kernel.export did not write."""
+
+    code = "S602"
+    template = "{file} is no exported kernel: {reason}"
+    remedy = "pass a file that kernel.export wrote"
+
+
+class NewerArtefact(ArtefactError):
+    """A file of a later version of the package."""
+
+    code = "S603"
+    template = "{file} has format {found}, written by tile-core {version}; this version reads formats up to {expected}"
+    remedy = "upgrade tile-core to at least {version}, or export the kernel again with this version"
+
+
+class DamagedArtefact(ArtefactError):
+    """A file whose content is not what was written."""
+
+    code = "S604"
+    template = "{file} is damaged: {reason}"
+    remedy = "copy the file again, or export the kernel again"
+
+
+class MissingBackend(ArtefactError):
+    """An exported kernel whose target's backend is not installed."""
+
+    code = "S605"
+    template = "{file} holds a kernel for {target}, whose backend {backend!r} is not installed"
+    remedy = "pip install {package}"
+
+
+class CannotWriteArtefact(ArtefactError):
+    """A path that cannot be written."""
+
+    code = "S606"
+    template = "cannot write {file}: {reason}"
+    remedy = "choose a path in a folder that exists and may be written"
+
+
+class WrongDevice(UnsupportedError):
+    """An exported kernel that no device of this machine can run."""
+
+    code = "U601"
+    template = "{file} holds a kernel for {target}, which this machine cannot run: {reason}"
+    remedy = "compile the program on this machine or for its target, and export that"
+
+
+class CannotClearCache(SetupError):
+    """A file of the cache that cannot be removed."""
+
+    code = "S610"
+    template = "cannot remove {file}: {reason}"
+    remedy = "remove it by hand, or set TILE_CACHE_DIR to another folder"

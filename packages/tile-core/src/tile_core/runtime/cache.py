@@ -1,0 +1,251 @@
+"""Files that are kept between processes: compiled kernels, and what runtimes put beside them.
+
+Each kind has a folder of its own below `root()`. A file appears under its final name complete or not at all, so any
+number of processes may share the folders without locks: two that compile the same kernel write the same file. What a
+file holds is checked by whoever reads it; a damaged one is dropped with a `CacheWarning` and made again. Nothing here
+ever keeps a kernel from being compiled: a folder that cannot be written is a warning, once per process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile_core import knobs
+from tile_core.compat.known_packages import RUNTIMES
+from tile_core.errors.artefacts import CannotClearCache
+
+KERNELS = "kernels"
+"""Folder of compiled kernels."""
+
+SUFFIX = ".tile"
+_SUFFIXES = {KERNELS: SUFFIX, **dict.fromkeys(RUNTIMES, ".so")}
+_KEY = re.compile(r"[0-9a-f]{40,64}")
+_TEMPORARY = "making-"
+_ABANDONED = 3600.0  # seconds after which a temporary file belongs to a process that is gone
+_CHECK_EVERY = 32  # stored files between two looks at the size of the cache
+
+
+class CacheWarning(UserWarning):
+    """Something is wrong with the cache on disk; kernels are compiled all the same."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    kind
+        Name of its folder: ``"kernels"``, ``"emulator"``, ...
+    bytes
+        Its size.
+    used
+        When it was used last, in seconds since the epoch.
+    """
+
+    path: Path
+    kind: str
+    bytes: int
+    used: float
+
+
+@dataclass
+class CacheStats:
+    """What this process has done with compiled kernels on disk.
+
+    Attributes
+    ----------
+    hits, misses
+        Compilations that were answered from disk, and those that were not although they have a key.
+    stored
+        Files written.
+    damaged
+        Files dropped.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    stored: int = 0
+    damaged: int = 0
+
+
+STATS = CacheStats()
+
+
+def enabled() -> bool:
+    """Whether kernels are looked for on disk: not after ``tile.disable_cache()`` or with ``TILE_DISABLE_CACHE``."""
+    from tile_core.runtime.memo import cache_enabled
+
+    return cache_enabled() and not knobs.current().disable_cache
+
+
+def root() -> Path:
+    """Folder of the cache: ``TILE_CACHE_DIR``, or the folder that the system has for such files. It may not exist."""
+    chosen = knobs.current().cache_dir
+    if chosen is not None:
+        return chosen
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "tile"
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "")
+        return (Path(base) if base else Path.home() / "AppData" / "Local") / "tile" / "Cache"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # A relative path there is to be ignored, says the standard that the variable comes from.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
+
+
+def path_of(key: str) -> Path:
+    """Return where the kernel of a key is kept."""
+    return root() / KERNELS / (key + SUFFIX)
+
+
+def read(key: str) -> bytes | None:
+    """Return the file of a key, and mark it as used now; ``None`` if there is none."""
+    path = path_of(key)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return content
+
+
+def write(key: str, content: bytes) -> bool:
+    """Keep a file; from time to time remove those that were not used for longest. Returns whether it was written."""
+    path = path_of(key)
+    try:
+        write_whole(path, content, make_folder=True)
+    except OSError as error:
+        _warn_once(f"compiled kernels are not kept: cannot write {path.parent}: {error.strerror or error}")
+        return False
+    STATS.stored += 1
+    if STATS.stored % _CHECK_EVERY == 1:
+        prune(knobs.current().cache_max_mb << 20)
+    return True
+
+
+def drop(key: str, reason: str) -> None:
+    """Remove a damaged file."""
+    STATS.damaged += 1
+    path = path_of(key)
+    with contextlib.suppress(OSError):
+        path.unlink()
+    warnings.warn(f"{path} was damaged ({reason}); the kernel is compiled again", CacheWarning, stacklevel=3)
+
+
+def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
+    """Write a file so that it is seen complete or not at all.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; nothing is left behind.
+    """
+    if make_folder:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    making = path.with_name(f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}")
+    try:
+        with open(making, "xb") as file:
+            file.write(content)
+        os.replace(making, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            making.unlink()
+        raise
+
+
+def entries() -> list[Entry]:
+    """Return all files of the cache, the least recently used first."""
+    found = []
+    for folder in _folders():
+        for path in _files(folder):
+            with contextlib.suppress(OSError):
+                facts = path.stat()
+                found.append(Entry(path, folder.name, facts.st_size, facts.st_mtime))
+    return sorted(found, key=lambda entry: (entry.used, entry.path))
+
+
+def prune(max_bytes: int, max_age: float | None = None) -> list[Entry]:
+    """Remove what was not used for ``max_age`` seconds, then the least recently used until ``max_bytes`` are left.
+
+    Returns
+    -------
+    list[Entry]
+        What was removed. A kernel that is loaded does not need its file any more.
+    """
+    found, now = entries(), time.time()
+    total = sum(entry.bytes for entry in found)
+    removed = []
+    for entry in found:
+        old = max_age is not None and now - entry.used > max_age
+        if total <= max_bytes and not old:
+            continue
+        with contextlib.suppress(OSError):
+            entry.path.unlink()
+            removed.append(entry)
+            total -= entry.bytes
+    _sweep(now)
+    return removed
+
+
+def clear() -> list[Entry]:
+    """Remove all files of the cache.
+
+    Raises
+    ------
+    CannotClearCache
+        One cannot be removed.
+    """
+    found = entries()
+    for entry in found:
+        try:
+            entry.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CannotClearCache(file=entry.path, reason=error.strerror or str(error)) from error
+    _sweep(time.time())
+    return found
+
+
+def _folders() -> list[Path]:
+    return [root() / kind for kind in _SUFFIXES]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files in a folder that were written by a cache; whatever else lies there is not ours to touch."""
+    try:
+        found = list(folder.iterdir())
+    except OSError:
+        return
+    for path in found:
+        if path.suffix == _SUFFIXES[folder.name] and _KEY.fullmatch(path.stem) and path.is_file():
+            yield path
+
+
+def _sweep(now: float) -> None:
+    """Remove what processes left behind that ended while they wrote."""
+    for folder in _folders():
+        for path in folder.glob(_TEMPORARY + "*"):
+            with contextlib.suppress(OSError):
+                if path.is_file() and now - path.stat().st_mtime > _ABANDONED:
+                    path.unlink()
+
+
+_WARNED: set[str] = set()
+
+
+def _warn_once(message: str) -> None:
+    if message not in _WARNED:
+        _WARNED.add(message)
+        warnings.warn(message, CacheWarning, stacklevel=4)

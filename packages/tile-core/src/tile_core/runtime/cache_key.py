@@ -1,0 +1,247 @@
+"""The key of a kernel on disk: a hash of everything that decides what is compiled, and of nothing else.
+
+The program goes in by content: types, attributes and values of every node, variables by the order in which they occur.
+It does not matter what else a process has compiled, which objects two programs share, on which machine or in which
+folder the source lies, or on which line the kernel begins: places go in relative to the kernel's definition.
+
+What cannot be seen through, a function for example, makes a program have no key: it is compiled, and not kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import importlib.metadata
+import os
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from tile_core.errors.base import TileError, Where
+from tile_core.plugins.manifest import fingerprint_of
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.ir.program import Program
+    from tile_core.plugins.manager import Plugins
+    from tile_core.runtime.adapter import RuntimeAdapter
+    from tile_core.runtime.signature import Signature
+
+SCHEMA = 1
+"""Raised when the parts of a key change their meaning."""
+
+_LIBRARIES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ml-dtypes")
+
+
+class NotKeyed(Exception):
+    """A value that no key can see through; the text names its type."""
+
+
+def key_of(
+    program: Program, signature: Signature, ctx: Context, plugins: Plugins, adapter: RuntimeAdapter
+) -> str | None:
+    """Return the key of a compilation, or ``None`` if there is none.
+
+    Parameters
+    ----------
+    program
+        What is compiled.
+    signature
+        How it is called.
+    ctx
+        Target, options and settings.
+    plugins
+        The backends.
+    adapter
+        The runtime that builds it.
+    """
+    knobs = {"verify_ir": ctx.knobs.verify_ir, "num_threads": ctx.knobs.num_threads}
+    parts = {
+        "schema": SCHEMA,
+        "core": fingerprint_of("tile_core"),
+        "backend": _backends(ctx, plugins),
+        "libraries": versions(),
+        "target": (ctx.target.text, ctx.capabilities.as_dict()),
+        "options": ctx.options,
+        "knobs": knobs,
+        "runtime": (adapter.name, adapter.toolchain()),
+        "signature": {**signature.to_json(), "where": None},
+        "program": program_parts(program),
+    }
+    try:
+        return content_hash(parts, program.where)
+    except (NotKeyed, RecursionError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that a compilation goes through."""
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def program_parts(program: Program) -> dict[str, Any]:
+    """Return all fields of a program but its place, ready for `content_hash`."""
+    fields = {f.name: getattr(program, f.name) for f in dataclasses.fields(program)}
+    del fields["where"]
+    # The function first: it numbers the variables that the others name.
+    return {"func": fields.pop("func"), **fields}
+
+
+def content_hash(value: Any, where: Where | None = None) -> str:
+    """Return the hash of a value of plain data, dataclasses, layouts and IR nodes.
+
+    Parameters
+    ----------
+    value
+        The value.
+    where
+        Places in the IR are taken relative to this one.
+
+    Raises
+    ------
+    NotKeyed
+        Something in it cannot be seen through.
+    """
+    return _Hasher(where).digest(value).hex()
+
+
+def _backends(ctx: Context, plugins: Plugins) -> list[tuple[str, str]]:
+    found = [(ctx.backend.name, ctx.backend.fingerprint)]
+    for name in plugins.addons(ctx.target.kind):
+        try:
+            found.append((name, plugins.manifest(name).fingerprint))
+        except TileError as error:
+            found.append((name, f"broken: {error.code}"))
+    return found
+
+
+class _Hasher:
+    """Hashes values from the leaves up; equal content gives equal digests, whether objects are shared or not."""
+
+    def __init__(self, where: Where | None) -> None:
+        self._where = where
+        self._nodes: dict[int, bytes] = {}  # by address
+        self._alive: list[Any] = []  # so that no address is given away
+        self._variables = 0
+        self._fields: dict[type, list[tuple[str, Any]] | None] = {}
+
+    def digest(self, value: Any) -> bytes:
+        """Return the digest of a value."""
+        if isinstance(value, enum.Enum):
+            return _join(_name(value), [value.name.encode()])
+        if value is None or isinstance(value, (bool, int)):
+            return _join(type(value).__name__.encode(), [repr(value).encode()])
+        if isinstance(value, str):
+            return _join(b"str", [str(value).encode("utf-8", "surrogatepass")])
+        if isinstance(value, float):
+            return _join(b"float", [struct.pack("<d", value)])
+        if isinstance(value, bytes):
+            return _join(b"bytes", [value])
+        if isinstance(value, (tuple, list)):
+            return _join(b"list", [self.digest(v) for v in value])
+        if isinstance(value, (set, frozenset)):
+            return _join(b"set", sorted(self.digest(v) for v in value))
+        if isinstance(value, PurePath):
+            return _join(b"path", [str(value).encode()])
+        return self._object(value)
+
+    def _object(self, value: Any) -> bytes:
+        from tile_core.compat.tvm import tvm_ffi
+        from tile_core.layout.base import LayoutMap
+
+        if isinstance(value, (tvm_ffi.Array, tvm_ffi.List)):
+            return _join(b"list", [self.digest(v) for v in value])
+        if isinstance(value, (Mapping, tvm_ffi.Map, tvm_ffi.Dict)):
+            return _join(b"map", [self.digest(part) for item in value.items() for part in item])
+        if isinstance(value, LayoutMap):
+            return self._layout(value)
+        if isinstance(value, tvm_ffi.Object):
+            return self._node(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+            return _join(_name(value), [self.digest(part) for field in fields for part in field])
+        return self._array(value)
+
+    def _array(self, value: Any) -> bytes:
+        import numpy
+
+        if isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:
+            return _join(b"array", [str(value.dtype).encode(), repr(value.shape).encode(), value.tobytes()])
+        if isinstance(value, numpy.dtype):
+            return _join(b"dtype", [str(value).encode()])
+        raise NotKeyed(_name(value).decode())
+
+    def _layout(self, value: Any) -> bytes:
+        """A layout is where it puts things; its kind decides what passes can do with it."""
+        import numpy
+
+        from tile_core.layout.table import unwrap
+
+        tables = [(axis, numpy.asarray(table, "int64")) for axis, table in value.tables().items()]
+        facts = (value.shape, value.axes, value.replicas, getattr(value, "span", None), value.note)
+        kinds = [_name(value), _name(unwrap(value))]
+        return _join(b"layout", [*kinds, self.digest(facts), self.digest(tables)])
+
+    def _node(self, node: Any) -> bytes:
+        address = int(node.__chandle__())
+        found = self._nodes.get(address)
+        if found is None:
+            kind = type(node).__tvm_ffi_type_info__.type_key
+            self._alive.append(node)
+            if kind == "ir.Span":
+                found = self._place(node)
+            elif kind == "ir.Op":
+                found = _join(b"op", [str(node.name).encode()])
+            else:
+                number = b""
+                if kind.endswith("Var"):
+                    # Two variables of one name and type are two: each is the how manieth that occurs.
+                    number = str(self._variables).encode()
+                    self._variables += 1
+                fields = self._fields_of(node)
+                found = _join(kind.encode() + b"#" + number, [self.digest(get(node)) for _, get in fields])
+            self._nodes[address] = found
+        return found
+
+    def _fields_of(self, node: Any) -> list[tuple[str, Any]]:
+        """Return name and getter of every field of a node's type, those of its ancestors first."""
+        kind = type(node)
+        if kind not in self._fields:
+            fields: list[tuple[str, Any]] = []
+            info = kind.__tvm_ffi_type_info__
+            while info is not None:
+                fields[:0] = [(f.name, f.getter) for f in info.fields]
+                info = info.parent_type_info
+            self._fields[kind] = fields or None
+        found = self._fields[kind]
+        if found is None:
+            raise NotKeyed(kind.__tvm_ffi_type_info__.type_key)
+        return found
+
+    def _place(self, span: Any) -> bytes:
+        file, line = str(span.source_name.name), int(span.line)
+        if self._where is not None and file == self._where.file:
+            return _join(b"here", [str(line - self._where.line).encode()])
+        return _join(b"place", [os.path.basename(file).encode(), str(line).encode()])
+
+
+def _join(kind: bytes, parts: Iterable[bytes]) -> bytes:
+    """Hash parts so that no two lists of parts give the same bytes."""
+    digest = hashlib.sha256(b"%d:%b" % (len(kind), kind))
+    for part in parts:
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return digest.digest()
+
+
+def _name(value: Any) -> bytes:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}".encode()

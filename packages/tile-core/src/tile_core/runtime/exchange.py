@@ -1,0 +1,189 @@
+"""``tile.load`` and ``kernel.export``: kernels that leave the process, and come back without the compiler."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.known_packages import KINDS
+from tile_core.emit.facts import KernelText
+from tile_core.errors.artefacts import CannotReadArtefact, CannotWriteArtefact, MissingBackend, WrongDevice
+from tile_core.errors.base import SetupError, Where
+from tile_core.errors.launch import NotProvided
+from tile_core.plugins.discovery import NO_DISTRIBUTION
+from tile_core.plugins.runtimes import find_runtime
+from tile_core.runtime.arguments import only_catalogue
+from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
+from tile_core.runtime.cache import write_whole
+from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.settings import path_of, text_of
+
+if TYPE_CHECKING:
+    from tile_core.plugins.manager import Plugins
+    from tile_core.runtime.adapter import AdapterFacts
+    from tile_core.runtime.signature import Signature
+    from tile_core.target import Target
+
+
+class ExportWarning(UserWarning):
+    """An exported file holds less than it could."""
+
+
+def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
+    """Load a kernel that ``kernel.export`` wrote. The compiler is not imported, and need not be installed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    runtime
+        Name of a runtime of the kernel's target or of one that serves all (``"emulator"``); by default its backend's
+        choice.
+
+    Returns
+    -------
+    Kernel
+        Call it with arrays. It has no program: ``verify`` and ``explain`` are refused.
+
+    Raises
+    ------
+    CannotReadArtefact, NotAnArtefact, NewerArtefact, DamagedArtefact
+        The file is not there, is something else, of a later version, or not what was written.
+    MissingBackend
+        The backend of the kernel's target is not installed.
+    WrongDevice
+        No device of this machine can run it.
+    """
+    from tile_core.plugins.manager import installed
+
+    file = path_of("tile.load", "path", path)
+    runtime = None if runtime is None else text_of("tile.load", "runtime", runtime)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise CannotReadArtefact(file=file, reason=error.strerror or str(error)) from error
+    artefact, plugins = from_bytes(content, file), installed()
+    if artefact.backend not in plugins.names():
+        package = artefact.package or f"tile-{artefact.backend}"
+        raise MissingBackend(file=file, target=artefact.target, backend=artefact.backend, package=package)
+    target = plugins.resolve_target(artefact.target)
+
+    def loaded(name: str | None) -> tuple[Callable[..., Any], AdapterFacts]:
+        return _load(artefact, target, plugins, name, file)
+
+    launch, adapter = loaded(runtime)
+    return Kernel(
+        artefact.signature,
+        launch,
+        adapter=adapter,
+        hidden=artefact.hidden,
+        source=artefact.text.text,
+        target=artefact.target,
+        export=lambda kernel, path: _write(path, content),
+        runtimes=loaded,
+    )
+
+
+def write_artefact(
+    path: Path, signature: Signature, lowered: Any, hidden: Sequence[str], target: Target, plugins: Plugins
+) -> None:
+    """Write a kernel to a file: its texts, and what the target's own runtime builds of them; this needs no device.
+
+    Parameters
+    ----------
+    path
+        The file; one that is there is replaced.
+    signature, hidden
+        How the kernel is called.
+    lowered
+        The note ``"lowered"`` of its plan.
+    target, plugins
+        What it is compiled for.
+
+    Raises
+    ------
+    NotProvided
+        It is not made of text, which is what a file can hold.
+    CannotWriteArtefact
+        The path cannot be written.
+    """
+    if not isinstance(lowered, KernelText):
+        reason = "its machine code is linked into this process, and a file can hold text and what is built of text"
+        advice = "compile it for a target that emits text (`tile targets` lists those that are installed)"
+        action = "export()"
+        raise NotProvided(kernel=signature.name, action=action, target=target.text, reason=reason, advice=advice)
+    with only_catalogue("export", signature.where):
+        texts = [lowered]
+        while texts[-1].general is not None:
+            texts.append(texts[-1].general())
+        build = _builder(target, plugins)
+        made = _artefact(signature, build(lowered), hidden, target, plugins)
+        _write(path, to_bytes(made, [build(text) for text in texts[1:]]))
+
+
+def _artefact(
+    signature: Signature, text: KernelText, hidden: Sequence[str], target: Target, plugins: Plugins
+) -> Artefact:
+    from tile_core.runtime.cache_key import versions
+
+    info = next(b for b in plugins.targets() if b.name == target.backend)
+    package = KINDS.get(target.kind, "") if info.distribution == NO_DISTRIBUTION else info.distribution
+    return Artefact(
+        dataclasses.replace(signature, where=None if signature.where is None else _portable(signature.where)),
+        target.text,
+        target.backend,
+        text,
+        package=package,
+        hidden=tuple(hidden),
+        versions={**versions(), package or target.backend: info.version},
+    )
+
+
+def _load(
+    artefact: Artefact, target: Target, plugins: Plugins, runtime: str | None, file: Path
+) -> tuple[Callable[..., Any], AdapterFacts]:
+    """Return the launch of an exported kernel and the runtime that loaded it."""
+    adapter = find_runtime(plugins, target, runtime)
+    built = artefact.text.built
+    with only_catalogue("loading", artefact.signature.where):
+        if built is not None and built.runtime == adapter.name and (reason := adapter.refuses(built)):
+            raise WrongDevice(file=file, target=artefact.target, reason=reason)
+        return adapter.load(artefact.text), adapter
+
+
+def _builder(target: Target, plugins: Plugins) -> Callable[[KernelText], KernelText]:
+    """Return a function that makes a text ready for a file, with what the target's runtime builds of it."""
+    builder = None
+    for adapter in plugins.runtimes(target):
+        try:
+            builder = adapter if adapter.toolchain() else None
+        except SetupError as error:
+            warnings.warn(
+                f"the exported file holds text only, which is built where it is loaded: {error.message}",
+                ExportWarning,
+                stacklevel=5,
+            )
+        break
+
+    def build(text: KernelText) -> KernelText:
+        # What is there already may be of another runtime, or of one that keeps nothing.
+        built = None if builder is None else builder.binary_of(text)
+        return moved(dataclasses.replace(text, built=built), _portable)
+
+    return build
+
+
+def _portable(where: Where) -> Where:
+    """Return a place by the name of its file alone: the same on every machine."""
+    return Where(os.path.basename(where.file), where.line)
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise CannotWriteArtefact(file=path, reason=error.strerror or str(error)) from error

@@ -1,0 +1,135 @@
+"""The place on disk of one compilation: what is found there, and what is put there.
+
+Only runtimes that have a ``toolchain()`` take part, see `runtime.adapter`: the result of the others is not worth
+keeping, or cannot be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.emit.facts import KernelText
+from tile_core.errors.artefacts import ArtefactError
+from tile_core.errors.base import TileError, Where
+from tile_core.plugins.runtimes import find_runtime
+from tile_core.runtime import cache
+from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.ir.program import Program
+    from tile_core.plugins.manager import Plugins
+    from tile_core.runtime.adapter import RuntimeAdapter
+    from tile_core.runtime.signature import Signature
+
+
+def slot_of(program: Program, signature: Signature, ctx: Context, plugins: Plugins, runtime: str | None) -> Slot | None:
+    """Return the place of a compilation; ``None`` if it is not to be looked for or kept on disk."""
+    if not cache.enabled() or ctx.knobs.dump_dir is not None:
+        return None
+    try:
+        adapter = find_runtime(plugins, ctx.target, runtime)
+        if not adapter.toolchain():
+            return None
+    except TileError:
+        return None  # said when the kernel is loaded, after all that is wrong with the kernel
+    from tile_core.runtime.cache_key import key_of
+
+    key = key_of(program, signature, ctx, plugins, adapter)
+    return None if key is None else Slot(key, signature, ctx, adapter)
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """A place on disk.
+
+    Attributes
+    ----------
+    key
+        What it is found by.
+    signature, ctx, adapter
+        Of the compilation.
+    """
+
+    key: str
+    signature: Signature
+    ctx: Context
+    adapter: RuntimeAdapter
+
+    def find(self, lower: Callable[[], Any]) -> tuple[KernelText, tuple[str, ...]] | None:
+        """Return the text with what was built of it, and the hidden symbols, if they are there.
+
+        Parameters
+        ----------
+        lower
+            Makes the text by running the passes, for general forms that are not there.
+        """
+        found = self._read(0)
+        if found is None:
+            cache.STATS.misses += 1
+            return None
+        cache.STATS.hits += 1
+        return self._chained(0, found.text, found.has_general, lower), found.hidden
+
+    def keep(self, lowered: Any, hidden: Sequence[str]) -> Any:
+        """Build a text and keep it; return it with what was built. Other things than texts are returned as they are."""
+        if not isinstance(lowered, KernelText):
+            return lowered
+        return self._chained(0, self._build(0, lowered, hidden), lowered.general is not None, lambda: lowered)
+
+    def _general(self, depth: int, make: Callable[[], Any]) -> KernelText:
+        """Return the ``depth``-th general form, from disk, or made and built now."""
+        found = self._read(depth)
+        if found is not None:
+            return self._chained(depth, found.text, found.has_general, make)
+        text = make()
+        return self._chained(depth, self._build(depth, text, ()), text.general is not None, make)
+
+    def _chained(self, depth: int, text: KernelText, has_general: bool, make: Callable[[], Any]) -> KernelText:
+        """Return a text with a general form that comes from disk if possible; ``make`` makes the text without it."""
+        if not has_general:
+            return dataclasses.replace(text, general=None)
+        make_next = functools.cache(lambda: make().general())
+        return dataclasses.replace(text, general=functools.cache(lambda: self._general(depth + 1, make_next)))
+
+    def _build(self, depth: int, text: KernelText, hidden: Sequence[str]) -> KernelText:
+        built = self.adapter.build(text)
+        if built is None:
+            return text
+        text, target, key = dataclasses.replace(text, built=built), self.ctx.target, self._key_at(depth)
+        has = text.general is not None
+        made = Artefact(
+            self.signature, target.text, target.backend, text, hidden=tuple(hidden), has_general=has, key=key
+        )
+        cache.write(key, to_bytes(made))
+        return text
+
+    def _read(self, depth: int) -> Artefact | None:
+        key = self._key_at(depth)
+        content = cache.read(key)
+        if content is None:
+            return None
+        try:
+            found = from_bytes(content, cache.path_of(key))
+        except ArtefactError as error:
+            cache.drop(key, str(error.facts.get("reason", error.message)))
+            return None
+        built = found.text.built
+        if found.key != key or built is None or built.runtime != self.adapter.name:
+            cache.drop(key, "it is the file of another kernel")
+            return None
+        return dataclasses.replace(found, text=moved(found.text, self._place(found.signature.where)))
+
+    def _key_at(self, depth: int) -> str:
+        return self.key if depth == 0 else hashlib.sha256(f"{self.key} general {depth}".encode()).hexdigest()
+
+    def _place(self, then: Where | None) -> Callable[[Where], Where]:
+        """Return where a place is now; the kernel's definition may have moved since."""
+        now = self.signature.where
+        if then is None or now is None or then == now:
+            return lambda where: where
+        return lambda w: Where(now.file, w.line + now.line - then.line) if w.file == then.file else w
