@@ -48,11 +48,14 @@ class Places:
         The register array (scope ``local``, one dimension) of such a fragment, by buffer; filled before lowering.
     layouts
         Of shared buffers, by buffer, over the buffer's whole shape; row-major if there is none.
+    safe_values
+        What a read outside of a buffer gives, by buffer; zero if there is none.
     """
 
     distributions: dict[Any, Distribution] = field(default_factory=dict)
     arrays: dict[Any, Any] = field(default_factory=dict)
     layouts: dict[Any, LayoutMap] = field(default_factory=dict)
+    safe_values: dict[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,22 @@ class SimtVariant(Variant):
     global buffers are accessed by their logical indices, layouts are applied later. Parts between which threads depend
     on each other are marked with ``simt.calls.step``: barriers are placed where steps need them. Fragments that have
     no distribution are shared buffers, so every operand that may be a fragment may be shared too.
+
+    A variant of a target with threads that is *not* a ``SimtVariant`` is lowered when it is selected: it returns loops
+    of role ``parallel`` on the tiles as the program names them, which are then distributed like the user's.
+
+    Attributes
+    ----------
+    in_thread_code
+        The op is one that a single thread does, or a nest of such (atomics). ``lower`` then returns statements on the
+        tiles by their logical indices, ``parallel`` loops without numbers included, for the caller to distribute.
     """
+
+    in_thread_code: bool = False
+
+    def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
+        """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""
+        raise NotImplementedError
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
         """Return what operands must be (fragments) or had better be (shared buffers), by position.

@@ -1,0 +1,74 @@
+"""Index expressions evaluated on arrays of their variables: how proofs about placements look at every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "FloorDiv": lambda a, b: a // b,
+    "FloorMod": lambda a, b: a % b,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "LT": lambda a, b: a < b,
+    "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "GE": lambda a, b: a >= b,
+    "EQ": lambda a, b: a == b,
+    "NE": lambda a, b: a != b,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+}
+_CALLS: dict[str, Callable[..., Any]] = {
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+    "if_then_else": np.where,
+}
+
+
+class Unknown(Exception):
+    """An expression that depends on more than the given variables."""
+
+
+def evaluate(e: Any, env: Mapping[Any, Any]) -> Any:
+    """Return the value of an integer expression as int64 (an array, or a number).
+
+    Raises
+    ------
+    Unknown
+        If it reads memory, or a variable that ``env`` does not have.
+    """
+    if isinstance(e, (int, np.ndarray)):
+        return e
+    if isinstance(e, tirx.IntImm):
+        return int(e.value)
+    kind = type(e).__name__
+    if kind in _BINARY:
+        a, b = evaluate(e.a, env), evaluate(e.b, env)
+        if kind in ("FloorDiv", "FloorMod") and not np.all(b):
+            raise Unknown
+        return _BINARY[kind](a, b)
+    if isinstance(e, tirx.Var):
+        if e not in env:
+            raise Unknown
+        return env[e]
+    if isinstance(e, tirx.Cast) and nodes.dtype_of(e).startswith("int"):
+        return evaluate(e.value, env)
+    if isinstance(e, tirx.Not):
+        return np.logical_not(evaluate(e.a, env))
+    if isinstance(e, tirx.Select):
+        return np.where(evaluate(e.condition, env), evaluate(e.true_value, env), evaluate(e.false_value, env))
+    if isinstance(e, ir.Call) and nodes.operator_name(e) in _CALLS:
+        return _CALLS[nodes.operator_name(e)](*(evaluate(a, env) for a in e.args))
+    raise Unknown

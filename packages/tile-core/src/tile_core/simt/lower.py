@@ -1,0 +1,58 @@
+"""Replace selected ops by what their variants make of them, now that all places are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, role
+from tile_core.lowering.dispatch import Selection
+from tile_core.simt.select import call_of, number_of
+from tile_core.simt.sites import PARALLEL
+from tile_core.simt.variant import Block, Places, SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Attribute around what an op became: code of one thread already, which all threads of the block execute together.
+LOWERED = "tile.lowered"
+
+
+def lower_selected(
+    body: Any, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context
+) -> Any:
+    """Return the body without tile ops."""
+    return _Lower(selections, block, places, ctx).stmt(body)
+
+
+class _Lower(StmtRewriter):
+    def __init__(self, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context) -> None:
+        self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
+        self.divergent = False
+
+    def visit_For(self, s: Any) -> Any:
+        outer, self.divergent = self.divergent, self.divergent or role(s) in PARALLEL
+        new = super().visit_For(s)
+        self.divergent = outer
+        return new
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        number = number_of(s)
+        if number is None:
+            return s
+        selection = self.selections[number]
+        call = call_of(s, self.block, self.places, self.divergent)
+        lowered = selection.lower(call, self.ctx)
+        key = nodes.OP_MARK if getattr(selection.variant, "in_thread_code", False) else LOWERED
+        return tirx.AttrStmt(ir.StringImm(call.name), key, nodes.int_const(0), lowered, call.span)
+
+    def visit_Bind(self, s: Any) -> Any:
+        number = number_of(s)
+        if number is None:
+            return s
+        variant = self.selections[number].variant
+        assert isinstance(variant, SimtVariant)
+        before, value = variant.lower_value(call_of(s, self.block, self.places, self.divergent), self.ctx)
+        return nodes.seq([before, tirx.Bind(s.var, value, s.span)])

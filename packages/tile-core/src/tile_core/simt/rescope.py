@@ -1,0 +1,59 @@
+"""Move buffers to another storage scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect, substitute
+
+
+def rescope(body: Any, buffers: Iterable[Any], scope: str = "shared") -> tuple[Any, dict[Any, Any]]:
+    """Return the body with buffers, and the views onto them, in another scope.
+
+    Returns
+    -------
+    tuple
+        The new body, and the new buffer of each moved one.
+    """
+    mapping = {b: _moved(b, scope) for b in buffers}
+    if not mapping:
+        return body, mapping
+    for view in collect(body, tirx.DeclBuffer):
+        base = next((mapping[v] for v in collect(view.data, tirx.Var) if v in mapping), None)
+        if base is not None:
+            mapping[view.buffer] = _moved(view.buffer, scope, tirx.buffer_data(base))
+    return _Define(mapping).stmt(_regions(substitute(body, mapping), mapping)), mapping
+
+
+def _moved(buffer: Any, scope: str, data: Any = None) -> Any:
+    return tirx.decl_buffer(
+        list(buffer.shape), nodes.element_type(buffer), buffer.name, data=data, scope=scope, layout=None
+    )
+
+
+def _regions(body: Any, mapping: dict[Any, Any]) -> Any:
+    """Rebuild regions, which substitution may leave alone."""
+
+    def region(r: Any) -> Any:
+        new = mapping.get(r.source)
+        return r if new is None else tirx.BufferRegion(new, list(r.region))
+
+    return tvm_ffi.structural_map(body, (ir.TensorRegion, region))
+
+
+class _Define(StmtRewriter):
+    """Rebuilds the defining statements, which substitution leaves alone."""
+
+    def __init__(self, mapping: dict[Any, Any]) -> None:
+        self.mapping = mapping
+
+    def visit_AllocBuffer(self, s: Any) -> Any:
+        new = self.mapping.get(s.buffer)
+        return s if new is None else tirx.AllocBuffer(new, dict(s.annotations or {}), s.span)
+
+    def visit_DeclBuffer(self, s: Any) -> Any:
+        new = self.mapping.get(s.buffer)
+        return s if new is None else tirx.DeclBuffer(new, data=s.data)

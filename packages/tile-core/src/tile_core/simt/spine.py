@@ -1,0 +1,162 @@
+"""The passes of a target with threads, as one list: from a tile program to what one thread does.
+
+A backend inserts its own passes and appends its tail (scalar rewriting, emission). The passes leave notes: ``block``,
+``places``, ``demoted``, ``arena``, ``grid`` and the reports of the pipeliner and of barrier placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.layout import LayoutMap
+from tile_core.passes.guard import guard
+from tile_core.passes.lower_break import lower_break
+from tile_core.passes.spine import Pass, Plan, Spine
+from tile_core.simt import arena, barriers, pipeline, shared
+from tile_core.simt.distribute import distribute
+from tile_core.simt.infer import Inferred, infer
+from tile_core.simt.launch import block_of, launch
+from tile_core.simt.lower import lower_selected
+from tile_core.simt.rescope import rescope
+from tile_core.simt.select import Selected, select_ops
+from tile_core.simt.sites import number_nests
+from tile_core.simt.varying import uses_threads
+from tile_core.simt.vectorize import vectorize
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Rounds of inference; each but the last moves at least one fragment to shared memory.
+_ROUNDS = 1000
+
+
+@dataclass(frozen=True)
+class SimtHooks:
+    """What a backend decides inside of the passes.
+
+    Attributes
+    ----------
+    can_copy
+        Whether a copy (a ``SimtCall``) can be asynchronous.
+    aligned
+        Given a plan and a context, the bytes that addresses of parameters are multiples of, by buffer.
+    """
+
+    can_copy: Callable[[Any, Context], bool]
+    aligned: Callable[[Plan, Context], Any]
+
+
+def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
+    """Return the core's checks followed by the passes for threads."""
+    checks = Spine(tuple(p for p in spine.passes if p.name != "lower_ops"))
+    return checks.then(
+        Pass("jumps", _jumps, "first: everything after it sees loops that run to their end"),
+        Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
+        Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
+        Pass("lower", _lower, "variants know all places now", "loops"),
+        Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
+        Pass("vectorize", _vectorize(hooks), "while accesses still have logical indices"),
+        Pass("layouts", _layouts, "shared buffers become one-dimensional"),
+        Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
+        Pass("barriers", _barriers, "after everything that touches memory"),
+        Pass("launch", _launch, "last: guards and proofs wanted the grid's extents"),
+    )
+
+
+def _jumps(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    block = block_of(plan.body, nodes.fresh("tid"))
+    return plan.replace(body=lower_break(plan.body)).note("block", block)
+
+
+def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
+    def run(plan: Plan, ctx: Context) -> Plan:
+        body, report = pipeline.plan_pipeline(plan.body, lambda call: hooks.can_copy(call, ctx))
+        return plan.replace(body=body).note("pipeline", report)
+
+    return run
+
+
+def _place(plan: Plan, ctx: Context) -> Plan:
+    body, moved = plan.body, {}
+    for _ in range(_ROUNDS):
+        selected, guarded, inferred = _round(body, plan, ctx)
+        if not inferred.demoted:
+            break
+        moved |= {str(b.name): reason for b, reason in inferred.demoted.items()}
+        body, _ = rescope(body, inferred.demoted)
+    for buffer, distribution in inferred.places.distributions.items():
+        inferred.places.arrays[buffer] = tirx.decl_buffer(
+            [distribution.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
+        )
+    plan = plan.note("places", inferred).note("selected", selected).note("demoted", moved)
+    return plan.replace(body=guarded, choices=selected.choices)
+
+
+def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred]:
+    block = plan.notes["block"]
+    selected = select_ops(body, ctx, plan.variants, block)
+    guarded = guard(selected.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values())
+    guarded = number_nests(guarded)
+    return selected, guarded, infer(guarded, selected.selections, block, ctx, _asked_layouts(guarded, plan))
+
+
+def _asked_layouts(body: Any, plan: Plan) -> dict[Any, LayoutMap]:
+    """Return the layouts that the user gave to shared buffers; a versioned buffer has one for each of its slots."""
+    found: dict[Any, LayoutMap] = {}
+    for alloc in collect(body, tirx.AllocBuffer):
+        layout = plan.program.layouts.get(str(alloc.buffer.name))
+        if layout is None or nodes.scope_of(alloc.buffer) != "shared":
+            continue
+        if tuple(nodes.shape_of(alloc.buffer)) == tuple(layout.shape) and "memory" in layout.axes:
+            found[alloc.buffer] = layout
+    return found
+
+
+def _lower(plan: Plan, ctx: Context) -> Plan:
+    inferred, selected = plan.notes["places"], plan.notes["selected"]
+    block = plan.notes["block"]
+    return plan.replace(body=lower_selected(plan.body, selected.selections, block, inferred.places, ctx))
+
+
+def _distribute(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    inferred = plan.notes["places"]
+    names = uses_threads(plan.program.func.body)
+    body = distribute(plan.body, plan.notes["block"], inferred.places, inferred.nests, names)
+    return plan.replace(body=body)
+
+
+def _vectorize(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
+    def run(plan: Plan, ctx: Context) -> Plan:
+        layouts = plan.notes["places"].places.layouts
+        return plan.replace(body=vectorize(plan.body, ctx.capabilities, hooks.aligned(plan, ctx), layouts))
+
+    return run
+
+
+def _layouts(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=shared.apply_shared_layouts(plan.body, plan.notes["places"].places.layouts))
+
+
+def _arena(plan: Plan, ctx: Context) -> Plan:
+    body, found = arena.plan_arena(plan.body, ctx.capabilities.shared_bytes)
+    return plan.replace(body=body).note("arena", found)
+
+
+def _barriers(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    body, report = barriers.place_barriers(plan.body)
+    return plan.replace(body=body).note("barriers", report)
+
+
+def _launch(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    body, grid = launch(plan.body, plan.notes["block"], plan.program.attrs.get("swizzle"))
+    return plan.replace(body=body).note("grid", grid)
