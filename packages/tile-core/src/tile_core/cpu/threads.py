@@ -12,9 +12,9 @@ from typing import Any
 
 from tile_core.compat.tvm import ir
 from tile_core.cpu.grid import threads_of
-from tile_core.cpu.varying import VARYING_CALLS
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
+from tile_core.simt.varying import uses_threads
 
 
 def run_threads(body: Any) -> Any:
@@ -55,12 +55,3 @@ class _BlockIndices(StmtRewriter):
         if not nodes.is_tile_call(call, "block_index"):
             return call
         return self.axes.get(int(nodes.as_int(call.args[0])), nodes.int_const(0))
-
-
-def uses_threads(body: Any) -> bool:
-    """Whether a program names its threads."""
-    calls = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c)]
-    return any(str(c.op.name)[5:] in THREAD_CALLS for c in calls)
-
-
-THREAD_CALLS = frozenset({"sync_threads", "sync_warp", *VARYING_CALLS} - {"per_thread"})

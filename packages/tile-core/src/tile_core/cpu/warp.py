@@ -8,16 +8,13 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.steps import Keep, Step
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
+from tile_core.simt.varying import WARP_CALLS
 
 if TYPE_CHECKING:
     from tile_core.cpu.simt import Threads
 
 #: Threads of a warp in the language, where the target has none of its own.
 WARP = 32
-WARP_CALLS = frozenset(
-    "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
-    "warp_reduce_bitand warp_reduce_bitor".split()
-)
 
 
 def has_warp_call(s: Any) -> bool:
