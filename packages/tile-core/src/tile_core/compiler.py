@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.passes.spine import Plan
     from tile_core.plugins.manager import Plugins
+    from tile_core.runtime.adapter import RuntimeAdapter
     from tile_core.target import Target
 
 
@@ -76,18 +77,17 @@ def compile(
     ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(program, out_idx)
     plan = functools.cache(lambda: _guarded("passes", program, lambda: lower(program, ctx, plugins, dump)))
-    slot = None if dump is not None else slot_of(program, signature, ctx, plugins, runtime)
+    find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
+    slot = None if dump else slot_of(program, signature, ctx, plugins, lambda: find(runtime))
     lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot))
-    load = functools.partial(_load, program, plugins, ctx, lowered)
+    load = functools.partial(_load, program, find, lowered)
     launch, adapter = load(runtime)
+    facts: dict[str, Any] = {"adapter": adapter, "hidden": hidden, "target": ctx.target.text, "program": program}
     return Kernel(
         signature,
         launch,
-        adapter=adapter,
-        hidden=hidden,
+        **facts,
         source=functools.partial(source_of, lowered, plan),
-        target=ctx.target.text,
-        program=program,
         explain=lambda: _explain(plan(), ctx),
         reference=_reference(program, plugins, hidden),
         export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
@@ -171,9 +171,9 @@ def _lowered(plan: Callable[[], Plan], slot: Slot | None) -> tuple[Any, Sequence
     return (lowered if slot is None else slot.keep(lowered, hidden)), hidden
 
 
-def _load(program: Program, plugins: Plugins, ctx: Context, lowered: Any, runtime: str | None) -> Any:
+def _load(program: Program, find: Callable[[str | None], RuntimeAdapter], lowered: Any, runtime: str | None) -> Any:
     """Return the launch of a compiled kernel and the runtime that loaded it."""
-    adapter = find_runtime(plugins, ctx.target, runtime)
+    adapter = find(runtime)
     return _guarded("code generation", program, lambda: adapter.load(lowered)), adapter
 
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from tile_core import __version__
-from tile_core.cli import cache
+from tile_core.cli import cache, demo, doctor, explain, targets
 from tile_core.cli import compile as compile_command
-from tile_core.cli import demo, doctor, explain, targets
 from tile_core.cli import run as run_command
 from tile_core.cli.console import show_error, show_warning, verbose
 from tile_core.errors import InternalError, TileError

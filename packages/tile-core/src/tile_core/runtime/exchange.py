@@ -16,6 +16,7 @@ from tile_core.errors.base import SetupError, Where
 from tile_core.errors.launch import NotProvided
 from tile_core.plugins.discovery import NO_DISTRIBUTION
 from tile_core.plugins.runtimes import find_runtime
+from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 from tile_core.runtime.cache import write_whole
@@ -157,17 +158,16 @@ def _load(
 
 def _builder(target: Target, plugins: Plugins) -> Callable[[KernelText], KernelText]:
     """Return a function that makes a text ready for a file, with what the target's runtime builds of it."""
-    builder = None
-    for adapter in plugins.runtimes(target):
-        try:
-            builder = adapter if adapter.toolchain() else None
-        except SetupError as error:
-            warnings.warn(
-                f"the exported file holds text only, which is built where it is loaded: {error.message}",
-                ExportWarning,
-                stacklevel=5,
-            )
-        break
+    adapter = next(iter(plugins.runtimes(target)), None)
+    builder, missing = adapter, "its toolchain is not installed"
+    try:
+        if adapter is None or not adapter.toolchain():
+            builder = None
+    except SetupError as error:
+        builder, missing = None, error.message
+    if builder is None and adapter is not None and type(adapter).build is not RuntimeAdapter.build:
+        message = f"the exported file holds text only, which must be built where it is loaded: {missing}"
+        warnings.warn(message, ExportWarning, stacklevel=5)
 
     def build(text: KernelText) -> KernelText:
         # What is there already may be of another runtime, or of one that keeps nothing.

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from tile_core.emit.facts import KernelText
 from tile_core.errors.artefacts import ArtefactError
 from tile_core.errors.base import TileError, Where
-from tile_core.plugins.runtimes import find_runtime
 from tile_core.runtime import cache
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 
@@ -27,12 +26,22 @@ if TYPE_CHECKING:
     from tile_core.runtime.signature import Signature
 
 
-def slot_of(program: Program, signature: Signature, ctx: Context, plugins: Plugins, runtime: str | None) -> Slot | None:
-    """Return the place of a compilation; ``None`` if it is not to be looked for or kept on disk."""
+def slot_of(
+    program: Program, signature: Signature, ctx: Context, plugins: Plugins, find: Callable[[], RuntimeAdapter]
+) -> Slot | None:
+    """Return the place of a compilation; ``None`` if it is not to be looked for or kept on disk.
+
+    Parameters
+    ----------
+    program, signature, ctx, plugins
+        The compilation.
+    find
+        Finds the runtime that loads the kernel.
+    """
     if not cache.enabled() or ctx.knobs.dump_dir is not None:
         return None
     try:
-        adapter = find_runtime(plugins, ctx.target, runtime)
+        adapter = find()
         if not adapter.toolchain():
             return None
     except TileError:
