@@ -1,0 +1,69 @@
+"""Atomic updates that no instruction does: compare and exchange until nobody came in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tile_cuda.ptx.instruction import Instruction, Operand
+from tile_cuda.ptx.memory import SCOPES
+from tile_cuda.ptx.values import VALUES, Value
+
+
+def exchange_loops() -> Iterator[Instruction]:
+    """Yield the updates, for every part of memory and order."""
+    for space, order in product(SCOPES, ("", "acquire", "release", "acq_rel")):
+        for kind, value in product(("add", "max", "min"), VALUES.values()):
+            if loops(kind, value.name):
+                yield _loop(kind, value, space, order)
+
+
+def loops(kind: str, name: str) -> bool:
+    """Whether there is such a loop for a type."""
+    narrow = name in ("s8", "u8", "s16", "u16")
+    return narrow or (name == "bf16" if kind == "add" else name in ("f16", "bf16", "f32", "f64"))
+
+
+def loop_name(kind: str, name: str, space: str, order: str) -> str:
+    """Return the name of a loop."""
+    return "_".join(["atomic", *([order] if order else []), space, kind, name])
+
+
+def _loop(kind: str, value: Value, space: str, order: str) -> Instruction:
+    bits = max(value.bits, 16)
+    word = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[bits]
+    qualified = f"{order}_{SCOPES[space]}_{space}" if order else space
+    read, exchange = f"ld_relaxed_{SCOPES[space]}_{space}_b{bits}", f"atom_{qualified}_cas_b{bits}"
+    combine = "sum" if kind == "add" else kind
+    if value.bits == 8:
+        place: tuple[str, ...] = (
+            "unsigned short* const word = (unsigned short*)((unsigned long long)p & ~1ull);",
+            "const int shift = ((unsigned long long)p & 1) * 8;",
+        )
+        before, after = (
+            f"({value.ctype})(old >> shift)",
+            f"(unsigned short)((old & (0xff00 >> shift)) | ((unsigned char)({value.combine(combine, 'before', 'x')})"
+            " << shift))",
+        )
+    else:
+        place = (f"{word}* const word = ({word}*)p;",)
+        before = value.decode("old")
+        inside = value.combine(combine, "before", "x")
+        after = value.encode(inside if value.is_integer is False else f"({inside})")
+    body = (
+        *place,
+        f"{word} old = {read}(word);",
+        "for (;;) {",
+        f"  const {value.ctype} before = {before};",
+        f"  const {word} found = {exchange}(word, old, {after});",
+        "  if (found == old) return before;",
+        "  old = found;",
+        "}",
+    )
+    operands = (
+        Operand("old", value.register, role="result", ctype=value.ctype),
+        Operand("p", role=space, ctype=value.ctype),
+        Operand("x", value.register, ctype=value.ctype),
+    )
+    needs = (read, exchange, *value.needs)
+    return Instruction(loop_name(kind, value.name, space, order), operands=operands, body=body, needs=needs)

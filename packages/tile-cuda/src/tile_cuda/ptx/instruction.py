@@ -1,0 +1,167 @@
+"""One instruction: its operands, the architectures that have it, and the C++ function that executes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: C++ type of a register, by the letter that stands for its class in ``asm``.
+REGISTERS = {"r": "unsigned", "h": "unsigned short", "l": "unsigned long long", "f": "float", "d": "double"}
+
+_HEAD = "__device__ __forceinline__"
+_WIDTH = 140
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand.
+
+    Attributes
+    ----------
+    name
+        Of the function's parameter.
+    register
+        Class of its registers: ``"r"`` 32 bits, ``"h"`` 16, ``"l"`` 64, ``"f"`` and ``"d"`` floats.
+    count
+        Registers of a vector, which the function takes as an array; 0 for a scalar.
+    role
+        ``"in"``; ``"out"``: an array that is written; ``"result"``: what the function returns; ``"shared"`` and
+        ``"global"``: the address of memory.
+    ctype
+        C++ type of the parameter, of the array's elements, or of what an address points to; by default the register's.
+    """
+
+    name: str
+    register: str = "r"
+    count: int = 0
+    role: str = "in"
+    ctype: str = ""
+
+    @property
+    def element(self) -> str:
+        """C++ type of one register's value."""
+        return self.ctype or REGISTERS[self.register]
+
+    @property
+    def parameter(self) -> str:
+        """The type of the function's parameter."""
+        if self.role in ("shared", "global"):
+            return f"{self.ctype or 'const void'}*"
+        if not self.count:
+            return self.element
+        return f"{self.element}*" if self.role == "out" else f"const {self.element}*"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction, or a few lines of C++ where no single one will do.
+
+    Attributes
+    ----------
+    name
+        Of the function.
+    opcode
+        As PTX spells it; empty for C++.
+    operands
+        In the order of the function's parameters.
+    form
+        The instruction's operands in PTX order, with parameters in braces; a vector or address brings its brackets.
+    arch
+        First architecture that has it: ``"sm_80"``, or with a letter (``"sm_90a"``) the only one.
+    volatile
+        Whether it must stay where it is.
+    memory
+        Whether it reads or writes memory that the compiler must see.
+    body
+        Lines of C++ instead of an instruction.
+    needs
+        Names of other functions that the body calls.
+    """
+
+    name: str
+    opcode: str = ""
+    operands: tuple[Operand, ...] = ()
+    form: str = ""
+    arch: str = "sm_80"
+    volatile: bool = False
+    memory: bool = False
+    body: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def result(self) -> str:
+        """C++ type that the function returns."""
+        return next((o.element for o in self.operands if o.role == "result"), "void")
+
+    @property
+    def parameters(self) -> tuple[Operand, ...]:
+        """The operands that the function takes."""
+        return tuple(o for o in self.operands if o.role != "result")
+
+    @property
+    def shares(self) -> bool:
+        """Whether it takes addresses of shared memory."""
+        return any(o.role == "shared" for o in self.operands) and not self.body
+
+    def lines(self) -> list[str]:
+        """Return the text of its function."""
+        parameters = ", ".join(f"{p.parameter} {p.name}" for p in self.parameters)
+        head = f"{_HEAD} {self.result} {self.name}({parameters}) {{"
+        if self.body:
+            inside = list(self.body)
+            short = len(inside) == 1
+        else:
+            # Written in one line if that is short, else in a line for each section of the statement.
+            inside = self._statement("")
+            short = len(head) + sum(len(text) + 1 for text in inside) + 2 <= _WIDTH
+            inside = inside if short else self._statement("\n")
+        if short:
+            return [" ".join([head, *inside, "}"])]
+        return [head, *(f"  {text}" for text in inside), "}"]
+
+    def _statement(self, separator: str) -> list[str]:
+        """Return the ``asm`` statement, with the declaration and return of a result around it."""
+        outputs = [o for o in self.operands if o.role in ("out", "result")]
+        inputs = [o for o in self.operands if o.role not in ("out", "result")]
+        sections = [", ".join(_bound(o, "=") for o in outputs), ", ".join(_bound(o, "") for o in inputs)]
+        sections += ['"memory"'] if self.memory else []
+        while sections and not sections[-1]:
+            sections.pop()
+        keyword = "asm volatile" if self.volatile else "asm"
+        text = f'{keyword}("{self._template(outputs, inputs)}"'
+        text += "".join(f"{separator}{'    ' if separator else ' '}: {s}".rstrip() for s in sections)
+        lines = [line.rstrip() for line in f"{text});".splitlines()]
+        result = next((o for o in outputs if o.role == "result"), None)
+        return lines if result is None else [f"{result.element} {result.name};", *lines, f"return {result.name};"]
+
+    def _template(self, outputs: list[Operand], inputs: list[Operand]) -> str:
+        """Return the instruction with the numbers of its operands: outputs come first."""
+        placed, number = {"opcode": self.opcode}, 0
+        for o in (*outputs, *inputs):
+            placed[o.name] = _placed(o, number)
+            number += max(o.count, 1)
+        form = self.form if "{opcode}" in self.form else f"{{opcode}} {self.form}".rstrip() + ";"
+        return re.sub(r"\{(\w+)\}", lambda m: placed[m[1]], form)
+
+
+def function_name(opcode: str) -> str:
+    """Return the name of an opcode's function: its letters and digits, with single underscores between them."""
+    return re.sub(r"\W+", "_", opcode)
+
+
+def _placed(o: Operand, number: int) -> str:
+    if o.role in ("shared", "global"):
+        return f"[%{number}]"
+    if o.count:
+        return "{" + ", ".join(f"%{number + i}" for i in range(o.count)) + "}"
+    return f"%{number}"
+
+
+def _bound(o: Operand, sign: str) -> str:
+    if o.role == "shared":
+        return f'"r"(shared_address({o.name}))'
+    if o.role == "global":
+        return f'"l"({o.name})'
+    if o.count:
+        return ", ".join(f'"{sign}{o.register}"({o.name}[{i}])' for i in range(o.count))
+    return f'"{sign}{o.register}"({o.name})'

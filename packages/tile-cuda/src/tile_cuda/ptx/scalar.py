@@ -1,0 +1,98 @@
+"""Conversions, integer instructions, and what threads of a warp exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tile_cuda.ptx.instruction import Instruction, Operand, function_name
+
+#: PTX type: register class and C++ type.
+KINDS = {
+    "u8": ("h", "unsigned char"), "s8": ("h", "signed char"), "u16": ("h", "unsigned short"), "s16": ("h", "short"),
+    "b16": ("h", "unsigned short"), "u32": ("r", "unsigned"), "s32": ("r", "int"), "b32": ("r", "unsigned"),
+    "u64": ("l", "unsigned long long"), "s64": ("l", "long long"), "b64": ("l", "unsigned long long"),
+    "f32": ("f", "float"), "f64": ("d", "double"), "f16": ("h", "f16"), "bf16": ("h", "bf16"),
+    "f16x2": ("r", "unsigned"), "bf16x2": ("r", "unsigned"), "tf32": ("r", "unsigned"),
+    "e4m3x2": ("h", "unsigned short"), "e5m2x2": ("h", "unsigned short"),
+}  # fmt: skip
+
+
+def scalar_instructions() -> Iterator[Instruction]:
+    """Yield the instructions."""
+    yield from _addresses()
+    yield from _conversions()
+    yield from _integers()
+    yield from _exchanges()
+
+
+def _addresses() -> Iterator[Instruction]:
+    operands = (Operand("a", role="result"), Operand("p", role="shared"))
+    yield Instruction("shared_address", operands=operands, body=("return (unsigned)__cvta_generic_to_shared(p);",))
+
+
+def _pure(opcode: str, result: str, *inputs: tuple[str, str], arch: str = "sm_80", name: str = "") -> Instruction:
+    """Return an instruction without effects: ``result`` and inputs are PTX types."""
+    operands = [Operand("d", KINDS[result][0], 0, "result", KINDS[result][1])]
+    operands += [Operand(n, KINDS[kind][0], ctype=KINDS[kind][1]) for n, kind in inputs]
+    form = ", ".join(f"{{{o.name}}}" for o in operands)
+    return Instruction(name or function_name(opcode), opcode, tuple(operands), form, arch)
+
+
+def _conversions() -> Iterator[Instruction]:
+    for opcode in ("cvt.f32.f16", "cvt.f64.f16", "cvt.rn.f16.f32", "cvt.rn.f16.f64", "cvt.rn.bf16.f32",
+                   "cvt.rna.tf32.f32"):  # fmt: skip
+        to, source = opcode.split(".")[-2:]
+        yield _pure(opcode, to, ("x", source))
+    # The upper half of a float32: cvt.f32.bf16 does the same from sm_90 on.
+    bf16 = (Operand("y", "f", role="result"), Operand("x", "h", ctype="bf16"))
+    yield Instruction("cvt_f32_bf16", operands=bf16, body=("return __uint_as_float((unsigned)x << 16);",))
+    yield _double_to_bf16()
+    for to in ("f16x2", "bf16x2"):
+        yield _pure(f"cvt.rn.{to}.f32", to, ("high", "f32"), ("low", "f32"))
+    for kind in ("e4m3x2", "e5m2x2"):
+        yield _pure(f"cvt.rn.f16x2.{kind}", "f16x2", ("x", kind), arch="sm_89")
+        yield _pure(f"cvt.rn.satfinite.{kind}.f32", kind, ("high", "f32"), ("low", "f32"), arch="sm_89")
+        yield _pure(f"cvt.rn.satfinite.{kind}.f16x2", kind, ("x", "f16x2"), arch="sm_89")
+
+
+def _double_to_bf16() -> Instruction:
+    """One rounding: the float32 that is nearest towards zero, with a mark in its last bit if it is not exact."""
+    body = (
+        "const float y = (float)x;",
+        "unsigned bits = __float_as_uint(y);",
+        "if (x == x && (double)y != x) {",
+        "  if (fabs((double)y) > fabs(x)) bits -= 1;",
+        "  bits |= 1;",
+        "}",
+        "return cvt_rn_bf16_f32(__uint_as_float(bits));",
+    )
+    operands = (Operand("y", "h", role="result", ctype="bf16"), Operand("x", "d"))
+    return Instruction("cvt_rn_bf16_f64", operands=operands, body=body, needs=("cvt_rn_bf16_f32",))
+
+
+def _integers() -> Iterator[Instruction]:
+    for a, b in product(("s32", "u32"), repeat=2):
+        total = "u32" if a == b == "u32" else "s32"
+        yield _pure(f"dp4a.{a}.{b}", total, ("a", "b32"), ("b", "b32"), ("c", total))
+    yield _pure("prmt.b32", "b32", ("a", "b32"), ("b", "b32"), ("selector", "b32"))
+    operands = (Operand("d", role="result"), Operand("a"), Operand("b"), Operand("c"))
+    for table in range(256):
+        form = f"{{d}}, {{a}}, {{b}}, {{c}}, 0x{table:02x}"
+        yield Instruction(f"lop3_b32_{table:02x}", "lop3.b32", operands, form)
+
+
+def _exchanges() -> Iterator[Instruction]:
+    for mode in ("idx", "up", "down", "bfly"):
+        opcode = f"shfl.sync.{mode}.b32"
+        operands = (Operand("d", role="result"), Operand("x"), Operand("lane"), Operand("clamp"), Operand("mask"))
+        yield Instruction(function_name(opcode), opcode, operands, "{d}, {x}, {lane}, {clamp}, {mask}", volatile=True)
+    for mode in ("all", "any"):
+        opcode = f"vote.sync.{mode}.pred"
+        form = "{ .reg .pred p, q; setp.ne.u32 p, {holds}, 0; {opcode} q, p, {mask}; selp.u32 {d}, 1, 0, q; }"
+        operands = (Operand("d", role="result"), Operand("holds"), Operand("mask"))
+        yield Instruction(function_name(opcode), opcode, operands, form, volatile=True)
+    form = "{ .reg .pred p; setp.ne.u32 p, {holds}, 0; {opcode} {d}, p, {mask}; }"
+    operands = (Operand("d", role="result"), Operand("holds"), Operand("mask"))
+    yield Instruction("vote_sync_ballot_b32", "vote.sync.ballot.b32", operands, form, volatile=True)
+    yield Instruction("activemask_b32", "activemask.b32", (Operand("d", role="result"),), "{d}", volatile=True)

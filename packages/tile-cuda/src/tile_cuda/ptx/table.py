@@ -1,0 +1,87 @@
+"""The table: which functions there are, which an architecture has, and their text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from tile_cuda.ptx.composed import composed_instructions
+from tile_cuda.ptx.errors import InstructionMissing
+from tile_cuda.ptx.instruction import Instruction
+from tile_cuda.ptx.matrix import matrix_instructions
+from tile_cuda.ptx.memory import memory_instructions
+from tile_cuda.ptx.scalar import scalar_instructions
+
+TABLE: Mapping[str, Instruction] = {
+    i.name: i
+    for i in (*scalar_instructions(), *matrix_instructions(), *memory_instructions(), *composed_instructions())
+}
+"""Every function by its name, in the order in which texts print them."""
+
+_ARCH = re.compile(r"sm_(\d+)([a-z]?)")
+
+
+def instruction(name: str, arch: str) -> Instruction:
+    """Return a function of the table for an architecture.
+
+    Parameters
+    ----------
+    name
+        Its name: the opcode with underscores.
+    arch
+        ``"sm_80"``, ``"sm_90a"``, and so on.
+
+    Raises
+    ------
+    InstructionMissing
+        If there is no such function, or the architecture lacks the instruction.
+    """
+    found = TABLE.get(name)
+    if found is None or not has(found, arch):
+        raise InstructionMissing(
+            arch=arch, name=name, hint="no architecture" if found is None else _range(found.arch)
+        )  # fmt: skip
+    return found
+
+
+def has(found: Instruction, arch: str) -> bool:
+    """Whether an architecture has an instruction, and all that its function calls."""
+    (need, only), (number, suffix) = _parts(found.arch), _parts(arch)
+    own = (number, suffix) == (need, only) if only else number >= need
+    return own and all(has(TABLE[n], arch) for n in found.needs)
+
+
+def prelude(names: Iterable[str], arch: str) -> list[str]:
+    """Return the text of functions and of what they call, in table order, after the types that they need.
+
+    Raises
+    ------
+    InstructionMissing
+        As `instruction`.
+    """
+    wanted: dict[str, Instruction] = {}
+
+    def add(name: str) -> None:
+        if name not in wanted:
+            wanted[name] = found = instruction(name, arch)
+            for other in (*found.needs, *(("shared_address",) if found.shares else ())):
+                add(other)
+
+    for name in names:
+        add(name)
+    lines = []
+    for name, found in TABLE.items():
+        if name in wanted:
+            lines += found.lines()
+    return lines
+
+
+def _parts(arch: str) -> tuple[int, str]:
+    found = _ARCH.fullmatch(arch)
+    if found is None:
+        raise InstructionMissing(arch=arch, name="anything", hint="architectures such as sm_80 and sm_90a")
+    return int(found[1]), found[2]
+
+
+def _range(arch: str) -> str:
+    return f"{arch} alone" if _parts(arch)[1] else f"{arch} and later"

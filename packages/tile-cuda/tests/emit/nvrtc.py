@@ -1,0 +1,24 @@
+"""Compiles text for a device that need not be there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+ARCHITECTURES = ("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+
+
+def assemble(text: str, arch: str) -> str:
+    """Return what the compiler says of a text; empty if it has no complaint."""
+    nvrtc: Any = pytest.importorskip("cuda.bindings.nvrtc")
+    error, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
+    assert int(error) == 0
+    options = [f"-arch={arch}".encode(), b"-std=c++17"]
+    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    size = nvrtc.nvrtcGetProgramLogSize(program)[1]
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcDestroyProgram(program)
+    said = log.decode().strip("\0 \n")
+    return said if int(error) or "warning" in said else ""
