@@ -67,8 +67,7 @@ def expression(draw: Draw, sketch: Sketch, to: Tile, depth: int) -> Operand:
     if left[2] * right[2] <= limit(dtype) or is_int:
         forms.append(("({} * {})", np.multiply, left[2] * right[2]))
     if is_int:
-        forms += [("({} & {})", np.bitwise_and, 0), ("({} | {})", np.bitwise_or, 0), ("({} ^ {})", np.bitwise_xor, 0)]
-        forms += [("(({} >> 1) + ({} << 2))", lambda a, b: (a >> a.dtype.type(1)) + (b << b.dtype.type(2)), 0)]
+        forms += _integer_forms()
     form, function, bound = draw(st.sampled_from(forms))
     if bound > limit(dtype) and not is_int:
         return left
@@ -78,6 +77,26 @@ def expression(draw: Draw, sketch: Sketch, to: Tile, depth: int) -> Operand:
         return result
 
     return form.format(left[0], right[0]), value, float("inf") if is_int else bound
+
+
+def _integer_forms() -> list[tuple[str, Callable[[Any, Any], Any], float]]:
+    """Return operations of integers, which wrap: in comparisons too, which compilers like to decide uncomputed."""
+    return [
+        ("({} & {})", np.bitwise_and, 0),
+        ("({} | {})", np.bitwise_or, 0),
+        ("({} ^ {})", np.bitwise_xor, 0),
+        ("(({} >> 1) + ({} << 2))", lambda a, b: (a >> a.dtype.type(1)) + (b << b.dtype.type(2)), 0),
+        ("(-{1})", lambda a, b: np.zeros_like(b) - b, 0),
+        ("({} // 3 + {} % 5)", lambda a, b: a // a.dtype.type(3) + b % b.dtype.type(5), 0),
+        ("T.if_then_else({0} + 1 > {0}, {0}, {1})", lambda a, b: np.where(a + a.dtype.type(1) > a, a, b), 0),
+        ("T.if_then_else({0} - {1} < {0}, {0}, {1})", lambda a, b: np.where(a - b < a, a, b), 0),
+        ("T.if_then_else({0} * 2 // 2 == {0}, {0}, {1})", _doubled, 0),
+    ]
+
+
+def _doubled(a: Array, b: Array) -> Array:
+    two = a.dtype.type(2)
+    return np.where(a * two // two == a, a, b)
 
 
 def leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:

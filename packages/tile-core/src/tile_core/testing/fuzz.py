@@ -26,6 +26,8 @@ from tile_core.testing.data import poisoned, unharmed
 from tile_core.testing.run import Session, load
 
 _PHASES = (Phase.generate, Phase.shrink)
+#: Programs of one search.
+_TOGETHER = 10
 
 
 class WrongProgram(AssertionError):
@@ -152,30 +154,30 @@ def _kind(dtype: str) -> str:
 
 
 def _search(strategy: Any, count: int, seed: int, run: Callable[[Unit], None]) -> None:
-    if count < 1:
-        return
+    """Run ``count`` examples, in small searches of their own: a long one repeats variations of what it has seen."""
     quiet = [
         HealthCheck.too_slow,
         HealthCheck.data_too_large,
         HealthCheck.filter_too_much,
         HealthCheck.large_base_example,
     ]
+    for start in range(0, count, _TOGETHER):
 
-    @hypothesis.seed(seed)
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=_PHASES,
-        suppress_health_check=quiet,
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    @hypothesis.given(strategy)
-    def attempt(unit: Unit) -> None:
-        run(unit)
+        @hypothesis.seed(seed * 1_000_003 + start)
+        @settings(
+            max_examples=min(_TOGETHER, count - start),
+            deadline=None,
+            database=None,
+            phases=_PHASES,
+            suppress_health_check=quiet,
+            report_multiple_bugs=False,
+            print_blob=False,
+        )
+        @hypothesis.given(strategy)
+        def attempt(unit: Unit) -> None:
+            run(unit)
 
-    attempt()
+        attempt()
 
 
 def main(arguments: list[str] | None = None) -> int:
