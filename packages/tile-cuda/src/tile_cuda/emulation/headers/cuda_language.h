@@ -1,0 +1,69 @@
+// Words and built-in variables of the language.
+#pragma once
+#include "simt.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __grid_constant__
+
+#define warpSize 32
+#define threadIdx (simt::self->index)
+#define blockIdx (simt::block->index)
+#define blockDim (simt::block->threads)
+#define gridDim (simt::block->grid)
+
+#define printf simt::print
+#define assert(condition) ((condition) ? (void)0 : simt::fail("assert", "the assertion '%s' does not hold", #condition))
+#define __trap() simt::fail("trap", "the kernel ends itself by a trap")
+#define __brkpt() simt::fail("trap", "the kernel stops at a breakpoint")
+#define __nanosleep(n) simt::yield()
+
+// Addresses of shared memory have 32 bits. They begin above 0, so that 0 is no address; what is not in shared memory
+// but near it (an address behind its end that a lane computes and does not use) has one too, and an access there is
+// out of bounds.
+namespace ptx {
+enum : unsigned { SHARED_BASE = 1024 };
+
+SIMT_MODEL inline unsigned shared_address(const void* p) {
+  int64_t offset = (const unsigned char*)p - simt::block->shared;
+  if (offset != (int32_t)offset) simt::fail("shared", "the address of something that is not in shared memory is used as such");
+  return (unsigned)offset + SHARED_BASE;
+}
+SIMT_MODEL inline unsigned char* shared(unsigned address) {
+  return simt::block->shared + (int32_t)(address - SHARED_BASE);
+}
+}  // namespace ptx
+
+inline size_t __cvta_generic_to_shared(const void* p) { return ptx::shared_address(p); }
+inline void* __cvta_shared_to_generic(size_t address) { return ptx::shared((unsigned)address); }
+inline size_t __cvta_generic_to_global(const void* p) { return (size_t)p; }
+inline void* __cvta_global_to_generic(size_t address) { return (void*)address; }
+
+template <class T>
+inline T __ldg(const T* p) {
+  return *p;
+}
+template <class T>
+inline T __ldcs(const T* p) {
+  return *p;
+}
+template <class T>
+inline T __ldcg(const T* p) {
+  return *p;
+}
+template <class T>
+inline void __stcs(T* p, T value) {
+  *p = value;
+}
+template <class T>
+inline void __stcg(T* p, T value) {
+  *p = value;
+}

@@ -1,0 +1,24 @@
+"""All vectors, in groups that are one kernel each."""
+
+from tile_cuda.emulation.opcodes import Arch, model_of
+
+from . import memory, movement, numbers, products
+from .table import Vector
+
+
+def vectors() -> list[Vector]:
+    """All vectors."""
+    found = [*products.vectors(), *movement.vectors(), *numbers.vectors(), *memory.vectors()]
+    assert len({v.name for v in found}) == len(found)
+    return found
+
+
+def groups(arch: Arch) -> dict[str, list[Vector]]:
+    """The vectors of instructions that an architecture has, by group."""
+    result: dict[str, list[Vector]] = {}
+    for v in vectors():
+        model = model_of(v.opcode)
+        assert model is not None, v.opcode
+        if arch.has(model.need):
+            result.setdefault(v.group, []).append(v)
+    return result
