@@ -29,15 +29,18 @@ class CudaOptions:
         Keep for profilers and debuggers which instruction comes from which line of the text.
     opt
         How much the assembler optimises, from 0 to 3.
+    fmad
+        Let a product and a sum become one operation that rounds once. ``fast_math`` includes it.
     """
 
     fast_math: bool = False
     max_registers: int | None = None
     line_info: bool = False
     opt: int = 3
+    fmad: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("fast_math", "line_info"):
+        for name in ("fast_math", "line_info", "fmad"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")
         if not _is_int(self.opt) or not 0 <= self.opt <= 3:

@@ -16,7 +16,7 @@ from tile_cuda.errors import UnknownArchitecture
 KIND = "cuda"
 
 FALLBACK = "sm_80"
-"""What ``cuda`` alone means on a machine without a device: the oldest architecture, whose text runs on all later ones."""
+"""What ``cuda`` alone means on a machine without a device: the oldest architecture, whose text all later ones run."""
 
 # What code of this backend asks of a target, with ``capabilities.fact(...)``.
 CP_ASYNC: Fact[bool] = Fact("cp_async", bool)

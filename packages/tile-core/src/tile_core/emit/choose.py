@@ -59,6 +59,11 @@ class Choice(Generic[Loaded]):
         found = self._loaded.get(index)
         return self.loaded(index) if found is None else found
 
+    @property
+    def assumes(self) -> bool:
+        """Whether the preferred text takes anything for granted."""
+        return bool(self._choices[0][0])
+
     def loaded(self, index: int = 0) -> Loaded:
         """Return what ``load`` made of a text that is already known, by default the preferred one."""
         with self._lock:

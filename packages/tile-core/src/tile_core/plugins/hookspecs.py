@@ -12,8 +12,8 @@ object) whose functions named ``tile_*`` implement the hooks below. Rules that h
 * A function named ``tile_*`` that is no hook below is refused when the backend is loaded, naming it.
 * Each hook is asked of one backend at a time and gives one answer; no backend sees another one's.
 * Importing the backend's module must be cheap and must work on every machine: no driver, device or toolchain is
-  touched by the import, by ``tile_backend``, ``tile_target``, ``tile_language``, ``tile_lowerings``,
-  ``tile_pipeline``, ``tile_emitter`` or ``tile_emulation``.
+  touched by the import, by ``tile_backend``, ``tile_target`` (of a text with an architecture), ``tile_language``,
+  ``tile_lowerings``, ``tile_pipeline``, ``tile_emitter`` or ``tile_emulation``.
 * An error of the catalogue (``TileError``) that a hook raises reaches the user as it is. Anything else is a defect of
   the backend and reaches the user as ``HookFailed``, naming backend and hook, with the original as its cause. An answer
   of another type than stated is ``HookReturned``.
@@ -74,7 +74,8 @@ def tile_target(text: str) -> Target | None:
     """Return the target that ``text`` names. Mandatory, except for an add-on.
 
     Called when a text whose kind is one of the manifest's ``target_kinds`` is first used, on any machine: the answer
-    depends on the text alone, so that text for every target is produced everywhere.
+    depends on the text alone, so that text for every target is produced everywhere. The one exception is a kind without
+    an architecture: it may mean this machine's device, and must have an answer on a machine that has none.
 
     Parameters
     ----------

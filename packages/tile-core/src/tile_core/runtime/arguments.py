@@ -66,7 +66,7 @@ class Binder:
     adapter
         The adapter that loaded it; host memory by default.
     hidden
-        Symbols whose values the launch takes after the parameters. By default none if it is ``"packed"``, since it reads
+        Symbols whose values the launch takes after the parameters. By default none if it is ``"packed"``, which reads
         them off the shapes, and all symbols of the signature if it takes ``"pointers"``.
 
     Raises

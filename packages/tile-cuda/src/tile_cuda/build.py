@@ -1,0 +1,260 @@
+"""From text to machine code with NVRTC: no driver, no device and no ``nvcc`` is needed.
+
+Text is compiled without contraction of products and sums unless the options ask for it, so that it computes what it
+says; a text that wants a fused operation calls one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tile_core.emit.facts import KernelText
+from tile_core.errors.base import Where
+from tile_cuda.errors import NVRTC, NoCompiler, TextRefused
+from tile_cuda.options import CudaOptions
+
+FILE = "kernel.cu"
+"""What the compiler calls the text."""
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """Machine code of one text for one architecture.
+
+    Attributes
+    ----------
+    data
+        The file that the driver loads.
+    arch
+        What it was built for, for example ``"sm_90a"``.
+    registers
+        Registers of a thread.
+    spill_bytes
+        Bytes that a thread writes because it has too few registers.
+    stack_bytes
+        Bytes of a thread's own memory, spilled registers and arrays with computed indices.
+    shared_bytes
+        Bytes of shared memory that the text declares itself.
+    """
+
+    data: bytes = field(repr=False)
+    arch: str
+    registers: int = 0
+    spill_bytes: int = 0
+    stack_bytes: int = 0
+    shared_bytes: int = 0
+
+    def facts(self) -> dict[str, int]:
+        """Return the numbers, for reports and for keeping them with the code."""
+        names = ("registers", "spill_bytes", "stack_bytes", "shared_bytes")
+        return {name: getattr(self, name) for name in names}
+
+
+def build(kernel: KernelText, arch: str) -> Cubin:
+    """Compile a text for an architecture; the same text is compiled once per process.
+
+    Parameters
+    ----------
+    kernel
+        The text. Its attributes may hold those of `CudaOptions`.
+    arch
+        For example ``"sm_90a"``; any that NVRTC knows.
+
+    Raises
+    ------
+    NoCompiler
+        NVRTC is not installed, or is too old for the architecture.
+    TextRefused
+        NVRTC or the assembler refuses the text; the error has the line of the user's kernel that it comes from.
+    """
+    options = CudaOptions.from_attributes(kernel.facts.attributes)
+    made = _cubin(kernel.text, arch, options)
+    if isinstance(made, Cubin):
+        return made
+    where, place = _place(kernel, made.line)
+    raise TextRefused(kernel=kernel.facts.entry, arch=arch, place=place, reason=made.reason, where=where)
+
+
+def flags(arch: str, options: CudaOptions) -> tuple[str, ...]:
+    """Return the command line of NVRTC."""
+    found = [
+        f"--gpu-architecture={arch}",
+        "--std=c++17",
+        "--disable-warnings",
+        "--ptxas-options=--verbose",
+        "--use_fast_math" if options.fast_math else f"--fmad={'true' if options.fmad else 'false'}",
+    ]
+    if options.max_registers is not None:
+        found.append(f"--maxrregcount={options.max_registers}")
+    if options.line_info:
+        found.append("--generate-line-info")
+    if options.opt != CudaOptions().opt:
+        found.append(f"--ptxas-options=-O{options.opt}")
+    folder = headers()
+    if folder is not None:
+        found.append(f"--include-path={folder}")
+    return tuple(found)
+
+
+def headers() -> Path | None:
+    """Return the folder of NVIDIA's headers from the wheel ``nvidia-cuda-runtime``; emitted text needs none."""
+    spec = importlib.util.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for folder in sorted(Path(root).glob("cu*/include"), reverse=True):
+            if (folder / "cuda_runtime.h").exists():
+                return folder
+    return None
+
+
+def toolchain() -> str:
+    """Return what text is built with; empty if NVRTC is not installed. Loads nothing."""
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13"):
+        try:
+            return f"nvrtc {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    try:
+        return f"nvrtc {version()}"
+    except NoCompiler:
+        return ""
+
+
+@functools.cache
+def version() -> str:
+    """Return the version of NVRTC that is loaded, for example ``"13.5"``.
+
+    Raises
+    ------
+    NoCompiler
+        There is none.
+    """
+    _, major, minor = nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+@functools.cache
+def known_archs() -> tuple[int, ...]:
+    """Return the numbers of the architectures that NVRTC knows, ascending."""
+    _, found = nvrtc().nvrtcGetSupportedArchs()
+    return tuple(int(number) for number in found)
+
+
+def nvrtc(target: str = "cuda") -> Any:
+    """Return ``cuda.bindings.nvrtc`` with its library loaded.
+
+    Raises
+    ------
+    NoCompiler
+        One of the two is not installed.
+    """
+    try:
+        from cuda.bindings import nvrtc as bound
+    except ImportError as error:
+        advice = 'pip install "cuda-python>=13,<14" "nvidia-cuda-nvrtc>=13,<14"'
+        raise NoCompiler(target=target, reason=f"cuda-python cannot be imported ({error})", advice=advice) from error
+    try:
+        bound.nvrtcVersion()
+    except Exception as error:  # whatever the search for a library ends with
+        reason = f"the library NVRTC is not found ({str(error).splitlines()[0]})"
+        raise NoCompiler(target=target, reason=reason, advice=NVRTC) from error
+    return bound
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """What NVRTC said, and about which line of the text (0: none)."""
+
+    line: int
+    reason: str
+
+
+@functools.lru_cache(maxsize=256)
+def _cubin(text: str, arch: str, options: CudaOptions) -> Cubin | _Refusal:
+    number = int(re.sub(r"\D", "", arch))
+    if number not in known_archs():
+        shown = ", ".join(f"sm_{n}" for n in known_archs())
+        reason = f"NVRTC {version()} knows {shown}"
+        raise NoCompiler(target=f"cuda:{arch}", reason=reason, advice="pip install --upgrade nvidia-cuda-nvrtc")
+    status, log, code = _run(text, flags(arch, options), "CUBIN")
+    if status == 0:
+        return Cubin(code, arch, **_numbers(log))
+    return _refusal(text, log, arch, options)
+
+
+def _run(text: str, arguments: Sequence[str], wanted: str) -> tuple[int, str, bytes]:
+    """Compile; return the status, what NVRTC said, and the file."""
+    bound = nvrtc()
+    _, program = bound.nvrtcCreateProgram(text.encode(), FILE.encode(), 0, [], [])
+    try:
+        (status,) = bound.nvrtcCompileProgram(program, len(arguments), [a.encode() for a in arguments])
+        log = _read(program, bound.nvrtcGetProgramLogSize, bound.nvrtcGetProgramLog).rstrip(b"\0 ")
+        code = b""
+        if int(status) == 0:
+            code = _read(program, getattr(bound, f"nvrtcGet{wanted}Size"), getattr(bound, f"nvrtcGet{wanted}"))
+        return int(status), log.decode(errors="replace"), code
+    finally:
+        bound.nvrtcDestroyProgram(program)
+
+
+def _read(program: Any, size_of: Any, read: Any) -> bytes:
+    _, size = size_of(program)
+    content = bytes(size)
+    read(program, content)
+    return content
+
+
+_NUMBERS = {
+    "registers": r"Used (\d+) registers",
+    "spill_bytes": r"(\d+) bytes spill stores",
+    "stack_bytes": r"(\d+) bytes stack frame",
+    "shared_bytes": r"(\d+) bytes smem",
+}
+
+
+def _numbers(log: str) -> dict[str, int]:
+    found = {name: re.search(pattern, log) for name, pattern in _NUMBERS.items()}
+    return {name: int(match[1]) for name, match in found.items() if match is not None}
+
+
+def _refusal(text: str, log: str, arch: str, options: CudaOptions) -> _Refusal:
+    """Read the first error of a log."""
+    front = re.search(rf"^{re.escape(FILE)}\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
+    if front is not None:
+        return _Refusal(int(front[1]), front[2])
+    if re.search(r"ptxas application ptx input, line \d+; error", log):
+        again = dataclasses.replace(options, line_info=True)
+        _, log, _ = _run(text, flags(arch, again), "CUBIN")
+        error = re.search(r"ptxas application ptx input, line (\d+); error\s*: (.*)$", log, re.MULTILINE)
+        if error is not None:
+            virtual = flags(arch.replace("sm_", "compute_"), again)
+            _, _, ptx = _run(text, virtual, "PTX")
+            return _Refusal(_line_of(ptx.decode(errors="replace"), int(error[1])), error[2])
+    error = re.search(r"^ptxas (?:error|fatal)\s*: (.*)$|^.*\berror\b[^:]*: (.*)$", log, re.MULTILINE)
+    return _Refusal(0, (error[1] or error[2]) if error is not None else log.strip() or "it said nothing")
+
+
+def _line_of(ptx: str, line: int) -> int:
+    """Return the line of the text that a line of assembly comes from; that of the call, if it is from a function."""
+    for above in reversed(ptx.splitlines()[:line]):
+        place = re.match(r"\s*\.loc\s+\d+\s+(\d+)", above)
+        if place is not None:
+            call = re.search(r"inlined_at\s+\d+\s+(\d+)", above)
+            return int(call[1] if call is not None else place[1])
+    return 0
+
+
+def _place(kernel: KernelText, line: int) -> tuple[Where | None, str]:
+    """Return the place in the user's source and the line of the text, as far as they are known."""
+    lines = kernel.text.splitlines()
+    if not 1 <= line <= len(lines):
+        return kernel.facts.where, "the text"
+    where = kernel.facts.line_map.where(line) or kernel.facts.where
+    return where, f"line {line} of the text, `{lines[line - 1].strip()}`"

@@ -1,0 +1,283 @@
+"""The driver, reduced to what launching needs; the only place that talks to it.
+
+Everything that happens once goes through ``cuda.bindings.driver``. The two calls of every launch go to the driver's
+library by ``ctypes``, which costs half as much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Handle = int
+"""Of a library, function, stream, event, graph or context: an address that only the driver understands."""
+
+LEGACY_STREAM: Handle = 0
+"""The default stream, which orders itself with all blocking streams of its context."""
+
+SUCCESS = 0
+_SHARED_OPTIN = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+
+
+class Unusable(Exception):
+    """Why there is no working driver."""
+
+
+class Failed(Exception):
+    """A call of the driver failed.
+
+    Parameters
+    ----------
+    call
+        Its name.
+    code
+        The driver's number for the reason.
+    reason
+        The driver's words for it.
+    """
+
+    def __init__(self, call: str, code: int, reason: str) -> None:
+        super().__init__(f"{call}: {reason}")
+        self.call, self.code, self.reason = call, code, reason
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a launch must know about a device.
+
+    Attributes
+    ----------
+    ordinal
+        Its number in this process.
+    name
+        As the driver calls it.
+    compute
+        Compute capability.
+    shared_bytes
+        Shared memory that a block can have when it asks for it.
+    """
+
+    ordinal: int
+    name: str
+    compute: tuple[int, int]
+    shared_bytes: int
+
+
+class Driver:
+    """The calls of a launch and of loading, for all devices; errors are `Failed`.
+
+    Parameters
+    ----------
+    bound
+        The module ``cuda.bindings.driver``, initialised.
+    library
+        The driver's own library.
+    """
+
+    def __init__(self, bound: Any, library: Any) -> None:
+        self._bound = bound
+        self._contexts: dict[int, Any] = {}
+        self._lock = threading.Lock()
+        self.launch: Callable[..., int] = _declare(
+            library.cuLaunchKernel, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3
+        )
+        """Calls ``cuLaunchKernel`` and returns the driver's number for what went wrong, or ``SUCCESS``."""
+        self.read_current: Callable[..., int] = _declare(library.cuCtxGetDevice, ctypes.c_void_p)
+        """Calls ``cuCtxGetDevice`` with the address of an ``int`` and returns as `launch` does."""
+
+    # --- devices ---
+
+    def version(self) -> str:
+        """Return the newest CUDA version that the driver knows, for example ``"13.0"``."""
+        number = self._do("cuDriverGetVersion")
+        return f"{number // 1000}.{number % 1000 // 10}"
+
+    def count(self) -> int:
+        """Return the number of devices."""
+        return int(self._do("cuDeviceGetCount"))
+
+    def current(self) -> int:
+        """Return the device of this thread's current context; 0 if it has none."""
+        number = ctypes.c_int(0)
+        return number.value if self.read_current(ctypes.byref(number)) == SUCCESS else 0
+
+    @functools.cache  # noqa: B019 - there is one driver in a process
+    def device(self, ordinal: int) -> Device:
+        """Return what is known about a device; makes no context on it."""
+        handle = self._do("cuDeviceGet", ordinal)
+        kinds = self._bound.CUdevice_attribute
+        major, minor, shared = (
+            int(self._do("cuDeviceGetAttribute", kinds(kind), handle)) for kind in (_MAJOR, _MINOR, _SHARED_OPTIN)
+        )
+        name = self._do("cuDeviceGetName", 128, handle).split(b"\0")[0].decode(errors="replace")
+        return Device(ordinal, name, (major, minor), shared)
+
+    @contextlib.contextmanager
+    def entered(self, ordinal: int) -> Iterator[None]:
+        """Make a device current: its primary context, unless this thread's context is of that device already."""
+        number = ctypes.c_int(-1)
+        if self.read_current(ctypes.byref(number)) == SUCCESS and number.value == ordinal:
+            yield
+            return
+        with self._lock:
+            if ordinal not in self._contexts:
+                self._contexts[ordinal] = self._do("cuDevicePrimaryCtxRetain", self._do("cuDeviceGet", ordinal))
+        self._do("cuCtxPushCurrent", self._contexts[ordinal])
+        try:
+            yield
+        finally:
+            self._do("cuCtxPopCurrent")
+
+    def synchronize(self, ordinal: int) -> None:
+        """Wait for all work on a device."""
+        with self.entered(ordinal):
+            self._do("cuCtxSynchronize")
+
+    # --- functions ---
+
+    def load(self, code: bytes) -> Any:
+        """Load machine code for all devices that it fits; return the library."""
+        return self._do("cuLibraryLoadData", code, [], [], 0, [], [], 0)
+
+    def function(self, library: Any, name: str) -> Handle:
+        """Return a function of a library; it can be launched on every device."""
+        return int(self._do("cuLibraryGetKernel", library, name.encode()))
+
+    def prepare(self, function: Handle, ordinal: int, shared_bytes: int) -> None:
+        """Bring a function to a device, so that no launch waits for that, and allow it its shared memory.
+
+        Legal while a stream is captured.
+        """
+        kernel = self._bound.CUkernel(function)
+        with self.entered(ordinal), self._relaxed():
+            kind = self._bound.CUfunction_attribute(_MAX_DYNAMIC_SHARED)
+            self._do("cuKernelSetAttribute", kind, shared_bytes, kernel, self._do("cuDeviceGet", ordinal))
+            self._do("cuFuncLoad", self._do("cuKernelGetFunction", kernel))
+
+    @contextlib.contextmanager
+    def _relaxed(self) -> Iterator[None]:
+        """Let this thread make calls that a stream being captured would forbid; none of ours belongs to a capture."""
+        before = self._do("cuThreadExchangeStreamCaptureMode", self._bound.CUstreamCaptureMode(_RELAXED))
+        try:
+            yield
+        finally:
+            self._do("cuThreadExchangeStreamCaptureMode", before)
+
+    # --- timing ---
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[Handle]:
+        """Make a stream of the current device that orders itself with no other one."""
+        stream = self._do("cuStreamCreate", _NON_BLOCKING)
+        try:
+            yield int(stream)
+        finally:
+            self._do("cuStreamDestroy", stream)
+
+    @contextlib.contextmanager
+    def recorded(self, stream: Handle, queue: Callable[[], None]) -> Iterator[Any]:
+        """Record what ``queue`` launches on a stream as a graph that can be launched at once."""
+        mode = self._bound.CUstreamCaptureMode(_RELAXED)
+        self._do("cuStreamBeginCapture", stream, mode)
+        try:
+            queue()
+        finally:
+            graph = self._do("cuStreamEndCapture", stream)
+        try:
+            ready = self._do("cuGraphInstantiate", graph, 0)
+            try:
+                yield ready
+            finally:
+                self._do("cuGraphExecDestroy", ready)
+        finally:
+            self._do("cuGraphDestroy", graph)
+
+    def seconds(self, stream: Handle, graph: Any, times: int) -> float:
+        """Return how long a recorded graph takes that many times, by the device's clock.
+
+        It runs once before, so that the device is busy while the host queues what is timed.
+        """
+        begin, end = self._do("cuEventCreate", 0), self._do("cuEventCreate", 0)
+        try:
+            self._do("cuGraphLaunch", graph, stream)
+            self._do("cuEventRecord", begin, stream)
+            for _ in range(times):
+                self._do("cuGraphLaunch", graph, stream)
+            self._do("cuEventRecord", end, stream)
+            self._do("cuEventSynchronize", end)
+            return float(self._do("cuEventElapsedTime", begin, end)) / 1e3
+        finally:
+            self._do("cuEventDestroy", begin)
+            self._do("cuEventDestroy", end)
+
+    # --- errors ---
+
+    def failure(self, call: str, code: int) -> Failed:
+        """Return the error for a number that `launch` returned."""
+        return Failed(call, code, self.reason(code))
+
+    def reason(self, code: int) -> str:
+        """Return the driver's words for one of its numbers."""
+        try:
+            result = self._bound.CUresult(code)
+        except ValueError:
+            return f"error {code}"
+        _, name = self._bound.cuGetErrorName(result)
+        _, text = self._bound.cuGetErrorString(result)
+        return f"{(name or b'').decode()} ({(text or b'').decode()})"
+
+    def _do(self, call: str, *arguments: Any) -> Any:
+        """Call the driver and return its one result, or ``None``."""
+        code, *results = getattr(self._bound, call)(*arguments)
+        if int(code) != SUCCESS:
+            raise self.failure(call, int(code))
+        return results[0] if results else None
+
+
+@functools.cache
+def open_driver() -> Driver:
+    """Return the driver, initialised. A failure is not kept: the next call tries again.
+
+    Raises
+    ------
+    Unusable
+        There is no driver, or it does not work.
+    """
+    try:
+        from cuda.bindings import driver as bound
+    except ImportError as error:
+        raise Unusable(f'cuda-python cannot be imported ({error}): pip install "cuda-python>=13,<14"') from error
+    try:
+        (code,) = bound.cuInit(0)
+        library: Any = ctypes.CDLL("libcuda.so.1") if sys.platform != "win32" else ctypes.WinDLL("nvcuda.dll")  # type: ignore[attr-defined,unused-ignore]
+    except Exception as error:  # whatever the search for a library ends with
+        raise Unusable(f"the driver's library is not found ({str(error).splitlines()[0]})") from error
+    driver = Driver(bound, library)
+    if int(code) != SUCCESS:
+        raise Unusable(f"the driver does not start: {driver.reason(int(code))}")
+    return driver
+
+
+def current_compute() -> tuple[int, int] | None:
+    """Return the compute capability of the current device; ``None`` without a device or driver."""
+    try:
+        driver = open_driver()
+        return driver.device(driver.current()).compute if driver.count() else None
+    except (Unusable, Failed):
+        return None
+
+
+def _declare(function: Any, *arguments: Any) -> Callable[..., int]:
+    function.argtypes, function.restype = arguments, ctypes.c_int
+    found: Callable[..., int] = function
+    return found

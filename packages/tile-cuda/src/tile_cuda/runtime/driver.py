@@ -1,0 +1,179 @@
+"""The runtime ``cuda``: kernels on the device where their arrays are, launched through the driver."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.emit.choose import Choice
+from tile_core.emit.facts import KernelText
+from tile_core.errors.base import InternalError
+from tile_core.runtime.adapter import Built, Place, RuntimeAdapter
+from tile_cuda import build
+from tile_cuda.errors import NoDriver
+from tile_cuda.runtime.api import LEGACY_STREAM, Driver, Failed, Handle, Unusable, open_driver
+from tile_cuda.runtime.faults import typed
+from tile_cuda.runtime.launch import Launcher
+from tile_cuda.runtime.streams import Streams
+from tile_cuda.target import runs_on
+
+if TYPE_CHECKING:
+    from tile_core.target import Target
+
+CUBIN = "cubin"
+_RECORDED = 100
+"""Launches of one graph when time is taken."""
+
+
+class CudaAdapter(RuntimeAdapter):
+    """Launches on NVIDIA devices.
+
+    Loading works on every machine, so that the text of a kernel can be looked at everywhere; only a launch needs a
+    driver. Where there is a device that can run the kernel, loading prepares it for the current one.
+
+    Parameters
+    ----------
+    target
+        What kernels are compiled for.
+    driver
+        Returns the driver; replaced in tests.
+    """
+
+    name = "cuda"
+    #: kDLCUDA; kDLCUDAHost, which the device reads at the same addresses; kDLCUDAManaged.
+    devices = frozenset({2, 3, 13})
+    convention = "pointers"
+
+    def __init__(self, target: Target, driver: Callable[[], Driver] = open_driver) -> None:
+        self.target = target
+        self.arch = target.arch
+        self._open = driver
+        self._streams = Streams()
+        self._used: set[int] = set()
+
+    def load(self, artefact: Any) -> Callable[[Sequence[Any], Place], None]:
+        """Return the launch of a ``KernelText``, ready for the current device if that can run it.
+
+        Raises
+        ------
+        TextRefused, NoCompiler
+            The current device could run it, but its text cannot be built.
+        """
+        if not isinstance(artefact, KernelText):
+            detail = f"the pipeline of {self.target.text} made {type(artefact).__name__}, no text"
+            raise InternalError(stage="loading", detail=detail)
+        choice: Choice[Launcher] = Choice(artefact, self._launcher)
+        self._warm(choice)
+        if not choice.assumes:
+            return self._direct(choice)
+
+        def launch(values: Sequence[Any], place: Place) -> None:
+            choice(values)(values, place)
+
+        return launch
+
+    def toolchain(self) -> str:
+        """Return the version of NVRTC."""
+        return build.toolchain()
+
+    def build(self, artefact: Any) -> Built | None:
+        """Compile a text for the target's architecture."""
+        if not isinstance(artefact, KernelText):
+            return None
+        made = build.build(artefact, self.arch)
+        return Built(self.name, CUBIN, made.data, made.arch, made.facts())
+
+    def refuses(self, built: Built) -> str:
+        """Say why the current device cannot run what was built."""
+        try:
+            driver = self._open()
+            if not driver.count():
+                return "the driver sees no device"
+            device = driver.device(driver.current())
+        except Unusable as error:
+            return str(error)
+        except Failed as error:
+            raise typed(error) from error
+        if not runs_on(built.arch or self.arch, device.compute):
+            return "device {} ({}) has sm_{}{}".format(device.ordinal, device.name, *device.compute)
+        return ""
+
+    def synchronize(self) -> None:
+        """Wait for all work on the devices that kernels of this adapter were launched on."""
+        try:
+            for ordinal in sorted(self._used):
+                self._open().synchronize(ordinal)
+        except Failed as error:
+            raise typed(error) from error
+
+    def clock(self, launch: Callable[[], object], launches: int) -> float | None:
+        """Record the launches as a graph and time that by events: the host's part of a launch is not in it."""
+        ordinal = self._device_of(launch)
+        if ordinal is None:
+            return None
+        most = min(launches, _RECORDED)
+        times, rest = divmod(launches, most)
+        total = 0.0
+        try:
+            driver = self._open()
+            driver.synchronize(ordinal)
+            with driver.entered(ordinal), driver.stream() as stream:
+                for count, repeat in ((most, times), (rest, 1)):
+                    if count:
+                        queue = functools.partial(self._queue, launch, count, stream)
+                        with driver.recorded(stream, queue) as graph:
+                            total += driver.seconds(stream, graph, repeat)
+        except Failed as error:
+            raise typed(error) from error
+        return total
+
+    def _device_of(self, launch: Callable[[], object]) -> int | None:
+        """Launch once and return the device that it went to; ``None`` if the launch has no blocks."""
+        seen: list[int] = []
+
+        def look(ordinal: int) -> Handle:
+            seen.append(ordinal)
+            return LEGACY_STREAM
+
+        with self._streams.choose(look):
+            launch()
+        return seen[0] if seen else None
+
+    def _queue(self, launch: Callable[[], object], count: int, stream: Handle) -> None:
+        with self._streams.choose(lambda ordinal: stream):
+            for _ in range(count):
+                launch()
+
+    def _direct(self, choice: Choice[Launcher]) -> Callable[[Sequence[Any], Place], None]:
+        """Return the launch of a text that serves every call: a step less, once it is loaded."""
+        found: list[Launcher] = []
+
+        def launch(values: Sequence[Any], place: Place) -> None:
+            if not found:
+                found.append(choice.loaded())
+            found[0](values, place)
+
+        return launch
+
+    def _warm(self, choice: Choice[Launcher]) -> None:
+        """Bring the preferred text to the current device, if there is one that can run it."""
+        try:
+            driver = self._open()
+            if not driver.count():
+                return
+            device = driver.device(driver.current())
+        except (Unusable, Failed):
+            return  # said at the first launch
+        if runs_on(self.arch, device.compute):
+            choice.loaded().prepare(device.ordinal)
+
+    def _launcher(self, kernel: KernelText) -> Launcher:
+        facts = kernel.facts
+        try:
+            driver = self._open()
+        except Unusable as error:
+            target = self.target.text
+            raise NoDriver(kernel=facts.entry, target=target, reason=str(error), where=facts.where) from error
+        built = kernel.built if kernel.built is not None and kernel.built.runtime == self.name else None
+        return Launcher(kernel, self.arch, driver, self._streams, self._used, built)

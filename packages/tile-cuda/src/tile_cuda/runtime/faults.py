@@ -1,0 +1,27 @@
+"""What the driver reports, as errors of the catalogue."""
+
+from __future__ import annotations
+
+from tile_core.emit.facts import LaunchFacts
+from tile_core.errors.base import TileError
+from tile_cuda.errors import DeviceFault, DriverFailed
+from tile_cuda.runtime.api import Failed
+
+FAULTS = frozenset({700, 702, 710, *range(714, 720)})
+"""The driver's numbers for what a kernel did wrong: its context is lost then."""
+
+
+def typed(error: Failed, facts: LaunchFacts | None = None) -> TileError:
+    """Return the error of the catalogue for a call of the driver that failed.
+
+    Parameters
+    ----------
+    error
+        What failed.
+    facts
+        Of the kernel that is launched or loaded; ``None`` when work of several kernels is waited for.
+    """
+    kernel, where = ("the kernels before", None) if facts is None else (facts.entry, facts.where)
+    if error.code in FAULTS:
+        return DeviceFault(kernel=kernel, reason=error.reason, where=where)
+    return DriverFailed(kernel=kernel, call=error.call, reason=error.reason, where=where)

@@ -1,0 +1,207 @@
+"""One launch of one text: a few microseconds, so everything that can be known before is.
+
+No call allocates, waits, or loads anything once a text has run on a device, so that launches can be captured in graphs;
+the first call on a device may be captured too.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.emit.facts import KernelText, LaunchFacts
+from tile_core.runtime.adapter import Built, Place
+from tile_core.runtime.signature import symbols_of
+from tile_cuda import build
+from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, TooMuchShared, WrongDevice
+from tile_cuda.runtime.api import SUCCESS, Device, Driver, Failed, Handle
+from tile_cuda.runtime.faults import typed
+from tile_cuda.runtime.pack import Packer
+from tile_cuda.runtime.streams import Streams
+from tile_cuda.target import GRID_LIMITS, arch_for, record_of, runs_on
+
+_ON_DEVICE = 2  # kDLCUDA
+_MOST_GRIDS = 4096
+_REFUSED_CODE = (200, 209, 218, 222, 223, 300)  # invalid image, no binary, PTX, versions
+
+Grid = tuple[int, int, int]
+
+
+class Launcher:
+    """A text, on all devices that it is launched on.
+
+    Parameters
+    ----------
+    kernel
+        The text.
+    arch
+        The architecture of its target.
+    driver
+        The driver.
+    streams
+        Where launches go.
+    used
+        Receives the numbers of the devices that the text is brought to.
+    built
+        Machine code for ``arch``, if there is any.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelText,
+        arch: str,
+        driver: Driver,
+        streams: Streams,
+        used: set[int],
+        built: Built | None = None,
+    ) -> None:
+        self.kernel, self.facts, self.arch = kernel, kernel.facts, arch
+        self._driver, self._stream, self._used, self._built = driver, streams.current, used, built
+        self._lock = threading.Lock()
+        self._functions: dict[int, Handle] = {}
+        self._libraries: dict[str, Any] = {}
+        self._packer = Packer(self.facts)
+        self._grid = grid_of(self.facts)
+
+    def __call__(self, values: Sequence[Any], place: Place) -> None:
+        """Launch on the current stream of the place's library; returns when the work is queued."""
+        grid = self._grid(values)
+        if grid is None:
+            return
+        kind, ordinal = place.device
+        driver = self._driver
+        if kind != _ON_DEVICE or place.library == "numpy":
+            ordinal = driver.current()
+        function = self._functions.get(ordinal)
+        if function is None:
+            function = self.prepare(ordinal)
+        facts, packer = self.facts, self._packer
+        stream = self._stream(place.library, ordinal)
+        pack = packer.take()
+        try:
+            packer.write(pack.values, 0, *(values if packer.plain else packer.encode(values)))
+            if driver.read_current(pack.ordinal_address) == SUCCESS and pack.ordinal.value == ordinal:
+                code = driver.launch(function, *grid, *facts.block, facts.shared_bytes, stream, pack.addresses, None)
+            else:
+                with driver.entered(ordinal):
+                    code = driver.launch(
+                        function, *grid, *facts.block, facts.shared_bytes, stream, pack.addresses, None
+                    )
+        except Failed as error:
+            raise typed(error, facts) from error
+        finally:
+            packer.put(pack)
+        if code != SUCCESS:
+            raise typed(driver.failure("cuLaunchKernel", code), facts)
+
+    def prepare(self, ordinal: int) -> Handle:
+        """Bring the text to a device, at most once, and return its function.
+
+        Raises
+        ------
+        NoDevice, WrongDevice, TooMuchShared, DriverTooOld, DriverFailed
+            The device cannot run it.
+        """
+        with self._lock:
+            try:
+                if ordinal not in self._functions:
+                    self._functions[ordinal] = self._prepared(ordinal)
+                    self._used.add(ordinal)
+                return self._functions[ordinal]
+            except Failed as error:
+                raise typed(error, self.facts) from error
+
+    def _prepared(self, ordinal: int) -> Handle:
+        facts, driver = self.facts, self._driver
+        count = driver.count()
+        if not 0 <= ordinal < count:
+            raise NoDevice(kernel=facts.entry, found=ordinal, count=count, where=facts.where)
+        device = driver.device(ordinal)
+        check_device(facts, self.arch, device)
+        arch = arch_of(self.arch, device)
+        if arch not in self._libraries:
+            self._libraries[arch] = self._load(arch)
+        function = driver.function(self._libraries[arch], facts.entry)
+        driver.prepare(function, ordinal, facts.shared_bytes)
+        return function
+
+    def _load(self, arch: str) -> Any:
+        """Load the code for an architecture; it is never unloaded, since a captured graph may hold it."""
+        own = self._built is not None and self._built.arch == arch
+        code = self._built.data if own and self._built is not None else build.build(self.kernel, arch).data
+        try:
+            return self._driver.load(code)
+        except Failed as error:
+            if error.code not in _REFUSED_CODE:
+                raise
+            versions = {"driver": self._driver.version(), "compiler": build.version()}
+            refusal = DriverTooOld(kernel=self.facts.entry, reason=error.reason, where=self.facts.where, **versions)
+            raise refusal from error
+
+
+def check_device(facts: LaunchFacts, arch: str, device: Device) -> None:
+    """Refuse a device that cannot run a text.
+
+    Parameters
+    ----------
+    facts
+        Of the text.
+    arch
+        The architecture that it was made for.
+    device
+        The device.
+
+    Raises
+    ------
+    WrongDevice, TooMuchShared
+        With the target to compile for instead.
+    """
+    near = f"cuda:{arch_for(device.compute)}"
+    shown: dict[str, Any] = {"kernel": facts.entry, "device": device.ordinal, "name": device.name, "near": near}
+    if not runs_on(arch, device.compute):
+        found = "{}{}".format(*device.compute)
+        raise WrongDevice(target=f"cuda:{arch}", found=found, where=facts.where, **shown)
+    if facts.shared_bytes > device.shared_bytes:
+        raise TooMuchShared(found=facts.shared_bytes, limit=device.shared_bytes, where=facts.where, **shown)
+
+
+def arch_of(arch: str, device: Device) -> str:
+    """Return the architecture to build a text for: its own if the device has it, otherwise the device's."""
+    record = record_of(arch)
+    return arch if record.compute == device.compute else "sm_{}{}".format(*device.compute)
+
+
+def grid_of(facts: LaunchFacts) -> Callable[[Sequence[Any]], Grid | None]:
+    """Return a function from the values of a launch to its grid: ``None`` if that has no blocks.
+
+    The function raises ``GridTooLarge`` over the limit.
+    """
+    positions = {p.name: i for i, p in enumerate(facts.params)}
+    symbols = sorted({s for dim in facts.grid for s in symbols_of(dim)})
+    if not symbols:
+        first = _checked(facts, facts.blocks({}))
+        return lambda values: first
+    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*(positions[s] for s in symbols))
+    known: dict[Any, Grid | None] = {}
+
+    def grid(values: Sequence[Any]) -> Grid | None:
+        key = pick(values)
+        try:
+            return known[key]
+        except KeyError:
+            if len(known) >= _MOST_GRIDS:
+                known.clear()
+            found = key if len(symbols) > 1 else (key,)
+            known[key] = made = _checked(facts, facts.blocks(dict(zip(symbols, found, strict=True))))
+            return made
+
+    return grid
+
+
+def _checked(facts: LaunchFacts, grid: Grid) -> Grid | None:
+    for axis, found, limit in zip("xyz", grid, GRID_LIMITS, strict=True):
+        if found > limit:
+            raise GridTooLarge(kernel=facts.entry, axis=axis, found=found, limit=limit, where=facts.where)
+    return None if min(grid) <= 0 else grid

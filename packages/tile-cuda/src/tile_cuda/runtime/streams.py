@@ -1,0 +1,78 @@
+"""Which stream a launch belongs to: the one on which the caller's library is working now.
+
+PyTorch and CuPy have a current stream per thread and device. Every other library hands over its arrays through DLPack,
+whose consumer is the legacy default stream unless it asks for another one: the producer has made its own work wait-for
+there, so that is where kernels on such arrays run. Kernels without arrays run there too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tile_cuda.runtime.api import LEGACY_STREAM, Handle
+
+StreamOf = Callable[[int], Handle]
+"""From the number of a device to the stream that is current on it."""
+
+
+class Streams:
+    """The current streams of all libraries, and of threads that have chosen one for a while."""
+
+    def __init__(self) -> None:
+        self._chosen: dict[int, StreamOf] = {}
+        self._of: dict[str, StreamOf] = {}
+
+    def current(self, library: str, ordinal: int) -> Handle:
+        """Return the stream on which a launch with arrays of a library runs.
+
+        Parameters
+        ----------
+        library
+            Name of the library of the arrays.
+        ordinal
+            The device.
+        """
+        if self._chosen:
+            chosen = self._chosen.get(threading.get_ident())
+            if chosen is not None:
+                return chosen(ordinal)
+        of = self._of.get(library)
+        if of is None:
+            of = self._of[library] = _stream_of(library)
+        return of(ordinal)
+
+    @contextlib.contextmanager
+    def choose(self, stream: StreamOf) -> Iterator[None]:
+        """Let all launches of this thread run on the stream that is returned for their device."""
+        thread = threading.get_ident()
+        self._chosen[thread] = stream
+        try:
+            yield
+        finally:
+            del self._chosen[thread]
+
+
+def _stream_of(library: str) -> StreamOf:
+    if library == "torch":
+        return _torch(sys.modules["torch"])
+    if library == "cupy":
+        return _cupy(sys.modules["cupy"])
+    return lambda ordinal: LEGACY_STREAM
+
+
+def _torch(torch: Any) -> StreamOf:
+    # What torch's own compiler launches with: the number itself, without an object around it.
+    raw: StreamOf | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return raw if raw is not None else lambda ordinal: int(torch.cuda.current_stream(ordinal).cuda_stream)
+
+
+def _cupy(cupy: Any) -> StreamOf:
+    def current(ordinal: int) -> Handle:
+        with cupy.cuda.Device(ordinal):
+            return int(cupy.cuda.get_current_stream().ptr)
+
+    return current
