@@ -61,13 +61,14 @@ def _identical(a: Access, nest: Nest, own: Distribution, known: Distribution) ->
     long = [d for d, n in enumerate(known.shape) if n != 1 or len(known.shape) == len(nest.loops)]
     if len(long) != len(nest.loops) or any(s != 0 for s in nest.starts):
         return False
-    same = all(isinstance(a.indices[d], tirx.Var) and a.indices[d].same_as(v) for d, v in zip(long, nest.variables))
+    pairs = [(a.indices[d], v) for d, v in zip(long, nest.variables, strict=True)]
+    same = all(isinstance(index, tirx.Var) and index.same_as(v) for index, v in pairs)
     rest = all(nodes.as_int(i) == 0 for d, i in enumerate(a.indices) if d not in long)
     return same and rest and tuple(known.dims[d] for d in long) == own.dims and known.replica == own.replica
 
 
 def _points(a: Access, nest: Nest) -> tuple[Any, Any, Any] | None:
-    """Return (iteration, element, turn) for every iteration and every turn of the loops that its indices use, in bounds."""
+    """Return (iteration, element, turn) in bounds, for all turns of the loops that the indices use."""
     used = {v for i in a.indices for v in collect(i, tirx.Var)}
     extents = list(nest.extents or ())
     names, starts = list(nest.variables), list(nest.starts)

@@ -8,9 +8,11 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 
-
 #: Attribute around a statement inside which the block's threads need no barrier; between two of them they may.
 STEP = "tile.step"
+
+#: Attribute around a region that orders the accesses of some shared buffers itself; its node is the list of these.
+MANAGED = "tile.managed"
 
 
 def step(body: Any, span: Any = None) -> Any:
@@ -53,6 +55,25 @@ def sync_threads() -> Any:
 def sync_warp() -> Any:
     """Return a barrier of the threads of a warp."""
     return tirx.Evaluate(nodes.tile_call("sync_warp", []))
+
+
+def async_commit() -> Any:
+    """Return the end of a group of asynchronous copies: those that the thread has begun since the last one."""
+    return tirx.Evaluate(nodes.tile_call("async_commit", []))
+
+
+def async_wait(groups: int) -> Any:
+    """Return a wait of the thread for its asynchronous copies, all but those of the latest ``groups`` groups."""
+    return tirx.Evaluate(nodes.tile_call("async_wait", [nodes.int_const(groups)]))
+
+
+def managed(buffers: Sequence[Any], body: Any, span: Any = None) -> Any:
+    """Return a statement whose waits and barriers order all accesses of ``buffers`` inside of it.
+
+    It begins and ends with everything that touches their bytes ordered against what stands before and after it, so
+    barriers that are placed between other accesses may pass these buffers over.
+    """
+    return tirx.AttrStmt(list(buffers), MANAGED, nodes.int_const(0), body, span)
 
 
 def thread_index(axis: int) -> Any:

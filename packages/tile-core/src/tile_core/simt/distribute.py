@@ -26,9 +26,7 @@ _PRIVATE = ("local", "local.var")
 _MEETING = frozenset({"sync_threads"})
 
 
-def distribute(
-    body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool
-) -> Any:
+def distribute(body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool) -> Any:
     """Return what one thread does.
 
     Parameters

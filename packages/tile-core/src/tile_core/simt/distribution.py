@@ -53,9 +53,7 @@ class Distribution:
     replica: Digits = ()
 
     def __post_init__(self) -> None:
-        fits = len(self.dims) == len(self.shape) and all(
-            p >= n for p, n in zip(self.padded, self.shape, strict=True)
-        )
+        fits = len(self.dims) == len(self.shape) and all(p >= n for p, n in zip(self.padded, self.shape, strict=True))
         if not fits or not self._dense("thread") or not self._dense("register") or self.span > self.threads:
             raise InternalError(stage="distribution", detail=f"digits do not fit together: {self}")
 

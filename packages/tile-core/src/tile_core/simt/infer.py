@@ -84,7 +84,7 @@ class _Inference:
         self.asked = frozenset(layouts)
         self.result = Inferred(self.places)
         self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
-        self.fragments |= {b: None for b in self._local_tiles()}
+        self.fragments |= dict.fromkeys(self._local_tiles())
 
     def solve(self) -> Inferred:
         for buffer in self.fragments:
@@ -135,7 +135,7 @@ class _Inference:
     def ask(self, site: OpSite) -> bool:
         variant = self.selections[site.number].variant
         views = site.views()
-        for position, view in views.items():
+        for view in views.values():
             if self.in_registers(view.buffer) and view.extents != tuple(nodes.shape_of(view.buffer)):
                 self.demote(view.buffer, f"{variant.op} takes a part of it")
         if not isinstance(variant, SimtVariant):
@@ -286,7 +286,7 @@ def _variables(e: Any) -> set[Any]:
 
 def _plain(a: Access, nest: Nest) -> dict[Any, int | None] | None:
     """Return for each loop variable the dimension that it alone indexes; ``None`` if an index is anything else."""
-    found: dict[Any, int | None] = {v: None for v in nest.variables}
+    found: dict[Any, int | None] = dict.fromkeys(nest.variables)
     if any(start != 0 for start in nest.starts):
         return None
     for d, index in enumerate(a.indices):

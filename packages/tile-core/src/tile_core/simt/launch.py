@@ -89,7 +89,9 @@ class _Launch(StmtRewriter):
 
     def coordinates(self, axes: dict[int, Any]) -> list[Any]:
         """Bind the loops' variables to the block's coordinates."""
-        where = {axis: nodes.cast(calls.block_index(axis), nodes.dtype_of(loop.loop_var)) for axis, loop in axes.items()}
+        where = {
+            axis: nodes.cast(calls.block_index(axis), nodes.dtype_of(loop.loop_var)) for axis, loop in axes.items()
+        }
         before: list[Any] = []
         if self.swizzle and 0 in axes and 1 in axes:
             before, where[0], where[1] = self.panels(axes)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 LOWERED = "tile.lowered"
 
 
-def lower_selected(
-    body: Any, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context
-) -> Any:
+def lower_selected(body: Any, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context) -> Any:
     """Return the body without tile ops."""
     return _Lower(selections, block, places, ctx).stmt(body)
 

@@ -48,10 +48,9 @@ class NestWriter:
     # Iterations of constant extents
 
     def spread(self, own: Distribution, span: Any) -> Any:
+        """Return loops over registers, and what a thread's number contributes to each index."""
         digits = [(d, g) for d, group in enumerate(own.dims) for g in group if g.extent > 1]
-        registers = sorted(
-            ((d, g) for d, g in digits if g.axis == "register"), key=lambda pair: -pair[1].stride
-        )
+        registers = sorted(((d, g) for d, g in digits if g.axis == "register"), key=lambda pair: -pair[1].stride)
         turns = {g: nodes.fresh("r" if g.stride > 1 or len(registers) == 1 else "v") for _, g in registers}
         starts = [nodes.int_const(0)] * len(own.dims)
         binds = []
@@ -90,13 +89,16 @@ class NestWriter:
                 total = term if total is None else total + term
         return total
 
-    def loops(self, own: Distribution, registers: Any, turns: Any, at: Any, body: Any, span: Any) -> Any:
+    def loops(
+        self, own: Distribution, registers: list[Any], turns: dict[Any, Any], at: list[Any], body: Any, span: Any
+    ) -> Any:
         """Wrap the body in loops over registers, under the conditions that keep it out of the padding."""
         in_registers = any(x in self.places.arrays for x in self.buffers())
         unroll = in_registers or own.registers <= _UNROLLED
-        inner = registers[-1] if registers else None
-        is_vector = inner is not None and inner[1] is own.dims[-1][-1] and inner[1].stride == 1
-        whole = is_vector and own.shape[-1] % inner[1].extent == 0
+        inner: Any = registers[-1] if registers else None
+        width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
+        is_vector = width > 0 and inner[1].stride == 1
+        whole = is_vector and own.shape[-1] % width == 0
         conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if self.touches_memory() else []
         if conditions and not whole:
             body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
@@ -126,6 +128,7 @@ class NestWriter:
     # What the body touches
 
     def buffers(self) -> set[Any]:
+        """Return every buffer that the body reads or writes."""
         found = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)}
         return found | {x.source for x in collect(self.nest.body, ir.TensorLoad)}
 

@@ -83,7 +83,8 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
 
 
 def _place(plan: Plan, ctx: Context) -> Plan:
-    body, moved = plan.body, {}
+    body = plan.body
+    moved: dict[str, str] = {}
     for _ in range(_ROUNDS):
         selected, guarded, inferred = _round(body, plan, ctx)
         if not inferred.demoted:

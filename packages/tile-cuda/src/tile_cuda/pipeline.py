@@ -1,0 +1,89 @@
+"""The CUDA passes: the core's for threads, then scalar rewriting and the text."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.emit.facts import KernelText
+from tile_core.ir import nodes
+from tile_core.passes import wrapping
+from tile_core.passes.apply_layouts import apply_layouts
+from tile_core.passes.divisions import total_divisions
+from tile_core.passes.legalize_floats import legalize_floats
+from tile_core.passes.spine import Pass, Plan, Spine
+from tile_core.passes.widen_floats import widen_floats
+from tile_core.simt.spine import SimtHooks, simt_spine
+from tile_cuda.assume import aligned, general, is_general
+from tile_cuda.emit import emit_plan
+from tile_cuda.ops.copy_async import can_copy
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.target import Target
+
+#: Types that are loaded, stored and converted by instructions, and computed with in float32.
+_HALF = frozenset({"float16", "bfloat16"})
+#: Types that need no conversion to integers of the core's own.
+_NATIVE = frozenset(n for n, d in DTYPES.items() if not d.is_narrow and d.bits >= 8) | {"bool"}
+
+
+def pipeline(target: Target, spine: Spine) -> Spine:
+    """Return the passes for a target."""
+    del target
+    passes = simt_spine(spine, SimtHooks(can_copy=can_copy, aligned=aligned))
+
+    def text(plan: Plan, ctx: Context) -> Plan:
+        found = emit_plan(plan, ctx)
+        if not is_general(plan) and promises(found):
+            found = KernelText(found.text, found.facts, general=functools.cache(lambda: again(plan, ctx)))
+        return plan.note("lowered", found).note("source", found.text)
+
+    def again(plan: Plan, ctx: Context) -> KernelText:
+        start = Plan(plan.program, plan.program.func.body, plan.variants)
+        made = whole.run(general(start.note("params", tuple(plan.program.func.params))), ctx)
+        lowered: KernelText = made.notes["lowered"]
+        return lowered
+
+    whole = passes.then(
+        Pass("parameters", _parameters, "after guards, which compare logical coordinates with the shape"),
+        Pass("divisions", _divisions, "before passes that hide arithmetic"),
+        Pass("wrap", _wrap, "before passes that add integer arithmetic of their own, which does not overflow"),
+        Pass("floats", _floats, "the text has instructions for conversions, not for arithmetic of narrow types"),
+        Pass("text", text, "the end: what a builder builds and the emulator runs"),
+    )
+    return whole
+
+
+def promises(text: KernelText) -> bool:
+    """Whether a text takes more for granted than that elements are where their types need them."""
+    facts = text.facts
+    sizes = {p.name: max(8, DTYPES[p.dtype].bits) // 8 for p in facts.params if p.kind == "pointer"}
+    return bool(facts.divides) or any(p.align > sizes[p.name] for p in facts.params if p.kind == "pointer")
+
+
+def _parameters(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=apply_layouts(plan.body, plan.notes["params"], plan.program.layouts))
+
+
+def _divisions(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=total_divisions(plan.body))
+
+
+def _wrap(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=wrapping.hide(plan.body))
+
+
+def _floats(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    func = tirx.PrimFunc(list(plan.notes["params"]), widen_floats(plan.body, _HALF))
+    func = legalize_floats(func, _NATIVE)
+    return plan.replace(body=func.body).note("params", tuple(func.params))
+
+
+_ = nodes
