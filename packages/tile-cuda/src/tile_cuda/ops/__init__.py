@@ -1,0 +1,23 @@
+"""The lowering variants of this backend, one file each; every op also has its plain loops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.ops.registry import OPS
+from tile_core.passes.lower_ops import MeaningVariant
+from tile_cuda.ops.gemm_mma import MmaGemm
+from tile_cuda.ops.gemm_simt import SimtGemm
+from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
+from tile_cuda.ops.product import arch_number
+
+if TYPE_CHECKING:
+    from tile_core.lowering.variant import Variant
+    from tile_core.target import Target
+
+
+def variants(target: Target) -> tuple[Variant, ...]:
+    """Return all variants for a target."""
+    arch = arch_number(target)
+    products = (MmaGemm(arch), MmaGemmSp(arch), SimtGemm())
+    return (*products, *(MeaningVariant("cuda", op) for op in OPS))

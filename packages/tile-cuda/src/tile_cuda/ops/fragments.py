@@ -1,0 +1,73 @@
+"""Where matrix instructions hold their operands: distributions of accumulators and of the operands A and B.
+
+A lane is ``4 * g + t``. It holds rows ``g`` and ``g + 8`` of a tile of A and C, column ``g`` of B, and columns ``2 t``
+and ``2 t + 1`` of C. The registers of A count rows of tiles, blocks of K, halves, elements, so a C whose warps all lie
+along the rows can be the A of another product without moving.
+"""
+
+from __future__ import annotations
+
+from tile_core.layout.digits import Digit
+from tile_core.simt.distribution import Digits, Distribution
+from tile_cuda.ops.atoms import Family
+from tile_cuda.ops.policy import Split
+
+WARP = 32
+
+
+def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> Distribution:
+    """Return where C is: registers count tiles of rows, tiles of columns, halves, the two columns."""
+    per_tile = 2 * family.halves
+    rows = _lines(split.warps_m, WARP * split.warps_n, split.atoms_m, split.atoms_n * per_tile, family.halves, 2)
+    columns = (
+        Digit(split.warps_n, WARP, "thread"),
+        Digit(split.atoms_n, per_tile, "register"),
+        Digit(4, 1, "thread"),
+        Digit(2, 1, "register"),
+    )
+    return Distribution((m, n), (rows, columns), threads)
+
+
+def operand_a(m: int, k: int, split: Split, family: Family, threads: int) -> Distribution:
+    """Return where a fragment A of (stored) extent ``k`` is; warps side by side hold copies."""
+    blocks = -(-k // family.block)
+    per_block = family.halves * family.per_word
+    rows = _lines(
+        split.warps_m, WARP * split.warps_n, split.atoms_m, blocks * per_block, family.halves, family.per_word
+    )  # fmt: skip
+    copies = (Digit(split.warps_n, WARP, "thread"),) if split.warps_n > 1 else ()
+    return Distribution((m, k), (rows, _depth(blocks, per_block, family)), threads, copies)
+
+
+def operand_b(k: int, n: int, split: Split, family: Family, threads: int) -> Distribution:
+    """Return where a fragment B is; warps one below the other hold copies."""
+    blocks = -(-k // family.block)
+    columns = _lines(split.warps_n, WARP, split.atoms_n, blocks * family.per_word, 1, 1)
+    copies = (Digit(split.warps_m, WARP * split.warps_n, "thread"),) if split.warps_m > 1 else ()
+    return Distribution((k, n), (_depth(blocks, family.per_word, family), columns), threads, copies)
+
+
+def _lines(warps: int, warp_stride: int, tiles: int, tile_registers: int, halves: int, half_registers: int) -> Digits:
+    return (
+        Digit(warps, warp_stride, "thread"),
+        Digit(tiles, tile_registers, "register"),
+        Digit(halves, half_registers, "register"),
+        Digit(8, 4, "thread"),
+    )
+
+
+def _depth(blocks: int, block_registers: int, family: Family) -> Digits:
+    return (
+        Digit(blocks, block_registers, "register"),
+        Digit(4, 1, "thread"),
+        Digit(family.per_word, 1, "register"),
+    )
+
+
+def placed(found: Distribution, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> Distribution:
+    """Return the distribution of a whole buffer from that of its matrix, which is in two of its dimensions."""
+    own = found.permute((1, 0)) if turned else found
+    for d in range(len(extents)):
+        if d not in (rows, columns):
+            own = own.insert(d)
+    return own

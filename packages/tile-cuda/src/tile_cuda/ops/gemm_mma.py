@@ -1,0 +1,77 @@
+"""``cuda.mma.sync``: dense products on the matrix instructions of a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tile_core.layout import LayoutMap
+from tile_core.lowering.legality import Asked, Legality
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.variant import SimtVariant
+from tile_cuda.ops.atoms import table
+from tile_cuda.ops.product import Plan, asked, multiply, wanted
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+_HELD = ("shared", "fragment")
+
+
+class MmaVariant(SimtVariant):
+    """What the dense and the sparse variant share."""
+
+    sparse = False
+
+    def __init__(self, arch: int) -> None:
+        self.arch = arch
+
+    def asked(self, call: Any, ctx: Context) -> Asked:
+        """See ``Variant.asked``."""
+        del ctx
+        return asked(call, self.sparse)
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept every size of the table's types, for whole warps."""
+        if call.divergent:
+            return Reject("one thread executes it for itself; the instruction needs a warp")
+        if call.block.count < 32:
+            return Reject(f"threads={call.block.count} is below the limit 32; nearest legal: 32")
+        answer = super().accepts(call, ctx)
+        if isinstance(answer, Reject):
+            return answer
+        plan = Plan.of(call, self.arch, self.sparse)
+        return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
+
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
+        """Return the fragments of the instruction, and swizzled layouts of shared operands."""
+        del ctx
+        plan = Plan.of(call, self.arch, self.sparse)
+        return {} if plan is None else wanted(plan, call)
+
+
+class MmaGemm(MmaVariant):
+    """Tiles of every size in shared memory or fragments; warps share the rows and columns of C."""
+
+    name = "cuda.mma.sync"
+    op = "gemm"
+    priority = 10
+
+    def __init__(self, arch: int) -> None:
+        super().__init__(arch)
+        atoms = table(arch, False)
+        self.legality = Legality(
+            operands=("A", "B", "C"),
+            dtypes=frozenset().union(*(atom.dtypes for atom in atoms)),
+            atoms=atoms,
+            tails=frozenset("MNK"),
+            scopes=dict.fromkeys("ABC", _HELD),
+        )
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the product for one thread."""
+        del ctx
+        plan = Plan.of(call, self.arch, False)
+        assert plan is not None
+        return multiply(plan, call)

@@ -1,0 +1,48 @@
+"""``cuda.mma.sp``: products with a 2:4 sparse A on the sparse matrix instructions of a warp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.lowering.legality import Legality
+from tile_cuda.ops.atoms import table
+from tile_cuda.ops.gemm_mma import MmaVariant
+from tile_cuda.ops.metadata import Metadata
+from tile_cuda.ops.operand import Lanes
+from tile_cuda.ops.product import Plan, multiply
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class MmaGemmSp(MmaVariant):
+    """Tiles of every size; the metadata is in shared memory, in elements of any width and in any layout."""
+
+    name = "cuda.mma.sp"
+    op = "gemm_sp"
+    priority = 10
+    sparse = True
+
+    def __init__(self, arch: int) -> None:
+        super().__init__(arch)
+        held = ("shared", "fragment")
+        atoms = table(arch, True)
+        self.legality = Legality(
+            operands=("A", "B", "C"),
+            dtypes=frozenset().union(*(atom.dtypes for atom in atoms)),
+            atoms=atoms,
+            tails=frozenset("MNK"),
+            scopes={"A": held, "B": held, "C": held, "E": ("shared",)},
+        )
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the product for one thread."""
+        del ctx
+        found = Plan.of(call, self.arch, True)
+        assert found is not None
+        plan, turned = found, bool(call.attrs["transpose_E"])
+
+        def metadata(lanes: Lanes, first: Any) -> Metadata:
+            return Metadata(plan, call.args[1], turned, lanes, first)
+
+        return multiply(plan, call, metadata)

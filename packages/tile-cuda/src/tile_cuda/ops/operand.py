@@ -1,0 +1,306 @@
+"""Reading an operand of a matrix instruction into registers: by ``ldmatrix``, by element, or from a fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.layout import LayoutMap
+from tile_core.ops.base import View
+from tile_core.ops.copy import convert
+from tile_core.ops.gemm import matrix
+from tile_core.simt.calls import address, execute, move
+from tile_cuda.ops import runs
+from tile_cuda.ops.atoms import INPUTS, Family
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Variables of a lane: its number, ``g = lane / 4`` and ``t = lane % 4``."""
+
+    lane: Any
+    g: Any
+    t: Any
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A or B of a product, as a warp reads it: *lines* (rows of A, columns of B) of K.
+
+    Attributes
+    ----------
+    view
+        The tile.
+    turned
+        Whether the tile's rows are K.
+    language
+        Element type as the program names it.
+    dtype
+        Element type that the instruction takes.
+    family
+        The instruction.
+    lines, depth
+        Extents; K of a sparse A counts stored elements.
+    halves
+        Groups of 8 lines of an instruction's tile.
+    tiles
+        Instruction tiles of a warp along the lines.
+    first
+        The warp's first line.
+    most
+        Lines with the padding of all warps.
+    array
+        The registers of a fragment; ``None`` if the tile is in shared memory.
+    layout
+        Of a shared tile's buffer; row-major if there is none.
+    guarded
+        Whether elements may lie outside of the buffer, where they are zero.
+    """
+
+    view: View
+    turned: bool
+    language: str
+    dtype: str
+    family: Family
+    lines: int
+    depth: int
+    halves: int
+    tiles: int
+    first: Any
+    most: int
+    array: Any = None
+    layout: LayoutMap | None = None
+    guarded: bool = False
+
+    @property
+    def blocks(self) -> int:
+        """Blocks along K, the last one possibly not full."""
+        return -(-self.depth // self.family.block)
+
+    @property
+    def k_major(self) -> bool:
+        """Whether neighbours along K are neighbours of the tile's last dimension."""
+        return not self.turned
+
+    @property
+    def way(self) -> str:
+        """How it is read: ``"fragment"``, ``"ldmatrix"``, ``"ldmatrix.trans"`` or ``"elements"``."""
+        if self.array is not None:
+            return "fragment"
+        if self.guarded or self.language != self.dtype or self.family.bits == 64:
+            return "elements"
+        last = self.view.matrix_dims()[1]
+        if self.k_major:
+            return "ldmatrix" if runs.has_runs(self.layout, self.view, last, self.family.block) else "elements"
+        whole = self.family.bits == 16 and runs.has_runs(self.layout, self.view, last, 8)
+        return "ldmatrix.trans" if whole else "elements"
+
+
+def words(blocks: int, operand: Operand) -> int:
+    """Return the registers of one instruction's tile."""
+    return blocks * operand.halves
+
+
+class Loader:
+    """Makes the statements that read an operand.
+
+    The registers of a step are ordered by tile, block, half: what an instruction takes lies together.
+
+    Parameters
+    ----------
+    operand
+        What is read.
+    lanes
+        The lane's variables.
+    registers
+        The array (of ``family.word``) that is filled.
+    name
+        For the names of variables.
+    """
+
+    def __init__(self, operand: Operand, lanes: Lanes, registers: Any, name: str) -> None:
+        self.operand, self.lanes, self.registers, self.name = operand, lanes, registers, name
+        self.way = operand.way
+        self.bound: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def prepare(self, blocks: set[int]) -> list[Any]:
+        """Return the bindings of what does not depend on the step: where a lane's rows of matrices begin.
+
+        Parameters
+        ----------
+        blocks
+            The numbers of blocks that steps read.
+        """
+        if not self.way.startswith("ldmatrix"):
+            return []
+        found = []
+        for count in sorted(blocks, reverse=True):
+            for _, _, per in self._groups(count):
+                if (count, per) not in self.bound:
+                    found += self._bind(count, per)
+        return found
+
+    def load(self, start: Any, blocks: int, slot: int) -> list[Any]:
+        """Return the statements that read ``blocks`` blocks from block ``start`` on to the registers from ``slot``.
+
+        Blocks beyond K are zero, and so are the elements beyond K of the last block. Where ``start`` is an expression
+        all blocks must be whole.
+        """
+        o = self.operand
+        whole = not isinstance(start, int) or start + blocks <= o.depth // o.family.block
+        if self.way.startswith("ldmatrix") and whole:
+            return self._matrices(start, blocks, slot)
+
+        def unit(u: Any) -> Any:
+            stores = [self._word(u, start, c, half, slot, blocks) for c in range(blocks) for half in range(o.halves)]
+            return nodes.seq(stores)
+
+        return [unrolled(f"{self.name}_tile", o.tiles, unit)]
+
+    # By ldmatrix
+
+    def _groups(self, blocks: int) -> list[tuple[int, int, int]]:
+        """Return (first tile, tiles, tiles per instruction): up to four matrices at a time."""
+        each = words(blocks, self.operand)
+        per = max(1, 4 // each)
+        found, start = [], 0
+        while per:
+            count = (self.operand.tiles - start) // per
+            if count:
+                found.append((start, count, per))
+                start += count * per
+            per //= 2
+        return found
+
+    def _bind(self, blocks: int, per: int) -> list[Any]:
+        """Bind line and K of the row of a matrix whose address the lane gives, for the first tile of a group."""
+        o, lane = self.operand, self.lanes.lane
+        count = per * words(blocks, o)
+        row = tirx.floormod(lane, 8)
+        q: Any = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: 0}[count]
+        each = words(blocks, o)
+        within, tile = (q, 0) if per == 1 else ((0, q) if each == 1 else (_mod2(q), _half(q)))
+        if o.halves == 1:
+            half, block = 0, within
+        elif blocks == 1:
+            half, block = within, 0
+        else:
+            half, block = _mod2(within), _half(within)
+        line = o.first + (tile * o.halves + half) * 8
+        if o.k_major:
+            line, depth = line + row, block * o.family.block
+        else:
+            depth = block * 8 + row
+        names = [nodes.fresh(f"{self.name}_line"), nodes.fresh(f"{self.name}_k")]
+        self.bound[blocks, per] = (names[0], names[1])
+        return [tirx.Bind(v, _expr(e)) for v, e in zip(names, (line, depth), strict=True)]
+
+    def _matrices(self, start: Any, blocks: int, slot: Any) -> list[Any]:
+        o = self.operand
+        each = words(blocks, o)
+        trans = "" if o.k_major else "_trans"
+        found = []
+        for first, count, per in self._groups(blocks):
+            line0, k0 = self.bound[blocks, per]
+
+            def load(u: Any, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Any:
+                tile = first + u * per
+                line = self._clamped(line0 + tile * (8 * o.halves), 1 if o.k_major else 8)
+                at = matrix(o.view, o.turned, line, k0 + start * o.family.block)
+                name = f"ldmatrix_sync_aligned_m8n8_x{each * per}{trans}_shared_b16"
+                to = address(self.registers, [slot + tile * each], "w")
+                return execute(name, [to, address(o.view.buffer, at)])
+
+            found.append(unrolled(f"{self.name}_tile", count, load))
+        return found
+
+    def _clamped(self, line: Any, run: int = 1) -> Any:
+        """Keep (a run of) lines of the padding inside of the tile: what is read for them is not used."""
+        o = self.operand
+        if o.most <= o.lines:
+            return line
+        return tirx.min(line, nodes.int_const((o.lines - 1) // run * run))
+
+    # Element by element
+
+    def _word(self, u: Any, start: Any, block: int, half: int, slot: int, blocks: int) -> Any:
+        """Return the statement that fills the lane's word of one block."""
+        o = self.operand
+        to = u * words(blocks, o) + (slot + block * o.halves + half)
+        number, rest = start + block, o.family.block
+        if isinstance(number, int):
+            rest = o.depth - number * o.family.block
+        if rest <= 0:
+            return nodes.store(self.registers, nodes.zero(o.family.word), [to])
+        native = o.language == o.dtype
+        if o.array is not None and native and rest >= o.family.block:
+            place = [((u * o.blocks + number) * o.halves + half) * o.family.per_word]
+            if o.family.bits == 64:
+                return nodes.store(self.registers, nodes.load(o.array, place), [to])
+            if o.family.bits < 32:
+                return move(self.registers, [to], o.array, place, 4)
+        value: Any = None
+        for e in range(o.family.per_word):
+            bits = self._bits(u, number, half, e, rest)
+            if value is None:
+                value = bits
+            else:
+                value = tirx.bitwise_or(value, tirx.shift_left(bits, nodes.const(e * o.family.bits, "uint32")))
+        return nodes.store(self.registers, value, [to])
+
+    def _bits(self, u: Any, number: Any, half: int, e: int, rest: int) -> Any:
+        """Return one element as the bits of a word, zero beyond K."""
+        o = self.operand
+        within = self.lanes.t * o.family.per_word + e if o.family.per_word > 1 else self.lanes.t
+        limits = [within < rest] if rest < o.family.block else []
+        if o.array is not None:
+            place = ((u * o.blocks + number) * o.halves + half) * o.family.per_word + e
+            return chosen(limits, as_bits(nodes.load(o.array, [place]), o.dtype))
+        line = self._clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
+        at = matrix(o.view, o.turned, line, within + number * o.family.block)
+        if o.guarded:
+            limits += runs.inside(o.view, at)
+        return chosen(limits, as_bits(nodes.load(o.view.buffer, at), o.dtype))
+
+
+def chosen(limits: list[Any], value: Any, other: Any = None) -> Any:
+    """Return ``value`` where all of ``limits`` hold, and ``other`` (zero) elsewhere, without evaluating ``value``."""
+    if not limits:
+        return value
+    return tirx.if_then_else(tirx.all(*limits), value, nodes.zero(nodes.dtype_of(value)) if other is None else other)
+
+
+def as_bits(value: Any, dtype: str) -> Any:
+    """Return an element, converted to what an instruction takes, as ``uint32`` bits (``float64`` stays itself)."""
+    held = "float32" if dtype == "tfloat32" else dtype
+    value = convert(value, held)
+    if dtype == "float64":
+        return value
+    bits = INPUTS[dtype][1]
+    unsigned = f"uint{bits}"
+    code = tirx.reinterpret(unsigned, value) if DTYPES[dtype].is_float else nodes.cast(value, unsigned)
+    return nodes.cast(code, "uint32")
+
+
+def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
+    """Return a loop that is written out."""
+    if extent == 1:
+        return body(nodes.int_const(0))
+    var = nodes.fresh(name)
+    return nodes.for_loop(var, extent, body(var), "unroll")
+
+
+def _mod2(q: Any) -> Any:
+    return q % 2 if isinstance(q, int) else tirx.floormod(q, 2)
+
+
+def _half(q: Any) -> Any:
+    return q // 2 if isinstance(q, int) else tirx.floordiv(q, 2)
+
+
+def _expr(value: Any) -> Any:
+    return nodes.int_const(value) if isinstance(value, int) else value

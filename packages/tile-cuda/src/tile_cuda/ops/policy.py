@@ -1,0 +1,59 @@
+"""How the warps of a block divide a product: a grid of warps over the rows and columns of C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from tile_core.ops.gemm import GemmWarpPolicy
+
+
+@dataclass(frozen=True)
+class Split:
+    """A grid of warps, and what each of them computes.
+
+    Attributes
+    ----------
+    warps_m, warps_n
+        Warps along the rows and along the columns of C; further warps have no work.
+    atoms_m, atoms_n
+        Instruction tiles of a warp along the rows and columns, those in the padding included.
+    """
+
+    warps_m: int
+    warps_n: int
+    atoms_m: int
+    atoms_n: int
+
+    @property
+    def warps(self) -> int:
+        """Warps that have work."""
+        return self.warps_m * self.warps_n
+
+    def __str__(self) -> str:
+        return f"{self.warps_m} x {self.warps_n} warps of {self.atoms_m} x {self.atoms_n} tiles"
+
+
+@cache
+def splits(tiles_m: int, tiles_n: int, warps: int, policy: int) -> tuple[Split, ...]:
+    """Return the ways to divide ``tiles_m`` x ``tiles_n`` instruction tiles among up to ``warps`` warps, best first.
+
+    Every size has a split: the last warps of a row or column may compute padding. ``Square`` looks for the least work
+    per warp, then for the fewest loads; ``FullRow`` first spreads the rows over as many warps as help, ``FullCol``
+    the columns.
+    """
+    found = {}
+    for rows in range(1, min(warps, tiles_m) + 1):
+        for columns in range(1, min(warps // rows, tiles_n) + 1):
+            split = Split(rows, columns, -(-tiles_m // rows), -(-tiles_n // columns))
+            found[split] = _cost(split, policy)
+    return tuple(sorted(found, key=lambda s: (*found[s], s.warps, s.warps_n)))
+
+
+def _cost(split: Split, policy: int) -> tuple[int, ...]:
+    work, loads = split.atoms_m * split.atoms_n, 2 * split.atoms_m + split.atoms_n
+    if policy == GemmWarpPolicy.FullRow:
+        return split.atoms_m, split.atoms_n
+    if policy == GemmWarpPolicy.FullCol:
+        return split.atoms_n, split.atoms_m
+    return work, loads

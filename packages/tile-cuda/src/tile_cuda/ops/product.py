@@ -1,0 +1,428 @@
+"""What products on matrix instructions share: what is asked, the plan of a call, its accumulators and its main loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.layout import LayoutMap, make_swizzled_layout
+from tile_core.lowering.legality import Asked
+from tile_core.ops.base import View
+from tile_core.ops.copy import convert
+from tile_core.ops.gemm import GemmWarpPolicy, matrix
+from tile_core.simt.calls import address, execute, step
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.variant import SimtCall
+from tile_cuda.ops import runs
+from tile_cuda.ops.atoms import Family, family
+from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b, placed
+from tile_cuda.ops.operand import Lanes, Loader, Operand, chosen, unrolled, words
+from tile_cuda.ops.policy import Split, splits
+
+if TYPE_CHECKING:
+    from tile_core.target import Target
+
+#: Registers of fragments beyond which those of the next step are not read ahead.
+_AHEAD = 96
+#: Steps beyond which the loop over K is not written out.
+_MOST_STEPS = 16
+
+
+def arch_number(target: Target) -> int:
+    """Return the number of the target's architecture, such as 90 for ``sm_90a``."""
+    found = re.search(r"(\d+)", target.arch)
+    return int(found[1]) if found else 80
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A product as its call states it.
+
+    Attributes
+    ----------
+    a, b, c
+        The tiles.
+    types
+        Element types of A, B and C as the program names them.
+    turned_a, turned_b
+        Whether A is stored as (K, M), and B as (N, K).
+    m, n, k
+        Extents; K is that of B.
+    clear
+        A bool or an expression: whether C counts as zero.
+    positions
+        Of A, B and C among the operands.
+    """
+
+    a: View
+    b: View
+    c: View
+    types: tuple[str, str, str]
+    turned_a: bool
+    turned_b: bool
+    m: int
+    n: int
+    k: int
+    clear: Any
+    positions: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, call: Any) -> Problem:
+        """Decode a call of ``gemm`` or ``gemm_sp``."""
+        positions = (0, 1, 2) if call.name == "gemm" else (0, 2, 3)
+        a, b, c = (call.args[p] for p in positions)
+        clear = call.args[positions[2] + 1]
+        types = [str(t) for t in call.attrs["types"]]
+        turned_a, turned_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
+        (m, n), (k, _) = _extents(c), _extents(b)
+        if turned_b:
+            k = _extents(b)[1]
+        known = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
+        a_type, b_type, c_type = (types[p] for p in positions)
+        return cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
+
+
+def asked(call: SimtCall, sparse: bool) -> Asked:
+    """State what a call asks of a legality table."""
+    p = Problem.of(call)
+    views = {"A": p.a, "B": p.b, "C": p.c}
+    if sparse:
+        views["E"] = call.args[1]
+    return Asked(
+        sizes={"M": p.m, "N": p.n, "K": p.k},
+        dtypes=dict(zip("ABC", p.types, strict=True)),
+        scopes={role: "fragment" if v.scope == "local.fragment" else v.scope for role, v in views.items()},
+        threads=call.block.count,
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is computed: the instructions and the warps."""
+
+    problem: Problem
+    family: Family
+    split: Split
+    threads: int
+
+    @classmethod
+    def of(cls, call: SimtCall, arch: int, sparse: bool) -> Plan | None:
+        """Return the plan that fits best to what is decided about fragments; ``None`` if there are no instructions."""
+        problem = Problem.of(call)
+        chosen_family = family(*problem.types, arch, sparse)
+        warps = call.block.count // WARP
+        if chosen_family is None or not warps:
+            return None
+        tiles_m, tiles_n = -(-problem.m // chosen_family.rows), -(-problem.n // 8)
+        every = splits(tiles_m, tiles_n, warps, _policy(call, problem))
+        plans = (cls(problem, chosen_family, s, call.block.count) for s in every)
+        first = None
+        for plan in plans:
+            first = first or plan
+            if plan.fits(call.places.distributions):
+                return plan
+        return first
+
+    def fragment(self, role: int) -> Distribution:
+        """Return the distribution that the buffer of A (0), B (1) or C (2) has if it is a fragment."""
+        p, f, s = self.problem, self.family, self.split
+        if role == 0:
+            view, turned = p.a, p.turned_a
+            found = operand_a(p.m, p.k // 2 if self.compressed else p.k, s, f, self.threads)
+        elif role == 1:
+            view, turned = p.b, p.turned_b
+            found = operand_b(p.k, p.n, s, f, self.threads)
+        else:
+            view, turned = p.c, False
+            found = accumulator(p.m, p.n, s, f, self.threads)
+        return placed(found, view.extents, *view.matrix_dims(), turned)
+
+    @property
+    def compressed(self) -> bool:
+        """Whether A holds half of K."""
+        return self.family.sparse
+
+    def fits(self, known: Mapping[Any, Distribution]) -> bool:
+        """Whether all fragments whose place is decided are where this plan needs them."""
+        for role, view in enumerate((self.problem.a, self.problem.b, self.problem.c)):
+            found = known.get(view.buffer)
+            if found is not None:
+                mine = self.fragment(role)
+                if found != mine and not found.same_as(mine):
+                    return False
+        return True
+
+    def __str__(self) -> str:
+        f = self.family
+        return f"{f.name(f.shapes[0])}, {self.split}"
+
+
+def wanted(plan: Plan, call: SimtCall) -> dict[int, Distribution | LayoutMap]:
+    """Return what A, B and C must be as fragments, and should be in shared memory."""
+    p = plan.problem
+    found: dict[int, Distribution | LayoutMap] = {}
+    for role, (position, view) in enumerate(zip(p.positions, (p.a, p.b, p.c), strict=True)):
+        if view.scope == "local.fragment":
+            if view.extents == tuple(nodes.shape_of(view.buffer)):
+                found[position] = plan.fragment(role)
+        elif role < 2 and view.buffer not in call.places.layouts:
+            layout = make_swizzled_layout(nodes.shape_of(view.buffer), DTYPES[view.dtype].bits)
+            if getattr(layout.map, "swizzles", ()):
+                found[position] = layout
+    return found
+
+
+def multiply(plan: Plan, call: SimtCall, make_metadata: Any = None) -> Any:
+    """Return the statement of the whole product for one thread.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    call
+        The call, with all places decided.
+    make_metadata
+        For a sparse product, a function from (lanes, first row of the warp) to a ``Metadata``.
+    """
+    lower = _Lower(plan, call, make_metadata)
+    outside = [c for v in (plan.problem.a, plan.problem.b) if v.scope == "shared" for c in runs.conditions(v)]
+    body = lower.body(guarded=False)
+    if outside:
+        body = tirx.IfThenElse(tirx.all(*outside), body, lower.body(guarded=True), call.span)
+    used = plan.split.warps * WARP
+    whole = nodes.seq([*lower.head(), body])
+    if used != plan.threads:
+        whole = tirx.IfThenElse(call.block.thread < used, whole, None, call.span)
+    return step(whole, call.span)
+
+
+class _Lower:
+    def __init__(self, plan: Plan, call: SimtCall, make_metadata: Any) -> None:
+        self.plan, self.call = plan, call
+        self.lanes = Lanes(nodes.fresh("lane"), nodes.fresh("lane_g"), nodes.fresh("lane_t"))
+        self.rows, self.columns = nodes.fresh("warp_row"), nodes.fresh("warp_column")
+        self.metadata = make_metadata(self.lanes, self.rows) if make_metadata else None
+
+    def head(self) -> list[Any]:
+        """Bind the lane and the warp's corner of C."""
+        s, f, thread = self.plan.split, self.plan.family, self.call.block.thread
+        warp = tirx.floordiv(thread, WARP)
+        column = 0 if s.warps_n == 1 else (warp if s.warps_m == 1 else tirx.floormod(warp, s.warps_n))
+        row = 0 if s.warps_m == 1 else (warp if s.warps_n == 1 else tirx.floordiv(warp, s.warps_n))
+        lane = self.lanes
+        values = (
+            (lane.lane, tirx.floormod(thread, WARP)),
+            (lane.g, tirx.floordiv(lane.lane, 4)),
+            (lane.t, tirx.floormod(lane.lane, 4)),
+            (self.rows, row * (s.atoms_m * f.rows)),
+            (self.columns, column * (s.atoms_n * 8)),
+        )
+        return [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e in values]
+
+    def body(self, guarded: bool) -> Any:
+        """Return the product with operands inside of their buffers, or possibly not."""
+        a, b = self._operands(guarded)
+        totals, start, end = Totals(self).statements()
+        return nodes.seq([*start, *self._loop(a, b, totals), *end])
+
+    def _operands(self, guarded: bool) -> tuple[Operand, Operand]:
+        p, f, s, places = self.plan.problem, self.plan.family, self.plan.split, self.call.places
+
+        def make(view: View, turned: bool, role: int, **sizes: Any) -> Operand:
+            array = places.arrays.get(view.buffer)
+            layout = places.layouts.get(view.buffer)
+            return Operand(
+                view, turned, p.types[role], (f.a, f.b)[role], f, array=array, layout=layout, guarded=guarded, **sizes
+            )
+
+        stored = p.k // 2 if f.sparse else p.k
+        a = make(
+            p.a, p.turned_a, 0, lines=p.m, depth=stored, halves=f.halves, tiles=s.atoms_m, first=self.rows,
+            most=s.warps_m * s.atoms_m * f.rows,
+        )  # fmt: skip
+        b = make(
+            p.b, not p.turned_b, 1, lines=p.n, depth=p.k, halves=1, tiles=s.atoms_n, first=self.columns,
+            most=s.warps_n * s.atoms_n * 8,
+        )  # fmt: skip
+        return a, b
+
+    # The loop over K
+
+    def _loop(self, a: Operand, b: Operand, totals: Any) -> list[Any]:
+        f = self.plan.family
+        steps = self._steps(a)
+        big = f.shapes[0]
+        size_a, size_b = a.tiles * words(big, a), b.tiles * words(big * f.dense_blocks, b)
+        slots = 2 if len(steps) > 1 and size_a + size_b <= _AHEAD else 1
+        regs_a, new_a = nodes.alloc([slots * size_a], f.word, "a_words", "local")
+        regs_b, new_b = nodes.alloc([slots * size_b], f.word, "b_words", "local")
+        loads = Loader(a, self.lanes, regs_a, "a"), Loader(b, self.lanes, regs_b, "b")
+        counts = {blocks for _, blocks in steps}
+        out = [new_a, new_b, *loads[0].prepare(counts), *loads[1].prepare({c * f.dense_blocks for c in counts})]
+        if self.metadata is not None:
+            out += self.metadata.prepare()
+
+        def load(number: int) -> list[Any]:
+            start, blocks = steps[number]
+            slot = number % slots
+            found = loads[0].load(start, blocks, slot * size_a)
+            found += loads[1].load(start * f.dense_blocks, blocks * f.dense_blocks, slot * size_b)
+            return found + (self.metadata.load(start) if self.metadata is not None else [])
+
+        if len(steps) > _MOST_STEPS and self.metadata is None:
+            return out + self._rolled(steps, loads, (regs_a, regs_b), totals)
+        ahead = slots - 1
+        out += load(0) if ahead else []
+        for number, (start, blocks) in enumerate(steps):
+            if number + ahead < len(steps):
+                out += load(number + ahead)
+            slot = number % slots
+            out.append(self._multiply(a, b, (regs_a, regs_b), (slot * size_a, slot * size_b), totals, start, blocks))
+        return out
+
+    def _rolled(self, steps: list[tuple[int, int]], loads: Any, registers: Any, totals: Any) -> list[Any]:
+        """Return a loop over the steps that are alike, and the others after it."""
+        big = self.plan.family.shapes[0]
+        whole = min(o.operand.depth // o.operand.family.block for o in loads) // big
+        a, b = loads[0].operand, loads[1].operand
+        var = nodes.fresh("k_step")
+
+        def one(start: Any, blocks: int) -> list[Any]:
+            found = loads[0].load(start, blocks, 0) + loads[1].load(start, blocks, 0)
+            return [*found, self._multiply(a, b, registers, (0, 0), totals, start, blocks)]
+
+        # Registers are not indexed by variables: with a fragment among the operands the loop is written out.
+        role = "unroll" if any(o.way == "fragment" for o in loads) else "serial"
+        out = [nodes.for_loop(var, whole, nodes.seq(one(var * big, big)), role)] if whole else []
+        for start, blocks in steps[whole:]:
+            out += one(start, blocks)
+        return out
+
+    def _steps(self, a: Operand) -> list[tuple[int, int]]:
+        """Return (first block of A, blocks) of each instruction along K."""
+        shapes, found, at = self.plan.family.shapes, [], 0
+        while at < a.blocks:
+            size = next((x for x in shapes if x <= a.blocks - at), shapes[-1])
+            found.append((at, size))
+            at += size
+        return found
+
+    def _multiply(
+        self, a: Operand, b: Operand, registers: Any, slots: tuple[int, int], totals: Any, start: Any, blocks: int
+    ) -> Any:  # fmt: skip
+        """Return the instructions of one step for all tiles of the warp."""
+        f, s = self.plan.family, self.plan.split
+        each_a, each_b = words(blocks, a), words(blocks * f.dense_blocks, b)
+        per = 2 * f.halves
+
+        def tile(i: Any, j: Any) -> Any:
+            to = (i * s.atoms_n + j) * per
+            args = [
+                address(totals, [to], "rw"),
+                address(registers[0], [slots[0] + i * each_a]),
+                address(registers[1], [slots[1] + j * each_b]),
+                address(totals, [to]),
+            ]
+            selector = 0
+            if self.metadata is not None:
+                word, selector = self.metadata.word(i, start, blocks)
+                args.append(word)
+            return execute(f.name(blocks, selector), args, self.call.span)
+
+        return unrolled("row_tile", s.atoms_m, lambda i: unrolled("column_tile", s.atoms_n, lambda j: tile(i, j)))
+
+
+class Totals:
+    """The accumulators: the registers of C itself, or others that are filled from C and stored to it."""
+
+    def __init__(self, lower: _Lower) -> None:
+        self.lower, self.plan = lower, lower.plan
+        self.per = 2 * self.plan.family.halves
+        self.count = self.plan.split.atoms_m * self.plan.split.atoms_n * self.per
+
+    def statements(self) -> tuple[Any, list[Any], list[Any]]:
+        """Return the accumulators' array, the statements before and those after the product."""
+        p, total = self.plan.problem, self.plan.family.total
+        array = self.lower.call.places.arrays.get(p.c.buffer)
+        if array is not None and nodes.element_type(array) == total:
+            return array, self._cleared(array), []
+        totals, new = nodes.alloc([self.count], total, "totals", "local")
+        if array is not None:
+            begin = self._each(lambda r, *_: self._begin(totals, r, nodes.load(array, [r])))
+            end = self._each(lambda r, *_: nodes.store(array, self._out(nodes.load(totals, [r])), [r]))
+        else:
+            begin = self._each(lambda r, i, j: self._begin(totals, r, self._read(i, j)))
+            end = self._each(lambda r, i, j: self._write(nodes.load(totals, [r]), i, j))
+        return totals, [new, begin], [end]
+
+    def _cleared(self, array: Any) -> list[Any]:
+        clear = self.plan.problem.clear
+        if clear is False:
+            return []
+        zero = self._each(lambda r, *_: nodes.store(array, nodes.zero(self.plan.family.total), [r]))
+        return [zero if clear is True else tirx.IfThenElse(clear, zero, None, self.lower.call.span)]
+
+    def _begin(self, totals: Any, register: Any, held: Any) -> Any:
+        clear, total = self.plan.problem.clear, self.plan.family.total
+        if clear is True:
+            return nodes.store(totals, nodes.zero(total), [register])
+        value = convert(held, total)
+        if clear is not False:
+            value = tirx.if_then_else(clear, nodes.zero(total), value)
+        return nodes.store(totals, value, [register])
+
+    def _out(self, value: Any) -> Any:
+        return convert(value, self.plan.problem.c.dtype)
+
+    def _read(self, i: Any, j: Any) -> Any:
+        c = self.plan.problem.c
+        at = matrix(c, False, i, j)
+        return chosen([*self._real(i, j), *runs.inside(c, at)], nodes.load(c.buffer, at))
+
+    def _write(self, value: Any, i: Any, j: Any) -> Any:
+        c = self.plan.problem.c
+        at = matrix(c, False, i, j)
+        stored = nodes.store(c.buffer, self._out(value), at, self.lower.call.span)
+        limits = [*self._real(i, j), *runs.inside(c, at)]
+        return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
+
+    def _real(self, i: Any, j: Any) -> list[Any]:
+        """Return the conditions under which an element is not in the padding."""
+        p, s, f = self.plan.problem, self.plan.split, self.plan.family
+        rows, columns = s.warps_m * s.atoms_m * f.rows, s.warps_n * s.atoms_n * 8
+        return [*([i < p.m] if rows != p.m else []), *([j < p.n] if columns != p.n else [])]
+
+    def _each(self, body: Any) -> Any:
+        """Return loops over the accumulators: ``body`` gets the register, and the row and column of C."""
+        lower, s, f = self.lower, self.plan.split, self.plan.family
+
+        def one(mi: Any, ni: Any, half: Any, pair: Any) -> Any:
+            register = ((mi * s.atoms_n + ni) * f.halves + half) * 2 + pair
+            row = lower.rows + mi * f.rows + half * 8 + lower.lanes.g
+            return body(register, row, lower.columns + ni * 8 + lower.lanes.t * 2 + pair)
+
+        return unrolled("row_tile", s.atoms_m, lambda mi: unrolled(
+            "column_tile", s.atoms_n, lambda ni: unrolled(
+                "half", f.halves, lambda half: unrolled("pair", 2, lambda pair: one(mi, ni, half, pair)))))  # fmt: skip
+
+
+def _extents(view: View) -> tuple[int, int]:
+    rows, columns = view.matrix_dims()
+    return view.extents[rows], view.extents[columns]
+
+
+def _policy(call: SimtCall, problem: Problem) -> int:
+    """Return how warps are split: a fragment that would be held in copies by several warps decides."""
+
+    def held(view: View) -> bool:
+        return view.scope == "local.fragment"
+
+    asked_for = int(call.attrs["policy"])
+    if asked_for == GemmWarpPolicy.Square and held(problem.a) != held(problem.b):
+        return int(GemmWarpPolicy.FullRow if held(problem.a) else GemmWarpPolicy.FullCol)
+    return asked_for
