@@ -67,3 +67,11 @@ class NotExpressible(UnsupportedError):
     code = "U107"
     template = "{dialect} has no text for {what}"
     remedy = "choose another target, or avoid it in the kernel"
+
+
+class ShuffleTooWide(UnsupportedError):
+    """Lanes of different groups of threads would have to exchange values."""
+
+    code = "U108"
+    template = "T.{op}: width {found} is wider than the target's groups of {width} threads"
+    remedy = "use a width of at most {width}, or exchange through shared memory with T.sync_threads()"

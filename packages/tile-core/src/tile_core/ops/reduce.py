@@ -187,6 +187,29 @@ def combiner(kind: str, dtype: str, nan_propagate: bool) -> Callable[[Any, Any],
     return table[kind.replace("abs", "")]
 
 
+def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
+    """Return how an accumulator takes in a value, for kinds with a shorter form than ``combiner``'s; else ``None``.
+
+    The accumulator starts at an infinity and so never becomes NaN, and every comparison with a NaN is false: a NaN is
+    left out without a test for it.
+    """
+    from tile_core.numerics.build import bind, bits_of, equal, float_of, select
+    from tile_core.numerics.formats import IEEE
+
+    if kind == "absmax" and dtype in IEEE:
+        return lambda total, x: select(x > total, x, total)
+    if kind not in ("max", "min") or dtype not in IEEE:
+        return None
+
+    def absorb(total: Any, x: Any) -> Any:
+        # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
+        a, b = bits_of(total), bits_of(x)
+        same = select(equal(total, x), float_of(a & b if kind == "max" else a | b), total)
+        return select(x > total if kind == "max" else x < total, x, same)
+
+    return lambda total, x: bind(total, lambda t: bind(x, lambda y: absorb(t, y)))
+
+
 def element(kind: str, value: Any, dtype: str) -> Any:
     """Return one element as it enters the reduction: converted, and without sign for the absolute kinds."""
     value = convert(value, dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
@@ -11,10 +10,8 @@ from tile_core.cpu.tile2d import ramp
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject, Variant
-from tile_core.numerics.build import bind, bits_of, equal, float_of, select
-from tile_core.numerics.formats import IEEE
 from tile_core.ops.copy import convert
-from tile_core.ops.reduce import accumulator, combiner, element, neutral
+from tile_core.ops.reduce import absorber, accumulator, combiner, element, neutral
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -68,26 +65,6 @@ class LaneReduce(Variant):
             "serial",
             span=call.span,
         )
-
-
-def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
-    """Return how an accumulator takes in a value, for kinds with a shorter form than ``combiner``'s; else ``None``.
-
-    The accumulator starts at an infinity and so never becomes NaN, and every comparison with a NaN is false: a NaN is
-    left out without a test for it.
-    """
-    if kind == "absmax" and dtype in IEEE:
-        return lambda total, x: select(x > total, x, total)
-    if kind not in ("max", "min") or dtype not in IEEE:
-        return None
-
-    def absorb(total: Any, x: Any) -> Any:
-        # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
-        a, b = bits_of(total), bits_of(x)
-        same = select(equal(total, x), float_of(a & b if kind == "max" else a | b), total)
-        return select(x > total if kind == "max" else x < total, x, same)
-
-    return lambda total, x: bind(total, lambda t: bind(x, lambda y: absorb(t, y)))
 
 
 def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: tuple[Any, ...]) -> Any:

@@ -1,0 +1,209 @@
+"""``reduce`` on threads: each combines its registers, then lanes exchange them, then groups through shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.ops.base import View
+from tile_core.ops.copy import convert
+from tile_core.ops.reduce import absorber, accumulator, combiner, element, neutral
+from tile_core.simt import calls
+from tile_core.simt.distribution import Distribution, spread
+from tile_core.simt.ops.exchange import combine_threads
+from tile_core.simt.ops.walk import Walk, bounds, choose, kept, load, when
+from tile_core.simt.variant import SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+PRIVATE = ("local", "local.var")
+
+
+class ReduceByShuffles(SimtVariant):
+    """Reductions along any dimension of a tile of any size, on any number of threads.
+
+    Parameters
+    ----------
+    owner
+        The backend's name.
+    width
+        Threads that can shuffle with each other; the target's execution width if not given.
+
+    Notes
+    -----
+    A result is in all threads that hold elements of its row: ``layouts`` demands that of a destination that is free.
+    A destination with another distribution gets its elements through shared scratch.
+    """
+
+    op = "reduce"
+    priority = 10
+
+    def __init__(self, owner: str, width: int | None = None) -> None:
+        self.name = f"{owner}.reduce.shuffles"
+        self.width = width
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept tiles that the block's threads reduce together."""
+        if call.divergent:
+            return Reject("one thread does it for itself here")
+        private = [v.name for v in call.args if v.scope in PRIVATE]
+        if private:
+            return Reject(f"{private[0]} is private to a thread")
+        del ctx
+        return Accept(note=f"along {call.args[0].extents[int(call.attrs['dim'])]} elements")
+
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
+        """Demand that a free destination is where the results are."""
+        del ctx
+        src, dst = call.args
+        known = call.places.distributions
+        found = known.get(src.buffer)
+        if found is None or dst.buffer in known:
+            return {}
+        target = at_destination(found, src, dst, int(call.attrs["dim"]))
+        return {} if target is None else {1: target}
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Combine registers, then lanes, then groups; then store."""
+        return _Reduce(call, width_of(self.width, ctx)).lower()
+
+
+def width_of(width: int | None, ctx: Context) -> int:
+    """Return the threads of a group: ``width``, or what the target says, down to a power of two."""
+    found = width or ctx.capabilities.execution_width or 1
+    return 1 << (found.bit_length() - 1)
+
+
+def at_destination(found: Distribution, src: View, dst: View, dim: int) -> Distribution | None:
+    """Return the distribution that a whole destination has if its elements are where the results are."""
+    kept_dims = [e for d, e in enumerate(src.extents) if d != dim]
+    projected = found.project(dim)
+    shape = list(nodes.shape_of(dst.buffer))
+    if list(dst.extents) != shape:
+        return None
+    if shape == (kept_dims or [1]):
+        return projected
+    if len(shape) == len(src.extents) and shape == [*kept_dims[:dim], 1, *kept_dims[dim:]]:
+        return projected.insert(dim)
+    return None
+
+
+class _Reduce:
+    """One reduction: its source's registers (or the share of each thread in memory) and its accumulators."""
+
+    def __init__(self, call: Any, width: int) -> None:
+        self.call, self.width = call, width
+        self.src, self.dst = call.args
+        self.kind, self.dim = str(call.attrs["kind"]), int(call.attrs["dim"])
+        self.acc = accumulator(self.dst.dtype)
+        nan = bool(call.attrs["nan_propagate"])
+        self.combine = combiner(self.kind, self.acc, nan)
+        self.absorb = self.combine if nan else absorber(self.kind, self.acc) or self.combine
+        self.thread = call.block.thread
+        held = call.places.distributions.get(self.src.buffer)
+        self.held = held is not None
+        self.tile = held if held is not None else spread(self.src.extents, call.block.count)
+        self.walk = Walk(self.tile, self.thread)
+        self.result = self.tile.project(self.dim)
+        self.rows = [d for d in range(len(self.tile.dims)) if d != self.dim]
+        self.total, self.allocate = nodes.alloc([self.result.registers], self.acc, "acc", "local")
+
+    def lower(self) -> Any:
+        digits = [d for d in self.tile.dims[self.dim] if d.axis == "thread" and d.extent > 1]
+        start = neutral(self.kind, self.acc)
+        scratch, near, far = combine_threads(
+            self.result, self.thread, digits, self.width, self.total, start, self.absorb
+        )
+        before, last = self.finish()
+        first = calls.step(nodes.seq([self.gather(), near]), self.call.span)
+        return nodes.seq([self.allocate, scratch, before, first, far, last])
+
+    def gather(self) -> Any:
+        """Combine what the thread itself holds, or its share of memory."""
+        walk = self.walk
+        at = walk.register(self.result.dims, self.rows) if self.rows else nodes.int_const(0)
+        coordinates = walk.coordinates()
+        if self.held:
+            value = nodes.load(self.call.places.arrays[self.src.buffer], [walk.register()])
+        else:
+            value = load(self.src, coordinates, self.call.places.safe_values)
+        start = neutral(self.kind, self.acc)
+        x = choose(walk.inside(), element(self.kind, value, self.acc), start, not self.held)
+        step = nodes.store(self.total, self.absorb(self.total[at], x), [at], self.call.span)
+        row = nodes.seq([nodes.store(self.total, start, [at]), walk.wrap(step, [self.dim])])
+        return walk.wrap(row, self.rows)
+
+    def finish(self) -> tuple[Any, Any]:
+        """Return what to allocate, and the statement that stores the results."""
+        array = self.call.places.arrays.get(self.dst.buffer)
+        if array is None:
+            return None, calls.step(self.to_memory(), self.call.span)
+        known = self.call.places.distributions[self.dst.buffer]
+        expected = at_destination(self.tile, self.src, self.dst, self.dim)
+        if expected is not None and covers(expected, known):
+            return None, calls.step(self.to_registers(array), self.call.span)
+        return self.through_scratch(array, known)
+
+    def result_at(self, old: Any, value: Any) -> Any:
+        """Return a result as it is stored, from what the destination held and the reduced elements."""
+        if not self.call.attrs["clear"]:
+            value = self.combine(convert(old, self.acc), value)
+        return convert(value, self.dst.dtype)
+
+    def to_registers(self, array: Any) -> Any:
+        walk = Walk(self.result, self.thread)
+        at = walk.register()
+        value = self.result_at(array[at], self.total[at])
+        return walk.wrap(nodes.store(array, value, [at], self.call.span))
+
+    def indices(self, coordinates: list[Any]) -> list[Any]:
+        """Return the index in the destination of a result, per dimension of its buffer."""
+        dims = [d for d in range(len(self.src.extents)) if d != self.dim]
+        wide = iter([c for c, d in zip(coordinates, dims, strict=False) if self.src.extents[d] != 1])
+        return [next(wide, nodes.int_const(0)) if e != 1 else nodes.int_const(0) for e in self.dst.extents]
+
+    def to_memory(self) -> Any:
+        """Let the first of the threads that hold a result store it."""
+        walk = Walk(self.result, self.thread)
+        at = self.indices(walk.coordinates())
+        value = self.result_at(self.dst.load(at), self.total[walk.register()])
+        store = when([*walk.inside(), *bounds(self.dst, at)], self.dst.store(value, at))
+        return when(walk.dist.is_first(self.thread), walk.wrap(store))
+
+    def through_scratch(self, array: Any, known: Distribution) -> tuple[Any, Any]:
+        """Bring the results to the threads that hold the destination."""
+        extents = [e for d, e in enumerate(self.src.extents) if d != self.dim and e != 1]
+        scratch, allocate = nodes.alloc([prod(extents)], self.acc, "results", "shared")
+        walk, to = Walk(self.result, self.thread), Walk(known, self.thread)
+        dims = [d for d in range(len(self.src.extents)) if d != self.dim]
+        wide = [c for c, d in zip(walk.coordinates(), dims, strict=False) if self.src.extents[d] != 1]
+        store = when(walk.inside(), nodes.store(scratch, self.total[walk.register()], [_linear(wide, extents)]))
+        write = calls.step(when(walk.dist.is_first(self.thread), walk.wrap(store)))
+        register = to.register()
+        value = scratch[_linear(kept(self.dst, to.coordinates()) if extents else [], extents)]
+        update = nodes.store(array, self.result_at(array[register], value), [register], self.call.span)
+        read = calls.step(to.wrap(when(to.inside(), update)))
+        return allocate, nodes.seq([write, read])
+
+
+def covers(expected: Distribution, known: Distribution) -> bool:
+    """Whether each thread that holds an element by ``known`` has it in the same register by ``expected``."""
+    if expected.shape != known.shape or expected.threads != known.threads:
+        return False
+    if not np.array_equal(expected.register_table, known.register_table):
+        return False
+    return all(np.isin(k, e).all() for e, k in zip(expected.thread_table, known.thread_table, strict=True))
+
+
+def _linear(indices: list[Any], extents: list[int]) -> Any:
+    total: Any = nodes.int_const(0)
+    for c, extent in zip(indices, extents, strict=True):
+        total = total * nodes.int_const(extent) + c
+    return total
+

@@ -1,0 +1,234 @@
+"""Warp operations of the language as exchanges between the lanes of one group, with masks of the lanes that exist.
+
+After this pass a program has two calls: ``tile.shuffle(mask, value, lane)`` with the attributes ``mode`` (``idx``,
+``up``, ``down`` or ``bfly``) and ``width`` on ``uint32`` values, and ``tile.vote(mask, condition)`` with the attribute
+``mode`` (``ballot`` of ``uint32``, ``any`` or ``all``). They are moved out of expressions, in front of the statement:
+all lanes of a group execute them together, also where only one side of a choice needs the result. The mask names every
+thread of the block that is in the group, so the last group may be partial. A program whose threads disagree, within a
+group, about whether they reach an operation is outside of the language.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.dtypes import DTYPES
+from tile_core.errors.lowering import ShuffleTooWide
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ops.copy import convert
+from tile_core.ops.reduce import accumulator, combiner, neutral
+from tile_core.simt.variant import Block
+
+WARP_CALLS = frozenset(
+    "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
+    "warp_reduce_bitand warp_reduce_bitor".split()
+)
+_MODES = {"shfl_sync": "idx", "shfl_xor": "bfly", "shfl_up": "up", "shfl_down": "down"}
+
+
+def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
+    """Return the body with shuffles and votes for groups of ``width`` threads, and without names of lanes and groups.
+
+    Parameters
+    ----------
+    body
+        What one thread does.
+    block
+        The threads.
+    width
+        Threads of a group: a power of two up to 32.
+
+    Raises
+    ------
+    ShuffleTooWide
+        If lanes of different groups would have to exchange values.
+    """
+    return _Warp(block, width).stmt(body)
+
+
+def _is_warp_call(e: Any) -> bool:
+    return nodes.is_tile_call(e) and str(e.op.name)[5:] in WARP_CALLS
+
+
+class _Warp(StmtRewriter):
+    def __init__(self, block: Block, width: int) -> None:
+        self.block, self.width = block, width
+        self.before: list[Any] = []
+        self.where: Any = None
+        self.names: dict[Any, Any] = {}
+
+    # Statements
+
+    def stmt(self, s: Any) -> Any:
+        outer, self.before, self.where = self.before, [], nodes.where_of(s) or self.where
+        new = super().stmt(s)
+        before, self.before = self.before, outer
+        return nodes.seq([*before, new]) if before else new
+
+    def visit_While(self, s: Any) -> Any:
+        """Compute the condition at the start of every turn if it needs the other lanes."""
+        condition = self.expr(s.condition)
+        before, self.before = self.before, []
+        body = self.body(s.body)
+        if not before:
+            same = condition.same_as(s.condition) and body.same_as(s.body)
+            return s if same else tirx.While(condition, body, s.span)
+        leave = tirx.IfThenElse(tirx.Not(condition), tirx.Break(), None, s.span)
+        return tirx.While(nodes.const(True, "bool"), nodes.seq([*before, leave, body]), s.span)
+
+    def expr(self, e: Any) -> Any:
+        found = [c for c in collect(e, ir.Call) if nodes.is_tile_call(c)]
+        if not found:
+            return e
+        for call in found:
+            self.check(call)
+        return tvm_ffi.structural_mutate(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
+
+    def check(self, call: Any) -> None:
+        name = str(call.op.name)[5:]
+        width = int(nodes.as_int(call.args[2])) if name in _MODES else 0
+        if width > self.width:
+            raise ShuffleTooWide(op=name, found=width, width=self.width, where=self.where or nodes.where_of(call))
+
+    def var(self, v: Any, _: Any) -> Any:
+        return self.names.get(v, v)
+
+    def let(self, e: Any, mutator: Any) -> Any:
+        """Bind a name in front of the statement if an exchange may need it."""
+        if not any(_is_warp_call(c) for c in collect(e, ir.Call)):
+            return mutator.default_mutate(e)
+        self.names[e.var] = self.bound(mutator.mutate(e.value), str(e.var.name))
+        return mutator.mutate(e.body)
+
+    def call(self, e: Any, mutator: Any) -> Any:
+        if nodes.is_tile_call(e, "lane_index"):
+            return tirx.floormod(self.block.thread, nodes.int_const(self.width))
+        if nodes.is_tile_call(e, "warp_index"):
+            return tirx.floordiv(self.block.thread, nodes.int_const(self.width))
+        if not _is_warp_call(e):
+            return mutator.default_mutate(e)
+        name, args = str(e.op.name)[5:], [mutator.mutate(a) for a in e.args]
+        if name in _MODES:
+            return self.shuffle(name, self.bound(args[0], "mine"), args[1], int(nodes.as_int(args[2])))
+        if name.startswith("warp_reduce_"):
+            return self.reduce(name[len("warp_reduce_") :], args[0])
+        return self.vote(name, args[0])
+
+    def bound(self, value: Any, name: str) -> Any:
+        """Return a name for a value, bound in front of the statement."""
+        if isinstance(value, (tirx.IntImm, tirx.FloatImm)):
+            return value
+        var = nodes.fresh(name, nodes.dtype_of(value))
+        self.before.append(tirx.Bind(var, value))
+        return var
+
+    # Which lanes
+
+    def mask(self) -> Any:
+        """Return the lanes of the thread's group that exist, as bits."""
+        count, width = self.block.count, self.width
+        whole, rest = count // width * width, count % width
+        if not rest:
+            return nodes.const(2**width - 1, "uint32")
+        last = nodes.const(2**rest - 1, "uint32")
+        if not whole:
+            return last
+        return tirx.Select(self.block.thread < whole, nodes.const(2**width - 1, "uint32"), last)
+
+    def shuffle(self, name: str, value: Any, amount: Any, width: int) -> Any:
+        """Return the value of another lane; one that does not exist, or is in another segment, gives one's own."""
+        segment = width or self.width
+        known = nodes.as_int(amount)
+        whole = self.block.count % segment == 0
+        near = isinstance(known, int) and 0 <= known < segment
+        if (name == "shfl_sync" and whole) or (near and (whole or name == "shfl_up")):
+            return self.exchanged(_MODES[name], value, amount, segment)
+        thread = self.block.thread
+        lane, place = tirx.floormod(thread, self.width), tirx.floormod(thread, segment)
+        if name == "shfl_sync":
+            source = tirx.floormod(amount, segment)
+        elif name == "shfl_xor":
+            source = tirx.bitwise_xor(place, amount)
+        else:
+            source = place - amount if name == "shfl_up" else place + amount
+        source = self.bound(source, "source")
+        inside = [source >= 0, source < segment, *([] if whole else [thread - place + source < self.block.count])]
+        chosen = self.bound(tirx.Select(tirx.all(*inside), lane - place + source, lane), "lane")
+        return self.exchanged("idx", value, chosen, self.width)
+
+    def exchanged(self, mode: str, value: Any, lane: Any, width: int) -> Any:
+        """Shuffle the one or two words of a value."""
+        dtype = nodes.dtype_of(value)
+        lane = nodes.cast(lane, "int32")
+        found = [
+            self.bound(
+                nodes.tile_call("shuffle", [self.mask(), word, lane], {"mode": mode, "width": width}, ret="uint32"),
+                "theirs",
+            )
+            for word in to_words(value)
+        ]
+        return self.bound(from_words(found, dtype), "theirs")
+
+    # Votes and reductions
+
+    def vote(self, name: str, condition: Any) -> Any:
+        mode = name.removesuffix("_sync")
+        ret = "uint32" if mode == "ballot" else "bool"
+        found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {"mode": mode}, ret=ret), mode)
+        return nodes.cast(found, "uint64") if mode == "ballot" else found
+
+    def reduce(self, kind: str, value: Any) -> Any:
+        """Combine the operands of the group's lanes that exist."""
+        dtype = nodes.dtype_of(value)
+        wide = accumulator(dtype)
+        combine = combiner(kind, wide, False)
+        total = convert(value, wide)
+        if DTYPES[dtype].is_float and kind != "sum":
+            total = combine(neutral(kind, wide), total)  # a NaN is left out also where all are
+        total = self.bound(total, "total")
+        whole = self.block.count % self.width == 0
+        step = self.width // 2
+        while step:
+            mode = "bfly" if whole else "down"
+            other = self.exchanged(mode, total, nodes.int_const(step), self.width)
+            joined = combine(total, other)
+            if not whole:
+                exists = tirx.floormod(self.block.thread, self.width) + step < self.lanes()
+                joined = tirx.Select(exists, joined, total)
+            total = self.bound(joined, "total")
+            step //= 2
+        if not whole:
+            total = self.exchanged("idx", total, nodes.int_const(0), self.width)
+        return convert(total, dtype)
+
+    def lanes(self) -> Any:
+        """Return how many lanes of the thread's group exist."""
+        first = tirx.floordiv(self.block.thread, self.width) * self.width
+        return tirx.min(nodes.int_const(self.width), nodes.int_const(self.block.count) - first)
+
+
+def to_words(value: Any) -> list[Any]:
+    """Return a scalar's bits as ``uint32`` words, the low one first."""
+    dtype = nodes.dtype_of(value)
+    bits = DTYPES[dtype].bits
+    if dtype == "bool":
+        return [tirx.Cast("uint32", value)]
+    whole = value if dtype == f"uint{bits}" else tirx.reinterpret(f"uint{bits}", value)
+    if bits <= 32:
+        return [nodes.cast(whole, "uint32")]
+    high = tirx.shift_right(whole, nodes.const(32, "uint64"))
+    return [nodes.cast(tirx.bitwise_and(whole, nodes.const(2**32 - 1, "uint64")), "uint32"), nodes.cast(high, "uint32")]
+
+
+def from_words(words: list[Any], dtype: str) -> Any:
+    """Return the scalar with these words; the inverse of ``to_words``."""
+    bits = DTYPES[dtype].bits
+    if dtype == "bool":
+        return tirx.NE(words[0], nodes.zero("uint32"))
+    whole = nodes.cast(words[0], f"uint{bits}")
+    if bits == 64:
+        high = tirx.shift_left(nodes.cast(words[1], "uint64"), nodes.const(32, "uint64"))
+        whole = tirx.bitwise_or(whole, high)
+    return whole if dtype == f"uint{bits}" else tirx.reinterpret(dtype, whole)
