@@ -146,6 +146,8 @@ class _Inference:
             buffer = views[position].buffer
             if isinstance(want, Distribution):
                 changed |= self.want(buffer, want, variant.name)
+            elif self.in_registers(buffer):
+                self.demote(buffer, f"{variant.name} takes it from shared memory")
             elif buffer not in self.sites.viewed and buffer not in self.places.layouts:
                 self.places.layouts[buffer] = want
                 changed = True

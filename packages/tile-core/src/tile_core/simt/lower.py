@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection
 from tile_core.simt.select import call_of, number_of
 from tile_core.simt.sites import PARALLEL
-from tile_core.simt.variant import Block, Places, SimtVariant
+from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -29,8 +30,15 @@ class _Lower(StmtRewriter):
     def __init__(self, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context) -> None:
         self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
         self.divergent = False
+        self.ranges = tvm.sym.Analyzer()
+        if block.thread is not None:
+            self.ranges.bind(block.thread, ir.Range.from_min_extent(0, block.count))
+
+    def call(self, s: Any) -> SimtCall:
+        return replace(call_of(s, self.block, self.places, self.divergent), ranges=self.ranges)
 
     def visit_For(self, s: Any) -> Any:
+        self.ranges.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
         outer, self.divergent = self.divergent, self.divergent or role(s) in PARALLEL
         new = super().visit_For(s)
         self.divergent = outer
@@ -41,7 +49,7 @@ class _Lower(StmtRewriter):
         if number is None:
             return s
         selection = self.selections[number]
-        call = call_of(s, self.block, self.places, self.divergent)
+        call = self.call(s)
         lowered = selection.lower(call, self.ctx)
         key = nodes.OP_MARK if getattr(selection.variant, "in_thread_code", False) else LOWERED
         return tirx.AttrStmt(ir.StringImm(call.name), key, nodes.int_const(0), lowered, call.span)
@@ -49,8 +57,11 @@ class _Lower(StmtRewriter):
     def visit_Bind(self, s: Any) -> Any:
         number = number_of(s)
         if number is None:
+            if nodes.dtype_of(s.value).startswith("int"):
+                self.ranges.update(s.var, self.ranges.const_int_bound(s.value), True)
+                self.ranges.update(s.var, self.ranges.modular_set(s.value), True)
             return s
         variant = self.selections[number].variant
         assert isinstance(variant, SimtVariant)
-        before, value = variant.lower_value(call_of(s, self.block, self.places, self.divergent), self.ctx)
+        before, value = variant.lower_value(self.call(s), self.ctx)
         return nodes.seq([before, tirx.Bind(s.var, value, s.span)])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.tvm import tvm
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import OpCall
 from tile_core.simt.distribution import Distribution
@@ -71,11 +72,14 @@ class SimtCall(OpCall):
         everything. A fragment without a distribution lives in shared memory and has scope ``shared``.
     divergent
         Whether the op stands in a data-parallel loop or in thread code: one thread then executes it for itself.
+    ranges
+        In ``lower``, an analyzer that knows the ranges and divisors of the variables around the op.
     """
 
     block: Block = field(default_factory=lambda: Block((1, 1, 1), None))
     places: Places = field(default_factory=Places)
     divergent: bool = False
+    ranges: Any = field(default_factory=tvm.sym.Analyzer)
 
 
 class SimtVariant(Variant):
@@ -106,7 +110,8 @@ class SimtVariant(Variant):
         """Return what operands must be (fragments) or had better be (shared buffers), by position.
 
         Asked repeatedly while ``call.places`` fills; an answer may depend on what is known and be empty at first. A
-        fragment of which two ops want different distributions is moved to shared memory, and all is asked again.
+        fragment of which two ops want different distributions is moved to shared memory, and all is asked again; so
+        is one for which an op asks for a layout of memory.
         """
         del call, ctx
         return {}
