@@ -106,7 +106,7 @@ class CFamilyEmitter(ExpressionPrinter):
         """Write one statement."""
         method: Callable[[Any], None] | None = getattr(self, f"write_{type(s).__name__}", None)
         if method is None:
-            raise NotExpressible(what=f"a {type(s).__name__}", dialect=type(self).__name__, where=nodes.where_of(s))
+            raise NotExpressible(what=f"a {type(s).__name__}", dialect=self.dialect, where=nodes.where_of(s))
         with self.writer.at(s):
             try:
                 method(s)
@@ -181,7 +181,7 @@ class CFamilyEmitter(ExpressionPrinter):
         """Declare an array."""
         scope = nodes.scope_of(s.buffer)
         if scope not in self.scopes:
-            raise NotExpressible(what=f"storage of scope {scope}", dialect=type(self).__name__)
+            raise NotExpressible(what=f"storage of scope {scope}", dialect=self.dialect)
         size = math.prod(nodes.shape_of(s.buffer))
         element = self.type(nodes.element_type(s.buffer))
         qualifier = f"{self.scopes[scope]} " if self.scopes[scope] else ""

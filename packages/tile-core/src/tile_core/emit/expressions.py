@@ -66,6 +66,11 @@ class ExpressionPrinter:
         self.writer = writer
         self.analyzer = tvm.sym.Analyzer()
 
+    @property
+    def dialect(self) -> str:
+        """Name of the language, for messages."""
+        return type(self).__name__
+
     def type(self, dtype: str) -> str:
         """Return the dialect's name of an element type.
 
@@ -76,7 +81,7 @@ class ExpressionPrinter:
         """
         found = self.types.get(dtype)
         if found is None:
-            raise NotExpressible(what=f"the type {dtype}", dialect=type(self).__name__)
+            raise NotExpressible(what=f"the type {dtype}", dialect=self.dialect)
         return found
 
     def expr(self, e: Any) -> str:
@@ -94,7 +99,7 @@ class ExpressionPrinter:
             return self.operation(_INFIX[kind], e.a, e.b)
         method: Callable[[Any], str] | None = getattr(self, f"print_{kind}", None)
         if method is None:
-            raise NotExpressible(what=f"a {kind}", dialect=type(self).__name__)
+            raise NotExpressible(what=f"a {kind}", dialect=self.dialect)
         return method(e)
 
     def assigned(self, e: Any) -> str:
@@ -280,12 +285,17 @@ class ExpressionPrinter:
         strides = list(buffer.ty.strides or [])
         shape = list(buffer.shape)
         wide = _may_exceed_32_bits(shape)
-        total: Any = nodes.int_const(0, "int64" if wide else "int32")
+        zero: Any = nodes.int_const(0, "int64" if wide else "int32")
+        total, rows = zero, zero
         for d, index in enumerate(indices):
             stride: Any = strides[d] if strides else math.prod([1]) if d == len(shape) - 1 else _product(shape[d + 1 :])
-            term = nodes.cast(index, "int64") if wide else index
-            total = total + term * (nodes.cast(nodes.int_const(0) + stride, "int64") if wide else stride)
-        return self.simplified(total)
+            factor = nodes.cast(nodes.int_const(0) + stride, "int64") if wide else stride
+            total = total + (nodes.cast(index, "int64") if wide else index) * factor
+            inner = self.simplified(index)
+            rows = rows + (nodes.cast(inner, "int64") if wide else inner) * factor
+        whole = self.simplified(total)
+        # A sum of rows and columns is how a reader thinks of it; what the two have in common may be worth more.
+        return rows if len(indices) > 1 and _operations(rows) <= _operations(whole) else whole
 
     def simplified(self, index: Any) -> Any:
         """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
@@ -305,7 +315,7 @@ class ExpressionPrinter:
         if method is not None:
             return method(e)
         if name not in self.calls:
-            raise NotExpressible(what=f"the operator {name}", dialect=type(self).__name__)
+            raise NotExpressible(what=f"the operator {name}", dialect=self.dialect)
         return f"{self.calls[name]}({', '.join(self.bare(a) for a in e.args)})"
 
     def call_bitwise_not(self, e: Any) -> str:
@@ -353,6 +363,10 @@ def _product(extents: list[Any]) -> Any:
     for e in extents:
         total = total * e
     return total
+
+
+def _operations(e: Any) -> int:
+    return len(collect(e, (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod)))
 
 
 def _may_exceed_32_bits(shape: list[Any]) -> bool:

@@ -45,7 +45,8 @@ def wrapped(text: str, level: int, sign: str = "") -> str:
 def infix(sign: str, left: str, right: str) -> Text:
     """Return an operation of two operands.
 
-    Bit operations, and ``&&`` within ``||``, get more parentheses than C asks for: few know their order by heart.
+    Bit operations, ``&&`` within ``||``, and a quotient within a product get more parentheses than C asks for: few know
+    their order by heart.
     """
     level = _LEVELS[sign]
     if level in (LOGIC, BITS):
@@ -53,4 +54,6 @@ def infix(sign: str, left: str, right: str) -> Text:
         repeats = sign if sign in ("&&", "||", "&", "|", "^") else ""
         return Text(f"{wrapped(left, above, repeats)} {sign} {wrapped(right, above)}", level, sign)
     first = level + 1 if level == COMPARE else level
+    if level == PRODUCT and isinstance(left, Text) and left.sign != sign:
+        first = UNARY
     return Text(f"{wrapped(left, first)} {sign} {wrapped(right, level + 1)}", level, sign)

@@ -107,9 +107,9 @@ def _reductions(kind: str, value: Value) -> Iterator[Instruction]:
         "}",
         f"return shfl_sync_idx_{value.name}(x, 0, 31, mask);",
     )
-    operands = (*operands, Operand("lane", ctype="int"), Operand("lanes", ctype="int"))
-    needs = (f"shfl_sync_down_{value.name}", f"shfl_sync_idx_{value.name}", *value.needs)
-    yield Instruction(f"warp_reduce_{kind}_{value.name}_part", operands=operands, body=part, needs=needs)
+    some = (*operands, Operand("lane", ctype="int"), Operand("lanes", ctype="int"))
+    both = (f"shfl_sync_down_{value.name}", f"shfl_sync_idx_{value.name}", *value.needs)
+    yield Instruction(f"warp_reduce_{kind}_{value.name}_part", operands=some, body=part, needs=both)
 
 
 def _result(value: Value) -> Operand:

@@ -83,16 +83,15 @@ def _integers() -> Iterator[Instruction]:
 
 
 def _exchanges() -> Iterator[Instruction]:
+    shuffled = (Operand("d", role="result"), Operand("x"), Operand("lane"), Operand("clamp"), Operand("mask"))
     for mode in ("idx", "up", "down", "bfly"):
         opcode = f"shfl.sync.{mode}.b32"
-        operands = (Operand("d", role="result"), Operand("x"), Operand("lane"), Operand("clamp"), Operand("mask"))
-        yield Instruction(function_name(opcode), opcode, operands, "{d}, {x}, {lane}, {clamp}, {mask}", volatile=True)
+        yield Instruction(function_name(opcode), opcode, shuffled, "{d}, {x}, {lane}, {clamp}, {mask}", volatile=True)
+    voted = (Operand("d", role="result"), Operand("holds"), Operand("mask"))
     for mode in ("all", "any"):
         opcode = f"vote.sync.{mode}.pred"
         form = "{ .reg .pred p, q; setp.ne.u32 p, {holds}, 0; {opcode} q, p, {mask}; selp.u32 {d}, 1, 0, q; }"
-        operands = (Operand("d", role="result"), Operand("holds"), Operand("mask"))
-        yield Instruction(function_name(opcode), opcode, operands, form, volatile=True)
+        yield Instruction(function_name(opcode), opcode, voted, form, volatile=True)
     form = "{ .reg .pred p; setp.ne.u32 p, {holds}, 0; {opcode} {d}, p, {mask}; }"
-    operands = (Operand("d", role="result"), Operand("holds"), Operand("mask"))
-    yield Instruction("vote_sync_ballot_b32", "vote.sync.ballot.b32", operands, form, volatile=True)
+    yield Instruction("vote_sync_ballot_b32", "vote.sync.ballot.b32", voted, form, volatile=True)
     yield Instruction("activemask_b32", "activemask.b32", (Operand("d", role="result"),), "{d}", volatile=True)

@@ -1,0 +1,89 @@
+"""Types that a target stores but does not compute with: arithmetic on them in float32, rounded after every operation.
+
+The rule is that of ``legalize_floats``; here the elements keep their type. Loads, stores, variables, selections and
+reinterpretations stay, casts convert between the type and float32 or float64, and everything else gets its operands as
+float32 and gives its result back through one rounding. The target then needs text for the casts alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.ir import nodes
+from tile_core.numerics.build import cast, type_name
+from tile_core.numerics.exprs import widen_expr
+from tile_core.passes.float_rules import PREFIX
+
+__all__ = ["STORED", "widen_floats"]
+
+STORED = frozenset({"float16", "bfloat16"})
+"""The types that many targets convert but do not compute with."""
+
+_BINARY = (
+    tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max,
+    tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
+)  # fmt: skip
+_COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+#: Calls that carry a value without looking at it.
+_CARRY = frozenset({"if_then_else", "reinterpret", "address_of", "buffer_data", "likely"})
+_WIDE_INTEGERS = frozenset({"int32", "uint32", "int64", "uint64"})
+
+
+def widen_floats(body: Any, types: frozenset[str] = STORED) -> Any:
+    """Return the statement with operations on ``types`` in float32.
+
+    Parameters
+    ----------
+    body
+        A statement of scalar operations. Tile calls keep their operands.
+    types
+        Names of types that float32 holds exactly.
+
+    Returns
+    -------
+    Stmt
+        ``body`` itself if it computes with none of them.
+    """
+    rewriter = _Rewriter(types)
+    entries = [(_BINARY, rewriter.binary), (tirx.Cast, rewriter.cast), (ir.Call, rewriter.call)]
+    return tvm_ffi.structural_mutate(body, entries)
+
+
+class _Rewriter:
+    def __init__(self, types: frozenset[str]) -> None:
+        self.types = types
+
+    def wide(self, e: Any) -> Any:
+        """Return the value of an operand in float32."""
+        return cast("float32", e) if type_name(e) in self.types else e
+
+    def binary(self, e: Any, mutator: Any) -> Any:
+        name = type_name(e.a)
+        if name not in self.types:
+            return mutator.default_mutate(e)
+        result = type(e)(self.wide(mutator.mutate(e.a)), self.wide(mutator.mutate(e.b)), e.span)
+        return result if isinstance(e, _COMPARISONS) else cast(name, result)
+
+    def cast(self, e: Any, mutator: Any) -> Any:
+        """Round once: a wide integer does not go through float32, unless all that it rounds there is infinite here."""
+        new = mutator.default_mutate(e)
+        source, target = type_name(new.value), type_name(new)
+        if target not in self.types or source not in _WIDE_INTEGERS:
+            return new
+        value = cast("float32", new.value) if target == "float16" else widen_expr(new.value)
+        return cast(target, value)
+
+    def call(self, e: Any, mutator: Any) -> Any:
+        new = mutator.default_mutate(e)
+        name = nodes.operator_name(new)
+        if name in _CARRY or (name.startswith("tile.") and not name.startswith(PREFIX)):
+            return new
+        values = [a for a in new.args if isinstance(a, ir.Expr) and hasattr(a.ty, "dtype")]
+        result = type_name(new)
+        if result not in self.types and not any(type_name(a) in self.types for a in values):
+            return new
+        args = [self.wide(a) if isinstance(a, ir.Expr) and hasattr(a.ty, "dtype") else a for a in new.args]
+        compute = "float32" if result in self.types else new.ty
+        wide = ir.Call(new.op, args, attrs=new.attrs, ret_ty=compute, span=new.span)
+        return cast(result, wide) if result in self.types else wide

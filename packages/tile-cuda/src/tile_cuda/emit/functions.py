@@ -1,0 +1,75 @@
+"""Names of the device's mathematical functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of floats.
+
+    Attributes
+    ----------
+    double
+        Its name for float64; for float32 with ``f`` behind it.
+    fast
+        Its approximation for float32, if there is one.
+    wide
+        Whether float32 goes through float64: the device's own is less precise than the language asks.
+    """
+
+    double: str
+    fast: str = ""
+    wide: bool = False
+
+    def name(self, dtype: str, fast_math: bool) -> str:
+        """Return the name for an element type."""
+        if dtype == "float64":
+            return self.double
+        return self.fast if fast_math and self.fast else f"{self.double}f"
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "exp": Function("exp", "__expf"),
+    "exp2": Function("exp2"),
+    "exp10": Function("exp10", "__exp10f", wide=True),
+    "log": Function("log", "__logf"),
+    "log2": Function("log2", "__log2f"),
+    "log10": Function("log10", "__log10f"),
+    "log1p": Function("log1p"),
+    "sqrt": Function("sqrt"),
+    "rsqrt": Function("rsqrt"),
+    "sin": Function("sin", "__sinf"),
+    "cos": Function("cos", "__cosf"),
+    "tan": Function("tan", "__tanf", wide=True),
+    "tanh": Function("tanh"),
+    "erf": Function("erf"),
+    "pow": Function("pow", "__powf", wide=True),
+    "floor": Function("floor"),
+    "ceil": Function("ceil"),
+    "trunc": Function("trunc"),
+    "round": Function("rint"),
+    "nearbyint": Function("rint"),
+    "fabs": Function("fabs"),
+    "fma": Function("fma"),
+}
+"""By the operator's name. ``round`` of the IR rounds ties to even."""
+
+#: Words of the device's language, and of what texts call, that no variable may have as its name.
+RESERVED = frozenset(
+    """
+    alignas alignof and and_eq asm bitand bitor catch char16_t char32_t class compl concept const_cast consteval
+    constexpr constinit co_await co_return co_yield decltype delete dynamic_cast explicit export friend inline mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires
+    static_assert static_cast template this thread_local throw try typeid typename using virtual wchar_t xor xor_eq
+    main printf assert smem f16 bf16 min max abs isnan isinf isfinite signbit NAN INFINITY warpSize threadIdx blockIdx
+    blockDim gridDim dim3 half half2 clock
+    """.split()
+).union(
+    (f.double for f in FUNCTIONS.values()), (f"{f.double}f" for f in FUNCTIONS.values()),
+    ("fmax", "fmaxf", "fmin", "fminf"),
+    (f"{kind}{n}" for kind in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong",
+                               "ulonglong", "float", "double") for n in (1, 2, 3, 4)),
+)  # fmt: skip

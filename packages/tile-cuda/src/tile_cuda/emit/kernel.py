@@ -1,0 +1,151 @@
+"""The text of one kernel, and how to launch it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.emit.facts import Attribute, KernelText, LaunchFacts, LineMap, ParamFact, SharedArray
+from tile_core.errors.base import Where
+from tile_core.ir import nodes
+from tile_core.runtime.signature import Dim
+from tile_cuda.emit.prepare import accesses_of, prepare
+from tile_cuda.emit.printer import CudaPrinter, words
+from tile_cuda.ptx import TABLE, prelude
+
+_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What a text is made for.
+
+    Attributes
+    ----------
+    arch
+        The architecture: ``"sm_80"``, ``"sm_90a"``.
+    fast_math
+        Whether functions of float32 may be approximate.
+    line_info
+        Whether a comment names the user's line wherever it changes.
+    min_blocks
+        Blocks that a processor of the device should be able to hold at a time; 0 leaves it to the compiler.
+    """
+
+    arch: str = "sm_80"
+    fast_math: bool = False
+    line_info: bool = False
+    min_blocks: int = 0
+
+
+def emit_kernel(
+    name: str,
+    params: Sequence[Any],
+    body: Any,
+    *,
+    grid: tuple[Dim, Dim, Dim],
+    block: tuple[int, int, int],
+    shared_bytes: int = 0,
+    shared: Sequence[SharedArray] = (),
+    access: Mapping[str, str] | None = None,
+    align: Mapping[str, int] | None = None,
+    aliased: frozenset[str] = frozenset(),
+    attributes: Mapping[str, Attribute] | None = None,
+    divides: Mapping[str, int] | None = None,
+    where: Where | None = None,
+    options: TextOptions | None = None,
+) -> KernelText:
+    """Print a kernel.
+
+    Parameters
+    ----------
+    name
+        The user's name of it.
+    params
+        Buffers and scalar variables in the order of the signature, then symbols that the launch passes besides.
+    body
+        The program of one thread: statements of the C family and the calls of ``tile_core.simt``.
+    grid
+        Blocks along x, y and z, of the names of scalar parameters.
+    block
+        Threads of a block along x, y and z.
+    shared_bytes, shared
+        The block's shared memory, and the arrays in it.
+    access
+        ``"read"``, ``"write"`` or ``"readwrite"`` by parameter; by default what the body does.
+    align
+        Bytes that the body takes the addresses of parameters to be multiples of.
+    aliased
+        Parameters whose memory another one may share: raw pointers. A launch refuses that for arrays.
+    attributes, divides, where
+        For the launch facts.
+    options
+        What the text is made for.
+
+    Raises
+    ------
+    NotExpressible
+        If there is no text for something in the body.
+    InstructionMissing
+        If the architecture lacks an instruction that the body names.
+    """
+    options = options or TextOptions()
+    printer = CudaPrinter(options.arch, block, options.fast_math, options.line_info)
+    found = accesses_of(params, body) if access is None else dict(access)
+    printer.readonly = {p for p in params if tirx.is_buffer_var(p) and found.get(str(p.name), "read") == "read"}
+    printer.aliased = aliased
+    entry = printer.writer.fresh(name)
+    prepared = prepare(body, params, grid, block, printer.analyzer)
+    printer.prepared = prepared
+    bound = ", ".join([str(block[0] * block[1] * block[2]), *([str(options.min_blocks)] if options.min_blocks else [])])
+    head = f'extern "C" __global__ void __launch_bounds__({bound}) {entry}'
+    printer.open(head, [printer.parameter(p) for p in params], uses_shared=shared_bytes > 0)
+    emitted = printer.finish(prepared.body)
+    before = _prelude(printer, options.arch)
+    names = {str(p.name): printer.writer.name(p) for p in params}
+    facts = LaunchFacts(
+        entry=entry,
+        params=tuple(_param(p, printer.writer.name(p), found, align or {}) for p in params),
+        grid=(_renamed(grid[0], names), _renamed(grid[1], names), _renamed(grid[2], names)),
+        block=block,
+        shared_bytes=shared_bytes,
+        shared=tuple(shared),
+        attributes=dict(attributes or {}),
+        line_map=LineMap.of([*([None] * len(before)), *emitted.origins]),
+        where=where,
+        divides={names.get(n, n): by for n, by in (divides or {}).items()},
+    )
+    return KernelText("".join(f"{line}\n" for line in before) + emitted.text, facts)
+
+
+def _prelude(printer: CudaPrinter, arch: str) -> list[str]:
+    """Return the types and functions that the text uses, and an empty line after them."""
+    functions = prelude(printer.functions, arch)
+    mentioned = set(printer.storage)
+    for name in printer.functions:
+        mentioned |= _storage_of(name)
+    types = [f"typedef unsigned short {name};" for name in ("f16", "bf16") if name in mentioned]
+    lines = [*types, *functions]
+    return [*lines, ""] if lines else []
+
+
+def _storage_of(name: str) -> set[str]:
+    found = TABLE[name]
+    own = {word for o in found.operands for word in words(o.element) if word in ("f16", "bf16")}
+    return own.union(*(_storage_of(other) for other in found.needs)) if found.needs else own
+
+
+def _param(p: Any, name: str, access: Mapping[str, str], align: Mapping[str, int]) -> ParamFact:
+    if not tirx.is_buffer_var(p):
+        return ParamFact(name, "scalar", nodes.dtype_of(p))
+    own = str(p.name)
+    kind: Any = access.get(own, "read")
+    return ParamFact(name, "pointer", nodes.element_type(p), kind, align.get(own, 0))
+
+
+def _renamed(dim: Dim, names: Mapping[str, str]) -> Dim:
+    if isinstance(dim, tuple):
+        return (dim[0], _renamed(dim[1], names), _renamed(dim[2], names))
+    return names.get(dim, dim) if isinstance(dim, str) else dim
