@@ -121,9 +121,8 @@ def write_artefact(
         texts = [lowered]
         while texts[-1].general is not None:
             texts.append(texts[-1].general())
-        build = _builder(target, plugins)
-        made = _artefact(signature, build(lowered), hidden, target, plugins)
-        _write(path, to_bytes(made, [build(text) for text in texts[1:]]))
+        first, *general = (moved(text, _portable) for text in _built(texts, target, plugins))
+        _write(path, to_bytes(_artefact(signature, first, hidden, target, plugins), general))
 
 
 def _artefact(
@@ -156,25 +155,28 @@ def _load(
         return adapter.load(artefact.text), adapter
 
 
-def _builder(target: Target, plugins: Plugins) -> Callable[[KernelText], KernelText]:
-    """Return a function that makes a text ready for a file, with what the target's runtime builds of it."""
+def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> list[KernelText]:
+    """Return texts with what the target's own runtime has built of them, or builds of them now."""
     adapter = next(iter(plugins.runtimes(target)), None)
-    builder, missing = adapter, "its toolchain is not installed"
+    if adapter is None or type(adapter).build is RuntimeAdapter.build:
+        return [dataclasses.replace(text, built=None) for text in texts]
+    missing = ""
     try:
-        if adapter is None or not adapter.toolchain():
-            builder = None
+        if not adapter.toolchain():
+            missing = "its toolchain is not installed"
     except SetupError as error:
-        builder, missing = None, error.message
-    if builder is None and adapter is not None and type(adapter).build is not RuntimeAdapter.build:
-        message = f"the exported file holds text only, which must be built where it is loaded: {missing}"
+        missing = error.message
+    done = []
+    for text in texts:
+        # What is there already may be of another runtime.
+        built = text.built if text.built is not None and text.built.runtime == adapter.name else None
+        if built is None and not missing:
+            built = adapter.build(text)
+        done.append(dataclasses.replace(text, built=built))
+    if missing and any(text.built is None for text in done):
+        message = f"the exported file holds text that must be built where it is loaded: {missing}"
         warnings.warn(message, ExportWarning, stacklevel=5)
-
-    def build(text: KernelText) -> KernelText:
-        # What is there already may be of another runtime, or of one that keeps nothing.
-        built = None if builder is None else builder.binary_of(text)
-        return moved(dataclasses.replace(text, built=built), _portable)
-
-    return build
+    return done
 
 
 def _portable(where: Where) -> Where:
