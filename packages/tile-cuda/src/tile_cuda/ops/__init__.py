@@ -9,7 +9,7 @@ from tile_core.passes.lower_ops import MeaningVariant
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_simt import SimtGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
-from tile_cuda.ops.product import arch_number
+from tile_cuda.target import FP8_MMA
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
@@ -18,6 +18,6 @@ if TYPE_CHECKING:
 
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
-    arch = arch_number(target)
-    products = (MmaGemm(arch), MmaGemmSp(arch), SimtGemm())
+    fp8 = target.capabilities.fact(FP8_MMA)
+    products = (MmaGemm(fp8), MmaGemmSp(fp8), SimtGemm())
     return (*products, *(MeaningVariant("cuda", op) for op in OPS))

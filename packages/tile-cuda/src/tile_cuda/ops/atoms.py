@@ -101,15 +101,15 @@ class Family:
 
 
 @cache
-def family(a: str, b: str, c: str, arch: int, sparse: bool = False) -> Family | None:
+def family(a: str, b: str, c: str, fp8: bool, sparse: bool = False) -> Family | None:
     """Return the instructions for operands of types ``a`` and ``b`` and an accumulator of type ``c``.
 
     Parameters
     ----------
     a, b, c
         Element types of the language.
-    arch
-        Number of the architecture, such as 80.
+    fp8
+        Whether there are instructions for 8-bit floats; where not, they are converted to ``float16``.
     sparse
         Whether A is sparse.
 
@@ -126,7 +126,7 @@ def family(a: str, b: str, c: str, arch: int, sparse: bool = False) -> Family | 
         return Family("float64", "float64", c, False) if a in inputs and b in inputs and not sparse else None
     if c not in ("float32", "float16", "bfloat16") or a not in _FLOATS or b not in _FLOATS:
         return None
-    if a in _FP8 and b in _FP8 and arch >= 89:
+    if a in _FP8 and b in _FP8 and fp8:
         return Family(a, b, "float32", sparse)
     common = _common(a, b)
     if sparse and (common == "tfloat32") != (a == "tfloat32"):
@@ -143,12 +143,12 @@ def _common(a: str, b: str) -> str:
 
 
 @cache
-def table(arch: int, sparse: bool) -> tuple[Atom, ...]:
+def table(fp8: bool, sparse: bool) -> tuple[Atom, ...]:
     """Return the shapes with the combinations of element types that they are for, as a legality table."""
     found: dict[tuple[int, int], set[tuple[str, str, str]]] = {}
     inputs = (*_FLOATS, "float32", "float64", *_INT8)
     for types in product(inputs, inputs, ("float16", "bfloat16", "float32", "float64", "int32", "uint32")):
-        chosen = family(*types, arch, sparse)
+        chosen = family(*types, fp8, sparse)
         if chosen is not None and not (sparse and DTYPES[types[0]].bits == 4):
             found.setdefault((chosen.rows, chosen.depth(chosen.shapes[0])), set()).add(types)
     return tuple(Atom({"M": m, "N": 8, "K": k}, frozenset(types)) for (m, k), types in sorted(found.items()))

@@ -24,8 +24,8 @@ class MmaVariant(SimtVariant):
 
     sparse = False
 
-    def __init__(self, arch: int) -> None:
-        self.arch = arch
+    def __init__(self, fp8: bool) -> None:
+        self.fp8 = fp8
 
     def asked(self, call: Any, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
@@ -41,13 +41,13 @@ class MmaVariant(SimtVariant):
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject):
             return answer
-        plan = Plan.of(call, self.arch, self.sparse)
+        plan = Plan.of(call, self.fp8, self.sparse)
         return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
         """Return the fragments of the instruction, and swizzled layouts of shared operands."""
         del ctx
-        plan = Plan.of(call, self.arch, self.sparse)
+        plan = Plan.of(call, self.fp8, self.sparse)
         return {} if plan is None else wanted(plan, call)
 
 
@@ -58,9 +58,9 @@ class MmaGemm(MmaVariant):
     op = "gemm"
     priority = 10
 
-    def __init__(self, arch: int) -> None:
-        super().__init__(arch)
-        atoms = table(arch, False)
+    def __init__(self, fp8: bool) -> None:
+        super().__init__(fp8)
+        atoms = table(fp8, False)
         self.legality = Legality(
             operands=("A", "B", "C"),
             dtypes=frozenset().union(*(atom.dtypes for atom in atoms)),
@@ -72,6 +72,6 @@ class MmaGemm(MmaVariant):
     def lower(self, call: Any, ctx: Context) -> Any:
         """Return the product for one thread."""
         del ctx
-        plan = Plan.of(call, self.arch, False)
+        plan = Plan.of(call, self.fp8, False)
         assert plan is not None
         return multiply(plan, call)

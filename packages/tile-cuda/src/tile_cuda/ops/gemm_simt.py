@@ -192,11 +192,11 @@ class _Lower:
 
     def read(self, i: Any, j: Any) -> Any:
         at = matrix(self.p.c, False, i, j)
-        return chosen([*self.real(i, j), *runs.inside(self.p.c, at)], nodes.load(self.p.c.buffer, at))
+        return chosen([*self.real(i, j), *runs.inside(self.p.c, at, self.call.ranges)], nodes.load(self.p.c.buffer, at))
 
     def write(self, value: Any, i: Any, j: Any) -> Any:
         at = matrix(self.p.c, False, i, j)
-        limits = [*self.real(i, j), *runs.inside(self.p.c, at)]
+        limits = [*self.real(i, j), *runs.inside(self.p.c, at, self.call.ranges)]
         stored = nodes.store(self.p.c.buffer, value, at, self.call.span)
         return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
 
@@ -261,9 +261,10 @@ class _Lower:
     def in_runs(self) -> bool:
         """Whether the thread's runs of columns of B lie together in memory."""
         p = self.p
-        if p.turned_b or p.b.dtype != self.kind or p.n % self.g.vector or runs.conditions(p.b):
+        if p.turned_b or p.b.dtype != self.kind or p.n % self.g.vector or runs.conditions(p.b, self.call.ranges):
             return False
-        return runs.has_runs(self.call.places.layouts.get(p.b.buffer), p.b, p.b.matrix_dims()[1], self.g.vector)
+        layout = self.call.places.layouts.get(p.b.buffer)
+        return runs.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
 
     def element(self, view: View, turned: bool, line: Any, k: Any, role: int) -> Any:
         """Return an element of row (or column) ``line``; for one in the padding any other is read."""
@@ -272,4 +273,4 @@ class _Lower:
         if most > lines:
             line = tirx.min(line, nodes.int_const(lines - 1))
         at = matrix(view, turned, line, k)
-        return convert(chosen(runs.inside(view, at), nodes.load(view.buffer, at)), self.kind)
+        return convert(chosen(runs.inside(view, at, self.call.ranges), nodes.load(view.buffer, at)), self.kind)

@@ -23,10 +23,10 @@ class MmaGemmSp(MmaVariant):
     priority = 10
     sparse = True
 
-    def __init__(self, arch: int) -> None:
-        super().__init__(arch)
+    def __init__(self, fp8: bool) -> None:
+        super().__init__(fp8)
         held = ("shared", "fragment")
-        atoms = table(arch, True)
+        atoms = table(fp8, True)
         self.legality = Legality(
             operands=("A", "B", "C"),
             dtypes=frozenset().union(*(atom.dtypes for atom in atoms)),
@@ -38,11 +38,11 @@ class MmaGemmSp(MmaVariant):
     def lower(self, call: Any, ctx: Context) -> Any:
         """Return the product for one thread."""
         del ctx
-        found = Plan.of(call, self.arch, True)
+        found = Plan.of(call, self.fp8, True)
         assert found is not None
         plan, turned = found, bool(call.attrs["transpose_E"])
 
         def metadata(lanes: Lanes, first: Any) -> Metadata:
-            return Metadata(plan, call.args[1], turned, lanes, first)
+            return Metadata(plan, call.args[1], turned, lanes, first, call.ranges)
 
         return multiply(plan, call, metadata)

@@ -38,9 +38,12 @@ class Metadata:
         The lane's variables.
     first
         The warp's first row.
+    ranges
+        An analyzer that knows the variables of the tile's corner.
     """
 
-    def __init__(self, plan: Plan, view: View, turned: bool, lanes: Lanes, first: Any) -> None:
+    def __init__(self, plan: Plan, view: View, turned: bool, lanes: Lanes, first: Any, ranges: Any) -> None:
+        self.ranges = ranges
         self.plan, self.view, self.turned, self.lanes, self.first = plan, view, turned, lanes, first
         rows, columns = view.matrix_dims()
         self.columns = view.extents[rows if turned else columns]
@@ -115,4 +118,4 @@ class Metadata:
         limits = [column < self.columns] if last >= self.columns else []
         value = nodes.cast(nodes.cast(nodes.load(self.view.buffer, at), f"uint{self.width}"), "uint32")
         beyond = nodes.const(_BEYOND & ((1 << self.width) - 1), "uint32")
-        return chosen([*limits, *runs.inside(self.view, at)], value, beyond)
+        return chosen([*limits, *runs.inside(self.view, at, self.ranges)], value, beyond)

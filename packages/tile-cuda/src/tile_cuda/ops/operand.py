@@ -59,6 +59,8 @@ class Operand:
         Of a shared tile's buffer; row-major if there is none.
     guarded
         Whether elements may lie outside of the buffer, where they are zero.
+    ranges
+        An analyzer that knows the variables of the tile's corner.
     """
 
     view: View
@@ -75,6 +77,7 @@ class Operand:
     array: Any = None
     layout: LayoutMap | None = None
     guarded: bool = False
+    ranges: Any = None
 
     @property
     def blocks(self) -> int:
@@ -95,8 +98,12 @@ class Operand:
             return "elements"
         last = self.view.matrix_dims()[1]
         if self.k_major:
-            return "ldmatrix" if runs.has_runs(self.layout, self.view, last, self.family.block) else "elements"
-        whole = self.family.bits == 16 and runs.has_runs(self.layout, self.view, last, 8)
+            return (
+                "ldmatrix"
+                if runs.has_runs(self.layout, self.view, last, self.family.block, self.ranges)
+                else "elements"
+            )
+        whole = self.family.bits == 16 and runs.has_runs(self.layout, self.view, last, 8, self.ranges)
         return "ldmatrix.trans" if whole else "elements"
 
 
@@ -263,7 +270,7 @@ class Loader:
         line = self._clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
         at = matrix(o.view, o.turned, line, within + number * o.family.block)
         if o.guarded:
-            limits += runs.inside(o.view, at)
+            limits += runs.inside(o.view, at, o.ranges)
         return chosen(limits, as_bits(nodes.load(o.view.buffer, at), o.dtype))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
@@ -24,19 +23,10 @@ from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b, pla
 from tile_cuda.ops.operand import Lanes, Loader, Operand, chosen, unrolled, words
 from tile_cuda.ops.policy import Split, splits
 
-if TYPE_CHECKING:
-    from tile_core.target import Target
-
 #: Registers of fragments beyond which those of the next step are not read ahead.
 _AHEAD = 96
 #: Steps beyond which the loop over K is not written out.
 _MOST_STEPS = 16
-
-
-def arch_number(target: Target) -> int:
-    """Return the number of the target's architecture, such as 90 for ``sm_90a``."""
-    found = re.search(r"(\d+)", target.arch)
-    return int(found[1]) if found else 80
 
 
 @dataclass(frozen=True)
@@ -111,10 +101,10 @@ class Plan:
     threads: int
 
     @classmethod
-    def of(cls, call: SimtCall, arch: int, sparse: bool) -> Plan | None:
+    def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> Plan | None:
         """Return the plan that fits best to what is decided about fragments; ``None`` if there are no instructions."""
         problem = Problem.of(call)
-        chosen_family = family(*problem.types, arch, sparse)
+        chosen_family = family(*problem.types, fp8, sparse)
         warps = call.block.count // WARP
         if chosen_family is None or not warps:
             return None
@@ -190,7 +180,9 @@ def multiply(plan: Plan, call: SimtCall, make_metadata: Any = None) -> Any:
         For a sparse product, a function from (lanes, first row of the warp) to a ``Metadata``.
     """
     lower = _Lower(plan, call, make_metadata)
-    outside = [c for v in (plan.problem.a, plan.problem.b) if v.scope == "shared" for c in runs.conditions(v)]
+    outside = [
+        c for v in (plan.problem.a, plan.problem.b) if v.scope == "shared" for c in runs.conditions(v, call.ranges)
+    ]
     body = lower.body(guarded=False)
     if outside:
         body = tirx.IfThenElse(tirx.all(*outside), body, lower.body(guarded=True), call.span)
@@ -237,7 +229,16 @@ class _Lower:
             array = places.arrays.get(view.buffer)
             layout = places.layouts.get(view.buffer)
             return Operand(
-                view, turned, p.types[role], (f.a, f.b)[role], f, array=array, layout=layout, guarded=guarded, **sizes
+                view,
+                turned,
+                p.types[role],
+                (f.a, f.b)[role],
+                f,
+                array=array,
+                layout=layout,
+                guarded=guarded,
+                ranges=self.call.ranges,
+                **sizes,
             )
 
         stored = p.k // 2 if f.sparse else p.k
@@ -382,13 +383,13 @@ class Totals:
     def _read(self, i: Any, j: Any) -> Any:
         c = self.plan.problem.c
         at = matrix(c, False, i, j)
-        return chosen([*self._real(i, j), *runs.inside(c, at)], nodes.load(c.buffer, at))
+        return chosen([*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)], nodes.load(c.buffer, at))
 
     def _write(self, value: Any, i: Any, j: Any) -> Any:
         c = self.plan.problem.c
         at = matrix(c, False, i, j)
         stored = nodes.store(c.buffer, self._out(value), at, self.lower.call.span)
-        limits = [*self._real(i, j), *runs.inside(c, at)]
+        limits = [*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)]
         return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
 
     def _real(self, i: Any, j: Any) -> list[Any]:

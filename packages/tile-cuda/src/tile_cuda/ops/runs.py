@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.tvm import tirx, tvm
+from tile_core.compat.tvm import tirx
 from tile_core.errors import TileError
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap, row_major
 from tile_core.ops.base import View
 
 
-def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int) -> bool:
-    """Whether every ``run`` neighbours along a dimension, counted from the tile's corner, lie together and aligned."""
+def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: Any) -> bool:
+    """Whether every ``run`` neighbours along a dimension, counted from the tile's corner, lie together and aligned.
+
+    ``ranges`` is an analyzer that knows the variables of the corner.
+    """
     if run == 1:
         return True
     shape = tuple(nodes.shape_of(view.buffer))
-    if not all(isinstance(n, int) for n in shape) or shape[dim] % run or not divides(run, view.mins[dim]):
+    if not all(isinstance(n, int) for n in shape) or shape[dim] % run or not divides(run, view.mins[dim], ranges):
         return False
     return _runs(row_major(shape) if layout is None else layout, dim, run)
 
@@ -40,34 +43,40 @@ def _places(layout: LayoutMap) -> Any:
         return np.asarray(layout.tables()["memory"]).reshape(layout.shape)
 
 
-def divides(by: int, value: Any) -> bool:
+def divides(by: int, value: Any, ranges: Any) -> bool:
     """Whether ``value`` is known to be a multiple of ``by``."""
     if isinstance(value, int):
         return value % by == 0
-    found = tvm.sym.Analyzer().modular_set(value)
+    found = ranges.modular_set(value)
     return int(found.coeff) % by == 0 and int(found.base) % by == 0
 
 
-def conditions(view: View) -> list[Any]:
+def conditions(view: View, ranges: Any) -> list[Any]:
     """Return what must hold for a tile to lie inside its buffer, as far as that is not known."""
+    starts = [nodes.int_const(low) if isinstance(low, int) else low for low in view.mins]
     found = []
-    for low, extent, size in zip(view.mins, view.extents, nodes.shape_of(view.buffer), strict=True):
-        start = nodes.int_const(low) if isinstance(low, int) else low
-        bound = tvm.sym.Analyzer().const_int_bound(start)
-        if bound.min_value < 0:
-            found.append(tirx.GE(start, nodes.int_const(0, nodes.dtype_of(start))))
-        if not isinstance(size, int) or bound.max_value + extent > size:
-            found.append(tirx.LE(start + extent, size))
+    for start, extent, (below, above, size) in zip(starts, view.extents, _open(view, ranges), strict=True):
+        found += [tirx.GE(start, nodes.int_const(0, nodes.dtype_of(start)))] if below else []
+        found += [tirx.LE(start + extent, size)] if above else []
     return found
 
 
-def inside(view: View, indices: list[Any]) -> list[Any]:
+def inside(view: View, indices: list[Any], ranges: Any) -> list[Any]:
     """Return what must hold for an element of a tile to lie inside the buffer, as far as that is not known."""
     found = []
-    for low, extent, size, index in zip(view.mins, view.extents, nodes.shape_of(view.buffer), indices, strict=True):
-        bound = tvm.sym.Analyzer().const_int_bound(nodes.int_const(low) if isinstance(low, int) else low)
-        if bound.min_value < 0:
-            found.append(tirx.GE(index, nodes.int_const(0)))
-        if not isinstance(size, int) or bound.max_value + extent > size:
-            found.append(tirx.LT(index, size))
+    for index, (below, above, size) in zip(indices, _open(view, ranges), strict=True):
+        found += [tirx.GE(index, nodes.int_const(0, nodes.dtype_of(index)))] if below else []
+        found += [tirx.LT(index, size)] if above else []
+    return found
+
+
+def _open(view: View, ranges: Any) -> list[tuple[bool, bool, Any]]:
+    """Return for each dimension whether a tile may begin before its buffer or end after it, and the buffer's extent."""
+    found = []
+    for low, extent, size in zip(view.mins, view.extents, nodes.shape_of(view.buffer), strict=True):
+        if isinstance(low, int):
+            found.append((low < 0, not isinstance(size, int) or low + extent > size, size))
+            continue
+        bound = ranges.const_int_bound(low)
+        found.append((bound.min_value < 0, not isinstance(size, int) or bound.max_value + extent > size, size))
     return found
