@@ -137,3 +137,23 @@ def test_the_entry_point_is_declared():
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
     assert '[project.entry-points."tile.runtimes"]\nemulator = "tile_emulator.adapter:runtime"' in text
     assert tile_emulator.adapter.NAME == "emulator"
+
+
+def test_an_exported_kernel_runs_from_its_text(install, tmp_path):
+    install()
+    kernel = tile.compile(twice, "toy", out_idx=-1, runtime="emulator")
+    loaded = tile.load(kernel.export(tmp_path / "twice.tile"), runtime="emulator")
+    for n in (0, 1, 63, 64, 131):
+        x = np.random.default_rng(n).standard_normal(n).astype("float32")
+        np.testing.assert_array_equal(loaded(x), 2 * x)
+    assert loaded.source == TEXT
+
+
+def test_a_fault_of_a_loaded_kernel_names_file_and_line(install, tmp_path):
+    install(TEXT.replace("i < n", "i <= n"))
+    kernel = tile.compile(twice, "toy", out_idx=-1, runtime="emulator")
+    loaded = tile.load(kernel.export(tmp_path / "twice.tile"), runtime="emulator")
+    with pytest.raises(FaultFound) as caught:
+        loaded(np.ones(100, "float32"))
+    assert caught.value.where.file == "test_adapter.py"
+    assert caught.value.where.line == kernel.signature.where.line

@@ -79,10 +79,10 @@ def test_the_cache_can_be_turned_off(home):
 
 def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv("TILE_CACHE_DIR")
-    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.folder() == tmp_path / "tile" / "emulator"
-    monkeypatch.setattr(cache.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
     assert cache.folder().parts[-4:] == ("Library", "Caches", "tile", "emulator")
 
 

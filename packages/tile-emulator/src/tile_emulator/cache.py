@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core import knobs
+from tile_core.runtime.cache import root
 
 SUFFIX = ".so"
 CHECK = 32  # bytes of the checksum at the end of a file; a loader does not look beyond what the headers name
@@ -33,13 +33,7 @@ class Entry:
 
 def folder() -> Path:
     """Folder of the cache; made when something is stored."""
-    chosen = knobs.current().cache_dir
-    if chosen is not None:
-        return chosen / "emulator"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "tile" / "emulator"
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "tile" / "emulator"
+    return root() / "emulator"
 
 
 def key_of(*parts: str | bytes) -> str:
