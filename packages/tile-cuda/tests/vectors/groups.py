@@ -2,13 +2,13 @@
 
 from tile_cuda.emulation.opcodes import Arch, model_of
 
-from . import memory, movement, numbers, products
+from . import atomics, conversions, movement, products
 from .table import Vector
 
 
 def vectors() -> list[Vector]:
     """All vectors."""
-    found = [*products.vectors(), *movement.vectors(), *numbers.vectors(), *memory.vectors()]
+    found = [*products.vectors(), *movement.vectors(), *conversions.vectors(), *atomics.vectors()]
     assert len({v.name for v in found}) == len(found)
     return found
 

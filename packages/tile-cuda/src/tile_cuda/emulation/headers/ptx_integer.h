@@ -72,6 +72,8 @@ PTX_MOVE(f32, reg_f)
 PTX_MOVE(f64, reg_d)
 PTX_MOVE(pred, bool)
 #undef PTX_MOVE
+inline void mov_b32(int, reg_r& d, int a) { d = (reg_r)a; }  // a number in the text
+inline void mov_b32(int, reg_r& d, long long a) { d = (reg_r)a; }
 inline void mov_b32(int, reg_f& d, reg_f a) { d = a; }
 inline void mov_b32(int, reg_r& d, reg_f a) { __builtin_memcpy(&d, &a, 4); }
 inline void mov_b32(int, reg_f& d, reg_r a) { d = bits_f(a); }

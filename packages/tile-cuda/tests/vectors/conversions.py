@@ -63,7 +63,7 @@ def _floats(rng, exponents=(-30, 18), count=1, mantissa=10):
             special = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.996, 65520, 65535, 1e30, -1e30, 2.0**-24, 2.0**-25,
                        1.5 * 2.0**-25, 2.0**-126, 2.0**-149, 3.4e38, -3.4e38, 448, 464, 465, 480, 57344, 61440, 61441]
             values[: len(special)] = special
-        drawn.append(np.float32(values).view(np.uint32).reshape(LANES, count))
+        drawn.append(_quiet(values, np.float32).view(np.uint32).reshape(LANES, count))
     return drawn
 
 
@@ -79,7 +79,7 @@ def _to_narrow():
                    lambda x: _as_words(_quiet((x[:, :1] << np.uint32(16)).view(np.float32), np.float16)))  # fmt: skip
 
     def doubles(rng):
-        near = [np.float64(c.view(np.float32)) * (1 + rng.choice([-1, 0, 1], c.shape) * 2.0**-50) for c in _floats(rng)]
+        near = [_quiet(c.view(np.float32), np.float64) * (1 + rng.choice([-1, 0, 1], c.shape) * 2.0**-50) for c in _floats(rng)]
         return [np.ascontiguousarray(values).view(np.uint32) for values in near]
 
     def f64(x):
@@ -93,7 +93,7 @@ def _to_narrow():
 def _tf32():
     def oracle(ties_away):
         def rounded(x):
-            values = np.float64(_f32(x))
+            values = _quiet(_f32(x), np.float64)
             with np.errstate(all="ignore"):
                 unit = 2.0 ** (np.maximum(np.frexp(np.where(np.isfinite(values), values, 1))[1] - 1, -126) - 10)
                 scaled = np.abs(values) / unit

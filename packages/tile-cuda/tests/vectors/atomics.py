@@ -26,7 +26,7 @@ def vectors() -> list[Vector]:
     rows += [red("add", "u32"), red("max", "s32"), red("xor", "b32"), red("add", "u64")]
     rows += [swap(kind) for kind in ("b16", "b32", "b64")]
     rows += [add_halves(kind) for kind in HALVES]
-    return [*rows, shared_add(), contended(), *_accesses()]
+    return [*rows, shared_add(), flushed_add(), contended(), *_accesses()]
 
 
 def _asm(template: str, outs: str, ins: str) -> str:
@@ -189,6 +189,26 @@ def shared_add() -> Vector:
         return Expected((values[:, :1] + values[:, 1:]).view(np.uint32))
 
     return Vector("red_shared_f32", "red.shared.add.f32", "atomic", body, 2, 1, cases, oracle)
+
+
+def flushed_add() -> Vector:
+    """Sums of float in global memory take and leave no subnormal numbers."""
+    declare, out, store = _result("f")
+    body = declare + _asm("atom.global.add.f32 %0, [%1], %2;", out, f'{MINE}, "f"({READ["f"]})') + store
+
+    def small(rng, count):
+        return (rng.normal(size=(LANES, count)) * 2.0**-125).astype(np.float32).view(np.uint32)
+
+    def flush(values):
+        return np.where(np.abs(values) < 2.0**-126, np.copysign(np.float32(0), values), values)
+
+    def oracle(x, before):
+        old = _own(before, np.float32)
+        total = flush(flush(old) + flush(np.ascontiguousarray(x).view(np.float32)[:, 0]))
+        return Expected(old.copy().view(np.uint32)[:, None], _put(before, total.astype(np.float32)))
+
+    return Vector("atom_flush_f32", "atom.global.add.f32", "atomic", body, 1, 1, lambda rng: [small(rng, 1)], oracle,
+                  "words", lambda rng: small(rng, 2).reshape(-1))  # fmt: skip
 
 
 def contended() -> Vector:
