@@ -1,0 +1,85 @@
+"""One op of a block on the lockstep machine: operands in registers, shared or global memory."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Accept
+from tile_core.ops.base import View
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.variant import Block, Places, SimtCall
+from tile_core.simt.warp import lower_warp_calls
+
+from .lockstep import Machine, numpy_type
+
+CTX: Any = SimpleNamespace(capabilities=SimpleNamespace(execution_width=32))
+
+
+def buffer(shape: Any, dtype: str, name: str, scope: str) -> Any:
+    return tirx.decl_buffer(list(shape), dtype, name, scope="" if scope == "global" else scope, layout=None)
+
+
+def view(b: Any, mins: Any = None, extents: Any = None) -> View:
+    shape = nodes.shape_of(b)
+    return View(b, tuple(mins or [0] * len(shape)), tuple(extents or shape))
+
+
+class Bench:
+    """Operands of one op in registers, shared or global memory, and the machine that runs it."""
+
+    def __init__(self, threads: int) -> None:
+        self.thread = nodes.fresh("tid")
+        self.block = Block((threads, 1, 1), self.thread)
+        self.places = Places()
+        self.machine = Machine(threads, self.thread, {})
+
+    def tile(self, data: Any, dtype: str, name: str, scope: str, dist: Distribution | None = None) -> Any:
+        b = buffer(data.shape, dtype, name, scope)
+        if dist is None:
+            self.machine.memory[b] = data.copy()
+            return b
+        self.hold(b, dist)
+        array = self.places.arrays[b]
+        found = np.frombuffer(np.random.default_rng(3).bytes(self.machine.count * dist.registers * data.itemsize), np.uint8)
+        found = (found % 2 == 1)[: self.machine.count * dist.registers] if dtype == "bool" else found.view(data.dtype)
+        found = found.reshape(self.machine.count, dist.registers).copy()
+        found[dist.thread_table, dist.register_table[:, None]] = data.reshape(-1, 1)
+        self.machine.private[array] = found
+        return b
+
+    def hold(self, b: Any, dist: Distribution) -> None:
+        self.places.distributions[b] = dist
+        self.places.arrays[b] = buffer((dist.registers,), nodes.element_type(b), f"{b.name}_r", "local")
+
+    def value(self, b: Any) -> Any:
+        dist = self.places.distributions.get(b)
+        if dist is None:
+            return self.machine.memory[b]
+        found = self.machine.private[self.places.arrays[b]][dist.thread_table, dist.register_table[:, None]]
+        first = found[:, :1]
+        assert ((found == first) | ((found != found) & (first != first))).all(), "copies differ"
+        return first[:, 0].reshape(dist.shape)
+
+    def run(self, variant: Any, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+        call = SimtCall(name, args, attrs, block=self.block, places=self.places)
+        assert isinstance(variant.accepts(call, CTX), Accept)
+        body = variant.lower(call, CTX)
+        self.machine.run(lower_warp_calls(body, self.block, 32))
+
+
+def numbers(rng: Any, shape: Any, dtype: str) -> Any:
+    d = DTYPES[dtype]
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    low = 0 if d.kind == "uint" else -9
+    return rng.integers(low, 10, shape).astype(numpy_type(dtype))
+
+
+def check(found: Any, want: Any, tolerance: float = 0) -> None:
+    np.testing.assert_allclose(np.asarray(found, np.float64), np.asarray(want, np.float64), rtol=tolerance, atol=tolerance)
