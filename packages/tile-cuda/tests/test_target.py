@@ -22,7 +22,8 @@ INSTRUCTIONS = {
         asm volatile("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16 {%0,%1},{%2,%2,%2,%2},{%2,%2},{%0,%1};"
                      : "=r"(d[0]), "=r"(d[1]) : "r"(a)); x[0] = d[0];""",
     "block_scaled_mma": """float d[4]; unsigned a = x[0];
-        asm volatile("mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k32.row.col.f32.e4m3.e4m3.f32.ue8m0 "
+        asm volatile("mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X."
+                     "m16n8k32.row.col.f32.e4m3.e4m3.f32.ue8m0 "
                      "{%0,%1,%2,%3},{%4,%4,%4,%4},{%4,%4},{%0,%1,%2,%3},{%4},{0,0},{%4},{0,0};"
                      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a)); x[0] = d[0];""",
     "fp4_convert": """unsigned short h;

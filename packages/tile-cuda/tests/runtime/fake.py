@@ -1,0 +1,107 @@
+"""A driver that launches nothing and remembers everything."""
+
+import contextlib
+import ctypes
+from dataclasses import dataclass, field
+
+from tile_cuda.runtime.api import SUCCESS, Device, Failed
+
+H100 = Device(0, "Fake 90", (9, 0), 227 << 10)
+
+
+@dataclass
+class Launch:
+    function: int
+    grid: tuple
+    block: tuple
+    shared: int
+    stream: int
+    values: bytes
+    device: int
+
+
+@dataclass
+class FakeDriver:
+    """Made like the driver in `tile_cuda.runtime.api`; ``context`` is the device of the current context."""
+
+    devices: list = field(default_factory=lambda: [H100])
+    context: int | None = 0
+    fail: dict = field(default_factory=dict)  # call -> number of the error
+    calls: list = field(default_factory=list)
+    launches: list = field(default_factory=list)
+    parameters: int = 4
+    pause: object = None
+    thread: object = None
+
+    def version(self):
+        return "13.0"
+
+    def count(self):
+        return len(self.devices)
+
+    def current(self):
+        return self.context or 0
+
+    def device(self, ordinal):
+        return self.devices[ordinal]
+
+    @contextlib.contextmanager
+    def entered(self, ordinal):
+        before, self.context = self.context, ordinal
+        self.calls.append(("entered", ordinal))
+        yield
+        self.context = before
+
+    def synchronize(self, ordinal):
+        self._do("synchronize", ordinal)
+
+    def load(self, code):
+        self._do("load", code[:4])
+        return code
+
+    def function(self, library, name):
+        self._do("function", name)
+        return 1000 + len([c for c in self.calls if c[0] == "function"])
+
+    def prepare(self, function, ordinal, shared_bytes):
+        self._do("prepare", function, ordinal, shared_bytes)
+
+    @contextlib.contextmanager
+    def stream(self):
+        yield 99
+
+    @contextlib.contextmanager
+    def recorded(self, stream, queue):
+        before = len(self.launches)
+        queue()
+        yield len(self.launches) - before
+
+    def seconds(self, stream, graph, times):
+        self._do("seconds", graph, times)
+        return graph * times * 1e-6
+
+    def launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, addresses, extra):
+        assert extra is None
+        table = (ctypes.c_void_p * self.parameters).from_address(addresses)
+        if self.pause is not None:
+            self.pause.wait()
+        values = b"".join(ctypes.string_at(table[i], 8) for i in range(self.parameters))
+        self.launches.append(Launch(function, (gx, gy, gz), (bx, by, bz), shared, stream, values, self.context))
+        return self.fail.get("launch", SUCCESS)
+
+    def read_current(self, address):
+        if self.context is None:
+            return 201
+        ctypes.c_int.from_address(address).value = self.context
+        return SUCCESS
+
+    def failure(self, call, code):
+        return Failed(call, code, self.reason(code))
+
+    def reason(self, code):
+        return f"CUDA_ERROR_{code}"
+
+    def _do(self, call, *arguments):
+        self.calls.append((call, *arguments))
+        if call in self.fail:
+            raise self.failure(call, self.fail[call])
