@@ -16,9 +16,9 @@ from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
 from tile_core.simt.spine import SimtHooks, simt_spine
-from tile_cuda.assume import aligned, general, is_general
-from tile_cuda.emit import emit_plan
+from tile_core.simt.alignment import Aligned, assume
 from tile_cuda.ops.copy_async import can_copy
+from tile_cuda.text import emit_plan
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -33,21 +33,21 @@ _NATIVE = frozenset(n for n, d in DTYPES.items() if not d.is_narrow and d.bits >
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     del target
-    passes = simt_spine(spine, SimtHooks(can_copy=can_copy, aligned=aligned))
+    passes = simt_spine(spine, SimtHooks(can_copy=can_copy))
 
     def text(plan: Plan, ctx: Context) -> Plan:
         found = emit_plan(plan, ctx)
-        if not is_general(plan) and promises(found):
+        if plan.notes["aligned"] != Aligned() and promises(found):
             found = KernelText(found.text, found.facts, general=functools.cache(lambda: again(plan, ctx)))
         return plan.note("lowered", found).note("source", found.text)
 
     def again(plan: Plan, ctx: Context) -> KernelText:
         start = Plan(plan.program, plan.program.func.body, plan.variants)
-        made = whole.run(general(start.note("params", tuple(plan.program.func.params))), ctx)
+        made = whole.run(start.note("params", tuple(plan.program.func.params)).note("aligned", Aligned()), ctx)
         lowered: KernelText = made.notes["lowered"]
         return lowered
 
-    whole = passes.then(
+    whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(
         Pass("parameters", _parameters, "after guards, which compare logical coordinates with the shape"),
         Pass("divisions", _divisions, "before passes that hide arithmetic"),
         Pass("wrap", _wrap, "before passes that add integer arithmetic of their own, which does not overflow"),
@@ -62,6 +62,13 @@ def promises(text: KernelText) -> bool:
     facts = text.facts
     sizes = {p.name: max(8, DTYPES[p.dtype].bits) // 8 for p in facts.params if p.kind == "pointer"}
     return bool(facts.divides) or any(p.align > sizes[p.name] for p in facts.params if p.kind == "pointer")
+
+
+def _promise(plan: Plan, ctx: Context) -> Plan:
+    """Take for granted what arrays and sizes usually fulfil, unless this is the text for those that do not."""
+    del ctx
+    plan = plan.note("hidden", tuple(plan.program.symbols))
+    return plan if "aligned" in plan.notes else plan.note("aligned", assume(plan.program.func.params))
 
 
 def _parameters(plan: Plan, ctx: Context) -> Plan:

@@ -1,7 +1,8 @@
 """The passes of a target with threads, as one list: from a tile program to what one thread does.
 
-A backend inserts its own passes and appends its tail (scalar rewriting, emission). The passes leave notes: ``block``,
-``places``, ``demoted``, ``arena``, ``grid`` and the reports of the pipeliner and of barrier placement.
+A backend inserts its own passes and appends its tail (scalar rewriting, emission). It puts the note ``aligned``: what
+addresses are taken to be multiples of. The passes leave notes: ``block``, ``places``, ``demoted``, ``arena``, ``grid``,
+``relied`` (what of ``aligned`` the code needs) and the reports of the pipeliner and of barrier placement.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
+from tile_core.lowering.variant import Reject
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.simt import arena, barriers, pipeline, shared
+from tile_core.simt.alignment import Aligned, relied
 from tile_core.simt.distribute import distribute
 from tile_core.simt.infer import Inferred, infer
 from tile_core.simt.launch import block_of, launch
@@ -42,13 +45,10 @@ class SimtHooks:
     Attributes
     ----------
     can_copy
-        Whether a copy (a ``SimtCall``) can be asynchronous.
-    aligned
-        Given a plan and a context, the bytes that addresses of parameters are multiples of, by buffer.
+        Whether a copy (an ``OpCall``) can be asynchronous, given what a launch promises: ``Accept`` or ``Reject``.
     """
 
-    can_copy: Callable[[Any, Context], bool]
-    aligned: Callable[[Plan, Context], Any]
+    can_copy: Callable[[Any, Context, Aligned], Any]
 
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
@@ -60,7 +60,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
-        Pass("vectorize", _vectorize(hooks), "while accesses still have logical indices"),
+        Pass("vectorize", _vectorize, "while accesses still have logical indices"),
         Pass("layouts", _layouts, "shared buffers become one-dimensional"),
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
         Pass("barriers", _barriers, "after everything that touches memory"),
@@ -76,7 +76,14 @@ def _jumps(plan: Plan, ctx: Context) -> Plan:
 
 def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
-        body, report = pipeline.plan_pipeline(plan.body, lambda call: hooks.can_copy(call, ctx))
+        aligned, annotated = plan.notes["aligned"], frozenset(map(str, plan.program.layouts))
+
+        def can_copy(call: Any) -> Any:
+            if call.args[0].name in annotated:
+                return Reject("the layout of its source is annotated")
+            return hooks.can_copy(call, ctx, aligned)
+
+        body, report = pipeline.plan_pipeline(plan.body, can_copy, plan.program.attrs.get("safe_values"))
         return plan.replace(body=body).note("pipeline", report)
 
     return run
@@ -133,12 +140,10 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body)
 
 
-def _vectorize(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
-    def run(plan: Plan, ctx: Context) -> Plan:
-        layouts = plan.notes["places"].places.layouts
-        return plan.replace(body=vectorize(plan.body, ctx.capabilities, hooks.aligned(plan, ctx), layouts))
-
-    return run
+def _vectorize(plan: Plan, ctx: Context) -> Plan:
+    layouts = plan.notes["places"].places.layouts
+    body = vectorize(plan.body, ctx.capabilities, plan.notes["aligned"], layouts)
+    return plan.replace(body=body).note("relied", relied(body, plan.notes["aligned"]))
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:

@@ -1,0 +1,58 @@
+"""From a finished plan to the text of its kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.emit.facts import KernelText, SharedArray
+from tile_core.ir import nodes
+from tile_core.ir.access import accesses
+from tile_core.ir.visit import StmtRewriter
+from tile_core.ops.effects import effects
+from tile_core.simt import calls
+from tile_cuda.emit import TextOptions, emit_kernel
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.spine import Plan
+
+
+def emit_plan(plan: Plan, ctx: Context) -> KernelText:
+    """Return the text of a plan whose passes have all run."""
+    program, options = plan.program, ctx.options
+    originals = [str(v.name) for v in program.func.params]
+    access = accesses(program.func.body, effects)
+    relied = plan.notes["relied"]
+    arena = plan.notes["arena"]
+    hidden = tuple(program.symbols[name] for name in plan.notes["hidden"])
+    return emit_kernel(
+        program.name,
+        (*plan.notes["params"], *hidden),
+        _Instructions().stmt(plan.body),
+        grid=plan.notes["grid"].extents,
+        block=plan.notes["block"].extents,
+        shared_bytes=arena.bytes,
+        shared=tuple(SharedArray(a.name, a.offset, a.bytes, a.dtype) for a in arena.arrays),
+        access={name: access.get(name, "read") for name in originals},
+        align={str(b.name): size for b, size in relied.addresses.items()},
+        aliased=frozenset(p.name for p in program.params if p.kind == "pointer"),
+        attributes=options.attributes(),
+        divides={str(v.name): by for v, by in relied.divisors.items()},
+        where=program.where,
+        options=TextOptions(arch=ctx.target.arch, fast_math=options.fast_math, line_info=options.line_info),
+    )
+
+
+class _Instructions(StmtRewriter):
+    """Names the instructions that the core's calls for asynchronous copies are here."""
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        if nodes.is_tile_call(s.value, "async_commit"):
+            return calls.execute("cp_async_commit_group", [], s.span)
+        if nodes.is_tile_call(s.value, "async_wait"):
+            return calls.execute(f"cp_async_wait_group_{int(nodes.as_int(s.value.args[0]))}", [], s.span)
+        return s
+
+
+_ = ir, tirx
