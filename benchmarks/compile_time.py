@@ -70,6 +70,29 @@ def call_times(calls: int = 2000, repeats: int = 50) -> list[float]:
     return means
 
 
+def keeping_times(repeats: int = 30) -> tuple[list[float], list[float]]:
+    """Return the seconds to make the key of the matrix product on disk, and to read a kernel of 60 KB from its file."""
+    from tile_core.emit.facts import KernelText, LaunchFacts
+    from tile_core.runtime.adapter import Built
+    from tile_core.runtime.artefact import Artefact, from_bytes, to_bytes
+    from tile_core.runtime.cache_key import content_hash, program_parts
+    from tile_core.runtime.signature import Signature
+
+    program = example("gemm").matmul(1024, 1024, 1024, block_M=128, block_N=128)
+    binary = Built("any", "binary", np.random.default_rng(0).bytes(60_000))
+    text = KernelText("x = x + 1;\n" * 2000, LaunchFacts("main", (), (1, 1, 1), (1, 1, 1)), None, binary)
+    content = to_bytes(Artefact(Signature("main", ()), "any", "any", text))
+    keys, reads = [], []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        content_hash(program_parts(program), program.where)
+        middle = time.perf_counter()
+        from_bytes(content, "benchmark")
+        keys.append(middle - start)
+        reads.append(time.perf_counter() - middle)
+    return keys, reads
+
+
 def measure(arguments: argparse.Namespace) -> list[Row]:
     """Return one row per time."""
     folder = str(Path(example("gemm").__file__).parent)
@@ -77,12 +100,15 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
     both = [x + y for x, y in zip(library, compiling, strict=True)]
     (importing,) = fresh(IMPORT.format(module="tile_core"), arguments.processes)
     (language,) = fresh(IMPORT.format(module="tile_core.language"), arguments.processes)
+    keys, reads = keeping_times()
     return [
         _row("import tile_core", "ms", importing, 1e3, 300),
         _row("import tile_core.language", "ms", language, 1e3, 300),
         _row("import of TVM, once per process", "ms", library, 1e3, None),
         _row("cold compile of the GEMM, TVM imported", "ms", compiling, 1e3, 500),
         _row("cold compile of the GEMM with that import", "ms", both, 1e3, None),
+        _row("key of the GEMM in the cache on disk", "ms", keys, 1e3, None),
+        _row("read a kernel of 60 KB from disk", "ms", reads, 1e3, None),
         _row("call with 3 NumPy arrays of 16 floats", "us", call_times(), 1e6, 3),
     ]
 

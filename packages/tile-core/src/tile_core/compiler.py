@@ -75,24 +75,7 @@ def compile(
     program, plugins = program_of("tile.compile", program), installed()
     dump = None if dump is None else path_of("tile.compile", "dump", dump)
     ctx = make_context(target, options, plugins=plugins)
-    signature = signature_of(program, out_idx)
-    plan = functools.cache(lambda: _guarded("passes", program, lambda: lower(program, ctx, plugins, dump)))
-    find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
-    slot = None if dump else slot_of(program, signature, ctx, plugins, lambda: find(runtime))
-    lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot))
-    load = functools.partial(_load, program, find, lowered)
-    launch, adapter = load(runtime)
-    facts: dict[str, Any] = {"adapter": adapter, "hidden": hidden, "target": ctx.target.text, "program": program}
-    return Kernel(
-        signature,
-        launch,
-        **facts,
-        source=functools.partial(source_of, lowered, plan),
-        explain=lambda: _explain(plan(), ctx),
-        reference=_reference(program, plugins, hidden),
-        export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
-        runtimes=load,
-    )
+    return _kernel(program, signature_of(program, out_idx), ctx, plugins, runtime, dump)
 
 
 def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | None = None) -> Plan:
@@ -160,6 +143,31 @@ def _explain(plan: Plan, ctx: Context) -> str:
     from tile_core.reports.report import report
 
     return report(plan, ctx)
+
+
+def _kernel(
+    program: Program, signature: Signature, ctx: Context, plugins: Plugins, runtime: str | None, dump: Path | None
+) -> Kernel:
+    """Return a kernel that is loaded; its plan is made now unless it is found on disk."""
+    plan = functools.cache(lambda: _guarded("passes", program, lambda: lower(program, ctx, plugins, dump)))
+    find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
+    slot = None if dump else slot_of(program, signature, ctx, plugins, lambda: find(runtime))
+    lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot))
+    load = functools.partial(_load, program, find, lowered)
+    launch, adapter = load(runtime)
+    return Kernel(
+        signature,
+        launch,
+        adapter=adapter,
+        hidden=hidden,
+        source=functools.partial(source_of, lowered, plan),
+        target=ctx.target.text,
+        program=program,
+        explain=lambda: _explain(plan(), ctx),
+        reference=_reference(program, plugins, hidden),
+        export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
+        runtimes=load,
+    )
 
 
 def _lowered(plan: Callable[[], Plan], slot: Slot | None) -> tuple[Any, Sequence[str]]:

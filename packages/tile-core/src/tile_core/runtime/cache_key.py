@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import hashlib
 import importlib.metadata
 import os
 import struct
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -76,7 +78,8 @@ def key_of(
         return None
 
 
-def versions() -> dict[str, str]:
+@functools.cache
+def versions() -> Mapping[str, str]:
     """Return the versions of the libraries that a compilation goes through."""
     found = {}
     for name in _LIBRARIES:
@@ -155,13 +158,13 @@ class _Hasher:
 
     def _object(self, value: Any) -> bytes:
         from tile_core.compat.tvm import tvm_ffi
-        from tile_core.layout.base import LayoutMap
 
         if isinstance(value, (tvm_ffi.Array, tvm_ffi.List)):
             return _join(b"list", [self.digest(v) for v in value])
         if isinstance(value, (Mapping, tvm_ffi.Map, tvm_ffi.Dict)):
             return _join(b"map", [self.digest(part) for item in value.items() for part in item])
-        if isinstance(value, LayoutMap):
+        layouts = sys.modules.get("tile_core.layout.base")  # not loaded: then this is none
+        if layouts is not None and isinstance(value, layouts.LayoutMap):
             return self._layout(value)
         if isinstance(value, tvm_ffi.Object):
             return self._node(value)
