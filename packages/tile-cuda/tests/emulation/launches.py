@@ -11,7 +11,7 @@ from tile_cuda.emulation.opcodes import Arch
 from ..vectors import table
 
 SM90 = Arch(90, "a")
-DTYPES = {"float": "float32", "int": "int32", "unsigned": "uint32", "unsigned short": "uint16", "double": "float64"}
+DTYPES = {"f16": "uint16", "float": "float32", "int": "int32", "unsigned": "uint32", "unsigned short": "uint16", "double": "float64"}
 
 
 def run_plan(vectors, arrays, arch=SM90, **how):
@@ -48,4 +48,4 @@ def told(result):
 
 
 def poison(*shape, dtype="float32"):
-    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else -1, dtype)
+    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 0x7FFF, dtype)

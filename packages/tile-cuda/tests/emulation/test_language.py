@@ -70,7 +70,7 @@ def test_builtins(completion, order):
     expected = {
         1: t - lane + 5, 2: down, 3: t ^ 1, 4: np.full(64, 127), 5: np.full(64, 2 + 4 + 16 * 3), 6: np.full(64, 2**32 - 1),
         7: np.full(64, 1024 + 64), 8: 63 - t + 3, 9: [bin(i).count("1") for i in t] + 100 * np.array(clz) + 10000 * np.array(ffs),
-        10: np.full(64, 0x77552200), 11: (t // 2 + np.array(brev, dtype="uint64") + rotated) & np.uint64(0xFFFFFFFF),
+        10: np.full(64, 0x77552200), 11: (t // 2 + np.array(brev) + rotated) & 0xFFFFFFFF,
         12: np.clip(wide, -(2**31), 2**31 - 1).astype("int64") & 0xFFFFFFFF, 13: np.maximum(np.trunc(x), 0),
         14: np.minimum(3, t) + np.maximum(4, t), 15: np.full(64, 5 + 16 + 8),
     }  # fmt: skip
