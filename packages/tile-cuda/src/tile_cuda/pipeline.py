@@ -16,7 +16,8 @@ from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
 from tile_core.simt.spine import SimtHooks, simt_spine
-from tile_core.simt.alignment import Aligned, assume
+from tile_core.simt.alignment import Aligned
+from tile_core.simt.promises import assume
 from tile_cuda.ops.copy_async import can_copy
 from tile_cuda.text import emit_plan
 

@@ -20,11 +20,12 @@ from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.simt import arena, barriers, pipeline, shared
-from tile_core.simt.alignment import Aligned, relied
+from tile_core.simt.alignment import Aligned
 from tile_core.simt.distribute import distribute
 from tile_core.simt.infer import Inferred, infer
 from tile_core.simt.launch import block_of, launch
 from tile_core.simt.lower import lower_selected
+from tile_core.simt.promises import relied
 from tile_core.simt.rescope import rescope
 from tile_core.simt.select import Selected, select_ops
 from tile_core.simt.sites import number_nests
