@@ -222,7 +222,9 @@ class Kernel:
         Raises
         ------
         NotProvided
-            This target has no artefacts.
+            It is not made of text: a file can hold text and what is built of text.
+        CannotWriteArtefact
+            The path cannot be written.
         """
         target = path_of("export", "path", path)
         self._need(self._export, "export()", "its target writes no artefacts")(self, target)
