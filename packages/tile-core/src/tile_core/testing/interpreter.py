@@ -26,10 +26,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Div": operator.truediv,
     "FloorDiv": operator.floordiv, "FloorMod": operator.mod, "Min": min, "Max": max,
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,
-}  # fmt: skip
-_CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
-    "shift_left": operator.lshift, "shift_right": operator.rshift,
+    "BitwiseAnd": operator.and_, "BitwiseOr": operator.or_, "BitwiseXor": operator.xor,
+    "LShift": operator.lshift, "RShift": operator.rshift,
 }  # fmt: skip
 
 
@@ -254,8 +252,6 @@ class Interpreter:
         name = nodes.operator_name(e)
         if name == "if_then_else":
             return self.expr(e.args[1] if self.expr(e.args[0]) else e.args[2])
-        if name in _CALLS:
-            return _CALLS[name](*(self.expr(a) for a in e.args))
         if name == "tile.address":
             return Address(self, e.args[0].source, [self.expr(i) for i in e.args[0].indices])
         if name == "tile.move":

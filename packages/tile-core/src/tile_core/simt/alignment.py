@@ -1,0 +1,118 @@
+"""What addresses are known to be multiples of: how wide an access may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+
+#: The widest access of one thread in bytes, and what shared buffers begin at a multiple of.
+WIDEST = 16
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What a text takes for granted about a launch.
+
+    Attributes
+    ----------
+    addresses
+        By parameter the bytes that its address is a multiple of; buffers that are not named have the size of an
+        element.
+    divisors
+        By symbol a number that divides its value.
+    """
+
+    addresses: Mapping[Any, int] = field(default_factory=dict)
+    divisors: Mapping[Any, int] = field(default_factory=dict)
+
+    def of(self, buffer: Any, indices: Sequence[Any], known: Mapping[Any, int] | None = None) -> int:
+        """Return the bytes that the address of an element is a multiple of, up to ``WIDEST``.
+
+        Parameters
+        ----------
+        known
+            Divisors of more variables.
+        """
+        size = DTYPES[nodes.element_type(buffer)].bits // 8
+        if size == 0:
+            return 0
+        own = WIDEST if nodes.scope_of(buffer) == "shared" else self.addresses.get(buffer, size)
+        facts = {**(known or {}), **self.divisors}
+        offset = 0
+        for index, stride in zip(indices, strides_of(buffer), strict=True):
+            offset = gcd(offset, factor(index, facts) * factor(stride, facts))
+        return gcd(gcd(offset * size, own), WIDEST)
+
+
+def row_symbols(buffer: Any) -> set[Any]:
+    """Return the symbols in the strides of a buffer's rows: what has to be divided for each row to be aligned."""
+    return {v for s in strides_of(buffer)[:-1] for v in collect(nodes.int_const(0) + s, tirx.Var)}
+
+
+def strides_of(buffer: Any) -> list[Any]:
+    """Return a buffer's strides in elements; row-major if it names none."""
+    given = list(buffer.ty.strides or [])
+    if given:
+        return [nodes.as_int(s) for s in given]
+    found: list[Any] = []
+    step: Any = 1
+    for extent in reversed(nodes.shape_of(buffer)):
+        found.insert(0, step)
+        step = step * extent
+    return found
+
+
+def factor(e: Any, known: Mapping[Any, int]) -> int:
+    """Return a number that divides an integer expression; 0 if it is zero."""
+    value = nodes.as_int(e)
+    if isinstance(value, int):
+        return abs(value)
+    if isinstance(e, tirx.Var):
+        return known.get(e, 1)
+    if isinstance(e, tirx.Cast):
+        return factor(e.value, known)
+    if isinstance(e, (tirx.Add, tirx.Sub, tirx.Min, tirx.Max)):
+        return gcd(factor(e.a, known), factor(e.b, known))
+    if isinstance(e, tirx.Mul):
+        return factor(e.a, known) * factor(e.b, known)
+    if isinstance(e, tirx.FloorMod):
+        return gcd(factor(e.a, known), factor(e.b, known))
+    if isinstance(e, tirx.FloorDiv):
+        by, of = nodes.as_int(e.b), factor(e.a, known)
+        return of // by if isinstance(by, int) and by > 0 and of % by == 0 else 1
+    if isinstance(e, tirx.Select):
+        return gcd(factor(e.true_value, known), factor(e.false_value, known))
+    if isinstance(e, tirx.LShift) and isinstance(nodes.as_int(e.b), int):
+        return factor(e.a, known) << int(nodes.as_int(e.b))
+    return 1
+
+
+def together(layout: Any, width: int) -> int:
+    """Return how many neighbours of the last dimension a layout keeps together, at a multiple of their number.
+
+    Parameters
+    ----------
+    layout
+        A layout onto memory.
+    width
+        The largest power of two to try.
+    """
+    if "memory" not in layout.axes or layout.replicas != 1:
+        return 1
+    places = np.asarray(layout.tables()["memory"]).reshape(-1, layout.shape[-1])
+    while width > 1:
+        whole = places.shape[1] // width * width
+        groups = places[:, :whole].reshape(-1, width)
+        if whole and (groups[:, 0] % width == 0).all() and (np.diff(groups, axis=1) == 1).all():
+            return width
+        width //= 2
+    return 1
