@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -104,15 +104,25 @@ class Access:
             found.later[var] = found
         return found
 
+    def outside(self, region: Any) -> Access:
+        """Return what it is outside of a managed region."""
+        if self.region is None or not self.region.same_as(region):
+            return self
+        found = self.later.get(region)
+        if found is None:
+            found = self.later[region] = replace(self, region=None, later={})
+        return found
+
     def _past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> Access:
         lost = inner if bounds is not None else inner | {var}
         conditions = tuple(c for c in self.conditions if not variables(c) & lost)
         used = set().union(*(variables(e) for e in (*(self.indices or ()), *conditions)))
         indices = self.indices
-        if indices is None or any(variables(e) & lost for e in indices):
+        if indices is not None and any(variables(e) & lost for e in indices):
             return replace(self, indices=None, conditions=conditions, later={})
-        if var not in used or bounds is None:
-            return replace(self, conditions=conditions, later={})
+        if indices is None or var not in used or bounds is None:
+            same = len(conditions) == len(self.conditions)
+            return self if same else replace(self, conditions=conditions, later={})
         other = tirx.Var(f"{var.name}_before", var.ty)
         indices = tuple(substitute(e, {var: other}) for e in indices)
         conditions = tuple(substitute(e, {var: other}) for e in conditions)
@@ -259,12 +269,11 @@ class Accesses:
             return []
         if buffer not in self.memory:
             self._place(buffer, buffer, 0)
-            self.bases[buffer] = buffer
         memory = self.memory[buffer]
         known: tuple[Any, ...] | None = tuple(substitute(i, self.binds) for i in indices)
         if any(collect(i, ir.TensorLoad) or variables(i) & where.lost for i in known or ()):
             known = None
-        region = where.region if where.region is not None and self.bases[buffer] in where.managed else None
+        region = where.region_of(self.bases.get(buffer, buffer))
         return [
             Access(
                 buffer, memory, write, False, known, size or memory.size, where.stmt, where.ranges,
@@ -280,8 +289,7 @@ class Where:
     stmt: Any = None
     ranges: tuple[tuple[Any, int, int], ...] = ()
     conditions: tuple[Any, ...] = ()
-    region: Any = None
-    managed: frozenset[Any] = frozenset()
+    regions: tuple[tuple[Any, frozenset[Any]], ...] = ()
     lost: frozenset[Any] = frozenset()
 
     def at(self, stmt: Any) -> Where:
@@ -302,9 +310,13 @@ class Where:
         mine = {s.loop_var} if isinstance(s, tirx.For) else set()
         return replace(self, lost=self.lost | opaque | mine)
 
-    def inside(self, region: Any, managed: frozenset[Any]) -> Where:
-        """Return the place inside a managed region."""
-        return replace(self, region=region, managed=self.managed | managed)
+    def inside(self, region: Any, managed: Iterable[Any]) -> Where:
+        """Return the place inside a region that manages some buffers."""
+        return replace(self, regions=(*self.regions, (region, frozenset(managed))))
+
+    def region_of(self, buffer: Any) -> Any:
+        """Return the outermost region that manages a buffer, if any does."""
+        return next((region for region, managed in self.regions if buffer in managed), None)
 
 
 def bounds_of(loop: Any) -> tuple[int, int] | None:

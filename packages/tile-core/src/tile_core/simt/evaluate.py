@@ -26,6 +26,11 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "NE": lambda a, b: a != b,
     "And": np.logical_and,
     "Or": np.logical_or,
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+    "LShift": np.left_shift,
+    "RShift": np.right_shift,
 }
 _CALLS: dict[str, Callable[..., Any]] = {
     "bitwise_and": np.bitwise_and,

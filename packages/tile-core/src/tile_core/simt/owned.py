@@ -54,7 +54,8 @@ class Owners:
         if not self.count or a.indices is None or b.indices is None:
             return False
         same = a.buffer.same_as(b.buffer)
-        if not same and not (a.memory.space == b.memory.space == "shared" and len(a.indices) == len(b.indices) == 1):
+        flat = isinstance(a.memory.space, str) and isinstance(b.memory.space, str)
+        if not same and not (flat and len(a.indices) == len(b.indices) == 1):
             return False
         if len(a.indices) != len(b.indices) or not a.memory.size or not b.memory.size:
             return False
@@ -66,7 +67,7 @@ class Owners:
         return first is not None and second is not None and not _meet(first, second)
 
     def cancelled(self, a: Access, b: Access) -> tuple[Any, ...] | None:
-        """Return the variables that add the same to both places, or ``None`` if one is left that nothing is known of."""
+        """Return the variables that add the same to both places, or ``None`` if one is left that is not known."""
         (ia, _), (ib, _) = self.names(a), self.names(b)
         own = {v for x in (a, b) for v, _, _ in x.ranges}
         free = {v for e in (*ia, *ib) for v in variables(e)} - own - set(self.values)
@@ -88,6 +89,7 @@ class Owners:
         return self.named[a]
 
     def with_axes(self, e: Any) -> Any:
+        """Return an expression with variables for the thread's coordinates."""
         def axis(call: Any) -> Any:
             return self.axes[int(nodes.as_int(call.args[0]))] if nodes.is_tile_call(call, "thread_index") else call
 
@@ -105,6 +107,7 @@ class Owners:
         return self.prints[key]
 
     def look(self, a: Access, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
+        """Return what ``footprint`` does, or raise ``Unknown``."""
         indices, conditions = self.names(a)
         zero = {v: nodes.int_const(0, nodes.dtype_of(v)) for v in cancelled}
         indices = tuple(substitute(e, zero) for e in indices)
@@ -162,7 +165,8 @@ def _same_terms(ia: Sequence[Any], ib: Sequence[Any], v: Any) -> bool:
         first, second = (tvm.sym.detect_linear_equation(e, [v]) for e in (a, b))
         if not first or not second:
             return False
-        if variables(first[0]) or variables(second[0]) or nodes.as_int(first[0]) != nodes.as_int(second[0]):
+        one, two = nodes.as_int(first[0]), nodes.as_int(second[0])
+        if not isinstance(one, int) or not isinstance(two, int) or one != two:
             return False
     return True
 
