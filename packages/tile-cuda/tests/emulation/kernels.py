@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - texts of kernels
 """Two kernels as an emitter prints them; the seeded faults change one line of them."""
 
 import ml_dtypes
@@ -14,10 +15,10 @@ __device__ __forceinline__ void cp_async_wait_1() { asm volatile("cp.async.wait_
 __device__ __forceinline__ void cp_async_wait_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 __device__ __forceinline__ void mma(float* d, const unsigned* a, const unsigned* b, const float* c) { asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3])); }
 __device__ __forceinline__ void mma_sp(float* d, const unsigned* a, const unsigned* b, const float* c, unsigned e) { asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9,%10,%11}, {%12,%13,%14,%15}, %16, 0x0;" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]), "r"(e)); }
-"""  # noqa: E501
+"""
 
 # 32x16 of C per block of two warps, K in steps of 16, three stages of asynchronous copies; rows of A behind m are zero.
-GEMM = PRELUDE + """\
+GEMM = """\
 extern "C" __global__ void __launch_bounds__(64) gemm(const f16* __restrict__ A, const f16* __restrict__ B, float* __restrict__ out, int m, int n, int k) {
   extern __shared__ __align__(1024) unsigned char smem[];
   f16* const A_s = (f16*)(smem + 0);
@@ -57,10 +58,10 @@ extern "C" __global__ void __launch_bounds__(64) gemm(const f16* __restrict__ A,
       if (r < m) *(float2*)(out + r * n + column + j * 8 + lane % 4 * 2) = make_float2(c[j][h * 2], c[j][h * 2 + 1]);
     }
 }
-"""  # noqa: E501
+"""
 
 # 16x16 of C per warp, K in steps of 32: compressed A with 16 bits of metadata for 16 columns of a row.
-SPARSE = PRELUDE + """\
+SPARSE = """\
 extern "C" __global__ void __launch_bounds__(32) gemm_sp(const f16* __restrict__ A, const unsigned short* __restrict__ E, const f16* __restrict__ B, float* __restrict__ out, int n, int k) {
   extern __shared__ __align__(1024) unsigned char smem[];
   f16* const A_s = (f16*)(smem + 0);
@@ -90,14 +91,14 @@ extern "C" __global__ void __launch_bounds__(32) gemm_sp(const f16* __restrict__
     for (int h = 0; h < 2; ++h)
       *(float2*)(out + (row + lane / 4 + h * 8) * n + column + j * 8 + lane % 4 * 2) = make_float2(c[j][h * 2], c[j][h * 2 + 1]);
 }
-"""  # noqa: E501
+"""
 
 
 def gemm(rng, m=37, n=32, k=80):
     a, b = (rng.normal(size=shape).astype("float16") for shape in ((m, k), (k, n)))
     args = [a.view("uint16"), b.view("uint16"), np.full((m, n), np.nan, "float32"), m, n, k]
     how = {"grid": (n // 16, -(-m // 32), 1), "block": (64, 1, 1), "shared_bytes": 4608 + 2304}
-    return GEMM, args, how, a.astype("float64") @ b.astype("float64")
+    return PRELUDE + GEMM, args, how, a.astype("float64") @ b.astype("float64")
 
 
 def sparse(rng, m=32, n=32, k=96):
@@ -112,4 +113,4 @@ def sparse(rng, m=32, n=32, k=96):
     b = rng.normal(size=(k, n)).astype("float16")
     args = [values.view("uint16"), metadata, b.view("uint16"), np.full((m, n), np.nan, "float32"), n, k]
     how = {"grid": (n // 16, m // 16, 1), "block": (32, 1, 1), "shared_bytes": 1024 + 32 * 48}
-    return SPARSE, args, how, dense @ b.astype("float64")
+    return PRELUDE + SPARSE, args, how, dense @ b.astype("float64")

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+
 import tile_emulator
 from tile_core.emit.facts import LaunchFacts, ParamFact
 from tile_cuda.emulation import dialect_of
@@ -11,7 +12,14 @@ from tile_cuda.emulation.opcodes import Arch
 from ..vectors import table
 
 SM90 = Arch(90, "a")
-DTYPES = {"f16": "uint16", "float": "float32", "int": "int32", "unsigned": "uint32", "unsigned short": "uint16", "double": "float64"}
+DTYPES = {
+    "f16": "uint16",
+    "float": "float32",
+    "int": "int32",
+    "unsigned": "uint32",
+    "unsigned short": "uint16",
+    "double": "float64",
+}
 
 
 def run_plan(vectors, arrays, arch=SM90, **how):

@@ -1,6 +1,8 @@
+# ruff: noqa: E501 - texts of kernels
 """The translation of ``asm`` statements: what it prints, and that it lets nothing pass."""
 
 import pytest
+
 from tile_cuda.emulation import shared_memory
 from tile_cuda.emulation.asm import Refused, translate
 from tile_cuda.emulation.opcodes import Arch, finder, model_of
@@ -15,7 +17,9 @@ def body(template, operands=': "=r"(d) : "r"(a)'):
 
 
 def test_a_statement_becomes_a_call():
-    code = body("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];", ': "=r"(d[0]) : "r"(shared_address(p)) : "memory"')
+    code = body(
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];", ': "=r"(d[0]) : "r"(shared_address(p)) : "memory"'
+    )
     assert "ptx::ldmatrix_sync_aligned_m8n8_x1_shared_b16(__LINE__, ptx::v(r0), r1);" in code
     assert "auto& to0 = (d[0]);" in code
     assert "ptx::take<ptx::reg_r>(shared_address(p))" in code
@@ -28,7 +32,9 @@ def test_colons_and_dots_become_underscores():
 
 
 def test_orders_scopes_and_parts_of_memory_become_template_arguments():
-    assert model_of("atom.acq_rel.gpu.shared::cta.add.u32").call == "atom<ptx::ACQ_REL, ptx::SHARED, ptx::Add, ptx::u32>"
+    assert (
+        model_of("atom.acq_rel.gpu.shared::cta.add.u32").call == "atom<ptx::ACQ_REL, ptx::SHARED, ptx::Add, ptx::u32>"
+    )
     assert model_of("ld.volatile.global.v2.f32").call == "ld<ptx::VOLATILE, ptx::GLOBAL, float>"
 
 
@@ -46,12 +52,14 @@ def test_every_spelling(head):
 
 
 def test_other_code_stays_as_it_is():
-    text = "int plasma(int asm_count) { return asm_count; } /* asm(\"bar\") */ char c = '\"'; // asm volatile(\"x\")\n"
+    text = 'int plasma(int asm_count) { return asm_count; } /* asm("bar") */ char c = \'"\'; // asm volatile("x")\n'
     assert printed(text) == text
 
 
 def test_blocks_registers_predicates_labels():
-    code = body("{ .reg .pred p, q; .reg .b32 t; again: setp.ne.u32 p, %1, 0; @p bra done; @!p mov.b32 %0, 1; bra again; done: }")
+    code = body(
+        "{ .reg .pred p, q; .reg .b32 t; again: setp.ne.u32 p, %1, 0; @p bra done; @!p mov.b32 %0, 1; bra again; done: }"
+    )
     assert "__label__ at_again, at_done;" in code
     assert "bool reg_p" in code
     assert "ptx::reg_r reg_t" in code
@@ -128,7 +136,9 @@ def test_a_text_that_is_no_architecture():
 
 
 def test_shared_memory():
-    text = "extern __shared__ __align__(1024) unsigned char smem[];\n__shared__ float s[4];\nextern\n__shared__ float t[];"
+    text = (
+        "extern __shared__ __align__(1024) unsigned char smem[];\n__shared__ float s[4];\nextern\n__shared__ float t[];"
+    )
     code = shared_memory(text)
     assert code.splitlines() == [
         "unsigned char* const smem = (unsigned char*)simt::block->shared;", "SIMT_SHARED float s[4];",

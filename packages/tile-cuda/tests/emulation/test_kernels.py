@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - texts of kernels
 """Whole kernels: right in every order, and one wrong line in them is caught."""
 
 from dataclasses import dataclass

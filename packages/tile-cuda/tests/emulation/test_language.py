@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - texts of kernels
 """Built-in variables and functions of the language."""
 
 import numpy as np

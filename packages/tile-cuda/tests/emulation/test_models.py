@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from tile_cuda.emulation.opcodes import opcodes
 
 from ..vectors import groups, record, table
@@ -150,5 +151,3 @@ def test_the_device_compiler_refuses_what_an_architecture_does_not_have():
         if earlier:
             with pytest.raises(SystemExit, match="NVRTC"):
                 record.compiled(table.text_of([v]), earlier)
-
-

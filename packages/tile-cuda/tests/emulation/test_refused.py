@@ -1,19 +1,22 @@
+# ruff: noqa: E501 - texts of kernels
 """What a device does not do, or what PTX leaves undefined: it is reported, and by which words."""
 
 import numpy as np
 import pytest
+
+from tile_core.target import Capabilities, Target
 from tile_cuda.emulation import dialect, dialect_of
 from tile_cuda.emulation.opcodes import Arch
 from tile_emulator.errors import LaunchRefused, TextRefused
 
-from tile_core.target import Capabilities, Target
-
 from .launches import kinds, poison, run, told
 
-ADDRESS = '(unsigned)__cvta_generic_to_shared(smem + {})'
+ADDRESS = "(unsigned)__cvta_generic_to_shared(smem + {})"
 LDMATRIX = 'asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {{%0,%1}}, [%2];" : "=r"(d), "=r"(e) : "r"({}));'
 SHUFFLE = 'asm volatile("shfl.sync.idx.b32 %0, %1, {}, 0x1f, {};" : "=r"(d) : "r"(t));'
-COPY = 'asm volatile("cp.async.{} [%0], [%1], {};" : : "r"({}), "l"({}) : "memory"); asm volatile("cp.async.wait_all;");'
+COPY = (
+    'asm volatile("cp.async.{} [%0], [%1], {};" : : "r"({}), "l"({}) : "memory"); asm volatile("cp.async.wait_all;");'
+)
 
 
 def shared(offset):
@@ -62,7 +65,11 @@ for nibble in (0, 1, 2, 3, 5, 6, 7, 10, 11, 15):
     code = ('asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.u8.s32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, '
             '{%4,%4,%4,%4}, {%4,%4,%4,%4}, %5, 0;" : "=r"(d), "=r"(e), "=r"(f), "=r"(g) : "r"(0), "r"(t == 13 ? 0x44444044u | '
             f'0x{nibble:x}00u : 0x44444444u));')  # fmt: skip
-    CASES[f"metadata {nibble:04b}"] = (code, "metadata", f"lane 13 describes row 11 from k = 8 on by {nibble & 3}, {nibble >> 2}")
+    CASES[f"metadata {nibble:04b}"] = (
+        code,
+        "metadata",
+        f"lane 13 describes row 11 from k = 8 on by {nibble & 3}, {nibble >> 2}",
+    )
 CASES["a selector of 8-bit metadata"] = (code.replace("%5, 0;", "%5, 1;"), "metadata", "less than 1")
 
 NAMES = list(CASES)

@@ -3,21 +3,19 @@
 import ml_dtypes
 import numpy as np
 
-from .table import LANES, Expected, Vector, words
+from .table import LANES, READ, TYPE, WRITE, Expected, Vector, words
 
 TYPES = {"u32": np.uint32, "s32": np.int32, "b32": np.uint32, "u64": np.uint64, "s64": np.int64, "b64": np.uint64,
          "f32": np.float32, "f64": np.float64, "b16": np.uint16}  # fmt: skip
 LETTER = {"u64": "l", "s64": "l", "b64": "l", "f32": "f", "f64": "d", "b16": "h", "f16": "h", "bf16": "h"}
 HALVES = {"f16": np.float16, "f16x2": np.float16, "bf16": ml_dtypes.bfloat16, "bf16x2": ml_dtypes.bfloat16}
 OPERATIONS = {
-    "add": ("u32", "s32", "u64", "f32", "f64"), "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"),
+    "add": ("u32", "s32", "u64", "f32", "f64"),
+    "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"),
     "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"), "exch": ("b32", "b64"), "inc": ("u32",),
     "dec": ("u32",),
 }  # fmt: skip
 ORDERS = ("", "relaxed.gpu.", "acquire.cta.", "release.sys.", "acq_rel.gpu.")
-READ = {"h": "(unsigned short)x[0]", "r": "x[0]", "f": "__uint_as_float(x[0])",
-        "l": "(x[0] | (unsigned long long)x[1] << 32)",
-        "d": "__longlong_as_double((long long)(x[0] | (unsigned long long)x[1] << 32))"}  # fmt: skip
 
 
 def vectors() -> list[Vector]:
@@ -53,11 +51,11 @@ def _put(memory, values):
 
 
 def _result(letter):
-    store = {"h": "y[0] = d;", "r": "y[0] = d;", "f": "y[0] = __float_as_uint(d);",
-             "l": "y[0] = (unsigned)d; y[1] = (unsigned)(d >> 32);",
-             "d": "y[0] = (unsigned)__double_as_longlong(d); y[1] = (unsigned)(__double_as_longlong(d) >> 32);"}  # fmt: skip
-    kind = {"h": "unsigned short", "r": "unsigned", "f": "float", "l": "unsigned long long", "d": "double"}
-    return f"{kind[letter]} d; ", f'"={letter}"(d)', store[letter]
+    return f"{TYPE[letter]} d; ", f'"={letter}"(d)', WRITE[letter].format(0, 1, "d")
+
+
+def _given(letter):
+    return READ[letter].format(0, 1)
 
 
 def _applied(op, old, by):
@@ -79,14 +77,16 @@ def atom(op: str, kind: str, number: int) -> Vector:
     opcode = f"atom.{order}{space}{op}.{kind}"
     letter = LETTER.get(kind, "r")
     declare, out, store = _result(letter)
-    body = declare + _asm(f"{opcode} %0, [%1], %2;", out, f'{MINE}, "{letter}"({READ[letter]})') + store
+    body = declare + _asm(f"{opcode} %0, [%1], %2;", out, f'{MINE}, "{letter}"({_given(letter)})') + store
     count = words(letter)
 
     def numbers(rng):
         return np.ascontiguousarray(rng.normal(size=LANES).astype(TYPES[kind])).view(np.uint32).reshape(LANES, count)
 
     def cases(rng):
-        drawn = [numbers(rng) if _is_float(kind) else rng.integers(0, 2**32, (LANES, count), dtype=np.uint32) for _ in "12"]
+        drawn = [
+            numbers(rng) if _is_float(kind) else rng.integers(0, 2**32, (LANES, count), dtype=np.uint32) for _ in "12"
+        ]
         if op in ("inc", "dec"):
             drawn[1][:, 0] |= 0xC0000000
         return drawn
@@ -107,7 +107,7 @@ def atom(op: str, kind: str, number: int) -> Vector:
 def red(op: str, kind: str) -> Vector:
     opcode = f"red.{'relaxed.gpu.' if kind == 's32' else ''}global.{op}.{kind}"
     letter = LETTER.get(kind, "r")
-    body = _asm(f"{opcode} [%0], %1;", "", f'{MINE}, "{letter}"({READ[letter]})') + " y[0] = 0;"
+    body = _asm(f"{opcode} [%0], %1;", "", f'{MINE}, "{letter}"({_given(letter)})') + " y[0] = 0;"
     count = words(letter)
 
     def oracle(x, before):
@@ -128,7 +128,11 @@ def swap(kind: str) -> Vector:
     # Every other lane expects what it finds.
     types = {"h": "unsigned short", "r": "unsigned", "l": "unsigned long long"}[letter]
     expect = f"{types} e = threadIdx.x % 2 ? *(const {types}*)(m + threadIdx.x * 2) : ({types})~0; "
-    body = declare + expect + _asm(f"{opcode} %0, [%1], %2, %3;", out, f'{MINE}, "{letter}"(e), "{letter}"({READ[letter]})')
+    body = (
+        declare
+        + expect
+        + _asm(f"{opcode} %0, [%1], %2, %3;", out, f'{MINE}, "{letter}"(e), "{letter}"({_given(letter)})')
+    )
     count = words(letter)
 
     def oracle(x, before):
@@ -145,7 +149,7 @@ def add_halves(kind: str) -> Vector:
     opcode = f"atom.global.add.noftz.{kind}"
     letter = LETTER.get(kind, "r")
     declare, out, store = _result(letter)
-    body = declare + _asm(f"{opcode} %0, [%1], %2;", out, f'{MINE}, "{letter}"({READ[letter]})') + store
+    body = declare + _asm(f"{opcode} %0, [%1], %2;", out, f'{MINE}, "{letter}"({_given(letter)})') + store
     pairs = kind.endswith("x2")
 
     def pack(values):
@@ -194,7 +198,7 @@ def shared_add() -> Vector:
 def flushed_add() -> Vector:
     """Sums of float in global memory take and leave no subnormal numbers."""
     declare, out, store = _result("f")
-    body = declare + _asm("atom.global.add.f32 %0, [%1], %2;", out, f'{MINE}, "f"({READ["f"]})') + store
+    body = declare + _asm("atom.global.add.f32 %0, [%1], %2;", out, f'{MINE}, "f"({_given("f")})') + store
 
     def small(rng, count):
         return (rng.normal(size=(LANES, count)) * 2.0**-125).astype(np.float32).view(np.uint32)
@@ -224,8 +228,11 @@ def contended() -> Vector:
 
 
 def _accesses():
-    for opcode_load, opcode_store in (("ld.global.b32", "st.global.b32"), ("ld.acquire.gpu.global.u32", "st.release.gpu.global.u32"),
-                                      ("ld.relaxed.sys.global.u32", "st.relaxed.cta.global.u32")):  # fmt: skip
+    for opcode_load, opcode_store in (
+        ("ld.global.b32", "st.global.b32"),
+        ("ld.acquire.gpu.global.u32", "st.release.gpu.global.u32"),
+        ("ld.relaxed.sys.global.u32", "st.relaxed.cta.global.u32"),
+    ):
         body = (
             "unsigned d; "
             + _asm(f"{opcode_load} %0, [%1];", '"=r"(d)', MINE)
@@ -240,7 +247,11 @@ def _accesses():
 
         name = opcode_load.replace(".", "_")
         yield Vector(name, opcode_load, "atomic", body, 1, 1, _random(1), oracle, "words", _memory)
-    body = "unsigned d0, d1; " + _asm("ld.global.v2.u32 {%0,%1}, [%2];", '"=r"(d0), "=r"(d1)', MINE) + " y[0] = d0; y[1] = d1;"
+    body = (
+        "unsigned d0, d1; "
+        + _asm("ld.global.v2.u32 {%0,%1}, [%2];", '"=r"(d0), "=r"(d1)', MINE)
+        + " y[0] = d0; y[1] = d1;"
+    )
     yield Vector("ld_v2", "ld.global.v2.u32", "atomic", body, 1, 2, _random(1),
                  lambda x, before: Expected(before.reshape(LANES, 2)), "words", _memory)  # fmt: skip
     body = "short d; " + _asm("ld.global.s8 %0, [%1];", '"=h"(d)', MINE) + " y[0] = (unsigned)(int)d;"

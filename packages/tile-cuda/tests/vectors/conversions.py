@@ -34,7 +34,8 @@ def _as_words(array):
 
 
 def _codes16(rng):
-    special = [0, 0x8000, 1, 0x8001, 0x3FF, 0x400, 0x7BFF, 0x7C00, 0xFC00, 0x7C01, 0xFE00, 0x7F80, 0xFF80, 0x7F7F, 0x80, 0x7F]
+    special = [0, 0x8000, 1, 0x8001, 0x3FF, 0x400, 0x7BFF, 0x7C00, 0xFC00, 0x7C01, 0xFE00, 0x7F80, 0xFF80, 0x7F7F, 0x80,
+               0x7F]  # fmt: skip
     first = np.concatenate([special, rng.integers(0, 2**16, LANES - len(special))])
     return [first.astype(np.uint32)[:, None], *(rng.integers(0, 2**16, (LANES, 1), dtype=np.uint32) for _ in range(4))]
 
@@ -60,8 +61,10 @@ def _floats(rng, exponents=(-30, 18), count=1, mantissa=10):
         if case == 1:  # halfway between neighbours
             values = (rng.integers(2**mantissa, 2 ** (mantissa + 1), n) * 2 + 1) * size * 2.0 ** -(mantissa + 1)
         if case == 2:
-            special = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.996, 65520, 65535, 1e30, -1e30, 2.0**-24, 2.0**-25,
-                       1.5 * 2.0**-25, 2.0**-126, 2.0**-149, 3.4e38, -3.4e38, 448, 464, 465, 480, 57344, 61440, 61441]
+            special = [
+                *(0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.996, 65520, 65535, 1e30, -1e30, 2.0**-24, 2.0**-25),
+                *(1.5 * 2.0**-25, 2.0**-126, 2.0**-149, 3.4e38, -3.4e38, 448, 464, 465, 480, 57344, 61440, 61441),
+            ]
             values[: len(special)] = special
         drawn.append(_quiet(values, np.float32).view(np.uint32).reshape(LANES, count))
     return drawn
@@ -79,7 +82,10 @@ def _to_narrow():
                    lambda x: _as_words(_quiet((x[:, :1] << np.uint32(16)).view(np.float32), np.float16)))  # fmt: skip
 
     def doubles(rng):
-        near = [_quiet(c.view(np.float32), np.float64) * (1 + rng.choice([-1, 0, 1], c.shape) * 2.0**-50) for c in _floats(rng)]
+        near = [
+            _quiet(c.view(np.float32), np.float64) * (1 + rng.choice([-1, 0, 1], c.shape) * 2.0**-50)
+            for c in _floats(rng)
+        ]
         return [np.ascontiguousarray(values).view(np.uint32) for values in near]
 
     def f64(x):
@@ -99,6 +105,7 @@ def _tf32():
                 scaled = np.abs(values) / unit
                 whole = np.floor(scaled + 0.5) if ties_away else np.rint(scaled)
                 return _as_words(np.float32(np.copysign(whole * unit, values)))
+
         return rounded
 
     def values(rng):
@@ -113,6 +120,7 @@ def _pairs():
         return _floats(rng, count=2)
 
     for name, dtype in (("f16", np.float16), ("bf16", BF16)):
+
         def oracle(x, dtype=dtype):
             return _as_words(_quiet(_f32(x, 1), dtype)) | _as_words(_quiet(_f32(x, 0), dtype)) << np.uint32(16)
 
@@ -128,9 +136,12 @@ def _saturated(values, name):
 
 def _fp8():
     def all_codes(_):
-        return [np.arange(i, i + 64, dtype=np.uint8).view(np.uint16).astype(np.uint32)[:, None] for i in (0, 64, 128, 192)]
+        return [
+            np.arange(i, i + 64, dtype=np.uint8).view(np.uint16).astype(np.uint32)[:, None] for i in (0, 64, 128, 192)
+        ]
 
     for name, (dtype, _, _) in FP8.items():
+
         def widened(x, dtype=dtype):
             codes = np.ascontiguousarray(x[:, :1].astype(np.uint16)).view(np.uint8)
             return np.ascontiguousarray(codes.view(dtype).astype(np.float16)).view(np.uint32)
@@ -159,6 +170,7 @@ def _fp8():
 
 def _integers():
     for a, b in product(("s32", "u32"), ("s32", "u32")):
+
         def dot(x, a=a, b=b):
             left = np.ascontiguousarray(x[:, :1]).view(np.int8 if a == "s32" else np.uint8).astype(np.int64)
             right = np.ascontiguousarray(x[:, 1:2]).view(np.int8 if b == "s32" else np.uint8).astype(np.int64)

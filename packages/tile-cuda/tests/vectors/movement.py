@@ -13,7 +13,9 @@ PATTERN = 0x7B7B7B7B
 
 def vectors() -> list[Vector]:
     """All of them."""
-    matrices = [make(n, trans) for n, trans in product((1, 2, 4), (False, True)) for make in (load_matrix, store_matrix)]
+    matrices = [
+        make(n, trans) for n, trans in product((1, 2, 4), (False, True)) for make in (load_matrix, store_matrix)
+    ]
     copies = [copy(16, "cg"), *(copy(n, "ca") for n in (4, 8, 16)), *(copy_zero(n) for n in (4, 8, 16))]
     shuffles = [shuffle(mode) for mode in ("idx", "up", "down", "bfly")]
     votes = [vote(how) for how in ("all", "any", "uni", "ballot")]
@@ -140,7 +142,9 @@ def shuffle(mode: str) -> Vector:
             control = np.full(LANES, (32 - width) << 8 | (0 if mode == "up" else 31))
             drawn.append(_columns(rng.integers(0, 2**32, LANES), by, control, np.full(LANES, mask)))
         bounds = np.full(LANES, 9 if mode != "up" else 3)
-        drawn.append(_columns(rng.integers(0, 2**32, LANES), rng.integers(0, 32, LANES), bounds, np.full(LANES, 2**32 - 1)))
+        drawn.append(
+            _columns(rng.integers(0, 2**32, LANES), rng.integers(0, 32, LANES), bounds, np.full(LANES, 2**32 - 1))
+        )
         return drawn
 
     def oracle(x, _):

@@ -190,7 +190,9 @@ def _codes(rng, kind, shape, style):
     if kind in ("s8", "u8"):
         low, high = (np.iinfo(TYPES[kind]).min, np.iinfo(TYPES[kind]).max) if style == "random" else (0, 5)
         return rng.integers(low, high, count, endpoint=True).astype(TYPES[kind]).view(np.uint32)[..., 0]
-    values = rng.integers(-4, 4, count, endpoint=True).astype(np.float64) if style == "integers" else rng.normal(size=count)
+    values = (
+        rng.integers(-4, 4, count, endpoint=True).astype(np.float64) if style == "integers" else rng.normal(size=count)
+    )
     if style == "special":
         pick = rng.random(count)
         values = np.where(pick < 0.01, np.inf, np.where(pick < 0.015, np.nan, values))
@@ -212,7 +214,7 @@ def _metadata(rng, kind, k, selector):
     """Legal nibbles in the lanes that supply them; anything in the others."""
     nibbles = rng.choice(LEGAL_PAIRS if kind == "tf32" else LEGAL, (LANES, 8))
     legal = (nibbles << (4 * np.arange(8, dtype=np.uint32))).sum(axis=1).astype(np.uint32)
-    suppliers = {4: T == selector, 8: T // 2 == selector}.get(k // (2 if kind == "tf32" else 4), T >= 0)
+    suppliers = {4: selector == T, 8: selector == T // 2}.get(k // (2 if kind == "tf32" else 4), T >= 0)
     anything = rng.integers(0, 2**32, LANES, dtype=np.uint32)
     return np.where(suppliers, legal, anything).astype(np.uint32)[:, None]
 

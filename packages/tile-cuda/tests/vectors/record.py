@@ -5,8 +5,8 @@
     python record.py build OUT sm_90a     # anywhere: needs NVRTC and this package, no GPU
     python record.py run OUT RESULTS      # with a GPU: needs Python, NumPy and the driver
 
-``build`` writes a cubin and the inputs of each group; ``run`` launches them and writes ``RESULTS/sm_90a.npz`` with inputs
-and outputs. A test compares the models with the files in ``recorded`` beside this one.
+``build`` writes a cubin and the inputs of each group; ``run`` launches them and writes ``RESULTS/sm_90a.npz``
+with inputs and outputs. A test compares the models with the files in ``recorded`` beside this one.
 """
 
 import argparse
