@@ -11,7 +11,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.variant import SimtVariant
 from tile_cuda.ops.atoms import table
-from tile_cuda.ops.product import Plan, asked, multiply, wanted
+from tile_cuda.ops.product import Plan, Problem, asked, multiply, wanted
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -38,6 +38,9 @@ class MmaVariant(SimtVariant):
             return Reject("one thread executes it for itself; the instruction needs a warp")
         if call.block.count < 32:
             return Reject(f"threads={call.block.count} is below the limit 32; nearest legal: 32")
+        types = Problem.of(call).types
+        if "float32" in types[:2] and types[2] != "float64":
+            return Reject("the instruction would round float32 operands; nearest legal: tfloat32, which says so")
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject):
             return answer

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.layout import LayoutMap, make_swizzled_layout
+from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizzled_layout, row_major
 from tile_core.lowering.legality import Asked
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
@@ -161,10 +162,29 @@ def wanted(plan: Plan, call: SimtCall) -> dict[int, Distribution | LayoutMap]:
             if view.extents == tuple(nodes.shape_of(view.buffer)):
                 found[position] = plan.fragment(role)
         elif role < 2 and view.buffer not in call.places.layouts:
-            layout = make_swizzled_layout(nodes.shape_of(view.buffer), DTYPES[view.dtype].bits)
-            if getattr(layout.map, "swizzles", ()):
+            layout = swizzled(tuple(nodes.shape_of(view.buffer)), DTYPES[view.dtype].bits)
+            if layout is not None:
                 found[position] = layout
     return found
+
+
+@cache
+def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
+    """Return a layout in which neither 8 rows of 16 bytes nor 8 vectors along a row meet in a bank.
+
+    ``None`` if the plain order is as good: rows of an odd number of 16 bytes never meet, others cannot be read by rows.
+    """
+    row = shape[-1] * bits
+    if row % 256 or 128 % bits:
+        return None
+    if row % 1024 == 0 or row & (row - 1) == 0:
+        return make_swizzled_layout(shape, bits)
+    # Panels as of make_swizzled_layout would put vectors along a row 128 bytes apart. In plain order, 16 bytes are XORed
+    # with the number of their 128 bytes: rows that begin in the same bank differ in it.
+    chunks, base = row // 128, (128 // bits).bit_length() - 1
+    exponent = min(3, (chunks & -chunks).bit_length() - 1)
+    plain = row_major(shape)
+    return Layout(shape, DigitLayout(shape, plain.digits, swizzles=(Swizzle(exponent, base, 3),)), note="swizzled rows")
 
 
 def multiply(plan: Plan, call: SimtCall, make_metadata: Any = None) -> Any:
