@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
 from tile_core.emit.facts import KernelText, SharedArray
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
@@ -34,7 +35,7 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
         block=plan.notes["block"].extents,
         shared_bytes=arena.bytes,
         shared=tuple(SharedArray(a.name, a.offset, a.bytes, a.dtype) for a in arena.arrays),
-        access={name: access.get(name, "read") for name in originals},
+        access={str(v.name): _access(v, access.get(str(v.name), "read")) for v in program.func.params},
         align={str(b.name): size for b, size in relied.addresses.items()},
         aliased=frozenset(p.name for p in program.params if p.kind == "pointer"),
         attributes=options.attributes(),
@@ -42,6 +43,12 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
         where=program.where,
         options=TextOptions(arch=ctx.target.arch, fast_math=options.fast_math, line_info=options.line_info),
     )
+
+
+def _access(param: Any, found: str) -> str:
+    """Return what is done with a parameter; to store one of two elements of a byte reads the other."""
+    packed = tirx.is_buffer_var(param) and DTYPES[nodes.element_type(param)].is_packed
+    return "readwrite" if packed and found == "write" else found
 
 
 class _Instructions(StmtRewriter):
@@ -54,5 +61,3 @@ class _Instructions(StmtRewriter):
             return calls.execute(f"cp_async_wait_group_{int(nodes.as_int(s.value.args[0]))}", [], s.span)
         return s
 
-
-_ = ir, tirx

@@ -38,6 +38,8 @@ PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
 """Types of which parameters hold two per byte."""
 
 _INTEGERS = frozenset({"int4", "uint4"})
+#: Calls whose loads stand for places in memory: what lies there is not converted.
+_PLACES = frozenset({"tile.address", "tile.move"})
 _CONSTANTS = (tirx.FloatImm, tirx.IntImm)
 _BINARY = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max,
@@ -220,7 +222,7 @@ class _Rewriter:
         name, result = getattr(e.op, "name", ""), type_name(e)
         if name in ("tirx.address_of", "tirx.buffer_data"):
             return self.pointer(e, args, name)
-        if result not in self.foreign and not self.foreign.intersection(types):
+        if name in _PLACES or (result not in self.foreign and not self.foreign.intersection(types)):
             same = all(a.same_as(b) if hasattr(a, "same_as") else a == b for a, b in zip(args, e.args, strict=True))
             return e if same else ir.Call(e.op, args, attrs=e.attrs, ret_ty=e.ty, span=e.span)
         if name == "tirx.reinterpret":
