@@ -1,7 +1,7 @@
 """An interpreter of what one thread does, for all threads of a block at once, with the matrix instructions of a warp.
 
-Shared memory is flat: an element is where its buffer's layout puts it, and instructions read bytes. Everything starts as
-poison. An access outside of a buffer, a misaligned row, and a warp that is not complete at an instruction are errors.
+Shared memory is flat: an element is where its buffer's layout puts it, and instructions read bytes. Everything starts
+as poison. An access outside of a buffer, a misaligned row, and an instruction of an incomplete warp are errors.
 """
 
 from __future__ import annotations

@@ -118,7 +118,8 @@ def test_fp8_without_instructions_is_converted() -> None:
 
 def test_float32_is_not_rounded() -> None:
     run = Run(Case(m=16, n=8, k=8, types=("float32", "float32", "float32")))
-    assert isinstance(run.answer, Reject) and "nearest legal: tfloat32" in run.answer.reason
+    assert isinstance(run.answer, Reject)
+    assert "nearest legal: tfloat32" in run.answer.reason
     check(m=16, n=8, k=8, types=("float32", "float32", "float64"))
 
 

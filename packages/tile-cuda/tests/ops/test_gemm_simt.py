@@ -41,7 +41,8 @@ def test_runtime_clear_and_corner() -> None:
 def test_fragments_of_a_and_b_are_moved_to_shared_memory() -> None:
     run = check(m=16, n=16, k=16, types=TYPES[0], simt=True, scopes="rsr")
     wants = run.variant.layouts(run.call, None)
-    assert set(wants) == {0, 2} and isinstance(wants[0], LayoutMap)
+    assert set(wants) == {0, 2}
+    assert isinstance(wants[0], LayoutMap)
 
 
 def test_the_grid_of_the_usual_tile() -> None:

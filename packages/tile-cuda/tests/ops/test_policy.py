@@ -32,4 +32,5 @@ def test_every_split_covers_the_tile(policy: Policy) -> None:
         for n in range(1, 14):
             for split in splits(m, n, 7, policy):
                 assert split.warps <= 7
-                assert split.warps_m * split.atoms_m >= m and split.warps_n * split.atoms_n >= n
+                assert split.warps_m * split.atoms_m >= m
+                assert split.warps_n * split.atoms_n >= n

@@ -179,8 +179,8 @@ def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         return None
     if row % 1024 == 0 or row & (row - 1) == 0:
         return make_swizzled_layout(shape, bits)
-    # Panels as of make_swizzled_layout would put vectors along a row 128 bytes apart. In plain order, 16 bytes are XORed
-    # with the number of their 128 bytes: rows that begin in the same bank differ in it.
+    # Panels as of make_swizzled_layout would put vectors along a row in the same banks. In plain order, 16 bytes are
+    # XORed with the number of their 128 bytes: rows that begin in the same bank differ in it.
     chunks, base = row // 128, (128 // bits).bit_length() - 1
     exponent = min(3, (chunks & -chunks).bit_length() - 1)
     plain = row_major(shape)
