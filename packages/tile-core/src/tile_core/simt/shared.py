@@ -56,8 +56,8 @@ class Folding(ExprOps):
 
     def simplify(self, index: Any) -> Any:
         """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
-        floats = (c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat")))
-        return index if any(floats) else self.analyzer.simplify(index)
+        floats = [c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat"))]
+        return index if floats else self.analyzer.simplify(index)
 
     def floordiv(self, a: Any, b: int) -> Any:
         """See ``Ops.floordiv``."""
@@ -139,7 +139,7 @@ class _Plan:
 
     def place(self, indices: list[Any], ops: Folding) -> Any:
         if self.layout is not None:
-            return nodes.int_const(0) + self.layout.apply(*indices, ops=ops)["memory"]
+            return ops.simplify(nodes.int_const(0) + self.layout.apply(*indices, ops=ops)["memory"])
         total: Any = nodes.int_const(0)
         for index, extent in zip(indices, self.pitches, strict=True):
             total = total * extent + index
