@@ -45,16 +45,29 @@ def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
     ShuffleTooWide
         If lanes of different groups would have to exchange values.
     """
-    return _Warp(block, width).stmt(body)
+    return _Lower(block, width).stmt(body)
+
+
+def hoist_warp_calls(body: Any, width: int) -> Any:
+    """Return the body with every warp operation in a statement of its own, for targets that have them as they are.
+
+    Raises
+    ------
+    ShuffleTooWide
+        If lanes of different groups would have to exchange values.
+    """
+    return _Hoist(width).stmt(body)
 
 
 def _is_warp_call(e: Any) -> bool:
     return nodes.is_tile_call(e) and str(e.op.name)[5:] in WARP_CALLS
 
 
-class _Warp(StmtRewriter):
-    def __init__(self, block: Block, width: int) -> None:
-        self.block, self.width = block, width
+class _Hoist(StmtRewriter):
+    """Moves warp operations in front of statements."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
         self.before: list[Any] = []
         self.where: Any = None
         self.names: dict[Any, Any] = {}
@@ -103,18 +116,13 @@ class _Warp(StmtRewriter):
         return mutator.mutate(e.body)
 
     def call(self, e: Any, mutator: Any) -> Any:
-        if nodes.is_tile_call(e, "lane_index"):
-            return tirx.floormod(self.block.thread, nodes.int_const(self.width))
-        if nodes.is_tile_call(e, "warp_index"):
-            return tirx.floordiv(self.block.thread, nodes.int_const(self.width))
         if not _is_warp_call(e):
             return mutator.default_mutate(e)
-        name, args = str(e.op.name)[5:], [mutator.mutate(a) for a in e.args]
-        if name in _MODES:
-            return self.shuffle(name, self.bound(args[0], "mine"), args[1], int(nodes.as_int(args[2])))
-        if name.startswith("warp_reduce_"):
-            return self.reduce(name[len("warp_reduce_") :], args[0])
-        return self.vote(name, args[0])
+        return self.exchange(e, [mutator.mutate(a) for a in e.args])
+
+    def exchange(self, e: Any, args: list[Any]) -> Any:
+        """Return the result of a warp operation, whose statements stand in front."""
+        return self.bound(ir.Call(e.op, args, attrs=e.attrs, ret_ty=e.ty, span=e.span), "theirs")
 
     def bound(self, value: Any, name: str) -> Any:
         """Return a name for a value, bound in front of the statement."""
@@ -123,6 +131,29 @@ class _Warp(StmtRewriter):
         var = nodes.fresh(name, nodes.dtype_of(value))
         self.before.append(tirx.Bind(var, value))
         return var
+
+
+class _Lower(_Hoist):
+    """Replaces warp operations by shuffles and votes."""
+
+    def __init__(self, block: Block, width: int) -> None:
+        super().__init__(width)
+        self.block = block
+
+    def call(self, e: Any, mutator: Any) -> Any:
+        if nodes.is_tile_call(e, "lane_index"):
+            return tirx.floormod(self.block.thread, nodes.int_const(self.width))
+        if nodes.is_tile_call(e, "warp_index"):
+            return tirx.floordiv(self.block.thread, nodes.int_const(self.width))
+        return super().call(e, mutator)
+
+    def exchange(self, e: Any, args: list[Any]) -> Any:
+        name = str(e.op.name)[5:]
+        if name in _MODES:
+            return self.shuffle(name, self.bound(args[0], "mine"), args[1], int(nodes.as_int(args[2])))
+        if name.startswith("warp_reduce_"):
+            return self.reduce(name[len("warp_reduce_") :], args[0])
+        return self.vote(name, args[0])
 
     # Which lanes
 

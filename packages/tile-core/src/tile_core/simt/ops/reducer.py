@@ -1,0 +1,243 @@
+"""``finalize_reducer`` on threads, and what a reducer is before it.
+
+A reducer is a fragment that many iterations of a data-parallel loop update: ``buf[i] = buf[i] + x``. On threads it has
+one of two forms.
+
+*Partial*: every thread has a copy of every element in its registers, ``partial(shape, threads)``. That form is legal if
+``may_be_partial`` says so of the program, and what touches the buffer then means:
+
+- an update (``is_update``), whatever the distribution of its loop, is done by the one thread that runs the iteration,
+  by the first of the threads if the loop's iterations have copies. The loop's distribution does not follow the reducer
+  (it is no anchor), and the proof that stores reach all copies is left out for it;
+- an assignment before the first update (``buf[i] = v``, a fill) stores ``v`` in the copy of thread 0 and the neutral
+  element in all others, ``assigned(value, kind, dtype, thread)``; of the neutral element that is an ordinary store. All
+  threads run it: such a loop gets the distribution ``partial`` of its own extents;
+- ``finalize_reducer`` combines the copies, so that all hold the result; from then on the buffer is an ordinary fragment
+  of which every thread has a copy.
+
+*Shared*: everything else (the reducer is read before it is complete, updated again after it, updated in another way
+than its operation, viewed, or large) makes it a shared buffer, one copy for the block. A loop that updates it must run
+on one thread, in order: the distribution of its iterations is ``alone(extents, threads)``, of which only the first copy
+runs. ``finalize_reducer`` then does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect, loads_of
+from tile_core.layout.digits import Digit
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.ops.copy import convert
+from tile_core.ops.reduce import absorber, accumulator, combiner, neutral
+from tile_core.simt import calls
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.ops.exchange import combine_threads
+from tile_core.simt.ops.reduce import width_of
+from tile_core.simt.ops.walk import each
+from tile_core.simt.variant import SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Elements of a reducer of which every thread can have copies in registers.
+MOST_ELEMENTS = 64
+
+
+class FinalizeByShuffles(SimtVariant):
+    """Combines the partial results of all threads; what has one copy is left alone.
+
+    Parameters
+    ----------
+    owner
+        The backend's name.
+    width
+        Threads that can shuffle with each other; the target's execution width if not given.
+    """
+
+    op = "finalize_reducer"
+    priority = 10
+
+    def __init__(self, owner: str, width: int | None = None) -> None:
+        self.name = f"{owner}.finalize_reducer.shuffles"
+        self.width = width
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept reducers that the block's threads finish together."""
+        del ctx
+        return Reject("one thread does it for itself here") if call.divergent else Accept()
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Combine lanes, then groups."""
+        buffer = call.args[0].buffer
+        dist = call.places.distributions.get(buffer)
+        if dist is None or dist.replicas == 1:
+            return nodes.seq([])
+        kind, dtype = str(call.attrs["kind"]), nodes.element_type(buffer)
+        wide, array, thread = accumulator(dtype), call.places.arrays[buffer], call.block.thread
+        start = neutral(kind, wide)
+        combine = absorber(kind, wide) or combiner(kind, wide, False)
+        total, allocate = nodes.alloc([dist.registers], wide, "acc", "local")
+
+        def take(r: Any) -> Any:
+            value = convert(array[r], wide)
+            present = dist.holds(thread)
+            value = tirx.Select(tirx.all(*present), value, start) if present else value
+            return nodes.store(total, combine(start, value), [r])
+
+        digits = [d for d in dist.replica if d.extent > 1]
+        scratch, near, far = combine_threads(dist, thread, digits, width_of(self.width, ctx), total, start, combine)
+        give = each(dist.registers, lambda r: nodes.store(array, convert(total[r], dtype), [r], call.span))
+        first = calls.step(nodes.seq([each(dist.registers, take), near]), call.span)
+        return nodes.seq([allocate, scratch, first, far, calls.step(give)])
+
+
+def partial(shape: Sequence[int], threads: int) -> Distribution:
+    """Return the distribution of a tile of which every thread has a copy."""
+    dims, stride = [], 1
+    for extent in reversed(tuple(shape)):
+        dims.append((Digit(extent, stride, "register"),))
+        stride *= extent
+    return Distribution(tuple(shape), tuple(reversed(dims)), threads, (Digit(threads, 1, "thread"),))
+
+
+def alone(extents: Sequence[int], threads: int) -> Distribution:
+    """Return the distribution of a loop's iterations of which the first copy runs all, in order."""
+    return partial(extents, threads)
+
+
+def assigned(value: Any, kind: str, dtype: str, thread: Any) -> Any:
+    """Return what a thread's copy gets when a partial reducer is assigned: the value once, else the neutral element."""
+    return tirx.Select(tirx.EQ(thread, nodes.int_const(0)), value, neutral(kind, dtype))
+
+
+def is_update(store: Any, kind: str) -> bool:
+    """Whether a store combines an element of a reducer with something else that does not read the reducer."""
+    mine = [x for x in loads_of(store.value) if x.source.same_as(store.buffer)]
+    same = [x for x in mine if all(_equal(a, b) for a, b in zip(x.indices, store.indices, strict=True))]
+    inside = [x for i in store.indices for x in loads_of(i) if x.source.same_as(store.buffer)]
+    if len(mine) != 1 or len(same) != 1 or inside:
+        return False
+    return _adds(store.value, same[0]) if kind == "sum" else _chooses(store.value, same[0], kind)
+
+
+def may_be_partial(body: Any, buffer: Any, kind: str) -> bool:
+    """Whether threads may keep copies of a reducer: assigned, then updated, then finished, then only read.
+
+    Parameters
+    ----------
+    body
+        The block's program, with tile ops.
+    buffer
+        The reducer.
+    kind
+        Its operation.
+    """
+    if prod(int(nodes.as_int(d)) for d in buffer.shape) > MOST_ELEMENTS:
+        return False
+    return _Life(buffer, kind).visit(body, "new") is not None
+
+
+class _Life:
+    """The states of a reducer: ``new``, ``open`` (updated), ``done``; ``None`` if it must have one copy."""
+
+    def __init__(self, buffer: Any, kind: str) -> None:
+        self.buffer, self.kind = buffer, kind
+
+    def visit(self, s: Any, state: str | None) -> str | None:
+        """Return the state after a statement."""
+        if state is None or not self.mentions(s):
+            return state
+        if isinstance(s, tirx.SeqStmt):
+            for part in s.seq:
+                state = self.visit(part, state)
+            return state
+        if isinstance(s, tirx.AllocBuffer):
+            return "new"
+        if isinstance(s, tirx.For):
+            if self.reads(s.min) or self.reads(s.extent):
+                return None
+            once = self.visit(s.body, state)
+            twice = self.visit(s.body, once)
+            # A loop may not run at all; and turns after the first must find what the first one found.
+            runs = isinstance(nodes.as_int(s.extent), int) and nodes.as_int(s.extent) > 0
+            return twice if once == twice and (runs or once in (state, "open")) else None
+        if isinstance(s, tirx.AttrStmt):
+            return self.visit(s.body, state)
+        if isinstance(s, tirx.IfThenElse):
+            if self.reads(s.condition) and state != "done":
+                return None
+            sides = {self.visit(x, state) if x is not None else state for x in (s.then_case, s.else_case)}
+            return sides.pop() if len(sides) == 1 else ("open" if sides == {"new", "open"} else None)
+        if isinstance(s, tirx.BufferStore):
+            return self.store(s, state)
+        if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value):
+            return self.op(s.value, state)
+        return state if state == "done" and not collect(s, tirx.DeclBuffer) else None
+
+    def store(self, s: Any, state: str) -> str | None:
+        if not s.buffer.same_as(self.buffer):
+            return state if state == "done" else None
+        if is_update(s, self.kind):
+            return None if state == "done" else "open"
+        return "new" if state == "new" and not self.reads(s.value) else None
+
+    def op(self, call: Any, state: str) -> str | None:
+        name = str(call.op.name)[5:]
+        written = [a for a in call.args if hasattr(a, "region") and a.source.same_as(self.buffer)]
+        if name == "finalize_reducer":
+            return None if state == "done" else "done"
+        if name == "fill" and len(written) == 1 and not self.reads(call.args[1]):
+            return "new" if state == "new" or self.is_whole(written[0]) else None
+        from tile_core.ops.effects import effects
+
+        if state != "done":
+            return None
+        return state if not any(v.buffer.same_as(self.buffer) for v in effects(tirx.Evaluate(call))[1]) else None
+
+    def is_whole(self, region: Any) -> bool:
+        parts = zip(region.region, self.buffer.shape, strict=True)
+        return all(nodes.as_int(r.min) == 0 and nodes.as_int(r.extent) == nodes.as_int(n) for r, n in parts)
+
+    def reads(self, e: Any) -> bool:
+        return any(x.source.same_as(self.buffer) for x in loads_of(e))
+
+    def mentions(self, s: Any) -> bool:
+        if any(x.buffer.same_as(self.buffer) for x in collect(s, (tirx.BufferStore, tirx.AllocBuffer))):
+            return True
+        regions = [a for c in collect(s, ir.Call) for a in c.args if hasattr(a, "region")]
+        views = [v for d in collect(s, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)]
+        return self.reads(s) or any(b.same_as(self.buffer) for b in (*(r.source for r in regions), *views))
+
+
+def _adds(value: Any, old: Any) -> bool:
+    """Whether a value is a sum of which the old value is one term."""
+    if value.same_as(old) or _equal(value, old):
+        return True
+    if isinstance(value, tirx.Add):
+        return _adds(value.a, old) or _adds(value.b, old)
+    if isinstance(value, tirx.Sub):
+        return _adds(value.a, old)
+    inner = isinstance(value, tirx.Cast) and isinstance(value.value, (tirx.Add, tirx.Sub))
+    return inner and _adds(value.value, old) and nodes.dtype_of(value) == nodes.dtype_of(old)
+
+
+def _chooses(value: Any, old: Any, kind: str) -> bool:
+    """Whether a value is the larger (smaller) of the old value and another."""
+    dtype = nodes.dtype_of(old)
+    if isinstance(value, tirx.Max if kind == "max" else tirx.Min) and "float" not in dtype:
+        return _equal(value.a, old) or _equal(value.b, old)
+    combine = combiner(kind, dtype, False)
+    others = [x.value for x in collect(value, tirx.Let)]
+    others += [p for x in collect(value, (tirx.Max, tirx.Min)) for p in (x.a, x.b)]
+    others = [x for x in others if nodes.dtype_of(x) == dtype and not _equal(x, old)]
+    return any(_equal(value, form) for x in others for form in (combine(old, x), combine(x, old)))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(tvm_ffi.structural_equal(a, b, map_free_vars=False))
+

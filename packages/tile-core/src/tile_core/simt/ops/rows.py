@@ -1,0 +1,92 @@
+"""``gather`` and ``scatter`` as nests whose columns neighbouring threads share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Variant
+from tile_core.ops.base import View
+from tile_core.ops.copy import convert
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class GatherElements(Variant):
+    """All elements at once: rows and columns are one nest, so that vectors of columns stay together."""
+
+    op = "gather"
+    priority = 10
+
+    def __init__(self, owner: str) -> None:
+        self.name = f"{owner}.gather.elements"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the nest."""
+        del ctx
+        src, rows, dst = call.args
+        count, columns = _count(rows), [e for e in src.extents[1:] if e != 1]
+
+        def body(i: Any, *wide: Any) -> Any:
+            row = nodes.fresh("row", "int64")
+            exists = tirx.all(row >= 0, row < _height(src))
+            value = nodes.load(src.buffer, _place(src, row, list(wide)))
+            found = tirx.if_then_else(exists, convert(value, dst.dtype), nodes.zero(dst.dtype))
+            to = _cell(dst, count, i, list(wide))
+            return nodes.seq([tirx.Bind(row, _row(rows, i)), nodes.store(dst.buffer, found, to, call.span)])
+
+        return nodes.nest([count, *columns], body, "parallel", span=call.span)
+
+
+class ScatterColumns(Variant):
+    """Columns at once, and of each the rows in order: of equal rows the last wins, without a barrier between rows."""
+
+    op = "scatter"
+    priority = 10
+
+    def __init__(self, owner: str) -> None:
+        self.name = f"{owner}.scatter.columns"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the nest."""
+        del ctx
+        src, dst, rows = call.args
+        count, columns = _count(rows), [e for e in dst.extents[1:] if e != 1]
+
+        def column(*wide: Any) -> Any:
+            i, row = nodes.fresh("i"), nodes.fresh("row", "int64")
+            value = convert(nodes.load(src.buffer, _cell(src, count, i, list(wide))), dst.dtype)
+            store = nodes.store(dst.buffer, value, _place(dst, row, list(wide)), call.span)
+            exists = tirx.all(row >= 0, row < _height(dst))
+            body = nodes.seq([tirx.Bind(row, _row(rows, i)), tirx.IfThenElse(exists, store, None, call.span)])
+            return nodes.for_loop(i, count, body, span=call.span)
+
+        return nodes.nest(columns or [1], lambda *c: column(*(c if columns else ())), "parallel", span=call.span)
+
+
+def _count(rows: View) -> int:
+    return 1 if rows.shape == (1,) else int(rows.shape[0])
+
+
+def _height(table: View) -> Any:
+    return nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
+
+
+def _row(rows: View, i: Any) -> Any:
+    return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
+
+
+def _place(table: View, row: Any, wide: list[Any]) -> list[Any]:
+    """Return the index in the buffer of a row's element, by the columns whose extent is not 1."""
+    first = table.mins[0]
+    corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row
+    rest = iter(wide)
+    columns = [next(rest) if e != 1 else nodes.int_const(0) for e in table.extents[1:]]
+    return [corner, *table.at([0, *columns])[1:]]
+
+
+def _cell(tile: View, count: int, i: Any, wide: list[Any]) -> list[Any]:
+    index = ([i] if count != 1 else []) + wide
+    return tile.spread(index or [nodes.int_const(0)])
