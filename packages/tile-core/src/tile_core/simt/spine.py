@@ -31,6 +31,7 @@ from tile_core.simt.select import Selected, select_ops
 from tile_core.simt.sites import number_nests
 from tile_core.simt.varying import uses_threads
 from tile_core.simt.vectorize import vectorize
+from tile_core.simt.warp import lower_warp_calls
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -61,6 +62,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
+        Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
         Pass("vectorize", _vectorize, "while accesses still have logical indices"),
         Pass("layouts", _layouts, "shared buffers become one-dimensional"),
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
@@ -139,6 +141,11 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
     names = uses_threads(plan.program.func.body)
     body = distribute(plan.body, plan.notes["block"], inferred.places, inferred.nests, names)
     return plan.replace(body=body)
+
+
+def _warps(plan: Plan, ctx: Context) -> Plan:
+    width = ctx.capabilities.execution_width
+    return plan if width is None else plan.replace(body=lower_warp_calls(plan.body, plan.notes["block"], width))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
