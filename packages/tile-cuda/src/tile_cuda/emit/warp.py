@@ -88,6 +88,22 @@ class WarpCalls(CFamilyEmitter):
         self.needed.add(part[0])
         return self.writer.name(part[0])
 
+    def call_tile_shuffle(self, e: Any) -> str:
+        """Print one exchange of a word, whose mask and lane are given."""
+        mask, value, lane = (self.bare(a) for a in e.args)
+        mode, width = str(e.attrs["mode"]), int(e.attrs["width"])
+        clamp = ((WARP - width) << 8) | (0 if mode == "up" else 31)
+        function = self.helper(f"shfl_sync_{mode}_{VALUES[nodes.dtype_of(e.args[1])].name}")
+        return f"{function}({value}, {lane}, {f'{clamp:#x}' if clamp > 31 else clamp}, {mask})"
+
+    def call_tile_vote(self, e: Any) -> str:
+        """Print one vote, whose mask is given."""
+        mask, condition = (self.bare(a) for a in e.args)
+        mode = str(e.attrs["mode"])
+        if mode == "ballot":
+            return f"{self.helper('vote_sync_ballot_b32')}({condition}, {mask})"
+        return infix("!=", f"{self.helper(f'vote_sync_{mode}_pred')}({condition}, {mask})", "0")
+
     def call_tile_ballot(self, e: Any) -> str:
         """Print the lanes where a condition holds, as bits."""
         vote = f"{self.helper('vote_sync_ballot_b32')}({self.bare(e.args[0])}, {self.mask()})"
