@@ -77,7 +77,7 @@ def test_one_asm_statement_per_instruction_named_like_it() -> None:
         assert text.count("asm") == (1 if found.opcode else 0), name
         if found.opcode:
             assert found.opcode in text
-            assert name.startswith(("".join(c if c.isalnum() else "_" for c in found.opcode.replace("::", "."))))
+            assert name.startswith("".join(c if c.isalnum() else "_" for c in found.opcode.replace("::", ".")))
 
 
 def test_memory_and_order_are_never_lost() -> None:

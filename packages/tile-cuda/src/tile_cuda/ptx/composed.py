@@ -12,7 +12,7 @@ from tile_cuda.ptx.values import VALUES, Value
 
 __all__ = ["composed_instructions"]
 
-_SHUFFLE = ("lane", "clamp", "mask")
+_SHUFFLE = (Operand("lane", ctype="int"), Operand("clamp", ctype="int"), Operand("mask"))
 
 
 def composed_instructions() -> Iterator[Instruction]:
@@ -43,8 +43,8 @@ def _functions() -> Iterator[Instruction]:
 
 def _shuffle(mode: str, value: Value) -> Instruction:
     base = f"shfl_sync_{mode}_b32"
-    operands = (_result(value), _operand("x", value), *(Operand(n) for n in _SHUFFLE))
-    rest = ", ".join(_SHUFFLE)
+    operands = (_result(value), _operand("x", value), *_SHUFFLE)
+    rest = ", ".join(o.name for o in _SHUFFLE)
     name = f"shfl_sync_{mode}_{value.name}"
     if value.bits < 64:
         word = f"{base}({value.encode('x')}, {rest})"
@@ -102,13 +102,13 @@ def _reductions(kind: str, value: Value) -> Iterator[Instruction]:
         "const unsigned mask = lanes < 32 ? (1u << lanes) - 1 : 0xffffffffu;",
         "#pragma unroll",
         "for (int m = 16; m > 0; m /= 2) {",
-        f"  const {value.ctype} y = shfl_sync_down_{value.name}(x, m, 31, mask);",
+        f"  const {value.ctype} y = shfl_sync_idx_{value.name}(x, lane + m < lanes ? lane + m : lane, 31, mask);",
         f"  if (lane + m < lanes) {step}",
         "}",
         f"return shfl_sync_idx_{value.name}(x, 0, 31, mask);",
     )
     some = (*operands, Operand("lane", ctype="int"), Operand("lanes", ctype="int"))
-    both = (f"shfl_sync_down_{value.name}", f"shfl_sync_idx_{value.name}", *value.needs)
+    both = (f"shfl_sync_idx_{value.name}", *value.needs)
     yield Instruction(f"warp_reduce_{kind}_{value.name}_part", operands=some, body=part, needs=both)
 
 

@@ -83,7 +83,8 @@ def _integers() -> Iterator[Instruction]:
 
 
 def _exchanges() -> Iterator[Instruction]:
-    shuffled = (Operand("d", role="result"), Operand("x"), Operand("lane"), Operand("clamp"), Operand("mask"))
+    numbers = (Operand("lane", ctype="int"), Operand("clamp", ctype="int"), Operand("mask"))
+    shuffled = (Operand("d", role="result"), Operand("x"), *numbers)
     for mode in ("idx", "up", "down", "bfly"):
         opcode = f"shfl.sync.{mode}.b32"
         yield Instruction(function_name(opcode), opcode, shuffled, "{d}, {x}, {lane}, {clamp}, {mask}", volatile=True)

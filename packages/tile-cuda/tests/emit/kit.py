@@ -1,0 +1,94 @@
+"""Kernels built by hand: printed, assembled for an architecture, and run on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import tile_emulator
+from tile_core.compat.tvm import tirx
+from tile_core.emit.facts import KernelText
+from tile_core.ir import nodes
+from tile_core.passes import wrapping
+from tile_core.passes.divisions import total_divisions
+from tile_core.passes.float_rules import hide
+from tile_core.passes.widen_floats import widen_floats
+from tile_core.simt import calls
+from tile_cuda.emit import TextOptions, emit_kernel
+from tile_cuda.emulation import dialect_of
+from tile_cuda.emulation.opcodes import Arch
+
+from .nvrtc import assemble
+
+
+def buffer(shape: Sequence[Any], dtype: str, name: str) -> Any:
+    """A parameter."""
+    return tirx.decl_buffer(list(shape), dtype, name, layout=None)
+
+
+def shared(shape: Sequence[int], dtype: str, name: str, offset: int) -> tuple[Any, Any]:
+    """An array of the block's shared memory, and its declaration."""
+    array = nodes.alloc(shape, dtype, name, "shared")[0]
+    return array, tirx.AllocBuffer(array, {"tile.offset": nodes.int_const(offset)})
+
+
+def passed(body: Any) -> Any:
+    """A body as the pipeline gives it to the emitter."""
+    return hide(widen_floats(wrapping.hide(total_divisions(body))))
+
+
+def kernel(params: Sequence[Any], body: Any, *, threads: int = 64, arch: str = "sm_80", **more: Any) -> KernelText:
+    """The text of one block's kernel."""
+    options = more.pop("options", TextOptions(arch))
+    shape = {"grid": (1, 1, 1), "block": (threads, 1, 1), **more}
+    return emit_kernel("kernel", params, body, options=options, **shape)
+
+
+def body_lines(text: KernelText) -> list[str]:
+    """The lines of the function, without those before it and without indentation."""
+    lines = text.text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith('extern "C"'))
+    return [line.strip() for line in lines[start + 1 : -1]]
+
+
+def run(text: KernelText, *args: Any, arch: str = "sm_80", faults: bool = False) -> Any:
+    """Assemble a text and run it; the result has the arrays as the kernel leaves them."""
+    said = assemble(text.text, arch)
+    assert not said, said
+    result = tile_emulator.run(text.text, text.facts, list(args), dialect_of(Arch.of(arch)))
+    assert faults or not result.reports, result.reports
+    return result
+
+
+def elementwise(outputs: dict[str, tuple[str, Callable[..., Any]]], inputs: Sequence[str], count: int) -> KernelText:
+    """A kernel that computes several functions of each element: by name of the output its type and the function."""
+    source = [buffer((count,), d, f"X{i}") for i, d in enumerate(inputs)]
+    out = {name: buffer((count,), d, name) for name, (d, _) in outputs.items()}
+    i = tirx.Var("i", "int32")
+    names = [tirx.Var(f"x{k}", d) for k, d in enumerate(inputs)]
+    parts = [tirx.Bind(v, b[i]) for v, b in zip(names, source, strict=True)]
+    parts += [nodes.store(out[n], f(*names), [i]) for n, (_, f) in outputs.items()]
+    body = nodes.seq([tirx.Bind(i, calls.thread_index(0)), passed(nodes.seq(parts))])
+    return kernel([*source, *out.values()], body, threads=count)
+
+
+def computed(outputs: dict[str, tuple[str, Callable[..., Any]]], inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """The outputs of such a kernel by name, for inputs that are arrays."""
+    text = elementwise(outputs, types, len(inputs[0]))
+    poison = [np.full(len(inputs[0]) * _size(d), 0xA5, np.uint8).view(_numpy(d)) for d, _ in outputs.values()]
+    result = run(text, *inputs, *poison)
+    # A parameter whose name is a word of the language has another one in the text.
+    names = [p.name for p in text.facts.params[len(types) :]]
+    return {wanted: result.outputs[name] for wanted, name in zip(outputs, names, strict=True)}
+
+
+def _numpy(dtype: str) -> Any:
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+def _size(dtype: str) -> int:
+    return int(_numpy(dtype).itemsize)
