@@ -89,6 +89,8 @@ def flags(arch: str, options: CudaOptions) -> tuple[str, ...]:
         f"--gpu-architecture={arch}",
         "--std=c++17",
         "--disable-warnings",
+        # What the assembler says of registers is not in NVRTC's own cache; `tile_core.runtime.cache` keeps the rest.
+        "--no-cache",
         "--ptxas-options=--verbose",
         "--use_fast_math" if options.fast_math else f"--fmad={'true' if options.fmad else 'false'}",
     ]

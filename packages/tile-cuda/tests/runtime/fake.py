@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 from dataclasses import dataclass, field
 
-from tile_cuda.runtime.api import SUCCESS, Device, Failed
+from tile_cuda.runtime.api import Device, Failed
 
 H100 = Device(0, "Fake 90", (9, 0), 227 << 10)
 
@@ -81,19 +81,16 @@ class FakeDriver:
         return graph * times * 1e-6
 
     def launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, addresses, extra):
-        assert extra is None
+        assert extra == 0
         table = (ctypes.c_void_p * self.parameters).from_address(addresses)
         if self.pause is not None:
             self.pause.wait()
         values = b"".join(ctypes.string_at(table[i], 8) for i in range(self.parameters))
         self.launches.append(Launch(function, (gx, gy, gz), (bx, by, bz), shared, stream, values, self.context))
-        return self.fail.get("launch", SUCCESS)
+        return (self.fail.get("launch", 0),)
 
-    def read_current(self, address):
-        if self.context is None:
-            return 201
-        ctypes.c_int.from_address(address).value = self.context
-        return SUCCESS
+    def read_current(self):
+        return (201, None) if self.context is None else (0, self.context)
 
     def failure(self, call, code):
         return Failed(call, code, self.reason(code))

@@ -35,6 +35,9 @@ class Choice(Generic[Loaded]):
         self._lock = threading.Lock()
         self._choices: tuple[tuple[Assumptions, KernelText], ...] = ((Assumptions(kernel.facts), kernel),)
         self._loaded: dict[int, Loaded] = {}
+        first = self._choices[0][0]
+        self._masks, self._simple = first.masks, not first.divisors
+        self._first: Loaded | None = None
 
     def __call__(self, values: Sequence[int | float]) -> Loaded:
         """Return what ``load`` made of the first text that serves these values.
@@ -49,6 +52,13 @@ class Choice(Generic[Loaded]):
         TextDoesNotServe
             No text does.
         """
+        # Nearly all calls take the first text; this is part of every launch.
+        for i, mask in self._masks:
+            if values[i] & mask:  # type: ignore[operator]
+                break
+        else:
+            if self._simple and self._first is not None:
+                return self._first
         index = 0
         for assumptions, _ in self._choices:
             if assumptions.hold(values):
@@ -56,8 +66,7 @@ class Choice(Generic[Loaded]):
             index += 1
         else:
             index = self._generalise(values)
-        found = self._loaded.get(index)
-        return self.loaded(index) if found is None else found
+        return self.loaded(index)
 
     @property
     def assumes(self) -> bool:
@@ -66,9 +75,13 @@ class Choice(Generic[Loaded]):
 
     def loaded(self, index: int = 0) -> Loaded:
         """Return what ``load`` made of a text that is already known, by default the preferred one."""
+        found = self._loaded.get(index)
+        if found is not None:
+            return found
         with self._lock:
             if index not in self._loaded:
                 self._loaded[index] = self._load(self._choices[index][1])
+            self._first = self._loaded.get(0)
             return self._loaded[index]
 
     def _generalise(self, values: Sequence[int | float]) -> int:
@@ -94,6 +107,13 @@ class Assumptions:
     ----------
     facts
         The text's facts.
+
+    Attributes
+    ----------
+    masks
+        Positions of values, and bits that must be zero in them.
+    divisors
+        Positions of values, and numbers that divide them.
     """
 
     def __init__(self, facts: LaunchFacts) -> None:
@@ -108,22 +128,22 @@ class Assumptions:
                 masks.append((i, n - 1))
             elif n > 1:
                 divisors.append((i, n))
-        self._masks, self._divisors = tuple(masks), tuple(divisors)
+        self.masks, self.divisors = tuple(masks), tuple(divisors)
 
     def __bool__(self) -> bool:
         """Whether anything is assumed."""
-        return bool(self._masks or self._divisors)
+        return bool(self.masks or self.divisors)
 
     def hold(self, values: Sequence[int | float]) -> bool:
         """Whether all holds for the addresses and scalars of a launch, one per parameter."""
-        for i, mask in self._masks:
+        for i, mask in self.masks:
             if values[i] & mask:  # type: ignore[operator]
                 return False
-        return not any(values[i] % n for i, n in self._divisors)
+        return not any(values[i] % n for i, n in self.divisors)
 
     def refusal(self, values: Sequence[int | float]) -> TextDoesNotServe:
         """Return the error that names the first assumption that these values break."""
-        for i, n in (*((i, mask + 1) for i, mask in self._masks), *self._divisors):
+        for i, n in (*((i, mask + 1) for i, mask in self.masks), *self.divisors):
             param = self.facts.params[i]
             if values[i] % n:
                 address = param.kind == "pointer"

@@ -313,27 +313,30 @@ class _Plan:
                 return False
         if self.tensors:
             at = {i: args[i].data_ptr() for i, _ in self.tensors}
-            if any(at[i] & mask for i, mask in self.tensors):
-                return False
+            for i, mask in self.tensors:
+                if at[i] & mask:
+                    return False
             for i, low_i, high_i, j, low_j, high_j in self.spans:
                 if at[i] + low_i < at[j] + high_j and at[j] + low_j < at[i] + high_i:
                     return False
         for i, low, high in self.ranges:
             if not low <= args[i] <= high:
                 return False
-        return not any(_address(args[i]) % align for i, align in self.aligned)
+        return not self.aligned or not any(_address(args[i]) % align for i, align in self.aligned)
 
     def fill(self, args: tuple[Any, ...]) -> tuple[list[Any], Any]:
         """Convert and allocate: the values of a launch and what the call returns."""
         values = list(args)
         for i, convert in self.converts:
             values[i] = convert(values[i])
+        values.extend(self.symbols)
+        if not self.outputs:
+            return values, None
         results = [None] * len(self.outputs)
         for position, slot, make, convert_output in self.outputs:
             memory, results[slot] = make()
             values.insert(position, memory if convert_output is None else convert_output(memory))
-        values.extend(self.symbols)
-        return values, None if not results else results[0] if len(results) == 1 else tuple(results)
+        return values, results[0] if len(results) == 1 else tuple(results)
 
     def bind(self, args: tuple[Any, ...]) -> Bound:
         """The same, with the arrays as the user knows them."""
@@ -376,15 +379,15 @@ class _Plan:
         )
 
 
+_torch_attributes = operator.attrgetter("shape", "dtype", "device", "layout", "requires_grad")
+
+
 def _torch_form(tensor: Any) -> Any:
-    return (
-        tensor.shape, tensor.dtype, tensor.device, tensor.layout, tensor.is_contiguous(), tensor.requires_grad,
-        tensor.is_neg(),
-    )  # fmt: skip
+    return _torch_attributes(tensor), tensor.is_contiguous(), tensor.is_neg()
 
 
 def _torch_strided_form(tensor: Any) -> Any:
-    return (*_torch_form(tensor), tensor.stride())
+    return _torch_form(tensor), tensor.stride()
 
 
 def _ranges(signature: Signature, args: tuple[Any, ...]) -> tuple[tuple[int, float, float], ...]:

@@ -1,15 +1,12 @@
 """The driver, reduced to what launching needs; the only place that talks to it.
 
-Everything that happens once goes through ``cuda.bindings.driver``. The two calls of every launch go to the driver's
-library by ``ctypes``, which costs half as much.
+All calls go through ``cuda.bindings.driver``; for the two calls of every launch that is faster than ``ctypes``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -80,20 +77,16 @@ class Driver:
     ----------
     bound
         The module ``cuda.bindings.driver``, initialised.
-    library
-        The driver's own library.
     """
 
-    def __init__(self, bound: Any, library: Any) -> None:
+    def __init__(self, bound: Any) -> None:
         self._bound = bound
         self._contexts: dict[int, Any] = {}
         self._lock = threading.Lock()
-        self.launch: Callable[..., int] = _declare(
-            library.cuLaunchKernel, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3
-        )
-        """Calls ``cuLaunchKernel`` and returns the driver's number for what went wrong, or ``SUCCESS``."""
-        self.read_current: Callable[..., int] = _declare(library.cuCtxGetDevice, ctypes.c_void_p)
-        """Calls ``cuCtxGetDevice`` with the address of an ``int`` and returns as `launch` does."""
+        self.launch: Callable[..., tuple[Any]] = bound.cuLaunchKernel
+        """Returns the driver's number for what went wrong, 0 if nothing did."""
+        self.read_current: Callable[[], tuple[Any, Any]] = bound.cuCtxGetDevice
+        """Returns such a number, and the device of this thread's current context."""
 
     # --- devices ---
 
@@ -108,8 +101,8 @@ class Driver:
 
     def current(self) -> int:
         """Return the device of this thread's current context; 0 if it has none."""
-        number = ctypes.c_int(0)
-        return number.value if self.read_current(ctypes.byref(number)) == SUCCESS else 0
+        code, device = self.read_current()
+        return 0 if code else int(device)
 
     @functools.cache  # noqa: B019 - there is one driver in a process
     def device(self, ordinal: int) -> Device:
@@ -125,8 +118,8 @@ class Driver:
     @contextlib.contextmanager
     def entered(self, ordinal: int) -> Iterator[None]:
         """Make a device current: its primary context, unless this thread's context is of that device already."""
-        number = ctypes.c_int(-1)
-        if self.read_current(ctypes.byref(number)) == SUCCESS and number.value == ordinal:
+        code, device = self.read_current()
+        if not code and int(device) == ordinal:
             yield
             return
         with self._lock:
@@ -259,10 +252,9 @@ def open_driver() -> Driver:
         raise Unusable(f'cuda-python cannot be imported ({error}): pip install "cuda-python>=13,<14"') from error
     try:
         (code,) = bound.cuInit(0)
-        library: Any = ctypes.CDLL("libcuda.so.1") if sys.platform != "win32" else ctypes.WinDLL("nvcuda.dll")  # type: ignore[attr-defined,unused-ignore]
     except Exception as error:  # whatever the search for a library ends with
         raise Unusable(f"the driver's library is not found ({str(error).splitlines()[0]})") from error
-    driver = Driver(bound, library)
+    driver = Driver(bound)
     if int(code) != SUCCESS:
         raise Unusable(f"the driver does not start: {driver.reason(int(code))}")
     return driver
@@ -275,9 +267,3 @@ def current_compute() -> tuple[int, int] | None:
         return driver.device(driver.current()).compute if driver.count() else None
     except (Unusable, Failed):
         return None
-
-
-def _declare(function: Any, *arguments: Any) -> Callable[..., int]:
-    function.argtypes, function.restype = arguments, ctypes.c_int
-    found: Callable[..., int] = function
-    return found

@@ -16,7 +16,7 @@ from tile_core.runtime.adapter import Built, Place
 from tile_core.runtime.signature import symbols_of
 from tile_cuda import build
 from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, TooMuchShared, WrongDevice
-from tile_cuda.runtime.api import SUCCESS, Device, Driver, Failed, Handle
+from tile_cuda.runtime.api import Device, Driver, Failed, Handle
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.pack import Packer
 from tile_cuda.runtime.streams import Streams
@@ -63,6 +63,7 @@ class Launcher:
         self._functions: dict[int, Handle] = {}
         self._libraries: dict[str, Any] = {}
         self._packer = Packer(self.facts)
+        self._shape = (*self.facts.block, self.facts.shared_bytes)
         self._grid = grid_of(self.facts)
 
     def __call__(self, values: Sequence[Any], place: Place) -> None:
@@ -77,24 +78,24 @@ class Launcher:
         function = self._functions.get(ordinal)
         if function is None:
             function = self.prepare(ordinal)
-        facts, packer = self.facts, self._packer
+        packer = self._packer
         stream = self._stream(place.library, ordinal)
         pack = packer.take()
         try:
             packer.write(pack.values, 0, *(values if packer.plain else packer.encode(values)))
-            if driver.read_current(pack.ordinal_address) == SUCCESS and pack.ordinal.value == ordinal:
-                code = driver.launch(function, *grid, *facts.block, facts.shared_bytes, stream, pack.addresses, None)
+            shape = self._shape
+            code, current = driver.read_current()
+            if not code and int(current) == ordinal:
+                (code,) = driver.launch(function, *grid, *shape, stream, pack.addresses, 0)
             else:
                 with driver.entered(ordinal):
-                    code = driver.launch(
-                        function, *grid, *facts.block, facts.shared_bytes, stream, pack.addresses, None
-                    )
+                    (code,) = driver.launch(function, *grid, *shape, stream, pack.addresses, 0)
         except Failed as error:
-            raise typed(error, facts) from error
+            raise typed(error, self.facts) from error
         finally:
             packer.put(pack)
-        if code != SUCCESS:
-            raise typed(driver.failure("cuLaunchKernel", code), facts)
+        if code:
+            raise typed(driver.failure("cuLaunchKernel", int(code)), self.facts)
 
     def prepare(self, ordinal: int) -> Handle:
         """Bring the text to a device, at most once, and return its function.

@@ -27,21 +27,15 @@ class Pack:
         One slot of 8 bytes per parameter.
     addresses
         Address of an array that holds the address of each slot.
-    ordinal
-        Where the driver writes the current device.
-    ordinal_address
-        Its address.
     """
 
-    __slots__ = ("_table", "addresses", "ordinal", "ordinal_address", "values")
+    __slots__ = ("_table", "addresses", "values")
 
     def __init__(self, count: int) -> None:
         self.values = ctypes.create_string_buffer(max(count, 1) * _SLOT)
         start = ctypes.addressof(self.values)
         self._table = (ctypes.c_void_p * max(count, 1))(*(start + _SLOT * i for i in range(count)))
         self.addresses = ctypes.addressof(self._table)
-        self.ordinal = ctypes.c_int(-1)
-        self.ordinal_address = ctypes.addressof(self.ordinal)
 
 
 class Packer:
@@ -65,6 +59,8 @@ class Packer:
                 self._encoded.append((i, str(param.dtype)))
         self._count = len(codes)
         self._free: list[Pack] = []
+        self.put: Callable[[Pack], None] = self._free.append
+        """Called to give a pack back."""
         self.write: Callable[..., None] = struct.Struct("<" + "".join(codes)).pack_into
         """Called as ``write(pack.values, 0, *values)``."""
         self.plain = not self._encoded
@@ -76,10 +72,6 @@ class Packer:
             return self._free.pop()
         except IndexError:
             return Pack(self._count)
-
-    def put(self, pack: Pack) -> None:
-        """Give a pack back."""
-        self._free.append(pack)
 
     def encode(self, values: Sequence[Any]) -> list[Any]:
         """Return the values with those of element types that Python has no format for as codes."""
