@@ -135,11 +135,12 @@ def agree_with_recording(path, group):
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_device_compiler_takes_the_texts_where_the_table_says_so():
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_100a", "sm_120a"])
+def test_the_device_compiler_takes_the_texts_where_the_table_says_so(arch):
     pytest.importorskip("cuda.bindings.nvrtc")
-    for arch in ("sm_80", "sm_89", "sm_90a", "sm_120a"):
-        for vectors in groups.groups(groups.Arch.of(arch)).values():
-            assert record.compiled(table.text_of(vectors), arch)
+    for vectors in groups.groups(groups.Arch.of(arch)).values():
+        assert record.compiled(table.text_of(vectors), arch)
 
 
 @pytest.mark.slow
