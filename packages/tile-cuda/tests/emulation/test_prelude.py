@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch, model_of
 from tile_cuda.ptx import TABLE, has, prelude
