@@ -99,7 +99,7 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
         """Take the head of the function; it goes over several lines if it is long."""
         self._slab = uses_shared
         line = f"{head}({', '.join(params)})"
-        self._head = line if len(line) <= _WIDTH else f"{head}(\n" + ",\n".join(f"    {p}" for p in params) + ")"
+        self._head = line if len(line) <= _WIDTH else f"{head}(\n" + ",\n".join(f"    {p}" for p in params) + "\n)"
 
     def finish(self, body: Any) -> Emitted:
         """Print the function with a body that was prepared."""
