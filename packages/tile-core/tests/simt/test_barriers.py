@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt import calls
@@ -14,56 +13,8 @@ from tile_core.simt.arena import plan_arena
 from tile_core.simt.barriers import place_barriers
 from tile_core.simt.variant import Block
 
-from .threads import barriers, lockstep, scatter
-
-N = 64
-
-
-def tensor(name, shape=(N,), dtype="int32"):
-    return tirx.decl_buffer(list(shape), dtype, name, layout=None)
-
-
-def shared(name, shape=(N,), dtype="int32"):
-    return nodes.alloc(shape, dtype, name, "shared")
-
-
-def loop(var, extent, *body):
-    return nodes.for_loop(var, extent, nodes.seq(body))
-
-
-def when(condition, then, other=None):
-    return tirx.IfThenElse(condition, then, other)
-
-
-class Case:
-    """A block of threads with an input ``A`` and an output ``B``."""
-
-    def __init__(self, threads=N, width=N):
-        self.tid = nodes.fresh("tid")
-        self.block = Block((threads, 1, 1), self.tid)
-        self.A, self.B = tensor("A", (width,)), tensor("B", (width,))
-
-    def data(self, seed):
-        rng = np.random.default_rng(seed)
-        shapes = [tuple(int(n) for n in b.shape) for b in (self.A, self.B)]
-        return {self.A: rng.integers(0, 9, shapes[0], np.int32), self.B: np.full(shapes[1], -77, np.int32)}
-
-    def place(self, *body):
-        new, report = place_barriers(nodes.seq(body), self.block)
-        return new, report
-
-    def check(self, *body, count=None, extra=()):
-        """Place barriers, compare random orders with lock step, and return the new body."""
-        new, report = self.place(*body)
-        if count is not None:
-            assert barriers(new) == count, str(new)
-        for seed in range(5):
-            data = {**self.data(seed), **{b: a.copy() for b, a in extra}}
-            want = lockstep(nodes.seq(body), self.block.extents, self.tid, data, seed)
-            got = scatter(new, self.block.extents, self.tid, data, seed)
-            for g, w in zip(got, want, strict=True):
-                np.testing.assert_array_equal(g, w, err_msg=str(new))
-        return new, report
+from .cases import Case, N, loop, put_zero, shared, tensor, when
+from .threads import barriers
 
 
 def test_a_read_of_what_another_thread_wrote_waits():
@@ -120,6 +71,15 @@ def test_own_elements_of_threads_on_two_axes():
     c.check(alloc, put, nodes.store(c.B, nodes.load(s, [y * 8 + x]), [mine]), count=1)
 
 
+def test_the_threads_number_may_be_bound_at_the_top():
+    c = Case()
+    s, alloc = shared("S")
+    top, t = tirx.Bind(c.tid, calls.thread_index(0) + 0), c.tid
+    put = nodes.store(s, nodes.load(c.A, [t]), [t])
+    c.check(top, alloc, put, nodes.store(c.B, nodes.load(s, [t]), [t]), count=0)
+    c.check(top, alloc, put, nodes.store(c.B, nodes.load(s, [tirx.bitwise_xor(t, 1)]), [t]), count=1)
+
+
 def product(c, trips, managed=False):
     """Copies of two tiles and an instruction that reads both, in a loop."""
     t, k = c.tid, nodes.fresh("k")
@@ -168,7 +128,8 @@ def test_a_barrier_of_the_program_counts():
     put, get = nodes.store(s, nodes.load(c.A, [t]), [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t])
     body = nodes.seq([alloc, put, calls.sync_threads(), get])
     new, report = place_barriers(body, c.block)
-    assert new.same_as(body) and report == ()
+    assert new.same_as(body)
+    assert report == ()
 
 
 def test_private_registers_need_none():
@@ -270,7 +231,8 @@ def test_while_loops_test_what_the_body_wrote():
     ]  # fmt: skip
     new, _ = c.check(*body)
     (main,) = collect(new, tirx.While)
-    assert barriers(main.body) == 2 and barriers(new) == 3
+    assert barriers(main.body) == 2
+    assert barriers(new) == 3
 
 
 def test_a_bound_that_the_body_overwrites_is_read_once():
@@ -296,108 +258,14 @@ def test_uniform_branches_hold_barriers_and_merge():
     c.check(alloc, put_zero(s, t), loop(k, 4, when(even, put, get)))
 
 
-def put_zero(s, t):
-    return nodes.store(s, nodes.int_const(0), [t])
-
-
-# Branches that only some threads take
-
-
-def test_a_dependence_inside_of_a_divergent_branch_splits_it():
-    """Writes and reads of other threads under ``if tx < 48``: the barrier neither vanishes nor stands inside."""
+def test_atomic_access_is_told_by_the_address():
     c = Case()
-    s, alloc = shared("S")
-    t, y = c.tid, nodes.fresh("y")
-    inside = nodes.seq([
-        nodes.store(s, nodes.load(c.A, [t]), [t]), tirx.Bind(y, nodes.load(s, [47 - t])), nodes.store(c.B, y, [t]),
-    ])  # fmt: skip
-    new, _ = c.check(alloc, nodes.store(c.B, nodes.int_const(0), [t]), when(t < 48, inside), count=1)
-    for branch in collect(new, tirx.IfThenElse):
-        assert barriers(branch) == 0
-
-
-@pytest.mark.parametrize("kind", ["mask", "remainder"])
-def test_a_divergent_branch_in_a_loop(kind):
-    """In a loop under a loaded or computed condition, the barrier is in the loop, between the parts."""
-    c = Case()
-    s, alloc = shared("S")
-    t, k, y = c.tid, nodes.fresh("k"), nodes.fresh("y")
-    condition = tirx.NE(nodes.load(c.A, [t]), 0) if kind == "mask" else tirx.EQ(tirx.floormod(t, 4), 0)
-    inside = nodes.seq([
-        nodes.store(s, nodes.load(c.A, [t]) * k, [t]), tirx.Bind(y, nodes.load(s, [tirx.floormod(t + 4, N)])),
-        nodes.store(c.B, nodes.load(c.B, [t]) + y, [t]),
-    ])  # fmt: skip
-    new, _ = c.check(alloc, put_zero(s, t), put_zero(c.B, t), loop(k, 3, when(condition, inside)))
-    for branch in collect(new, tirx.IfThenElse):
-        assert barriers(branch) == 0
-    (main,) = collect(new, tirx.For)
-    assert barriers(main) == 2
-
-
-def test_a_loop_inside_of_a_divergent_branch():
-    c = Case()
-    s, alloc = shared("S")
-    t, k, y, z = c.tid, nodes.fresh("k"), nodes.fresh("y"), nodes.fresh("z")
-    turn = nodes.seq([
-        tirx.Bind(y, nodes.load(s, [tirx.floormod(t + 1, 32)])), nodes.store(s, y + z + k, [t]),
-    ])  # fmt: skip
-    inside = nodes.seq([tirx.Bind(z, nodes.load(c.A, [t])), put_zero(s, t), loop(k, 3, turn)])
-    body = [alloc, when(t < 32, inside), put_zero(c.B, t), when(t < 32, nodes.store(c.B, nodes.load(s, [31 - t]), [t]))]
-    new, _ = c.check(*body)
-    for branch in collect(new, tirx.IfThenElse):
-        assert barriers(branch) == 0
-
-
-def test_both_sides_of_a_divergent_branch_and_one_inside_of_it():
-    c = Case()
-    s, alloc = shared("S")
-    t, y = c.tid, nodes.fresh("y")
-    inner = when(tirx.EQ(tirx.floormod(t, 2), 0), nodes.seq([
-        nodes.store(s, nodes.load(s, [31 - t]) + 5, [t]), nodes.store(c.B, nodes.load(s, [30 - t]), [t]),
-    ]), nodes.store(c.B, nodes.load(s, [31 - t]), [t]))  # fmt: skip
-    then = nodes.seq([nodes.store(s, nodes.load(c.A, [t]), [t]), inner])
-    other = nodes.seq([tirx.Bind(y, nodes.load(s, [t - 32])), nodes.store(c.B, y * 2, [t])])
-    new, _ = c.check(alloc, when(t < 32, then, other))
-    for branch in collect(new, tirx.IfThenElse):
-        assert barriers(branch) == 0
-
-
-def test_a_dependence_with_the_code_before_needs_no_split():
-    c = Case()
-    s, alloc = shared("S")
-    t = c.tid
-    put = nodes.store(s, nodes.load(c.A, [t]), [t])
-    new, _ = c.check(alloc, put_zero(c.B, t), put, when(t < 9, nodes.store(c.B, nodes.load(s, [20 - t]), [t])), count=1)
-    assert len(collect(new, tirx.IfThenElse)) == 1
-
-
-def refused(what, *body, case=None):
-    c = case or Case()
-    with pytest.raises(DivergentBarrier, match=what):
-        c.place(*body)
-
-
-def test_barriers_of_the_program_in_divergent_control_flow_are_refused():
-    c = Case()
+    s, alloc = shared("S", (1,))
+    add = calls.execute("anything", [calls.address(s, [0], "a"), nodes.load(c.A, [c.tid])])
     k = nodes.fresh("k")
-    refused(r"T\.sync_threads\(\)", when(c.tid < 3, calls.sync_threads()), case=c)
-    refused("a loop whose threads meet inside", loop(k, c.tid, calls.sync_threads()), case=c)
-    n, alloc = nodes.alloc([1], "int32", "n", "local.var")
-    down = nodes.store(n, nodes.load(n, [0]) - 1, [0])
-    spin = tirx.While(nodes.load(n, [0]) > 0, nodes.seq([calls.sync_threads(), down]))
-    refused("a while loop", alloc, nodes.store(n, c.tid, [0]), spin, case=c)
-    leave = nodes.seq([when(c.tid > k, tirx.Break()), calls.sync_threads()])
-    refused("a loop whose threads meet inside", loop(k, 4, leave), case=c)
-
-
-def test_a_needed_barrier_in_a_loop_of_differing_length_is_refused():
-    c = Case()
-    s, alloc = shared("S")
-    t, k = c.tid, nodes.fresh("k")
-    turn = nodes.store(s, nodes.load(s, [tirx.floormod(t + 1, N)]) + k, [t])
-    refused("a loop whose threads meet inside", alloc, put_zero(s, t), loop(k, t, turn), case=c)
-    only_reads = nodes.store(c.B, nodes.load(c.B, [t]) + nodes.load(s, [k]), [t])
-    c.check(alloc, nodes.store(s, nodes.load(c.A, [t]), [t]), put_zero(c.B, t), loop(k, t, only_reads), count=1)
+    assert barriers(c.place(alloc, add, loop(k, c.tid, add))[0]) == 0
+    plain = calls.execute("anything", [calls.address(s, [0], "rw"), nodes.load(c.A, [c.tid])])
+    assert barriers(c.place(alloc, plain, plain)[0]) == 1
 
 
 # Memory that is used again
@@ -412,8 +280,9 @@ def test_buffers_that_share_bytes_depend_on_each_other():
         nodes.store(r, nodes.load(c.B, [t]) + 1, [t]), nodes.store(c.B, nodes.load(r, [N - 1 - t]), [t]),
     ]  # fmt: skip
     planned, arena = plan_arena(nodes.seq(body), 1 << 15)
-    assert arena.bytes == 256 and [a.offset for a in arena.arrays] == [0, 0]
-    new, report = c.check(planned, count=3)
+    assert arena.bytes == 256
+    assert [a.offset for a in arena.arrays] == [0, 0]
+    _new, report = c.check(planned, count=3)
     assert ("S", "R", "read, write") in [(b.earlier, b.later, b.hazard) for b in report]
     free = [a if not isinstance(a, tirx.AllocBuffer) else tirx.AllocBuffer(a.buffer, {}) for a in body]
     assert barriers(c.place(*free)[0]) == 2
@@ -481,69 +350,5 @@ def test_marks_and_grid_loops_stay():
     put, get = nodes.store(s, nodes.load(c.A, [t]), [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t])
     mark = tirx.AttrStmt(ir.StringImm("op"), nodes.OP_MARK, nodes.int_const(0), nodes.seq([put, get]))
     new, _ = c.place(nodes.for_loop(b, 4, nodes.seq([alloc, mark]), "grid"))
-    assert barriers(new) == 1 and len(collect(new, tirx.AttrStmt)) == 1
-
-
-# Random programs
-
-
-class Random:
-    """Random thread code on two shared buffers."""
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-        self.c = Case(threads=8, width=8)
-        self.s, self.alloc_s = shared("S", (8,))
-        self.r, self.alloc_r = shared("R", (8,))
-        self.x, self.alloc_x = nodes.alloc([1], "int32", "x", "local.var")
-
-    def index(self):
-        t = self.c.tid
-        shift = int(self.rng.integers(0, 8))
-        return [t, 7 - t, tirx.floormod(t + shift, 8), tirx.bitwise_xor(t, nodes.int_const(shift))][
-            self.rng.integers(0, 4)
-        ]
-
-    def value(self):
-        b = [self.s, self.r, self.c.A][self.rng.integers(0, 3)]
-        return nodes.load(b, [self.index()]) + int(self.rng.integers(0, 5))
-
-    def condition(self):
-        t = self.c.tid
-        uniform = self.rng.integers(0, 3) == 0
-        if uniform:
-            return nodes.load(self.c.A, [int(self.rng.integers(0, 8))]) > 4
-        return [t < 5, tirx.EQ(tirx.floormod(t, 2), 0), nodes.load(self.s, [self.index()]) > 4][self.rng.integers(0, 3)]
-
-    def stmt(self, depth):
-        pick = self.rng.integers(0, 8 if depth else 5)
-        if pick == 0:
-            return nodes.store(self.x, self.value() + nodes.load(self.x, [0]), [0])
-        if pick == 1:
-            var = nodes.fresh("v")
-            return nodes.seq([tirx.Bind(var, self.value()), nodes.store(self.s, var + 1, [self.index()])])
-        if pick in (2, 3, 4):
-            return nodes.store([self.s, self.r][pick % 2], self.value(), [self.index()])
-        if pick == 5:
-            return nodes.for_loop(nodes.fresh("k"), int(self.rng.integers(0, 4)), self.block(depth - 1))
-        other = self.block(depth - 1) if self.rng.integers(0, 2) else None
-        return tirx.IfThenElse(self.condition(), self.block(depth - 1), other)
-
-    def block(self, depth):
-        return nodes.seq([self.stmt(depth) for _ in range(self.rng.integers(1, 4))])
-
-    def program(self):
-        t = self.c.tid
-        fill = [nodes.store(b, nodes.load(self.c.A, [t]), [t]) for b in (self.s, self.r)]
-        start = nodes.store(self.x, nodes.int_const(0), [0])
-        total = nodes.load(self.x, [0]) + nodes.load(self.s, [t]) * 3 + nodes.load(self.r, [t]) * 7
-        body = [self.alloc_s, self.alloc_r, self.alloc_x, *fill, start, *(self.stmt(2) for _ in range(4))]
-        return [*body, nodes.store(self.c.B, total, [t])]
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_random_programs_mean_the_same_in_any_order(seed):
-    program = Random(seed)
-    program.c.check(*program.program())
-
-
+    assert barriers(new) == 1
+    assert len(collect(new, tirx.AttrStmt)) == 1

@@ -62,7 +62,8 @@ def test_every_element_goes_to_its_place(make):
     got = np.broadcast_to(evaluate(place, dict(zip((i, j), grid, strict=True))), shape)
     want = [(layout or row_major(shape))(*at) for at in itertools.product(*(range(n) for n in shape))]
     np.testing.assert_array_equal(got.ravel(), want)
-    assert nodes.shape_of(flat) == [max(want) + 1] and nodes.element_type(flat) == "float16"
+    assert nodes.shape_of(flat) == [max(want) + 1]
+    assert nodes.element_type(flat) == "float16"
 
 
 def test_index_arithmetic_is_what_an_expert_writes():
@@ -75,7 +76,8 @@ def test_index_arithmetic_is_what_an_expert_writes():
     assert str(first) == "r * 1024 + tid // 8 * 64 + (tid % 8 ^ tid % 64 // 8) * 8"
     assert str(second) == "v + 368"
     ((first,), (second,)) = places(apply_shared_layouts(body, {}, BLOCK))
-    assert str(first) == "r * 1024 + tid * 8" and str(second) == "v + 344"
+    assert str(first) == "r * 1024 + tid * 8"
+    assert str(second) == "v + 344"
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -161,7 +163,8 @@ def test_buffers_of_different_times_share_bytes():
     (a, alloc_a), (b, alloc_b), (c, alloc_c) = (shared(n, (100,)) for n in "ABC")
     body = nodes.seq([alloc_a, alloc_b, alloc_c, put(a, 0), put(b, 0), nodes.store(c, nodes.load(b, [0]), [0])])
     new, arena = plan_arena(body, 1000)
-    assert offsets(arena) == {"A": 0, "B": 0, "C": 256} and arena.bytes == 456
+    assert offsets(arena) == {"A": 0, "B": 0, "C": 256}
+    assert arena.bytes == 456
     assert [int(x.annotations[OFFSET]) for x in collect(new, tirx.AllocBuffer)] == [0, 0, 256]
 
 
@@ -170,7 +173,9 @@ def test_a_loop_keeps_what_it_uses_alive():
     k = nodes.fresh("k")
     main = nodes.for_loop(k, 4, nodes.seq([put(a, 0), put(b, 0)]))
     _, arena = plan_arena(nodes.seq([alloc_a, alloc_b, alloc_c, main, put(c, 0)]), 1000)
-    assert arena.bytes == 512 and offsets(arena)["A"] != offsets(arena)["B"] and offsets(arena)["C"] == 0
+    assert arena.bytes == 512
+    assert offsets(arena)["A"] != offsets(arena)["B"]
+    assert offsets(arena)["C"] == 0
     inside = nodes.for_loop(k, 4, nodes.seq([alloc_a, put(a, 0), alloc_b, put(b, 0)]))
     assert plan_arena(inside, 1000)[1].bytes == 256
     spin = tirx.While(nodes.load(a, [0]) > 0, put(b, 0))
@@ -232,9 +237,13 @@ def test_too_much_is_refused_with_the_breakdown():
     with pytest.raises(SharedMemoryExceeded) as refused:
         plan_arena(body, 20000)
     text = str(refused.value)
-    assert "needs 24832 bytes" in text and "has 20000" in text and "num_stages=2" in text
-    assert "A_s  (3, 64, 64)  float16  24576 bytes  line 17" in text and "B_s" in text
-    assert refused.value.code == "U301" and refused.value.where.line == 17
+    assert "needs 24832 bytes" in text
+    assert "has 20000" in text
+    assert "num_stages=2" in text
+    assert "A_s  (3, 64, 64)  float16  24576 bytes  line 17" in text
+    assert "B_s" in text
+    assert refused.value.code == "U301"
+    assert refused.value.where.line == 17
     with pytest.raises(SharedMemoryExceeded, match="make the tiles smaller, A_s"):
         plan_arena(body, 4000)
 
@@ -242,4 +251,6 @@ def test_too_much_is_refused_with_the_breakdown():
 def test_nothing_shared():
     body = nodes.seq([put(tirx.decl_buffer([4], "int8", "G", layout=None), 0)])
     new, arena = plan_arena(body, 10)
-    assert new is body and arena.bytes == 0 and apply_shared_layouts(body, {}) is body
+    assert new is body
+    assert arena.bytes == 0
+    assert apply_shared_layouts(body, {}) is body

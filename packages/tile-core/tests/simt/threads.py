@@ -1,12 +1,13 @@
 """An interpreter of what one thread does: threads run in any order between barriers, or all in lock step.
 
 ``lockstep`` gives the meaning of a program without barriers: all threads do a statement before any does the next one,
-and read before any writes. ``scatter`` runs a program with barriers: between them the threads are interleaved at random,
-access by access, or run one after the other. A barrier that not all threads reach at the same statement fails.
+and read before any writes. ``scatter`` runs a program with barriers: between them the threads are interleaved at
+random, access by access, or run one after the other. A barrier that not all threads reach at the same statement fails.
 """
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,8 @@ class Thread:
         yield ("access", s)
         value, at = self.eval(s.value), self.index(s)
         yield ("write", s)
-        self.array(s.buffer)[at] = value
+        array = self.array(s.buffer)
+        array[at] = np.asarray(value, np.int64).astype(array.dtype)
 
     def do_Evaluate(self, s: Any) -> Any:
         if nodes.is_tile_call(s.value, "sync_threads"):
@@ -184,7 +186,7 @@ class Thread:
 
 def scatter(body: Any, extents: tuple[int, int, int], thread: Any, outside: dict[Any, Any], seed: int) -> list[Any]:
     """Run the threads between barriers in an order that ``seed`` chooses; return the arrays outside."""
-    rng = np.random.default_rng(seed)
+    rng = random.Random(seed)
     order = ORDERS[seed % len(ORDERS)]
     memory = Memory(body, outside, seed)
     count = int(np.prod(extents))
@@ -195,7 +197,7 @@ def scatter(body: Any, extents: tuple[int, int, int], thread: Any, outside: dict
             assert not done, "some threads wait, others have ended"
             assert len({str(s) + str(id(s.value)) for s in waiting.values()}) == 1, "threads wait at different barriers"
             ready, waiting = list(waiting), {}
-        pick = {"up": 0, "down": len(ready) - 1}.get(order, int(rng.integers(len(ready))))
+        pick = {"up": 0, "down": len(ready) - 1}.get(order, rng.randrange(len(ready)))
         n = ready[pick]
         event = next(running[n], None)
         if event is None:
@@ -251,5 +253,3 @@ def _together(s: Any, threads: list[Thread]) -> None:
 def barriers(body: Any) -> int:
     """Return how many barriers a body holds."""
     return sum(nodes.is_tile_call(c, "sync_threads") for c in collect(body, ir.Call))
-
-

@@ -9,5 +9,7 @@ class SharedMemoryExceeded(UnsupportedError):
     """The shared buffers of a block that live at one time need more than the target has."""
 
     code = "U301"
-    template = "a block needs {found} bytes of shared memory, but the target has {limit}; the largest set in use:\n{table}"
+    template = (
+        "a block needs {found} bytes of shared memory, but the target has {limit}; the largest set in use:\n{table}"
+    )
     remedy = "{advice}"

@@ -126,9 +126,7 @@ class Access:
         other = tirx.Var(f"{var.name}_before", var.ty)
         indices = tuple(substitute(e, {var: other}) for e in indices)
         conditions = tuple(substitute(e, {var: other}) for e in conditions)
-        return replace(
-            self, indices=indices, conditions=conditions, ranges=(*self.ranges, (other, *bounds)), later={}
-        )
+        return replace(self, indices=indices, conditions=conditions, ranges=(*self.ranges, (other, *bounds)), later={})
 
 
 class Accesses:
@@ -366,4 +364,3 @@ def _has_opaque(e: Any) -> bool:
 
 def _same(a: Any, b: Any) -> bool:
     return a == b if isinstance(a, str) or isinstance(b, str) else bool(a.same_as(b))
-

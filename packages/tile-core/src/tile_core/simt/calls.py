@@ -26,7 +26,8 @@ def address(buffer: Any, indices: Sequence[Any], access: str = "r") -> Any:
     Parameters
     ----------
     access
-        ``"r"``, ``"w"`` or ``"rw"``: what the instruction does with the memory there.
+        What the instruction does with the memory there: ``"r"``, ``"w"``, ``"rw"``, or ``"a"`` for an atomic access,
+        which may come in any order with other atomic accesses of the buffer.
     """
     return nodes.tile_call("address", [nodes.load(buffer, indices)], {"access": access}, ret="handle")
 

@@ -90,6 +90,7 @@ class Owners:
 
     def with_axes(self, e: Any) -> Any:
         """Return an expression with variables for the thread's coordinates."""
+
         def axis(call: Any) -> Any:
             return self.axes[int(nodes.as_int(call.args[0]))] if nodes.is_tile_call(call, "thread_index") else call
 
@@ -141,9 +142,7 @@ class Owners:
         rank = len(shape)
         env = {v: values.reshape(-1, *[1] * (rank - 1)) for v, values in self.values.items()}
         for axis, (v, (start, extent)) in enumerate(known.items(), 1):
-            env[v] = np.arange(start, start + extent, dtype=np.int64).reshape(
-                *[1] * axis, -1, *[1] * (rank - 1 - axis)
-            )
+            env[v] = np.arange(start, start + extent, dtype=np.int64).reshape(*[1] * axis, -1, *[1] * (rank - 1 - axis))
         return env, shape
 
     def places(self, indices: Sequence[Any], env: Mapping[Any, Any], shape: tuple[int, ...], length: int) -> Any:
@@ -186,5 +185,3 @@ def _meet(a: Any, b: Any) -> bool:
     lowest = np.minimum(a[1][i], b[1][j])
     highest = np.maximum(a[2][i], b[2][j])
     return bool(np.any(lowest != highest))
-
-

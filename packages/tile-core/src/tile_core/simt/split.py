@@ -153,4 +153,3 @@ def _two_steps(s: Any) -> list[Any]:
 
 def _bytes(buffer: Any) -> int:
     return DTYPES[nodes.element_type(buffer)].bits // 8
-
