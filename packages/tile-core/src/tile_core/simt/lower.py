@@ -13,6 +13,7 @@ from tile_core.lowering.dispatch import Selection
 from tile_core.simt.select import call_of, number_of
 from tile_core.simt.sites import PARALLEL
 from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
+from tile_core.simt.varying import PER_THREAD_OPS, uses_threads
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -23,19 +24,23 @@ LOWERED = "tile.lowered"
 
 def lower_selected(body: Any, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context) -> Any:
     """Return the body without tile ops."""
-    return _Lower(selections, block, places, ctx).stmt(body)
+    return _Lower(selections, block, places, ctx, uses_threads(body)).stmt(body)
 
 
 class _Lower(StmtRewriter):
-    def __init__(self, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context) -> None:
+    def __init__(
+        self, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context, names_threads: bool
+    ) -> None:
         self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
+        self.names_threads = names_threads
         self.divergent = False
         self.ranges = tvm.sym.Analyzer()
         if block.thread is not None:
             self.ranges.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
     def call(self, s: Any) -> SimtCall:
-        return replace(call_of(s, self.block, self.places, self.divergent), ranges=self.ranges)
+        alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
+        return replace(call_of(s, self.block, self.places, self.divergent or alone), ranges=self.ranges)
 
     def visit_For(self, s: Any) -> Any:
         self.ranges.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)

@@ -14,6 +14,7 @@ from tile_core.ops.base import OpCall, is_op
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import Choice, MeaningVariant
 from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
+from tile_core.simt.varying import PER_THREAD_OPS, uses_threads
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -53,7 +54,7 @@ def select_ops(body: Any, ctx: Context, variants: Sequence[Variant], block: Bloc
     by_op: dict[str, list[Variant]] = {}
     for variant in variants:
         by_op.setdefault(variant.op, []).append(variant)
-    rewriter = _Select(ctx, by_op, block)
+    rewriter = _Select(ctx, by_op, block, uses_threads(body))
     new = rewriter.stmt(body)
     return Selected(new, rewriter.selections, tuple(rewriter.choices))
 
@@ -77,8 +78,10 @@ def number_of(stmt: Any) -> int | None:
 
 
 class _Select(StmtRewriter):
-    def __init__(self, ctx: Context, variants: Mapping[str, Sequence[Variant]], block: Block) -> None:
-        self.ctx, self.variants, self.block = ctx, variants, block
+    def __init__(
+        self, ctx: Context, variants: Mapping[str, Sequence[Variant]], block: Block, names_threads: bool
+    ) -> None:
+        self.ctx, self.variants, self.block, self.names_threads = ctx, variants, block, names_threads
         self.selections: dict[int, Selection] = {}
         self.choices: list[Choice] = []
         self.divergent = False
@@ -109,7 +112,8 @@ class _Select(StmtRewriter):
         return name in OPS or name in self.variants
 
     def choose(self, s: Any) -> tuple[SimtCall, Selection]:
-        call = call_of(s, self.block, divergent=self.divergent)
+        alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
+        call = call_of(s, self.block, divergent=self.divergent or alone)
         forced = call.attrs.get("variant")
         mine = self.variants.get(call.name, ())
         if self.divergent:

@@ -137,7 +137,7 @@ class Varying:
 
 
 #: Calls that name a block's threads.
-THREAD_CALLS = frozenset({"sync_threads", "sync_warp", *VARYING_CALLS} - {"per_thread"})
+THREAD_CALLS = frozenset({"sync_threads", "sync_warp", *VARYING_CALLS} - {"per_thread", "instruction"})
 
 
 def uses_threads(body: Any) -> bool:

@@ -18,7 +18,6 @@ from tile_core.ops.atomic import combine
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.copy import convert
 from tile_core.simt import calls
-from tile_core.simt.ops.walk import Walk
 from tile_core.simt.variant import SimtVariant
 from tile_cuda.ptx import atomics
 
@@ -79,25 +78,21 @@ class AtomicElement(_Atomic):
         return once(call, before, make, guarded(call, dst, nodes.seq(parts)))
 
 
-class AtomicFill(_Atomic):
-    """An update of every element of a tile with one number."""
+class AtomicFill(Variant):
+    """An update of every element of a tile with one number: once for the block, or by every thread of thread code."""
 
-    name = "cuda.atomic_fill.instruction"
+    name = "cuda.atomic_fill.nest"
     op = "atomic_fill"
+    priority = 10
+    in_thread_code = True
 
-    def function(self, call: Any, ctx: Context) -> atomics.Atomic:
-        """Return the function that does it."""
-        return update_of(call, call.args[0], ctx, False)
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept every tile."""
+        return _tile_note(call, ctx)
 
     def lower(self, call: Any, ctx: Context) -> Any:
-        """Update the elements: each once, or each by every thread that gets here alone."""
+        """Return the nest."""
         dst, value = call.args
-        array = call.places.arrays.get(dst.buffer)
-        if array is not None:
-            walk = Walk(call.places.distributions[dst.buffer], call.block.thread)
-            register = walk.register()
-            new = combine(str(call.attrs["kind"]), dst.dtype, array[register], convert(value, dst.dtype))
-            return walk.wrap(nodes.store(array, new, [register], call.span))
         role = "serial" if call.divergent else "parallel"
         return nodes.nest(dst.shape, lambda *i: element(call, dst, i, value, ctx), role, span=call.span)
 
@@ -112,13 +107,12 @@ class AtomicTile(Variant):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept every tile."""
-        dst = call.args[0]
-        return Accept(note=update_of(call, dst, ctx, False).name if dst.scope in MEMORY else "plain: it is private")
+        return _tile_note(call, ctx)
 
     def lower(self, call: Any, ctx: Context) -> Any:
         """Return the nest; the few neighbours of a vector are for one thread."""
         dst, src = call.args
-        role = "serial" if "vector" in call.attrs or getattr(call, "divergent", False) else "parallel"
+        role = "serial" if "vector" in call.attrs or call.divergent else "parallel"
 
         def body(*indices: Any) -> Any:
             return element(call, dst, indices, nodes.load(src.buffer, src.spread(indices)), ctx)
@@ -181,6 +175,11 @@ class AtomicStore(_Atomic):
         return guarded(call, dst, body)
 
 
+def _tile_note(call: Any, ctx: Context) -> Accept:
+    dst = call.args[0]
+    return Accept(note=update_of(call, dst, ctx, False).name if dst.scope in MEMORY else "plain: it is private")
+
+
 def update_of(call: Any, dst: View, ctx: Context, returns: bool) -> atomics.Atomic:
     """Return the function that updates an element of memory."""
     kind, order = str(call.attrs["kind"]), str(call.attrs["order"])
@@ -227,7 +226,10 @@ def when_inside(call: Any, view: View, at: Sequence[Any], body: Any) -> Any:
     """Return a statement under the conditions that an index is inside of a buffer, where that is not certain."""
     ranges = getattr(call, "ranges", None)
     conditions: list[Any] = []
-    for index, size in zip(at, nodes.shape_of(view.buffer), strict=True):
+    for d, (index, size) in enumerate(zip(at, nodes.shape_of(view.buffer), strict=True)):
+        low, extent = view.mins[d], view.extents[d]
+        if all(isinstance(x, int) for x in (low, extent, size)) and 0 <= low <= low + extent <= size:
+            continue
         i = nodes.int_const(index) if isinstance(index, int) else index
         n = nodes.int_const(size, nodes.dtype_of(i)) if isinstance(size, int) else size
         if nodes.dtype_of(i) != nodes.dtype_of(n):
