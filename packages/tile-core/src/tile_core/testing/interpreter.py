@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
@@ -220,32 +219,44 @@ class Interpreter:
 
     def expr(self, e: Any) -> Any:
         """Return the value of an expression."""
-        if isinstance(e, (int, float)):
-            return e
-        if isinstance(e, tirx.IntImm):
-            return int(e.value)
-        if isinstance(e, tirx.FloatImm):
-            return np.dtype(nodes.dtype_of(e)).type(float(e.value))
-        if isinstance(e, ir.TensorLoad):
-            return self.load(e.source, [self.expr(i) for i in e.indices])
-        if isinstance(e, tirx.Var):
-            return self.values[e]
         kind = type(e).__name__
-        if kind in _BINARY:
-            return _BINARY[kind](self.expr(e.a), self.expr(e.b))
-        if kind in ("And", "Or"):
-            first = bool(self.expr(e.a))
-            return first if first == (kind == "Or") else bool(self.expr(e.b))
-        if isinstance(e, tirx.Not):
-            return not self.expr(e.a)
-        if isinstance(e, tirx.Cast):
-            return _cast(self.expr(e.value), nodes.dtype_of(e))
-        if isinstance(e, tirx.Select):
-            return self.expr(e.true_value) if self.expr(e.condition) else self.expr(e.false_value)
-        if isinstance(e, tirx.Let):
-            self.values[e.var] = self.expr(e.value)
-            return self.expr(e.body)
-        return self.call(e)
+        operation = _BINARY.get(kind)
+        if operation is not None:
+            return operation(self.expr(e.a), self.expr(e.b))
+        if kind in ("int", "float"):
+            return e
+        if kind == "Var":
+            return self.values[e]
+        evaluate: Callable[[Any], Any] = getattr(self, f"_{kind}", self.call)
+        return evaluate(e)
+
+    def _IntImm(self, e: Any) -> int:
+        return int(e.value)
+
+    def _FloatImm(self, e: Any) -> Any:
+        return np.dtype(nodes.dtype_of(e)).type(float(e.value))
+
+    def _TensorLoad(self, e: Any) -> Any:
+        return self.load(e.source, [self.expr(i) for i in e.indices])
+
+    def _And(self, e: Any) -> bool:
+        return bool(self.expr(e.a)) and bool(self.expr(e.b))
+
+    def _Or(self, e: Any) -> bool:
+        return bool(self.expr(e.a)) or bool(self.expr(e.b))
+
+    def _Not(self, e: Any) -> bool:
+        return not self.expr(e.a)
+
+    def _Cast(self, e: Any) -> Any:
+        return _cast(self.expr(e.value), nodes.dtype_of(e))
+
+    def _Select(self, e: Any) -> Any:
+        return self.expr(e.true_value) if self.expr(e.condition) else self.expr(e.false_value)
+
+    def _Let(self, e: Any) -> Any:
+        self.values[e.var] = self.expr(e.value)
+        return self.expr(e.body)
 
     def call(self, e: Any) -> Any:
         """Return the value of a call, after its effects."""
@@ -282,28 +293,32 @@ class Interpreter:
 
 
 class Address:
-    """The address of an element: memory of the buffer in row-major order from there on."""
+    """The address of an element: memory of the buffer in row-major order from there on.
+
+    It may lie outside of the buffer as long as nothing is read or written there.
+    """
 
     def __init__(self, owner: Interpreter, buffer: Any, at: Sequence[int]) -> None:
         array = owner.arrays[buffer]
-        assert array.flags.c_contiguous
-        self.owner, self.buffer, self.bytes = owner, buffer, array.reshape(-1).view(np.uint8)
+        # A view with strides of its own begins where the memory begins that it shows.
+        memory = array if array.flags.c_contiguous else array.base
+        self.owner, self.buffer, self.bytes = owner, buffer, memory.reshape(-1).view(np.uint8)
         self.at = list(at)
-        self.offset = int(np.ravel_multi_index(self.at, array.shape, mode="raise")) * array.dtype.itemsize
+        self.offset = sum(i * step for i, step in zip(at, array.strides, strict=True))
 
-    def read(self, size: int) -> Any:
-        """Return a copy of the next ``size`` bytes, which must be aligned and inside of the buffer."""
-        self._check(size)
+    def read(self, size: int, align: int = 0) -> Any:
+        """Return a copy of the next bytes, which must be aligned (by default to their number) and inside."""
+        self._check(size, align or size)
         return self.bytes[self.offset : self.offset + size].copy()
 
-    def write(self, data: Any) -> None:
+    def write(self, data: Any, align: int = 0) -> None:
         """Write bytes, which must be aligned and inside of the buffer."""
-        self._check(len(data))
+        self._check(len(data), align or len(data))
         self.bytes[self.offset : self.offset + len(data)] = data
 
-    def _check(self, size: int) -> None:
+    def _check(self, size: int, align: int) -> None:
         inside = self.offset >= 0 and self.offset + size <= len(self.bytes)
-        fits = inside and self.offset % size == 0
+        fits = inside and self.offset % align == 0
         assert fits, f"{size} bytes of {self.buffer.name} at byte {self.offset}"
 
 

@@ -57,7 +57,7 @@ def conditions(view: View, ranges: Any) -> list[Any]:
     found = []
     for start, extent, (below, above, size) in zip(starts, view.extents, _open(view, ranges), strict=True):
         found += [tirx.GE(start, nodes.int_const(0, nodes.dtype_of(start)))] if below else []
-        found += [tirx.LE(start + extent, size)] if above else []
+        found += [tirx.LE(*_same_type(start + extent, size))] if above else []
     return found
 
 
@@ -66,8 +66,16 @@ def inside(view: View, indices: list[Any], ranges: Any) -> list[Any]:
     found = []
     for index, (below, above, size) in zip(indices, _open(view, ranges), strict=True):
         found += [tirx.GE(index, nodes.int_const(0, nodes.dtype_of(index)))] if below else []
-        found += [tirx.LT(index, size)] if above else []
+        found += [tirx.LT(*_same_type(index, size))] if above else []
     return found
+
+
+def _same_type(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two integers of one type: a corner may have 64 bits, and an extent 32, or the other way around."""
+    b = nodes.int_const(b, nodes.dtype_of(a)) if isinstance(b, int) else b
+    if nodes.dtype_of(a) == nodes.dtype_of(b):
+        return a, b
+    return nodes.cast(a, "int64"), nodes.cast(b, "int64")
 
 
 def _open(view: View, ranges: Any) -> list[tuple[bool, bool, Any]]:

@@ -1,0 +1,250 @@
+"""Copies from global to shared memory by ``cp.async``: no registers in between, complete at a later wait.
+
+A row is cut into chunks of 16, 8 or 4 bytes; neighbouring threads take neighbouring chunks. What of a chunk lies
+outside of the source becomes zero (the operand that says how many bytes are read); a tile that lies inside as a whole
+takes instructions without that operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import loads_of
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.ops.base import View
+from tile_core.simt import calls
+from tile_core.simt.alignment import WIDEST, Aligned, factor, strides_of, together
+from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.ops import runs
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Attribute of an asynchronous copy: bytes of a chunk, as far as addresses in global memory are aligned.
+BYTES = "async_bytes"
+#: Attribute of one: rows of the source end where a chunk ends.
+WHOLE = "async_whole"
+
+_SIZES = (16, 8, 4)
+#: Turns of a thread that are written out.
+_UNROLLED = 32
+
+
+def can_copy(call: Any, ctx: Context, aligned: Aligned) -> Accept | Reject:
+    """Say whether a copy of the program can be asynchronous; an ``Accept`` has the chunk's bytes as ``async_bytes``.
+
+    Parameters
+    ----------
+    call
+        A copy from global to shared memory.
+    aligned
+        What the launch promises about addresses and symbols.
+    """
+    src, dst = call.args
+    if not ctx.capabilities.has_async_copy("cp.async"):
+        return Reject("the target has no cp.async")
+    if "variant" in call.attrs:
+        return Reject(f"it asks for {call.attrs['variant']}")
+    if src.dtype != dst.dtype or call.attrs.get("round") is not None:
+        return Reject(f"it converts {src.dtype} to {dst.dtype}")
+    if DTYPES[src.dtype].bits % 8:
+        return Reject(f"elements of {src.dtype} have {DTYPES[src.dtype].bits} bits")
+    if not all(isinstance(n, int) for v in (src, dst) for n in v.extents):
+        return Reject("its extents are not known")
+    found = _global_bytes(src, dst, aligned)
+    size = DTYPES[src.dtype].bits // 8
+    if found < 4:
+        return Reject(
+            f"rows of {src.name} are aligned to {found} bytes in pieces of {_row(src, dst) * size}; cp.async needs 4"
+        )
+    columns = nodes.int_const(0) + src.buffer.shape[-1]
+    return Accept(facts={BYTES: found, WHOLE: int(factor(columns, aligned.divisors) * size % found == 0)})
+
+
+class AsyncCopy(SimtVariant):
+    """A copy that the pipeliner made asynchronous."""
+
+    name = "cuda.copy.cp_async"
+    op = "copy"
+    priority = 100
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Take what ``can_copy`` has looked at."""
+        del ctx
+        if "async" not in call.attrs:
+            return Reject("the copy completes where it stands")
+        if BYTES not in call.attrs:
+            return Reject("nothing is known about its addresses")
+        return Accept(f"chunks of {int(call.attrs[BYTES])} bytes")
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the chunks of a thread."""
+        del ctx
+        call, before = _settled(call)
+        src, dst = call.args
+        size = DTYPES[src.dtype].bits // 8
+        shared = _shared_elements(dst, call.places.layouts.get(dst.buffer), int(call.attrs[BYTES]) // size)
+        while shared > 1 and _row(src, dst) % shared:
+            shared //= 2
+        if shared * size < 4:
+            return calls.step(nodes.seq([*before, _by_elements(call)]), call.span)
+        tile = _Tile(call, shared, size)
+        body = tile.chunks(guarded=False)
+        outside = runs.conditions(src, call.ranges)
+        if outside:
+            body = tirx.IfThenElse(tirx.all(*outside), body, tile.chunks(guarded=True), call.span)
+        return calls.step(nodes.seq([*before, body]), call.span)
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A tile in chunks.
+
+    Attributes
+    ----------
+    call
+        The copy.
+    elements
+        Of a chunk.
+    size
+        Bytes of an element.
+    """
+
+    call: SimtCall
+    elements: int
+    size: int
+
+    def chunks(self, guarded: bool) -> Any:
+        """Return what a thread copies, with or without a look at where the source ends."""
+        src, dst = self.call.args
+        counts = (*src.shape[:-1], src.shape[-1] // self.elements)
+
+        def copy(at: Sequence[Any]) -> Any:
+            last = at[-1] * self.elements if self.elements > 1 else at[-1]
+            indices = [*at[:-1], last]
+            return self.instruction(src.spread(indices), dst.spread(indices), guarded)
+
+        return _dealt(self.call, counts, copy)
+
+    def instruction(self, source: list[Any], to: list[Any], guarded: bool) -> Any:
+        """Return the copy of one chunk."""
+        src, dst = self.call.args
+        width = self.elements * self.size
+        name = f"cp_async_{'cg' if width == WIDEST else 'ca'}_shared_global_{width}"
+        ranges = self.call.ranges
+        source = [ranges.simplify(nodes.int_const(0) + i) for i in source]
+        to = [ranges.simplify(nodes.int_const(0) + i) for i in to]
+        places = [calls.address(dst.buffer, to, "w"), calls.address(src.buffer, source, "r")]
+        valid = self.valid(source) if guarded else None
+        if valid is None:
+            return calls.execute(name, places, self.call.span)
+        return calls.execute(f"{name}_zfill", [*places, valid], self.call.span)
+
+    def valid(self, at: list[Any]) -> Any:
+        """Return how many bytes of a chunk lie in the source, or ``None`` if it is known that all do."""
+        src = self.call.args[0]
+        width = self.elements * self.size
+        conditions = runs.inside(src, at, self.call.ranges)
+        if not conditions:
+            return None
+        valid: Any = nodes.int_const(width)
+        if self.elements > 1 and not int(self.call.attrs[WHOLE]):
+            # Chunks begin at multiples of their size, so none begins before the row and ends in it.
+            columns, start = nodes.int_const(0) + src.buffer.shape[-1], nodes.cast(at[-1], "int64")
+            left = tirx.min(nodes.cast(columns, "int64") - start, nodes.int_const(self.elements, "int64"))
+            valid = nodes.cast(left * self.size, "int32")
+        return tirx.Select(tirx.all(*conditions), valid, nodes.int_const(0))
+
+
+def _settled(call: SimtCall) -> tuple[SimtCall, list[Any]]:
+    """Return the copy with a corner that reads no memory, and the bindings before it: it is used in every chunk."""
+    src = call.args[0]
+    before, mins = [], []
+    for low in src.mins:
+        if not isinstance(low, int) and loads_of(low):
+            var = nodes.fresh("corner", nodes.dtype_of(low))
+            before.append(tirx.Bind(var, low, call.span))
+            low = var
+        mins.append(low)
+    return replace(call, args=(View(src.buffer, tuple(mins), src.extents), call.args[1])), before
+
+
+def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Any]], Any]) -> Any:
+    """Return the share of a thread of the parts of a tile, the last dimension fastest, in turns through the block."""
+    total, threads = prod(counts), call.block.count
+    thread = call.block.thread if threads > 1 else nodes.int_const(0)
+
+    def part(number: Any) -> Any:
+        at: list[Any] = []
+        rest = number
+        for place, count in reversed(list(enumerate(counts))):
+            last = place == 0
+            at.insert(0, call.ranges.simplify(rest if last else tirx.floormod(rest, count)))
+            rest = tirx.floordiv(rest, count)
+        return copy(at)
+
+    whole, left = divmod(total, threads)
+    parts = []
+    if whole == 1:
+        parts.append(part(thread))
+    elif whole:
+        turn = nodes.fresh("turn")
+        call.ranges.bind(turn, ir.Range.from_min_extent(0, whole))
+        role = "unroll" if whole <= _UNROLLED else "serial"
+        parts.append(nodes.for_loop(turn, whole, part(turn * threads + thread), role, span=call.span))
+    if left:
+        parts.append(tirx.IfThenElse(thread < left, part(thread + whole * threads), None, call.span))
+    return nodes.seq(parts)
+
+
+def _by_elements(call: SimtCall) -> Any:
+    """Return a copy through registers, for a layout that tears neighbours of less than 4 bytes apart."""
+    src, dst = call.args
+
+    def copy(at: Sequence[Any]) -> Any:
+        source = src.spread(list(at))
+        value = nodes.load(src.buffer, source)
+        conditions = runs.inside(src, source, call.ranges)
+        if conditions:
+            value = tirx.if_then_else(tirx.all(*conditions), value, nodes.zero(src.dtype))
+        return nodes.store(dst.buffer, value, dst.spread(list(at)), call.span)
+
+    return _dealt(call, src.shape, copy)
+
+
+def _row(src: View, dst: View) -> int:
+    """Return how many neighbours of the last dimension a row has, or 1 where they are none on both sides."""
+    last = src.extents[-1]
+    return int(last) if last == dst.extents[-1] and last == src.shape[-1] and last != 1 else 1
+
+
+def _global_bytes(src: View, dst: View, aligned: Aligned) -> int:
+    """Return the bytes of a chunk, as far as the program says."""
+    size = DTYPES[src.dtype].bits // 8
+    strides = strides_of(src.buffer)
+    neighbours = _row(src, dst) if nodes.as_int(strides[-1]) == 1 else 1
+    start = aligned.of(src.buffer, [nodes.int_const(0) + m for m in src.mins])
+    for extent, stride in list(zip(src.extents, strides, strict=True))[: -1 if neighbours > 1 else None]:
+        if extent != 1:
+            start = gcd(start, factor(stride, aligned.divisors) * size)
+    pitch = neighbours * size
+    if neighbours > 1:
+        pitch = gcd(pitch, (nodes.shape_of(dst.buffer)[-1] if len(dst.shape) > 1 else neighbours) * size)
+        pitch = gcd(pitch, int(dst.mins[-1]) * size)
+    return max((n for n in _SIZES if start % n == 0 and pitch % n == 0), default=gcd(start, pitch))
+
+
+def _shared_elements(dst: View, layout: Any, most: int) -> int:
+    """Return how many neighbours of a chunk's elements lie together in shared memory, at a multiple of their bytes."""
+    low = nodes.as_int(dst.mins[-1])
+    aligned_to = gcd(most, low) if isinstance(low, int) else 1
+    if layout is not None:
+        return together(layout, aligned_to)
+    row = nodes.shape_of(dst.buffer)[-1]
+    return gcd(aligned_to, row)
