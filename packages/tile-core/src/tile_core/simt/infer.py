@@ -194,7 +194,7 @@ class _Inference:
             if order is None or any(v is None for v in order.values()) or len(order) != len(nest.loops):
                 continue
             kept = [d for d in order.values() if d is not None]
-            if any(n != 1 for d, n in enumerate(known.shape) if d not in kept):
+            if any(n != 1 for d, n in enumerate(known.padded) if d not in kept):
                 continue
             dims = tuple(known.dims[d] for d in kept)
             extents = nest.extents or ()
