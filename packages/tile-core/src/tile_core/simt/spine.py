@@ -156,7 +156,9 @@ def _vectorize(plan: Plan, ctx: Context) -> Plan:
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=shared.apply_shared_layouts(plan.body, plan.notes["places"].places.layouts))
+    return plan.replace(
+        body=shared.apply_shared_layouts(plan.body, plan.notes["places"].places.layouts, plan.notes["block"])
+    )
 
 
 def _arena(plan: Plan, ctx: Context) -> Plan:
@@ -166,7 +168,7 @@ def _arena(plan: Plan, ctx: Context) -> Plan:
 
 def _barriers(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    body, report = barriers.place_barriers(plan.body)
+    body, report = barriers.place_barriers(plan.body, plan.notes["block"])
     return plan.replace(body=body).note("barriers", report)
 
 
