@@ -95,6 +95,13 @@ class TestPackages:
         assert project(folder)["project"]["name"] == folder.name == source.name.replace("_", "-")
         assert folder.name in project()["project"]["dependencies"]
 
+    def test_folders_of_tests_do_not_take_each_others_names(self) -> None:
+        """A folder with an ``__init__.py`` is a module of its own name, below the last parent that has one too."""
+        inits = [path.parent for path in ROOT.glob("packages/*/tests/**/__init__.py")]
+        top = [folder.name for folder in inits if folder.parent not in inits]
+        assert len(set(top)) == len(top)
+        assert "tests" not in top
+
     def test_the_cpu_backend_enters_through_the_door(self) -> None:
         declared = project(ROOT / "packages/tile-core")["project"]["entry-points"]
         assert declared["tile.backends"]["cpu"] == "tile_core.cpu.plugin"
