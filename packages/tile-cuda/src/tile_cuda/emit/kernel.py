@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.emit.c_family import Emitted
 from tile_core.emit.facts import Attribute, KernelText, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
@@ -14,8 +15,6 @@ from tile_core.runtime.signature import Dim
 from tile_cuda.emit.prepare import accesses_of, prepare
 from tile_cuda.emit.printer import CudaPrinter, words
 from tile_cuda.ptx import TABLE, prelude
-
-_WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -92,17 +91,12 @@ def emit_kernel(
         If the architecture lacks an instruction that the body names.
     """
     options = options or TextOptions()
-    printer = CudaPrinter(options.arch, block, options.fast_math, options.line_info)
     found = accesses_of(params, body) if access is None else dict(access)
+    printer = CudaPrinter(options.arch, block, options.fast_math, options.line_info)
     printer.readonly = {p for p in params if tirx.is_buffer_var(p) and found.get(str(p.name), "read") == "read"}
     printer.aliased = aliased
     entry = printer.writer.fresh(name)
-    prepared = prepare(body, params, grid, block, printer.analyzer)
-    printer.prepared = prepared
-    bound = ", ".join([str(block[0] * block[1] * block[2]), *([str(options.min_blocks)] if options.min_blocks else [])])
-    head = f'extern "C" __global__ void __launch_bounds__({bound}) {entry}'
-    printer.open(head, [printer.parameter(p) for p in params], uses_shared=shared_bytes > 0)
-    emitted = printer.finish(prepared.body)
+    emitted = _printed(printer, entry, params, body, grid, block, options.min_blocks, shared_bytes > 0)
     before = _prelude(printer, options.arch)
     names = {str(p.name): printer.writer.name(p) for p in params}
     facts = LaunchFacts(
@@ -118,6 +112,18 @@ def emit_kernel(
         divides={names.get(n, n): by for n, by in (divides or {}).items()},
     )
     return KernelText("".join(f"{line}\n" for line in before) + emitted.text, facts)
+
+
+def _printed(
+    printer: CudaPrinter, entry: str, params: Sequence[Any], body: Any, grid: tuple[Dim, Dim, Dim],
+    block: tuple[int, int, int], min_blocks: int, uses_shared: bool,
+) -> Emitted:  # fmt: skip
+    """Print the function alone."""
+    printer.prepared = prepare(body, params, grid, block, printer.analyzer)
+    bounds = [block[0] * block[1] * block[2], *([min_blocks] if min_blocks else [])]
+    head = f'extern "C" __global__ void __launch_bounds__({", ".join(map(str, bounds))}) {entry}'
+    printer.open(head, [printer.parameter(p) for p in params], uses_shared=uses_shared)
+    return printer.finish(printer.prepared.body)
 
 
 def _prelude(printer: CudaPrinter, arch: str) -> list[str]:
