@@ -49,6 +49,11 @@ class Family:
         return INPUTS[self.a][1]
 
     @property
+    def is_fp8(self) -> bool:
+        """Whether it takes 8-bit floats."""
+        return self.a in _FP8
+
+    @property
     def per_word(self) -> int:
         """Input elements of a register."""
         return 1 if self.bits == 64 else 32 // self.bits
@@ -84,7 +89,7 @@ class Family:
         if self.bits == 64:
             return (1,)
         # There is no small sparse shape of fp8, and the metadata lanes of the one of int8 are documented as a picture.
-        small = self.a not in _FP8 and not (self.sparse and self.bits == 8)
+        small = not self.is_fp8 and not (self.sparse and self.bits == 8)
         return (2, 1) if small else (2,)
 
     def depth(self, blocks: int) -> int:

@@ -24,8 +24,9 @@ from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b, pla
 from tile_cuda.ops.operand import Lanes, Loader, Operand, chosen, unrolled, words
 from tile_cuda.ops.policy import Split, splits
 
-#: Registers of fragments beyond which those of the next step are not read ahead.
-_AHEAD = 96
+#: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
+#: units for 8-bit floats convert them in registers of their own.
+_AHEAD, _AHEAD_FP8 = 232, 176
 #: Steps beyond which the loop over K is not written out.
 _MOST_STEPS = 16
 
@@ -279,7 +280,8 @@ class _Lower:
         steps = self._steps(a)
         big = f.shapes[0]
         size_a, size_b = a.tiles * words(big, a), b.tiles * words(big * f.dense_blocks, b)
-        slots = 2 if len(steps) > 1 and size_a + size_b <= _AHEAD else 1
+        held = a.tiles * b.tiles * 2 * f.halves + 2 * (size_a + size_b)
+        slots = 2 if len(steps) > 1 and held <= (_AHEAD_FP8 if f.is_fp8 else _AHEAD) else 1
         regs_a, new_a = nodes.alloc([slots * size_a], f.word, "a_words", "local")
         regs_b, new_b = nodes.alloc([slots * size_b], f.word, "b_words", "local")
         loads = Loader(a, self.lanes, regs_a, "a"), Loader(b, self.lanes, regs_b, "b")
