@@ -66,10 +66,8 @@ def emit_kernel(
         Buffers and scalar variables in the order of the signature, then symbols that the launch passes besides.
     body
         The program of one thread: statements of the C family and the calls of ``tile_core.simt``.
-    grid
-        Blocks along x, y and z, of the names of scalar parameters.
-    block
-        Threads of a block along x, y and z.
+    grid, block
+        Blocks of the grid, of the names of scalar parameters, and threads of a block, along x, y and z.
     shared_bytes, shared
         The block's shared memory, and the arrays in it.
     access
@@ -78,17 +76,13 @@ def emit_kernel(
         Bytes that the body takes the addresses of parameters to be multiples of.
     aliased
         Parameters whose memory another one may share: raw pointers. A launch refuses that for arrays.
-    attributes, divides, where
-        For the launch facts.
-    options
-        What the text is made for.
+    attributes, divides, where, options
+        For the launch facts, and what the text is made for.
 
     Raises
     ------
-    NotExpressible
-        If there is no text for something in the body.
-    InstructionMissing
-        If the architecture lacks an instruction that the body names.
+    NotExpressible, InstructionMissing
+        If there is no text for something in the body, or the architecture lacks an instruction.
     """
     options = options or TextOptions()
     found = accesses_of(params, body) if access is None else dict(access)
@@ -100,17 +94,10 @@ def emit_kernel(
     before = _prelude(printer, options.arch)
     names = {str(p.name): printer.writer.name(p) for p in params}
     facts = LaunchFacts(
-        entry=entry,
-        params=tuple(_param(p, printer.writer.name(p), found, align or {}) for p in params),
-        grid=(_renamed(grid[0], names), _renamed(grid[1], names), _renamed(grid[2], names)),
-        block=block,
-        shared_bytes=shared_bytes,
-        shared=tuple(shared),
-        attributes=dict(attributes or {}),
-        line_map=LineMap.of([*([None] * len(before)), *emitted.origins]),
-        where=where,
-        divides={names.get(n, n): by for n, by in (divides or {}).items()},
-    )
+        entry, tuple(_param(p, names, found, align or {}) for p in params), _renamed(grid, names), block, shared_bytes,
+        tuple(shared), dict(attributes or {}), LineMap.of([*([None] * len(before)), *emitted.origins]), where,
+        {names.get(n, n): by for n, by in (divides or {}).items()},
+    )  # fmt: skip
     return KernelText("".join(f"{line}\n" for line in before) + emitted.text, facts)
 
 
@@ -143,15 +130,21 @@ def _storage_of(name: str) -> set[str]:
     return own.union(*(_storage_of(other) for other in found.needs)) if found.needs else own
 
 
-def _param(p: Any, name: str, access: Mapping[str, str], align: Mapping[str, int]) -> ParamFact:
-    if not tirx.is_buffer_var(p):
-        return ParamFact(name, "scalar", nodes.dtype_of(p))
+def _param(p: Any, names: Mapping[str, str], access: Mapping[str, str], align: Mapping[str, int]) -> ParamFact:
     own = str(p.name)
+    if not tirx.is_buffer_var(p):
+        return ParamFact(names[own], "scalar", nodes.dtype_of(p))
     kind: Any = access.get(own, "read")
-    return ParamFact(name, "pointer", nodes.element_type(p), kind, align.get(own, 0))
+    return ParamFact(names[own], "pointer", nodes.element_type(p), kind, align.get(own, 0))
 
 
-def _renamed(dim: Dim, names: Mapping[str, str]) -> Dim:
+def _renamed(grid: tuple[Dim, Dim, Dim], names: Mapping[str, str]) -> tuple[Dim, Dim, Dim]:
+    """Return the extents with the names that scalar parameters have in the text."""
+    x, y, z = (_named(dim, names) for dim in grid)
+    return x, y, z
+
+
+def _named(dim: Dim, names: Mapping[str, str]) -> Dim:
     if isinstance(dim, tuple):
-        return (dim[0], _renamed(dim[1], names), _renamed(dim[2], names))
+        return (dim[0], _named(dim[1], names), _named(dim[2], names))
     return names.get(dim, dim) if isinstance(dim, str) else dim
