@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
 from tile_core.lowering.dispatch import Selection
 from tile_core.simt.agree import agrees
 from tile_core.simt.distribution import Distribution, spread
+from tile_core.simt.ops.reducer import is_update, partial
 from tile_core.simt.select import call_of
 from tile_core.simt.sites import Access, Nest, OpSite, Sites, find_sites
 from tile_core.simt.variant import Block, Places, SimtVariant
@@ -56,6 +58,7 @@ def infer(
     block: Block,
     ctx: Context,
     layouts: Mapping[Any, LayoutMap] | None = None,
+    reducers: Mapping[str, str] | None = None,
 ) -> Inferred:
     """Decide where the tiles of a program live.
 
@@ -71,13 +74,21 @@ def infer(
         The compilation's context.
     layouts
         Layouts of shared buffers that the user asked for.
+    reducers
+        The operation of each reducer by name. Fragments among them are updated by every thread in a copy of its own.
     """
-    return _Inference(find_sites(body), selections, block, ctx, dict(layouts or {})).solve()
+    return _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {})).solve()
 
 
 class _Inference:
     def __init__(
-        self, sites: Sites, selections: Mapping[int, Selection], block: Block, ctx: Context, layouts: dict[Any, Any]
+        self,
+        sites: Sites,
+        selections: Mapping[int, Selection],
+        block: Block,
+        ctx: Context,
+        layouts: dict[Any, Any],
+        reducers: dict[str, str],
     ) -> None:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
         self.places = Places(layouts=layouts)
@@ -85,6 +96,7 @@ class _Inference:
         self.result = Inferred(self.places)
         self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
         self.fragments |= dict.fromkeys(self._local_tiles())
+        self.kinds = {b: reducers[str(b.name)] for b in sites.allocated if str(b.name) in reducers}
 
     def solve(self) -> Inferred:
         for buffer in self.fragments:
@@ -92,12 +104,26 @@ class _Inference:
                 self.demote(buffer, "plain statements access it")
             elif buffer in self.sites.viewed:
                 self.demote(buffer, "it has views")
+        self.place_reducers()
         while self.ask_ops() or self.propagate() or self.decide():
             pass
         self.spread_nests()
         for nest in self.sites.nests:
             self.verify(nest)
         return self.result
+
+    def place_reducers(self) -> None:
+        """Give every thread a copy of a reducer; loops that assign it run on all threads, of a shared one on one."""
+        for buffer in self.kinds:
+            if self.in_registers(buffer):
+                self.places.distributions[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
+                self.places.reducers[buffer] = self.kinds[buffer]
+        for nest in self.sites.nests:
+            if nest.extents is None:
+                continue
+            for store in (x for x in collect(nest.body, tirx.BufferStore) if x.buffer in self.kinds):
+                if self.in_registers(store.buffer) != is_update(store, self.kinds[store.buffer]):
+                    self.result.nests[nest.number] = partial(nest.extents, self.block.count)
 
     # State
 
@@ -188,7 +214,7 @@ class _Inference:
         best: Distribution | None = None
         for a in nest.accesses:
             known = self.known(a.buffer)
-            if known is None or a.buffer in self.result.demoted:
+            if known is None or a.buffer in self.result.demoted or a.buffer in self.kinds:
                 continue
             order = _plain(a, nest)
             if order is None or any(v is None for v in order.values()) or len(order) != len(nest.loops):
@@ -269,6 +295,8 @@ class _Inference:
             if not self.in_registers(a.buffer):
                 continue
             known = self.known(a.buffer)
+            if a.buffer in self.kinds and known is not None:
+                continue
             reason = "nothing places it" if known is None else agrees(a, nest, own, known)
             if reason:
                 self.demote(a.buffer, reason)
@@ -281,8 +309,6 @@ class _Inference:
 
 
 def _variables(e: Any) -> set[Any]:
-    from tile_core.ir.visit import collect
-
     return set(collect(e, tirx.Var))
 
 

@@ -10,6 +10,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
 from tile_core.simt.agree import uniform_register
 from tile_core.simt.distribution import Distribution
+from tile_core.simt.ops.reducer import assigned, is_update
 from tile_core.simt.sites import Access, Nest
 from tile_core.simt.variant import Block, Places
 
@@ -184,7 +185,16 @@ class _Registers(StmtRewriter):
         if array is None:
             return new
         at = self.register(s.buffer, s.indices, True)
-        return tirx.BufferStore(array, new.value, [at], s.span)
+        kind = self.owner.places.reducers.get(s.buffer)
+        if kind is None:
+            return tirx.BufferStore(array, new.value, [at], s.span)
+        thread = self.owner.block.thread
+        if not is_update(s, kind):
+            value = assigned(new.value, kind, nodes.element_type(array), thread)
+            return tirx.BufferStore(array, value, [at], s.span)
+        mine = self.own.is_first(thread)
+        update = tirx.BufferStore(array, new.value, [at], s.span)
+        return tirx.IfThenElse(tirx.all(*mine), update, None, s.span) if mine else update
 
     def register(self, buffer: Any, indices: Any, is_store: bool) -> Any:
         known = self.owner.places.distributions[buffer]

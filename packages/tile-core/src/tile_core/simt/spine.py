@@ -25,6 +25,7 @@ from tile_core.simt.distribute import distribute
 from tile_core.simt.infer import Inferred, infer
 from tile_core.simt.launch import block_of, launch
 from tile_core.simt.lower import lower_selected
+from tile_core.simt.ops.reducer import may_be_partial
 from tile_core.simt.promises import relied
 from tile_core.simt.rescope import rescope
 from tile_core.simt.select import Selected, select_ops
@@ -93,8 +94,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
 
 
 def _place(plan: Plan, ctx: Context) -> Plan:
-    body = plan.body
-    moved: dict[str, str] = {}
+    body, moved = _shared_reducers(plan)
     for _ in range(_ROUNDS):
         selected, guarded, inferred = _round(body, plan, ctx)
         if not inferred.demoted:
@@ -109,12 +109,25 @@ def _place(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=guarded, choices=selected.choices)
 
 
+def _shared_reducers(plan: Plan) -> tuple[Any, dict[str, str]]:
+    """Move the reducers that must have one copy for the whole block to shared memory."""
+    found = {}
+    for alloc in collect(plan.body, tirx.AllocBuffer):
+        reducer = plan.program.reducers.get(str(alloc.buffer.name))
+        if reducer is not None and not may_be_partial(plan.body, alloc.buffer, str(reducer["op"])):
+            found[alloc.buffer] = "it is used in other ways than updates between an assignment and its end"
+    body, _ = rescope(plan.body, found)
+    return body, {str(b.name): reason for b, reason in found.items()}
+
+
 def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred]:
     block = plan.notes["block"]
     selected = select_ops(body, ctx, plan.variants, block)
     guarded = guard(selected.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values())
     guarded = number_nests(guarded)
-    return selected, guarded, infer(guarded, selected.selections, block, ctx, _asked_layouts(guarded, plan))
+    reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
+    inferred = infer(guarded, selected.selections, block, ctx, _asked_layouts(guarded, plan), reducers)
+    return selected, guarded, inferred
 
 
 def _asked_layouts(body: Any, plan: Plan) -> dict[Any, LayoutMap]:

@@ -56,6 +56,7 @@ class Places:
     distributions: dict[Any, Distribution] = field(default_factory=dict)
     arrays: dict[Any, Any] = field(default_factory=dict)
     layouts: dict[Any, LayoutMap] = field(default_factory=dict)
+    reducers: dict[Any, str] = field(default_factory=dict)
     safe_values: dict[Any, Any] = field(default_factory=dict)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.simt.ops.reduce import ReduceByShuffles
+from tile_core.simt.ops.reducer import FinalizeByShuffles
 from tile_core.simt.ops.rows import GatherElements, ScatterColumns
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_cuda.ops.atomics import AtomicElement, AtomicFill, AtomicLoad, AtomicStore, AtomicTile
@@ -25,7 +26,7 @@ def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
     fp8 = target.capabilities.fact(FP8_MMA)
     products = (MmaGemm(fp8), MmaGemmSp(fp8), SimtGemm())
-    warps = (ReduceByShuffles("cuda"), ScanByShuffles("cuda"))
+    warps = (ReduceByShuffles("cuda"), ScanByShuffles("cuda"), FinalizeByShuffles("cuda"))
     rows = (AsyncCopy(), GatherElements("cuda"), ScatterColumns("cuda"))
     atomics = (AtomicElement(), AtomicFill(), AtomicTile(), AtomicLoad(), AtomicStore())
     return (*products, *warps, *rows, *atomics, *(MeaningVariant("cuda", op) for op in OPS))
