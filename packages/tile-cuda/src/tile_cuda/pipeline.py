@@ -10,7 +10,6 @@ from tile_core.dtypes import DTYPES
 from tile_core.emit.facts import KernelText
 from tile_core.ir import nodes
 from tile_core.passes import wrapping
-from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.divisions import total_divisions
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.spine import Pass, Plan, Spine
@@ -49,7 +48,6 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         return lowered
 
     whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(
-        Pass("parameters", _parameters, "after guards, which compare logical coordinates with the shape"),
         Pass("divisions", _divisions, "before passes that hide arithmetic"),
         Pass("wrap", _wrap, "before passes that add integer arithmetic of their own, which does not overflow"),
         Pass("floats", _floats, "the text has instructions for conversions, not for arithmetic of narrow types"),
@@ -70,11 +68,6 @@ def _promise(plan: Plan, ctx: Context) -> Plan:
     del ctx
     plan = plan.note("hidden", tuple(plan.program.symbols))
     return plan if "aligned" in plan.notes else plan.note("aligned", assume(plan.program.func.params))
-
-
-def _parameters(plan: Plan, ctx: Context) -> Plan:
-    del ctx
-    return plan.replace(body=apply_layouts(plan.body, plan.notes["params"], plan.program.layouts))
 
 
 def _divisions(plan: Plan, ctx: Context) -> Plan:

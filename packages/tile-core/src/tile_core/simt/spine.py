@@ -16,6 +16,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Reject
+from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.spine import Pass, Plan, Spine
@@ -64,6 +65,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("lower", _lower, "variants know all places now", "loops"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
         Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
+        Pass("parameters", _parameters, "before vectors: neighbours of an annotated tensor may lie apart"),
         Pass("vectorize", _vectorize, "while accesses still have logical indices"),
         Pass("layouts", _layouts, "shared buffers become one-dimensional"),
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
@@ -159,6 +161,11 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
 def _warps(plan: Plan, ctx: Context) -> Plan:
     width = ctx.capabilities.execution_width
     return plan if width is None else plan.replace(body=lower_warp_calls(plan.body, plan.notes["block"], width))
+
+
+def _parameters(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=apply_layouts(plan.body, plan.notes["params"], plan.program.layouts))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
