@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
@@ -14,9 +14,9 @@ from tile_core.passes.divisions import total_divisions
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
-from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.alignment import Aligned
 from tile_core.simt.promises import assume
+from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_cuda.ops.copy_async import can_copy
 from tile_cuda.text import emit_plan
 
