@@ -46,7 +46,9 @@ class Bench:
             return b
         self.hold(b, dist)
         array = self.places.arrays[b]
-        found = np.frombuffer(np.random.default_rng(3).bytes(self.machine.count * dist.registers * data.itemsize), np.uint8)
+        found = np.frombuffer(
+            np.random.default_rng(3).bytes(self.machine.count * dist.registers * data.itemsize), np.uint8
+        )
         found = (found % 2 == 1)[: self.machine.count * dist.registers] if dtype == "bool" else found.view(data.dtype)
         found = found.reshape(self.machine.count, dist.registers).copy()
         found[dist.thread_table, dist.register_table[:, None]] = data.reshape(-1, 1)
@@ -82,4 +84,6 @@ def numbers(rng: Any, shape: Any, dtype: str) -> Any:
 
 
 def check(found: Any, want: Any, tolerance: float = 0) -> None:
-    np.testing.assert_allclose(np.asarray(found, np.float64), np.asarray(want, np.float64), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        np.asarray(found, np.float64), np.asarray(want, np.float64), rtol=tolerance, atol=tolerance
+    )

@@ -1,7 +1,7 @@
 """An interpreter of what one thread does, for all threads of a block at once: every statement is done by all in step.
 
-It refuses what hardware would not do reliably: a shuffle or vote whose mask is not exactly the lanes that execute it,
-an access outside a buffer, and within one step an element of shared or global memory that one thread writes and another
+It refuses what hardware would not do reliably: a shuffle or vote whose mask is not exactly the lanes that execute it, or
+that reads a lane that does not exist, an access outside a buffer, and within one step an element of shared or global memory that one thread writes and another
 touches. Scratch starts with poison.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from tile_core.ir import nodes
 from tile_core.simt import calls
 
-_TYPES = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
+_TYPES = {n: getattr(ml_dtypes, n) for n in ("bfloat16", "float8_e4m3fn", "float8_e5m2")}
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "FloorDiv": np.floor_divide, "FloorMod": np.mod,
     "Min": np.minimum, "Max": np.maximum, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
@@ -109,7 +109,7 @@ class Machine:
         shape = (self.count, *shape) if private else shape
         kind = numpy_type(nodes.element_type(b))
         data = np.frombuffer(np.random.default_rng(1).bytes(int(np.prod(shape)) * kind.itemsize), kind).reshape(shape)
-        if kind == bool:
+        if kind == np.dtype(bool):
             data = np.frombuffer(data.tobytes(), np.uint8).reshape(shape) % 2 == 1
         (self.private if private else self.memory)[b] = data.copy()
 
@@ -266,8 +266,8 @@ class Machine:
             source = lane + (amount & 31) if mode == "down" else lane ^ (amount & 31)
             inside = source <= high
         source = np.where(inside, source, lane) + first
-        exists = source < self.count
-        return np.where(exists, value[np.where(exists, source, 0)], np.uint32(0xDEADBEEF)).astype(np.uint32)
+        assert (source < self.count)[on].all(), "a lane that does not exist is read"
+        return value[np.minimum(source, self.count - 1)]
 
     def vote(self, e: Any, on: Any) -> Any:
         mask, condition = (self.eval(a, on) for a in e.args)

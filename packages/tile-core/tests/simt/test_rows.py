@@ -33,7 +33,9 @@ def test_gather(count: int, columns: tuple[int, ...]) -> None:
     rng = np.random.default_rng(count)
     src = rng.integers(-9, 9, (11, *columns)).astype(np.float32)
     rows = rng.integers(-3, 14, count).astype(np.int32)
-    found, body = run(GatherElements("core"), {"src": src, "rows": rows, "dst": np.full((count, *columns), -1, np.float32)}, {})
+    found, body = run(
+        GatherElements("core"), {"src": src, "rows": rows, "dst": np.full((count, *columns), -1, np.float32)}, {}
+    )
     inside = (rows >= 0) & (rows < 11)
     want = np.where(inside.reshape(-1, *[1] * len(columns)), src[np.where(inside, rows, 0)], 0)
     np.testing.assert_array_equal(found["dst"], want)
@@ -70,5 +72,3 @@ def test_corners_and_conversions() -> None:
     want = np.zeros((10, 6))
     want[[7, 2, 9], 1:5] = 1
     np.testing.assert_array_equal(found["dst"], want)
-
-

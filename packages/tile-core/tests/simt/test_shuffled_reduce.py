@@ -90,7 +90,9 @@ def test_kinds_and_types(source: str, out: str, clear: bool) -> None:
         a, start = numbers(rng, (6, 45), source), numbers(rng, (6,), out)
         threads = (64, 96, 48, 128)[n % 4]
         data = a.astype(numpy_type(out)) if not DTYPES[source].is_float else np.asarray(a, np.float64)
-        before = None if clear else (start if DTYPES[out].is_integer or out == "bool" else np.asarray(start, np.float64))
+        before = (
+            None if clear else (start if DTYPES[out].is_integer or out == "bool" else np.asarray(start, np.float64))
+        )
         want = oracles.reduce(kind, data, 1, before=before)
         for dist in (None, spread((6, 45), threads)):
             found = reduce(a, out, kind, 1, threads, dist=dist, clear=clear, start=start, source=source)
@@ -142,7 +144,10 @@ def test_three_dimensions_and_slices() -> None:
             check(reduce(a, "int32", "sum", dim, 96, dist=dist), a.sum(dim))
     bench = Bench(64)
     data = rng.integers(-99, 99, (40, 80)).astype(np.float32)
-    src, out = bench.tile(data, "float32", "A", "shared"), bench.tile(np.zeros((3, 20), np.float32), "float32", "B", "global")
+    src, out = (
+        bench.tile(data, "float32", "A", "shared"),
+        bench.tile(np.zeros((3, 20), np.float32), "float32", "B", "global"),
+    )
     z = nodes.fresh("z")
     bench.machine.vars[z] = np.full(64, 35, np.int32)
     attrs = {"kind": "sum", "dim": 1, "clear": False, "nan_propagate": False}
@@ -171,7 +176,9 @@ def test_keep_dimension() -> None:
         b = buffer(shape, "int32", "B", "local.fragment")
         variant = ReduceByShuffles("core")
         attrs = {"kind": "sum", "dim": dim, "clear": True, "nan_propagate": False}
-        to = variant.layouts(SimtCall("reduce", (view(src), view(b)), attrs, block=bench.block, places=bench.places), CTX)[1]
+        to = variant.layouts(
+            SimtCall("reduce", (view(src), view(b)), attrs, block=bench.block, places=bench.places), CTX
+        )[1]
         b = bench.tile(np.zeros(shape, np.int32), "int32", "B", "local.fragment", to)
         bench.run(variant, "reduce", (view(src), view(b)), attrs)
         check(bench.value(b), a.sum(dim, keepdims=True))

@@ -27,7 +27,11 @@ def scan(
     dtype = dtype or str(a.dtype)
     out = out or dtype
     x = bench.tile(a, dtype, "A", "local.fragment" if src else "shared", src)
-    y = x if in_place else bench.tile(np.zeros(a.shape, numpy_type(out)), out, "B", "local.fragment" if dst else "shared", dst)
+    y = (
+        x
+        if in_place
+        else bench.tile(np.zeros(a.shape, numpy_type(out)), out, "B", "local.fragment" if dst else "shared", dst)
+    )
     kind = {"cumsum": "sum", "cummax": "max"}[op]
     attrs = {"kind": kind, "dim": dim, "reverse": reverse, "nan_propagate": nan}
     bench.run(ScanByShuffles("core"), "scan", (view(x), view(y)), attrs)
@@ -74,7 +78,9 @@ def test_types(dtype: str) -> None:
 def test_types_that_differ() -> None:
     a = numbers(np.random.default_rng(8), (6, 45), "int8")
     check(scan(a, 1, 64, out="int32"), np.cumsum(a, 1, dtype=np.int32))
-    check(scan(a, 1, 64, src=spread((6, 45), 64), dst=spread((6, 45), 64), out="int32"), np.cumsum(a, 1, dtype=np.int32))
+    check(
+        scan(a, 1, 64, src=spread((6, 45), 64), dst=spread((6, 45), 64), out="int32"), np.cumsum(a, 1, dtype=np.int32)
+    )
 
 
 @pytest.mark.parametrize("nan", [False, True])

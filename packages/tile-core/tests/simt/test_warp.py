@@ -11,7 +11,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
 from tile_core.simt.variant import Block
-from tile_core.simt.warp import lower_warp_calls
+from tile_core.simt.warp import hoist_warp_calls, lower_warp_calls
 
 from .lockstep import Machine, numpy_type
 
@@ -41,7 +41,12 @@ def expected(name: str, threads: int, amount: Any, width: int) -> Any:
     width = width or 32
     t = np.arange(threads)
     lane = t % width
-    source = {"shfl_sync": amount % width, "shfl_xor": lane ^ amount, "shfl_up": lane - amount, "shfl_down": lane + amount}[name]
+    source = {
+        "shfl_sync": amount % width,
+        "shfl_xor": lane ^ amount,
+        "shfl_up": lane - amount,
+        "shfl_down": lane + amount,
+    }[name]
     inside = (source >= 0) & (source < width) & (t - lane + source < threads)
     return np.where(inside, t - lane + source, t)
 
@@ -61,7 +66,9 @@ def test_lanes_that_are_not_constants() -> None:
         data = np.arange(threads, dtype=np.int32) * 3
         t = np.arange(threads)
         for name in ("shfl_sync", "shfl_xor", "shfl_up", "shfl_down"):
-            found, _, _ = run(threads, data, "int32", "int32", lambda v, t: shuffle(name, v, tirx.floormod(t * 5, 37), 16, "int32"))
+            found, _, _ = run(
+                threads, data, "int32", "int32", lambda v, t: shuffle(name, v, tirx.floormod(t * 5, 37), 16, "int32")
+            )
             np.testing.assert_array_equal(found, data[expected(name, threads, t * 5 % 37, 16)])
 
 
@@ -76,7 +83,9 @@ def test_every_width_of_element(dtype: str) -> None:
 
 
 def test_constant_shuffles_of_whole_groups_are_one_instruction() -> None:
-    _, lowered, _ = run(64, np.zeros(64, np.int32), "int32", "int32", lambda v, t: shuffle("shfl_down", v, 3, 16, "int32"))
+    _, lowered, _ = run(
+        64, np.zeros(64, np.int32), "int32", "int32", lambda v, t: shuffle("shfl_down", v, 3, 16, "int32")
+    )
     assert '"mode": "down"' in str(lowered) or "down" in str(lowered)
     with pytest.raises(ShuffleTooWide, match="64"):
         run(64, np.zeros(64, np.int32), "int32", "int32", lambda v, t: shuffle("shfl_down", v, 3, 64, "int32"))
@@ -106,9 +115,13 @@ def test_reductions(threads: int, dtype: str) -> None:
     if "int" in dtype:
         table |= {"bitand": np.bitwise_and, "bitor": np.bitwise_or}
     for kind, function in table.items():
-        found, _, _ = run(threads, data, dtype, dtype, lambda v, t: nodes.tile_call(f"warp_reduce_{kind}", [v], ret=dtype))
+        found, _, _ = run(
+            threads, data, dtype, dtype, lambda v, t: nodes.tile_call(f"warp_reduce_{kind}", [v], ret=dtype)
+        )
         groups = [data[low : low + 32] for low in range(0, threads, 32)]
-        want = np.concatenate([np.full(len(w), function.reduce(w.astype(data.dtype))).astype(data.dtype) for w in groups])
+        want = np.concatenate(
+            [np.full(len(w), function.reduce(w.astype(data.dtype))).astype(data.dtype) for w in groups]
+        )
         np.testing.assert_array_equal(found, want)
 
 
@@ -117,7 +130,9 @@ def test_nan_is_left_out_of_reductions() -> None:
         data = np.arange(threads, dtype=np.float32)
         data[3] = data[31] = np.nan
         data[32:] = np.nan
-        found, _, _ = run(threads, data, "float32", "float32", lambda v, t: nodes.tile_call("warp_reduce_max", [v], ret="float32"))
+        found, _, _ = run(
+            threads, data, "float32", "float32", lambda v, t: nodes.tile_call("warp_reduce_max", [v], ret="float32")
+        )
         np.testing.assert_array_equal(found[:32], 30)
         np.testing.assert_array_equal(found[32:], -np.inf)
 
@@ -139,6 +154,19 @@ def test_exchanges_leave_choices_and_short_circuits() -> None:
 
     found, _, _ = run(48, data, "int32", "bool", joined)
     np.testing.assert_array_equal(found, np.zeros(48, bool))
+
+
+def test_operations_can_keep_their_form() -> None:
+    a, b = (tirx.decl_buffer([64], "int32", n, layout=None) for n in "AB")
+    thread = nodes.fresh("tid")
+    value = shuffle("shfl_xor", nodes.load(a, [thread]), 1, 0, "int32")
+    store = nodes.store(b, tirx.if_then_else(thread < 5, value, nodes.int_const(-1)), [thread])
+    bind, rest = hoist_warp_calls(store, 32).seq
+    assert isinstance(bind, tirx.Bind)
+    assert nodes.is_tile_call(bind.value, "shfl_xor")
+    assert "shfl" not in str(rest)
+    with pytest.raises(ShuffleTooWide):
+        hoist_warp_calls(nodes.store(b, shuffle("shfl_xor", nodes.load(a, [thread]), 1, 64, "int32"), [thread]), 32)
 
 
 def test_a_condition_of_a_loop_is_asked_every_turn() -> None:

@@ -222,8 +222,7 @@ class _Lower(_Hoist):
         whole = self.block.count % self.width == 0
         step = self.width // 2
         while step:
-            mode = "bfly" if whole else "down"
-            other = self.exchanged(mode, total, nodes.int_const(step), self.width)
+            other = self.shuffle("shfl_xor" if whole else "shfl_down", total, nodes.int_const(step), 0)
             joined = combine(total, other)
             if not whole:
                 exists = tirx.floormod(self.block.thread, self.width) + step < self.lanes()

@@ -206,4 +206,3 @@ def _linear(indices: list[Any], extents: list[int]) -> Any:
     for c, extent in zip(indices, extents, strict=True):
         total = total * nodes.int_const(extent) + c
     return total
-

@@ -240,4 +240,3 @@ def _chooses(value: Any, old: Any, kind: str) -> bool:
 
 def _equal(a: Any, b: Any) -> bool:
     return bool(tvm_ffi.structural_equal(a, b, map_free_vars=False))
-

@@ -105,9 +105,7 @@ class _Scan:
 
         before = None if first is None else self.from_registers(first, put)
         after = None if second is None else self.to_registers(second, get)
-        middle = self.in_memory(
-            self.get_memory if first is None else get, self.put_memory if second is None else put
-        )
+        middle = self.in_memory(self.get_memory if first is None else get, self.put_memory if second is None else put)
         return nodes.seq([allocate, before, middle, after])
 
     # Registers
