@@ -1,8 +1,8 @@
 """An interpreter of what one thread does, for all threads of a block at once: every statement is done by all in step.
 
-It refuses what hardware would not do reliably: a shuffle or vote whose mask is not exactly the lanes that execute it, or
-that reads a lane that does not exist, an access outside a buffer, and within one step an element of shared or global memory that one thread writes and another
-touches. Scratch starts with poison.
+It refuses what hardware would not do reliably: a shuffle or vote whose mask is not exactly the lanes that execute it,
+or that reads a lane that does not exist, an access outside a buffer, and within one step an element of shared or global
+memory that one thread writes and another touches. Scratch starts with poison.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ THREADS = (32, 48, 64, 96, 128, 256, 1, 31)
 
 
 def reduce(
-    src: Any, out: str, kind: str, dim: int, threads: int, *, dist: Any = None, to: Any = "derived", scope: str = "shared",
-    clear: bool = True, nan: bool = False, start: Any = None, source: str = "",
+    src: Any, out: str, kind: str, dim: int, threads: int, *, dist: Any = None, to: Any = "derived",
+    scope: str = "shared", clear: bool = True, nan: bool = False, start: Any = None, source: str = "",
 ) -> Any:  # fmt: skip
     """Run one reduction and return what the destination holds."""
     bench = Bench(threads)
@@ -126,7 +126,8 @@ def test_fragment_of_a_product() -> None:
     t, r = "thread", "register"
     dist = Distribution(
         (48, 50),
-        ((Digit(3, 4, r), Digit(2, 2, r), Digit(8, 4, t)), (Digit(2, 32, t), Digit(4, 12, r), Digit(4, 1, t), Digit(2, 1, r))),
+        ((Digit(3, 4, r), Digit(2, 2, r), Digit(8, 4, t)),
+         (Digit(2, 32, t), Digit(4, 12, r), Digit(4, 1, t), Digit(2, 1, r))),
         64,
     )  # fmt: skip
     a = np.random.default_rng(5).integers(-99, 99, (48, 50)).astype(np.float32)

@@ -57,7 +57,7 @@ def test_shuffles_read_the_lane_that_the_language_says(threads: int, name: str) 
     data = np.random.default_rng(threads).integers(-(2**31), 2**31, threads).astype(np.int32)
     for amount in (0, 1, 5, 16, 31, 32, 40, -1, -7):
         for width in (0, 1, 2, 8, 16, 32):
-            found, _, _ = run(threads, data, "int32", "int32", lambda v, t: shuffle(name, v, amount, width, "int32"))
+            found, _, _ = run(threads, data, "int32", "int32", lambda v, t: shuffle(name, v, amount, width, "int32"))  # noqa: B023
             np.testing.assert_array_equal(found, data[expected(name, threads, amount, width)])
 
 
@@ -67,7 +67,7 @@ def test_lanes_that_are_not_constants() -> None:
         t = np.arange(threads)
         for name in ("shfl_sync", "shfl_xor", "shfl_up", "shfl_down"):
             found, _, _ = run(
-                threads, data, "int32", "int32", lambda v, t: shuffle(name, v, tirx.floormod(t * 5, 37), 16, "int32")
+                threads, data, "int32", "int32", lambda v, t: shuffle(name, v, tirx.floormod(t * 5, 37), 16, "int32")  # noqa: B023
             )
             np.testing.assert_array_equal(found, data[expected(name, threads, t * 5 % 37, 16)])
 
@@ -101,7 +101,7 @@ def test_votes(threads: int) -> None:
         "all_sync": ("bool", lambda w: (w > 0).all()),
     }
     for name, (out, function) in table.items():
-        found, _, _ = run(threads, data, "int32", out, lambda v, t: nodes.tile_call(name, [v > 0], ret=out))
+        found, _, _ = run(threads, data, "int32", out, lambda v, t: nodes.tile_call(name, [v > 0], ret=out))  # noqa: B023
         want = np.concatenate([np.full(len(w), function(w), dtype=out) for w in groups])
         np.testing.assert_array_equal(found, want)
 
@@ -116,7 +116,7 @@ def test_reductions(threads: int, dtype: str) -> None:
         table |= {"bitand": np.bitwise_and, "bitor": np.bitwise_or}
     for kind, function in table.items():
         found, _, _ = run(
-            threads, data, dtype, dtype, lambda v, t: nodes.tile_call(f"warp_reduce_{kind}", [v], ret=dtype)
+            threads, data, dtype, dtype, lambda v, t: nodes.tile_call(f"warp_reduce_{kind}", [v], ret=dtype)  # noqa: B023
         )
         groups = [data[low : low + 32] for low in range(0, threads, 32)]
         want = np.concatenate(
@@ -184,7 +184,8 @@ def test_a_condition_of_a_loop_is_asked_every_turn() -> None:
 def test_lane_and_group_indices() -> None:
     found, _, _ = run(
         70, np.zeros(70, np.int32), "int32", "int32",
-        lambda v, t: nodes.tile_call("warp_index", [], ret="int32") * 100 + nodes.tile_call("lane_index", [], ret="int32"),
+        lambda v, t: nodes.tile_call("warp_index", [], ret="int32") * 100
+        + nodes.tile_call("lane_index", [], ret="int32"),
     )  # fmt: skip
     t = np.arange(70)
     np.testing.assert_array_equal(found, t // 32 * 100 + t % 32)

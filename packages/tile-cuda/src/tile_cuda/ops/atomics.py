@@ -1,8 +1,8 @@
 """Atomic updates, loads and stores as instructions, or as loops of compare and exchange where there is none.
 
 An element of 8 bits is exchanged with its neighbour in the aligned 16-bit word that holds both: the neighbour's value
-is put back as it was, whoever owns it, and no byte outside of that word is touched. A word never straddles the end of an
-allocation, since allocations are multiples of words. ``red.global.add.f32`` and ``atom.global.add.f32`` flush
+is put back as it was, whoever owns it, and no byte outside of that word is touched. A word never straddles the end of
+an allocation, since allocations are multiples of words. ``red.global.add.f32`` and ``atom.global.add.f32`` flush
 subnormal numbers to zero; in shared memory they do not.
 """
 

@@ -216,9 +216,7 @@ class _Scan:
         parts = [nodes.store(x, self.combine(self.neutral, choose(limits, get(at), self.neutral, True)), [0])]
         distance = 1
         while distance < size:
-            parts += self.shuffled(x, "shfl_up", distance, size, lambda other, d=distance: nodes.store(
-                x, tirx.Select(lane >= d, self.combine(other, x[0]), x[0]), [0]
-            ))  # fmt: skip
+            parts += self.shuffled(x, "shfl_up", distance, size, self.adder(x, lane, distance))
             distance *= 2
         parts += [nodes.store(x, self.combine(carry[0], x[0]), [0]), when(limits, put(at, x[0]))]
         parts += self.shuffled(x, "shfl_sync", size - 1, size, lambda other: nodes.store(carry, other, [0]))
@@ -226,6 +224,14 @@ class _Scan:
         body = nodes.seq([nodes.store(carry, self.neutral, [0]), chunks])
         loop = nodes.for_loop(turn, -(-self.lines // groups), body, span=self.call.span)
         return nodes.seq([make_x, make_carry, calls.step(loop, self.call.span)])
+
+    def adder(self, x: Any, lane: Any, distance: int) -> Callable[[Any], Any]:
+        """Return what a lane does with the value of the one ``distance`` below, if there is one."""
+
+        def add(other: Any) -> Any:
+            return nodes.store(x, tirx.Select(lane >= distance, self.combine(other, x[0]), x[0]), [0])
+
+        return add
 
     def shuffled(self, x: Any, name: str, lane: int, size: int, use: Callable[[Any], Any]) -> list[Any]:
         """Return statements that do something with the value of another lane."""
