@@ -49,6 +49,16 @@ class _Lower(StmtRewriter):
         self.divergent = outer
         return new
 
+    def visit_IfThenElse(self, s: Any) -> Any:
+        condition = self.ranges.simplify(s.condition)
+        with self.ranges.constraint_scope(condition):
+            then = self.stmt(s.then_case)
+        other = None
+        if s.else_case is not None:
+            with self.ranges.constraint_scope(self.ranges.simplify(tirx.Not(condition))):
+                other = self.stmt(s.else_case)
+        return tirx.IfThenElse(s.condition, then, other, s.span)
+
     def visit_Evaluate(self, s: Any) -> Any:
         number = number_of(s)
         if number is None:
