@@ -169,7 +169,9 @@ class CFamilyEmitter(ExpressionPrinter):
         """Write a constant."""
         value = self.assigned(s.value)
         if nodes.dtype_of(s.var).startswith(("int", "uint")):
-            self.analyzer.bind(s.var, s.value, True)
+            # Its range and divisors, not its value: the name stays in the text.
+            self.analyzer.update(s.var, self.analyzer.const_int_bound(s.value), True)
+            self.analyzer.update(s.var, self.analyzer.modular_set(s.value), True)
         self.writer.line(f"const {self.type(nodes.dtype_of(s.var))} {self.writer.name(s.var)} = {value};")
 
     def write_BufferStore(self, s: Any) -> None:
