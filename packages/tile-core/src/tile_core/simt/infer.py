@@ -22,7 +22,7 @@ from tile_core.lowering.dispatch import Selection
 from tile_core.simt.agree import agrees
 from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.reducer import is_update, partial
-from tile_core.simt.select import call_of
+from tile_core.simt.select import call_of, number_of
 from tile_core.simt.sites import Access, Nest, OpSite, Sites, find_sites
 from tile_core.simt.variant import Block, Places, SimtVariant
 
@@ -303,7 +303,8 @@ class _Inference:
             elif a.is_store and own.replicas > 1:
                 copies_kept.append(a.buffer)
         written = {a.buffer for a in nest.accesses if a.is_store and _in_memory(a.buffer)}
-        if copies_kept and any(not a.is_store and a.buffer in written for a in nest.accesses):
+        atomics = any(number_of(s) is not None for s in collect(nest.body, tirx.Bind))
+        if copies_kept and (atomics or any(not a.is_store and a.buffer in written for a in nest.accesses)):
             for buffer in copies_kept:
                 self.demote(buffer, "threads that hold copies of it would see a store of the same loop")
 

@@ -10,7 +10,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, select
-from tile_core.ops.base import OpCall, is_op
+from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import Choice, MeaningVariant
 from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Attribute of a selected call: its number in ``Selected.selections``.
 ID = "tile.id"
+#: Ops whose variants take what lies outside of a buffer for zero.
+_ZERO_OUTSIDE = frozenset({"gemm", "gemm_sp"})
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,19 @@ class Selected:
     choices: tuple[Choice, ...]
 
 
-def select_ops(body: Any, ctx: Context, variants: Sequence[Variant], block: Block) -> Selected:
+def select_ops(
+    body: Any,
+    ctx: Context,
+    variants: Sequence[Variant],
+    block: Block,
+    safe_values: frozenset[str] = frozenset(),
+) -> Selected:
     """Choose variants.
+
+    Parameters
+    ----------
+    safe_values
+        Names of buffers that read as something else than zero outside: products of them take their plain loops.
 
     Raises
     ------
@@ -54,7 +67,7 @@ def select_ops(body: Any, ctx: Context, variants: Sequence[Variant], block: Bloc
     by_op: dict[str, list[Variant]] = {}
     for variant in variants:
         by_op.setdefault(variant.op, []).append(variant)
-    rewriter = _Select(ctx, by_op, block, uses_threads(body))
+    rewriter = _Select(ctx, by_op, block, uses_threads(body), safe_values)
     new = rewriter.stmt(body)
     return Selected(new, rewriter.selections, tuple(rewriter.choices))
 
@@ -79,8 +92,14 @@ def number_of(stmt: Any) -> int | None:
 
 class _Select(StmtRewriter):
     def __init__(
-        self, ctx: Context, variants: Mapping[str, Sequence[Variant]], block: Block, names_threads: bool
+        self,
+        ctx: Context,
+        variants: Mapping[str, Sequence[Variant]],
+        block: Block,
+        names_threads: bool,
+        safe_values: frozenset[str],
     ) -> None:
+        self.safe_values = safe_values
         self.ctx, self.variants, self.block, self.names_threads = ctx, variants, block, names_threads
         self.selections: dict[int, Selection] = {}
         self.choices: list[Choice] = []
@@ -118,6 +137,9 @@ class _Select(StmtRewriter):
         mine = self.variants.get(call.name, ())
         if self.divergent:
             mine = [v for v in mine if isinstance(v, MeaningVariant) or getattr(v, "in_thread_code", False)]
+        filled = any(isinstance(a, View) and a.name in self.safe_values for a in call.args)
+        if filled and call.name in _ZERO_OUTSIDE:
+            mine = [v for v in mine if isinstance(v, MeaningVariant)]
         selection = select(call, mine, self.ctx, None if forced is None else str(forced))
         self.choices.append(Choice(call, selection))
         return call, selection

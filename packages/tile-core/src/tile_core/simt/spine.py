@@ -103,6 +103,9 @@ def _place(plan: Plan, ctx: Context) -> Plan:
             break
         moved |= {str(b.name): reason for b, reason in inferred.demoted.items()}
         body, _ = rescope(body, inferred.demoted)
+    safe = dict(plan.program.attrs.get("safe_values") or {})
+    buffers = [*plan.notes["params"], *(a.buffer for a in collect(body, tirx.AllocBuffer))]
+    inferred.places.safe_values.update({b: safe[str(b.name)] for b in buffers if str(b.name) in safe})
     for buffer, distribution in inferred.places.distributions.items():
         inferred.places.arrays[buffer] = tirx.decl_buffer(
             [distribution.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
@@ -124,7 +127,8 @@ def _shared_reducers(plan: Plan) -> tuple[Any, dict[str, str]]:
 
 def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred]:
     block = plan.notes["block"]
-    selected = select_ops(body, ctx, plan.variants, block)
+    safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
+    selected = select_ops(body, ctx, plan.variants, block, safe_values)
     guarded = guard(selected.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values())
     guarded = number_nests(guarded)
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
