@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.runtime.adapter import HOST_DEVICE
+from tile_core.runtime.dlpack import CODES, NARROW_CODES, READ_ONLY, DLTensor, Versioned, contiguous_strides
 
 IMMUTABLE_LIBRARIES = frozenset({"jax", "mlx", "tensorflow"})
 """Libraries whose arrays are values: nothing may write them after they exist."""
@@ -300,40 +301,6 @@ def _torch_name(kind: Any) -> str:
     return name[: -len("_x2")] if name.endswith("_x2") else name
 
 
-class _DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class _Versioned(ctypes.Structure):
-    _fields_ = [
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", _DLTensor),
-    ]
-
-
-_READ_ONLY_FLAG = 1
-_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
-_NARROW_CODES = {
-    10: "float8_e4m3fn", 11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
-    17: "float4_e2m1fn",
-}  # fmt: skip
-
-
 def _dlpack_facts(value: Any) -> ArrayFacts:
     try:
         try:
@@ -362,34 +329,30 @@ def _dlpack_facts(value: Any) -> ArrayFacts:
     )
 
 
-def _open_capsule(capsule: Any) -> tuple[_DLTensor, bool]:
+def _open_capsule(capsule: Any) -> tuple[DLTensor, bool]:
     api = ctypes.pythonapi
     get = api.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     valid = api.PyCapsule_IsValid
     valid.restype, valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
     if valid(capsule, b"dltensor_versioned"):
-        managed = ctypes.cast(get(capsule, b"dltensor_versioned"), ctypes.POINTER(_Versioned)).contents
-        return managed.tensor, bool(managed.flags & _READ_ONLY_FLAG)
+        managed = ctypes.cast(get(capsule, b"dltensor_versioned"), ctypes.POINTER(Versioned)).contents
+        return managed.tensor, bool(managed.flags & READ_ONLY)
     if valid(capsule, b"dltensor"):
-        return ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents, False
+        return ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(DLTensor)).contents, False
     raise Unreadable("its __dlpack__ did not return a DLPack capsule")
 
 
-def _dlpack_name(tensor: _DLTensor) -> str:
+def _dlpack_name(tensor: DLTensor) -> str:
     if tensor.code == 6:
         return "bool" if tensor.bits == 8 else f"bool{tensor.bits}"
-    if tensor.code in _NARROW_CODES and tensor.lanes in (1, 2):
-        return _NARROW_CODES[tensor.code]
+    if tensor.code in NARROW_CODES and tensor.lanes in (1, 2):
+        return NARROW_CODES[tensor.code]
     lanes = "" if tensor.lanes == 1 else f"x{tensor.lanes}"
-    return f"{_CODES.get(tensor.code, f'type{tensor.code}_')}{tensor.bits}{lanes}"
+    return f"{CODES.get(tensor.code, f'type{tensor.code}_')}{tensor.bits}{lanes}"
 
 
-def _dlpack_strides(tensor: _DLTensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _dlpack_strides(tensor: DLTensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     if tensor.strides:
         return tuple(tensor.strides[i] for i in range(tensor.ndim))
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
+    return contiguous_strides(shape)

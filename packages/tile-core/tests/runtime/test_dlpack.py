@@ -1,0 +1,137 @@
+"""Capsules of memory that a runtime hands out: what readers find in them, and how long the memory lives."""
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from tile_core.dtypes import DTYPES
+from tile_core.runtime import dlpack
+from tile_core.runtime.arrays import facts_of
+
+TYPES = sorted(name for name, kind in DTYPES.items() if not kind.is_packed and name != "tfloat32")
+
+
+class Owner:
+    pass
+
+
+class Exported:
+    """Host memory as a library of its own would offer it."""
+
+    def __init__(self, array, dtype=None, device=(1, 0), **how):
+        self.array, self.dtype, self.device, self.how = array, dtype or array.dtype.name, device, how
+        self.owner = Owner()
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        strides = tuple(s // self.array.itemsize for s in self.array.strides)
+        where = (self.array.ctypes.data, self.device, self.array.shape, strides, self.dtype, (self.owner, self.array))
+        return dlpack.export(*where, max_version=max_version, **self.how)
+
+
+class Old(Exported):
+    """One that knows nothing of versions."""
+
+    def __dlpack__(self, *, stream=None):
+        return super().__dlpack__()
+
+
+def drawn(seed, shape, kind):
+    rng = np.random.default_rng(seed)
+    raw = rng.integers(0, 256, int(np.prod(shape)) * kind.itemsize, dtype=np.uint8)
+    return (raw % 2 if kind.kind == "b" else raw).view(kind).reshape(shape)
+
+
+@pytest.mark.parametrize("library", [Exported, Old])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_binder_reads_every_element_type(library, dtype):
+    array = drawn(1, (7, 5), DTYPES[dtype].numpy())
+    facts = facts_of(library(array[:, 1:], device=(2, 3)))
+    assert (facts.dtype, facts.itemsize, facts.shape, facts.strides) == (dtype, array.itemsize, (7, 4), (5, 1))
+    assert (facts.device, facts.pointer, facts.writable) == ((2, 3), array.ctypes.data + array.itemsize, True)
+
+
+@pytest.mark.parametrize("library", [Exported, Old])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float16", "float32", "float64", "bool"])
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (5, 7)])
+def test_numpy_takes_it(library, dtype, shape):
+    array = drawn(2, shape, np.dtype(dtype))
+    taken = np.from_dlpack(library(array))
+    assert (taken.dtype, taken.shape) == (array.dtype, shape)
+    assert taken.tobytes() == array.tobytes()
+    assert not array.size or taken.ctypes.data == array.ctypes.data
+
+
+def test_strides_arrive():
+    array = drawn(3, (6, 8), np.dtype("int32"))[::2, ::-3]
+    np.testing.assert_array_equal(np.from_dlpack(Exported(array)), array)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "uint8", "bool"])
+def test_torch_takes_it(dtype):
+    torch = pytest.importorskip("torch")
+    array = drawn(4, (5, 3), DTYPES[dtype].numpy())
+    taken = torch.from_dlpack(Exported(array))
+    assert (str(taken.dtype), tuple(taken.shape)) == (f"torch.{dtype}", (5, 3))
+    assert taken.data_ptr() == array.ctypes.data
+
+
+def test_read_only_memory():
+    array = np.arange(3)
+    assert facts_of(Exported(array, read_only=True)).why_read_only == "exported as read-only"
+    assert not np.from_dlpack(Exported(array, read_only=True)).flags.writeable
+    with pytest.raises(BufferError, match="read-only"):
+        Exported(array, read_only=True).__dlpack__()
+
+
+class TestLife:
+    @pytest.mark.parametrize("version", [None, (1, 0)])
+    def test_a_capsule_that_nobody_takes(self, version):
+        value = Exported(np.arange(3))
+        owner, before = weakref.ref(value.owner), len(dlpack._alive)
+        capsule = value.__dlpack__(max_version=version)
+        del value
+        gc.collect()
+        assert owner() is not None
+        del capsule
+        gc.collect()
+        assert owner() is None
+        assert len(dlpack._alive) == before
+
+    @pytest.mark.parametrize("library", [Exported, Old])
+    def test_memory_that_a_library_took(self, library):
+        value = library(np.arange(1000))
+        owner = weakref.ref(value.owner)
+        taken = np.from_dlpack(value)
+        view = taken[5:]
+        del value, taken
+        gc.collect()
+        assert owner() is not None
+        assert view[0] == 5
+        del view
+        gc.collect()
+        assert owner() is None
+
+    def test_many(self):
+        before = len(dlpack._alive)
+        array = np.arange(10)
+        for _ in range(500):
+            facts_of(Exported(array))
+            np.from_dlpack(Exported(array))
+        gc.collect()
+        assert len(dlpack._alive) == before
+
+
+@pytest.mark.parametrize("dtype", ["complex", "float", "text", "tfloat32", "int4x2"])
+def test_types_without_a_code(dtype):
+    with pytest.raises(BufferError, match=dtype):
+        dlpack.code_of(dtype)
+
+
+def test_the_structures_have_the_sizes_of_the_specification():
+    assert [ctypes.sizeof(s) for s in (dlpack.DLTensor, dlpack.Managed, dlpack.Versioned)] == [48, 64, 80]
