@@ -222,3 +222,23 @@ def test_the_plugin_is_inert_without_the_kit(tmp_path):
     done = pytest_run(str(tmp_path))
     assert done.returncode == 0
     assert "tile" not in done.stdout.replace(str(tmp_path), "").replace("tile-core", "")
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_parts_of_the_kit_are_the_kit(count: int) -> None:
+    from tile_core.testing.plugin import _in_part
+    from tile_core.testing.tables import cases
+
+    all_cases = list(cases())
+    kernels = {(c.unit.op, c.unit.name) for c in all_cases}
+    parts = [_in_part(all_cases, f"{k}/{count}") for k in range(1, count + 1)]
+    assert set().union(*parts) == kernels
+    assert all({op for op, _ in part} == {op for op, _ in kernels} for part in parts)
+
+
+@pytest.mark.parametrize("part", ["0/2", "3/2", "x", "1", "1/0"])
+def test_a_part_that_does_not_exist_is_refused(part: str) -> None:
+    from tile_core.testing.plugin import _in_part
+
+    with pytest.raises(pytest.UsageError, match="expected K/N"):
+        _in_part([], part)

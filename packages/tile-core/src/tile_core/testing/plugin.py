@@ -22,6 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tile", "tile conformance kit (pytest --pyargs tile_core.testing)")
     group.addoption("--tile-backend", default="cpu", metavar="TARGET", help="target to test, for example cpu")
     group.addoption("--tile-runtime", default=None, metavar="NAME", help="one of its runtimes; the first by default")
+    group.addoption(
+        "--tile-part", default=None, metavar="K/N", help="only the K-th of N parts of the kit; each has kernels of every op"
+    )
     group.addoption("--tile-seed", type=int, default=0, metavar="N", help="seed of all random data")
 
 
@@ -30,6 +33,33 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     cases = [case for case in map(_case_of, session.items) if case is not None]
     if cases:
         session.config.stash[_SELECTED] = cases
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases of other parts (``--tile-part``)."""
+    part = config.getoption("tile_part")
+    if part is None:
+        return
+    kept = _in_part([case for case in map(_case_of, items) if case is not None], part)
+    chosen = [item for item in items if (case := _case_of(item)) is None or (case.unit.op, case.unit.name) in kept]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _in_part(cases: list[Any], part: str) -> set[tuple[str, str]]:
+    """Return the kernels of a part: of every op each N-th, at least one, so that all parts together are the kit."""
+    number, _, count = part.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise pytest.UsageError(f"--tile-part {part}: expected K/N with 1 <= K <= N, for example 1/8")
+    by_op: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        if case.unit.name not in by_op[case.unit.op]:
+            by_op[case.unit.op].append(case.unit.name)
+    kept = set()
+    for op, names in by_op.items():
+        mine = names[int(number) - 1 :: int(count)] or names[int(number) % len(names) :][:1]
+        kept |= {(op, name) for name in mine}
+    return kept
 
 
 @pytest.fixture(scope="session")
