@@ -68,7 +68,9 @@ class Metadata:
         self.loaded = group
 
         def one(i: Any) -> Any:
-            return nodes.store(self.registers, self._register(i, group), [self._place(i, group)])
+            at = [self._place(i, group)]
+            read = nodes.store(self.registers, self._register(i, group), at)
+            return nodes.seq([read, nodes.store(self.registers, _increasing(nodes.load(self.registers, at)), at)])
 
         return [unrolled("row_tile", self.plan.split.atoms_m, one)]
 
@@ -119,3 +121,19 @@ class Metadata:
         value = nodes.cast(nodes.cast(nodes.load(self.view.buffer, at), f"uint{self.width}"), "uint32")
         beyond = nodes.const(_BEYOND & ((1 << self.width) - 1), "uint32")
         return chosen([*limits, *runs.inside(self.view, at, self.ranges)], value, beyond)
+
+
+def _increasing(word: Any) -> Any:
+    """Return metadata whose empty nibbles keep elements 0 and 1.
+
+    A nibble of zeros stands where a tail was filled up, and where a compressor found nothing to keep: the kept values
+    are zero there. The instructions leave open what they do when indices do not increase.
+    """
+
+    def shifted(e: Any, by: int) -> Any:
+        return tirx.shift_right(e, nodes.const(by, "uint32"))
+
+    pairs = tirx.bitwise_or(word, shifted(word, 1))
+    lowest = nodes.const(0x11111111, "uint32")
+    empty = tirx.bitwise_xor(tirx.bitwise_and(tirx.bitwise_or(pairs, shifted(pairs, 2)), lowest), lowest)
+    return tirx.bitwise_or(word, tirx.shift_left(empty, nodes.const(2, "uint32")))

@@ -1,0 +1,123 @@
+"""A kernel with arguments and what it must compute, and the examples as such cases.
+
+An example compiles a program, calls the kernel and compares what it wrote. To take one apart, its ``tile.compile`` gives
+a kernel that keeps its arguments, and its ``check`` one that keeps what is expected: the data and the tolerances stay
+those of the example.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an argument must hold after the call, and how far off an element may be, in units of its scale."""
+
+    index: int
+    expected: Any
+    tolerance: float
+    scale: Any = None
+
+    def error(self, got: Any) -> float:
+        """Return the largest error in units of the scale; NaN where a number is missing."""
+        expected = np.asarray(self.expected, "float64")
+        scale = 1 + np.abs(expected) if self.scale is None else self.scale
+        return float(np.max(np.abs(np.asarray(got, "float64") - expected) / scale, initial=0.0))
+
+    def holds(self, got: Any) -> bool:
+        return bool(self.error(got) <= self.tolerance)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One program, arguments for one call, and what they must hold after it."""
+
+    program: Any
+    args: tuple[Any, ...]
+    wanted: tuple[Wanted, ...]
+
+
+@functools.cache
+def example(name: str) -> ModuleType:
+    """Import an example; its imports find their neighbours, and no other module sees them."""
+    sys.path.insert(0, str(EXAMPLES))
+    before = sys.modules.pop("checks", None)
+    try:
+        spec = importlib.util.spec_from_file_location(f"zoo_example_{name}", EXAMPLES / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(EXAMPLES))
+        sys.modules.pop("checks", None)
+        if before is not None:
+            sys.modules["checks"] = before
+    return module
+
+
+class _Recorder:
+    """Stands for the language's package and for ``check`` while an example runs."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, tuple[Any, ...], list[Wanted]]] = []
+
+    def compile(self, program: Any, target: str | None = None) -> Callable[..., None]:
+        def call(*args: Any) -> None:
+            self.calls.append((program, args, []))
+
+        return call
+
+    def check(self, name: str, got: Any, expected: Any, tolerance: float, scale: Any = None) -> bool:
+        for _, args, wanted in self.calls:
+            for index, arg in enumerate(args):
+                if got is arg:
+                    wanted.append(Wanted(index, expected, tolerance, scale))
+        return True
+
+
+def recorded(name: str, run: Callable[[ModuleType], Any]) -> list[Case]:
+    """Return what an example compiles, calls and checks while a function of it runs."""
+    module, recorder = example(name), _Recorder()
+    before = {key: getattr(module, key) for key in ("tile", "check") if hasattr(module, key)}
+    tile = before.get("tile")
+    module.tile = SimpleNamespace(**{**vars(tile), "compile": recorder.compile}) if tile else None  # type: ignore[attr-defined]
+    module.check = recorder.check  # type: ignore[attr-defined]
+    try:
+        run(module)
+    finally:
+        for key, value in before.items():
+            setattr(module, key, value)
+    return [Case(program, args, tuple(wanted)) for program, args, wanted in recorder.calls if wanted]
+
+
+def from_example(name: str, *args: Any, function: str = "one", at: int = 0) -> Callable[[], Case]:
+    """Return a maker of the case that a function of an example, called with arguments, compiles and checks."""
+
+    def make() -> Case:
+        def run(module: ModuleType) -> None:
+            given = [getattr(module, a[1:]) if isinstance(a, str) and a.startswith("@") else a for a in args]
+            getattr(module, function)(*given, "recorded")
+
+        return recorded(name, run)[at]
+
+    return make
+
+
+def poisoned(shape: Sequence[int], dtype: Any) -> Any:
+    """Return an array whose every bit is set, so that an element that a kernel leaves out is seen."""
+    array = np.empty(tuple(shape), dtype)
+    array.view(np.uint8)[...] = 0xFF
+    return array

@@ -1,0 +1,196 @@
+"""Kernels that no example has: every element type, tile, stage count and orientation of a product, and thread code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tile_core.language as T
+from tile_core import sparse
+
+from .case import Case, Wanted, example, poisoned
+
+Types = tuple[str, str, str]
+_UNITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+def gemm(
+    M: Any, N: Any, K: Any, types: Types, block: tuple[int, int, int], stages: int, trans: tuple[bool, bool],
+    threads: int = 128,
+) -> Any:  # fmt: skip
+    (a_type, b_type, c_type), (block_M, block_N, block_K), (trans_a, trans_b) = types, block, trans
+    stored = c_type if c_type != "float32" else types[0] if types[0] in ("float16", "bfloat16") else c_type
+
+    @T.prim_func
+    def gemm(
+        A: T.Tensor((K, M) if trans_a else (M, K), a_type),
+        B: T.Tensor((N, K) if trans_b else (K, N), b_type),
+        C: T.Tensor((M, N), stored),
+    ):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            A_shared = T.alloc_shared((block_K, block_M) if trans_a else (block_M, block_K), a_type)
+            B_shared = T.alloc_shared((block_N, block_K) if trans_b else (block_K, block_N), b_type)
+            C_local = T.alloc_fragment((block_M, block_N), c_type)
+            T.clear(C_local)
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=stages):
+                if trans_a:
+                    T.copy(A[k * block_K, by * block_M], A_shared)
+                else:
+                    T.copy(A[by * block_M, k * block_K], A_shared)
+                if trans_b:
+                    T.copy(B[bx * block_N, k * block_K], B_shared)
+                else:
+                    T.copy(B[k * block_K, bx * block_N], B_shared)
+                T.gemm(A_shared, B_shared, C_local, transpose_A=trans_a, transpose_B=trans_b)
+            T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return gemm
+
+
+def random(rng: Any, shape: Any, dtype: str) -> Any:
+    """Return random integers over the range of an integer type, or normal numbers rounded to a float type."""
+    element = T.dtype(dtype)
+    if element.is_integer:
+        info = np.iinfo(element.numpy())
+        return rng.integers(info.min, info.max, shape, endpoint=True).astype(element.numpy())
+    return rng.standard_normal(shape).astype(element.numpy())
+
+
+def gemm_case(
+    M: int, N: int, K: int, types: Types, block: tuple[int, int, int] = (32, 32, 32), stages: int = 2,
+    trans: tuple[bool, bool] = (False, False), threads: int = 128, dynamic: bool = False,
+) -> Case:  # fmt: skip
+    """Return a product; with dynamic sizes the program names none of them."""
+    shape: tuple[Any, ...] = tuple(T.dynamic("m, n, k")) if dynamic else (M, N, K)
+    program = gemm(*shape, types, block, stages, trans, threads)
+    rng = np.random.default_rng(M * 7 + N * 5 + K)
+    a, b = random(rng, (M, K), types[0]), random(rng, (K, N), types[1])
+    given = (np.ascontiguousarray(x.T) if t else x for x, t in zip((a, b), trans, strict=True))
+    return Case(
+        program, (*given, poisoned((M, N), T.dtype(program.params[2].dtype).numpy())), (product(program, a, b),)
+    )
+
+
+def product(program: Any, a: Any, b: Any) -> Wanted:
+    """Return what the last of three arguments must hold: sums of products of numbers of the types' own precision."""
+    stored, summed = str(program.params[-1].dtype), a.shape[1]
+    wide = [x.astype("float64") for x in (a, b)]
+    scale = np.abs(wide[0]) @ np.abs(wide[1]) + 1e-30
+    if T.dtype(stored).is_integer:
+        return Wanted(len(program.params) - 1, wide[0] @ wide[1], 0.0)
+    # Matrix units cut sums off where scalar ones round them, and the result is rounded once more.
+    sums = 2.0 ** -(53 if stored == "float64" else 23) * summed
+    inputs = 2.0**-10 if "tfloat32" in (str(p.dtype) for p in program.params) else 0.0
+    return Wanted(len(program.params) - 1, wide[0] @ wide[1], sums + inputs + 2.0 ** -_UNITS[stored], scale)
+
+
+def gemm_sp_case(M: int, N: int, K: int, dtype: str, cutlass: bool) -> Case:
+    """Return a product with a 2:4 sparse operand; with the metadata in the order that CUTLASS has for sm_80."""
+    rng = np.random.default_rng(M + N + K)
+    whole = dtype == "int8"
+    dense, b = (rng.integers(-9, 10, s).astype(dtype) for s in ((M, K), (K, N)))
+    pruned = sparse.prune(dense)
+    layout = "cutlass_sm80" if cutlass else "natural"
+    values, metadata = sparse.compress(pruned, meta_dtype="int32" if whole else "int16", layout=layout)
+    accum = "int32" if whole else "float32"
+    module = example("sparse_tutorial" if cutlass else "sparse_gemm")
+    if cutlass:
+        block_K = 128 if whole else 64
+        program = module.matmul_sp_sm80(M, N, K, 64, 64, block_K, dtype, accum, accum, 2, 128, False, False)
+    else:
+        program = module.matmul_sp(M, N, K, dtype, "int32" if whole else "int16", accum, 32, 32, 64)
+    exact = pruned.astype("float64") @ b.astype("float64")
+    return Case(program, (values, metadata, b, poisoned((M, N), accum)), (Wanted(3, exact, 0.0),))
+
+
+def histogram_case(count: int, bins: int) -> Case:
+    """Return counts and a maximum by atomics, which many threads aim at the same elements."""
+
+    @T.prim_func
+    def histogram(X: T.Tensor((count,), "int32"), H: T.Tensor((bins,), "int32"), Top: T.Tensor((1,), "float32")):
+        with T.Kernel(T.ceildiv(count, 128), threads=128) as bx:
+            for i in T.Parallel(128):
+                if bx * 128 + i < count:
+                    T.atomic_add(H[X[bx * 128 + i]], 1)
+                    T.atomic_max(Top[0], T.cast(X[bx * 128 + i], "float32"))
+
+    x = np.random.default_rng(count).integers(0, bins, count).astype("int32")
+    wanted = (Wanted(1, np.bincount(x, minlength=bins), 0.0), Wanted(2, np.array([x.max()]), 0.0))
+    return Case(histogram, (x, np.zeros(bins, "int32"), np.full(1, -1, "float32")), wanted)
+
+
+def split_k_case(M: int, N: int, K: int, parts: int) -> Case:
+    """Return a product whose parts along K are added to the result by atomics."""
+    share = -(-K // parts)
+    turns = -(-share // 16)
+
+    @T.prim_func
+    def split_k(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 32), T.ceildiv(M, 32), parts, threads=64) as (bx, by, bz):
+            A_shared = T.alloc_shared((32, 16), "float16")
+            B_shared = T.alloc_shared((16, 32), "float16")
+            C_local = T.alloc_fragment((32, 32), "float32")
+            T.clear(C_local)
+            for k in T.Pipelined(turns, num_stages=2):
+                T.copy(A[by * 32, bz * turns * 16 + k * 16], A_shared)
+                T.copy(B[bz * turns * 16 + k * 16, bx * 32], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            for i, j in T.Parallel(32, 32):
+                if by * 32 + i < M and bx * 32 + j < N:
+                    T.atomic_add(C[by * 32 + i, bx * 32 + j], C_local[i, j])
+
+    rng = np.random.default_rng(K)
+    a, b = (rng.standard_normal(s).astype("float16") for s in ((M, K), (K, N)))
+    return Case(split_k, (a, b, np.zeros((M, N), "float32")), (product(split_k, a, b),))
+
+
+def block_sum_case(rows: int, columns: int) -> Case:
+    """Return sums of rows by threads that name themselves: shuffles in a warp, then shared memory between warps."""
+
+    @T.prim_func
+    def block_sum(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows,), "float32")):
+        with T.Kernel(rows, threads=96) as bx:
+            tid = T.get_thread_binding(0)
+            parts = T.alloc_shared((3,), "float32")
+            mine = T.alloc_var("float32")
+            mine = 0.0
+            for k in T.serial(T.ceildiv(columns, 96)):
+                if k * 96 + tid < columns:
+                    mine += X[bx, k * 96 + tid]
+            for s in T.unroll(5):
+                mine += T.shfl_xor(mine, T.shift_left(1, s))
+            if tid % 32 == 0:
+                parts[tid // 32] = mine
+            T.sync_threads()
+            if tid == 0:
+                Y[bx] = parts[0] + parts[1] + parts[2]
+
+    x = np.random.default_rng(rows).integers(-99, 100, (rows, columns)).astype("float32")
+    return Case(block_sum, (x, poisoned((rows,), "float32")), (Wanted(1, x.astype("float64").sum(1), 0.0),))
+
+
+def neighbours_case(count: int) -> Case:
+    """Return a stencil through shared memory with a halo, and a vote of each warp."""
+
+    @T.prim_func
+    def neighbours(X: T.Tensor((count,), "int32"), Y: T.Tensor((count,), "int32"), V: T.Tensor((count,), "uint32")):
+        with T.Kernel(T.ceildiv(count, 64), threads=64) as bx:
+            tid = T.get_thread_binding(0)
+            tile = T.alloc_shared((66,), "int32")
+            at = bx * 64 + tid
+            tile[tid + 1] = T.if_then_else(at < count, X[T.min(at, count - 1)], 0)
+            if tid == 0:
+                tile[0] = T.if_then_else(at > 0, X[T.max(at - 1, 0)], 0)
+                tile[65] = T.if_then_else(at + 64 < count, X[T.min(at + 64, count - 1)], 0)
+            T.sync_threads()
+            votes = T.ballot(tile[tid + 1] > 0)
+            if at < count:
+                Y[at] = tile[tid] + tile[tid + 1] + tile[tid + 2]
+                V[at] = votes
+
+    x = np.random.default_rng(count).integers(-99, 100, count).astype("int32")
+    padded = np.pad(x, 1)
+    lanes = np.pad(x > 0, (0, -count % 32)).reshape(-1, 32) @ (1 << np.arange(32, dtype="int64"))
+    wanted = (Wanted(1, padded[:-2] + padded[1:-1] + padded[2:], 0.0), Wanted(2, np.repeat(lanes, 32)[:count], 0.0))
+    return Case(neighbours, (x, poisoned((count,), "int32"), poisoned((count,), "uint32")), wanted)
