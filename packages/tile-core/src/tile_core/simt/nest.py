@@ -100,7 +100,7 @@ class NestWriter:
         width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
         is_vector = width > 0 and inner[1].stride == 1
         whole = is_vector and own.shape[-1] % width == 0
-        conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if self.touches_memory() else []
+        conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if self.touches_memory() or not self.covers(own) else []
         if conditions and not whole:
             body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
         for place, (_, g) in enumerate(reversed(registers)):
@@ -138,6 +138,18 @@ class NestWriter:
         scopes = {nodes.scope_of(b) for b in self.buffers() if b not in self.places.arrays}
         loops = collect(self.nest.body, (tirx.While, tirx.For))
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
+
+    def covers(self, own: Distribution) -> bool:
+        """Whether what the loops write is written whole, so that padding of iterations is padding of fragments."""
+        extents = dict(zip(self.nest.variables, own.shape, strict=True))
+        for x in collect(self.nest.body, tirx.BufferStore):
+            if x.buffer not in self.places.arrays:
+                continue
+            shape = self.places.distributions[x.buffer].shape
+            for index, extent in zip(x.indices, shape, strict=True):
+                if (extents.get(index) if isinstance(index, tirx.Var) else 1) != extent:
+                    return False
+        return True
 
     def keeps_copies(self) -> bool:
         """Whether threads that hold copies must all run: something private is written."""
