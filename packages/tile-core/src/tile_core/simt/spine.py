@@ -17,6 +17,7 @@ from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Reject
 from tile_core.passes.apply_layouts import apply_layouts
+from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.spine import Pass, Plan, Spine
@@ -70,7 +71,8 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("layouts", _layouts, "shared buffers become one-dimensional"),
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
         Pass("barriers", _barriers, "after everything that touches memory"),
-        Pass("launch", _launch, "last: guards and proofs wanted the grid's extents"),
+        Pass("launch", _launch, "late: guards and proofs wanted the grid's extents"),
+        Pass("unused", _unused, "last: what is bound here is read by code that passes wrote before"),
     )
 
 
@@ -200,3 +202,8 @@ def _launch(plan: Plan, ctx: Context) -> Plan:
     del ctx
     body, grid = launch(plan.body, plan.notes["block"], plan.program.attrs.get("swizzle"))
     return plan.replace(body=body).note("grid", grid)
+
+
+def _unused(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=drop_unused(plan.body))

@@ -1,0 +1,54 @@
+"""Names that nothing reads are left out: what is printed holds what a reader needs.
+
+Passes bind coordinates, slots and parts of an index before they know whether an access will need them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect
+
+#: Tile calls that only ask where a thread is.
+_PLACES = frozenset({"tile.thread_index", "tile.block_index", "tile.lane_index", "tile.warp_index"})
+
+
+def drop_unused(body: Any) -> Any:
+    """Return a statement without the bindings whose names are not used.
+
+    A binding stays if its value may do something besides having a value: an atomic access, an instruction, what lanes
+    exchange.
+    """
+    binds: dict[Any, list[Any]] = {}
+    for bind in collect(body, tirx.Bind):
+        binds.setdefault(bind.var, []).append(bind)
+    # A binding's own name is met once where it stands.
+    uses = Counter(collect(body, tirx.Var))
+    unused: set[Any] = set()
+    candidates = list(binds)
+    while candidates:
+        var = candidates.pop()
+        if var in unused or uses[var] > len(binds[var]) or not all(_is_pure(b.value) for b in binds[var]):
+            continue
+        unused.add(var)
+        for bind in binds[var]:
+            for read in collect(bind.value, tirx.Var):
+                uses[read] -= 1
+                if read in binds:
+                    candidates.append(read)
+    return _Drop(unused).stmt(body) if unused else body
+
+
+class _Drop(StmtRewriter):
+    def __init__(self, unused: set[Any]) -> None:
+        self.unused = unused
+
+    def visit_Bind(self, s: Any) -> Any:
+        return tirx.Evaluate(nodes.int_const(0)) if s.var in self.unused else s
+
+
+def _is_pure(e: Any) -> bool:
+    return all(not nodes.is_tile_call(c) or str(c.op.name) in _PLACES for c in collect(e, ir.Call))
