@@ -1,4 +1,4 @@
-"""A driver that launches nothing and remembers everything."""
+"""A driver that launches nothing and remembers everything; its memory is the host's."""
 
 import contextlib
 import ctypes
@@ -30,6 +30,7 @@ class FakeDriver:
     calls: list = field(default_factory=list)
     launches: list = field(default_factory=list)
     parameters: int = 4
+    memory: dict = field(default_factory=dict)  # address -> the host's memory that stands for it
     pause: object = None
     thread: object = None
 
@@ -54,6 +55,25 @@ class FakeDriver:
 
     def synchronize(self, ordinal):
         self._do("synchronize", ordinal)
+
+    def allocate(self, size):
+        self._do("allocate", size)
+        buffer = ctypes.create_string_buffer(size + 256)
+        address = -(-ctypes.addressof(buffer) // 256) * 256
+        self.memory[address] = buffer
+        return address
+
+    def release(self, address):
+        self._do("release", address)
+        del self.memory[address]
+
+    def upload(self, address, source, size):
+        self._do("upload", size)
+        ctypes.memmove(address, source, size)
+
+    def download(self, target, address, size):
+        self._do("download", size)
+        ctypes.memmove(target, address, size)
 
     def load(self, code):
         self._do("load", code[:4])

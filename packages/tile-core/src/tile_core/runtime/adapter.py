@@ -197,6 +197,62 @@ class RuntimeAdapter(ABC):
         """
         return None
 
+    def from_host(self, array: Any) -> Any:
+        """Copy a NumPy array to where kernels reach it; called by ``verify`` and the conformance kit only.
+
+        A runtime of a device implements this and `to_host`. The default serves those that reach host memory: it returns
+        the array itself.
+
+        Parameters
+        ----------
+        array
+            A NumPy array of any storage type (bool, integers of 8 to 64 bits, float16 to float64, and those of
+            ``ml_dtypes``: bfloat16, all of float8; packed 4-bit types are ``uint8``), of any rank, also without
+            elements, and of any strides that are whole elements.
+
+        Returns
+        -------
+        Any
+            An array of no other library that the binder accepts: it has ``__dlpack__`` and ``__dlpack_device__`` (see
+            `runtime.dlpack`), is writable, and says the same element type, shape and strides; its address is the
+            same modulo 16, which is what NumPy's own memory and the assumptions of texts have in common. Two methods
+            besides: ``get()`` does what `to_host` does, ``fill_bytes(byte)`` sets every byte of every element.
+
+        Raises
+        ------
+        NotProvided
+            This runtime cannot, which is the default of a runtime that does not reach host memory.
+        UnsupportedArray
+            The array has strides that are no whole elements, or elements that are no numbers.
+        """
+        return self._own(array, "from_host()")
+
+    def to_host(self, array: Any) -> Any:
+        """Copy an array that `from_host` returned back, after the work on it has finished.
+
+        Returns
+        -------
+        Any
+            A new NumPy array of the same element type, shape and strides.
+
+        Raises
+        ------
+        KernelError
+            A kernel wrote memory around the array or between its elements: an implementation should guard its arrays.
+        NotProvided
+            As `from_host`.
+        """
+        return self._own(array, "to_host()")
+
+    def _own(self, array: Any, action: str) -> Any:
+        if HOST_DEVICE in self.devices:
+            return array
+        from tile_core.errors.launch import NotProvided
+
+        reason = "its runtime copies no arrays between the host and its device"
+        advice = "pass arrays of a library that allocates on the device"
+        raise NotProvided(kernel="a copy", action=action, target=self.name, reason=reason, advice=advice)
+
 
 class HostMemory(RuntimeAdapter):
     """Facts of plain host memory for launches that are already callable (tests, the reference meaning)."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tile_core.errors.launch import NotProvided
-from tile_core.runtime.adapter import AdapterFacts, HostMemory
+from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.runtime.arguments import Binder, Bound, only_catalogue, run
 from tile_core.runtime.bench import BenchResult, measure
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
@@ -148,7 +148,8 @@ class Kernel:
         ----------
         *args, **kwargs
             As for a call. Arrays that the kernel writes are filled with NaN (or -1) before, unless it also reads them,
-            and hold its results afterwards. Without arguments, random ones are made where all shapes are constant.
+            and hold its results afterwards. Without arguments, random ones are made where all shapes are constant, on
+            the device if the runtime can copy arrays to it.
         rtol, atol
             Tolerances; by default those of each output's element type, exact for integers.
         seed
@@ -168,7 +169,7 @@ class Kernel:
         seed = count_of("verify", "seed", seed, 0)
         binder = self._binder_for(runtime)
         if not args and not kwargs:
-            args = random_arguments(self.signature, seed)
+            args = tuple(_there(binder.adapter, value) for value in random_arguments(self.signature, seed))
         bound = binder.bind(*args, **kwargs)
         params = self.signature.params
         for param, value in zip(params, bound.arrays, strict=True):
@@ -270,3 +271,11 @@ def _wait(adapter: AdapterFacts) -> None:
     synchronize = getattr(adapter, "synchronize", None)
     if synchronize is not None:
         synchronize()
+
+
+def _there(adapter: AdapterFacts, value: Any) -> Any:
+    """Return an argument where the adapter's kernels reach it; as it is if the adapter cannot copy."""
+    move = getattr(adapter, "from_host", None)
+    if move is None or HOST_DEVICE in adapter.devices:
+        return value
+    return move(value)

@@ -156,6 +156,8 @@ def poison(value: Any, param: Param) -> None:
         numpy_alias(facts, value)[...] = int.from_bytes(bytes([byte]) * facts.itemsize, "little")
     elif facts.library == "torch" and facts.contiguous:
         value.detach().reshape(-1).view(sys.modules["torch"].uint8).fill_(byte)
+    elif callable(fill := getattr(value, "fill_bytes", None)):  # of a runtime's own, see `RuntimeAdapter.from_host`
+        fill(byte)
 
 
 def random_arguments(signature: Signature, seed: int) -> tuple[Any, ...]:

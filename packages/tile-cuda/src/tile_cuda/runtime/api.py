@@ -136,6 +136,24 @@ class Driver:
         with self.entered(ordinal):
             self._do("cuCtxSynchronize")
 
+    # --- memory of the current device ---
+
+    def allocate(self, size: int) -> int:
+        """Return the address of new memory, a multiple of 256."""
+        return int(self._do("cuMemAlloc", size))
+
+    def release(self, address: int) -> None:
+        """Free memory, after all work on it."""
+        self._do("cuMemFree", address)
+
+    def upload(self, address: int, source: int, size: int) -> None:
+        """Copy from the host, after all work on the default stream."""
+        self._do("cuMemcpyHtoD", address, source, size)
+
+    def download(self, target: int, address: int, size: int) -> None:
+        """Copy to the host, after all work on the default stream."""
+        self._do("cuMemcpyDtoH", target, address, size)
+
     # --- functions ---
 
     def load(self, code: bytes) -> Any:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tile_core.emit.choose import Choice
 from tile_core.emit.facts import KernelText
 from tile_core.errors.base import InternalError
+from tile_core.errors.launch import NotProvided
 from tile_core.runtime.adapter import Built, Place, RuntimeAdapter
 from tile_cuda import build
-from tile_cuda.errors import NoDriver
+from tile_cuda.errors import NoDevice, NoDriver
 from tile_cuda.runtime.api import LEGACY_STREAM, Driver, Failed, Handle, Unusable, open_driver
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.launch import Launcher
@@ -127,6 +128,58 @@ class CudaAdapter(RuntimeAdapter):
         except Failed as error:
             raise typed(error) from error
         return total
+
+    def from_host(self, array: Any) -> Any:
+        """Copy a NumPy array to the current device, between guards; see `tile_cuda.runtime.memory`.
+
+        Raises
+        ------
+        NoDriver, NoDevice
+            There is no device.
+        DriverFailed, DeviceFault, UnsupportedArray
+            The driver refuses, or the array has no description.
+        """
+        from tile_cuda.runtime.memory import DeviceArray
+
+        try:
+            driver = self._open()
+            if not driver.count():
+                raise NoDevice(kernel="from_host", found=0, count=0)
+            return DeviceArray(driver, array)
+        except Unusable as error:
+            raise NoDriver(kernel="from_host", target=self.target.text, reason=str(error)) from error
+        except Failed as error:
+            raise typed(error) from error
+
+    def to_host(self, array: Any) -> Any:
+        """Copy an array that `from_host` returned back, once all work has finished.
+
+        Raises
+        ------
+        MemoryDamaged
+            Memory around the array was written.
+        DeviceFault, DriverFailed
+            The device reports a fault.
+        NotProvided
+            The array is of somebody else.
+        """
+        from tile_cuda.runtime.memory import DeviceArray
+
+        if isinstance(array, DeviceArray):
+            return array.get()
+        reason, advice = f"from_host() did not make this {type(array).__name__}", "let its own library copy it"
+        raise NotProvided(kernel="a copy", action="to_host()", target=self.target.text, reason=reason, advice=advice)
+
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+        """Allocate an output among arrays of `from_host`; other libraries allocate their own."""
+        if library != __name__.partition(".")[0]:
+            return None
+        import numpy as np
+
+        from tile_core.dtypes import DTYPES
+
+        with self._open().entered(device[1]):
+            return self.from_host(np.empty(shape, DTYPES[dtype].numpy()))
 
     def _device_of(self, launch: Callable[[], object]) -> int | None:
         """Launch once and return the device that it went to; ``None`` if the launch has no blocks."""
