@@ -67,7 +67,8 @@ def _floats(rng, exponents=(-30, 18), count=1, mantissa=10):
             ]
             values[: len(special)] = special
         drawn.append(_quiet(values, np.float32).view(np.uint32).reshape(LANES, count))
-    return drawn
+    nan = rng.integers(1, 2**23, n) | 0x7F800000 | rng.integers(0, 2, n) << 31  # of any payload
+    return [*drawn, nan.astype(np.uint32).reshape(LANES, count)]
 
 
 def _f32(x, column=0):
@@ -84,9 +85,10 @@ def _to_narrow():
     def doubles(rng):
         near = [
             _quiet(c.view(np.float32), np.float64) * (1 + rng.choice([-1, 0, 1], c.shape) * 2.0**-50)
-            for c in _floats(rng)
+            for c in _floats(rng)[:-1]
         ]
-        return [np.ascontiguousarray(values).view(np.uint32) for values in near]
+        nan = rng.integers(1, 2**52, (LANES, 1)) | 0x7FF << 52 | rng.integers(0, 2, (LANES, 1)) << 63
+        return [np.ascontiguousarray(values).view(np.uint32) for values in (*near, nan)]
 
     def f64(x):
         return np.ascontiguousarray(x).view(np.float64)
@@ -155,7 +157,8 @@ def _fp8():
 
         def near(rng, name=name):
             mantissa = 3 if name == "e4m3" else 2
-            return [*_floats(rng, (-12, 10), 2, mantissa), *_floats(rng, (-20, 18), 2, mantissa)]
+            drawn = [*_floats(rng, (-12, 10), 2, mantissa), *_floats(rng, (-20, 18), 2, mantissa)]
+            return [*drawn, *_midpoints(FP8[name][0])]
 
         def half_pairs(rng):
             return [rng.integers(0, 2**32, (LANES, 1), dtype=np.uint32) for _ in range(6)]
@@ -163,6 +166,17 @@ def _fp8():
         yield _convert(f"rn.f16x2.{name}x2", "r", "h", "f16", all_codes, widened)
         yield _convert(f"rn.satfinite.{name}x2.f32", "h", "ff", "words", near, narrowed)
         yield _convert(f"rn.satfinite.{name}x2.f16x2", "h", "r", "words", half_pairs, halves)
+
+
+def _midpoints(dtype):
+    """Floats halfway between all neighbours of a format, and next to those."""
+    numbers = np.sort(np.arange(128, dtype=np.uint8).view(dtype).astype(np.float32))
+    numbers = numbers[np.isfinite(numbers)]
+    middle = ((numbers[:-1].astype(np.float64) + numbers[1:]) / 2).astype(np.float32)
+    sided = np.concatenate([middle, np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))])
+    every = np.concatenate([sided, -sided])
+    every = np.resize(every, -(-every.size // (2 * LANES)) * 2 * LANES)
+    return list(every.view(np.uint32).reshape(-1, LANES, 2))
 
 
 # ----------------------------------------------------------------------------------------------------- integers

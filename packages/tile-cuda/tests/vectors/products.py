@@ -12,6 +12,13 @@ TYPES = {
     "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
 }  # fmt: skip
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
+# Exponents of operands that differ much: sums that lose bits, subnormal operands and results. By operand; those of an
+# f16 accumulator do not overflow.
+WIDE = {"f16": (-24, 15), "bf16": (-70, 60), "tf32": (-70, 60), "e4m3": (-9, 8), "e5m2": (-16, 15)}
+SMALL = {"f16": (-24, -10), "bf16": (-75, -55), "tf32": (-75, -55), "e4m3": (-10, -4), "e5m2": (-17, -11)}
+HUGE = {"f16": (5, 9), "bf16": (60, 64), "tf32": (60, 64), "e4m3": (4, 8), "e5m2": (4, 9)}  # sums that overflow
+INTO_F16 = (-9, 4)
+_STYLES = ("integers", "random", "special", "wide", "small", "huge")
 LEGAL = np.array([4, 8, 9, 12, 13, 14], np.uint32)
 LEGAL_PAIRS = np.array([4, 14], np.uint32)
 LANE = np.arange(LANES)
@@ -68,8 +75,9 @@ def _vector(opcode, group, k, stored, types, selector, saturates) -> Vector:
 
     def cases(rng):
         drawn = []
-        for style in ("integers", "random", "special") if c != "s32" else ("integers", "random"):
-            parts = [_codes(rng, a, (LANES, na), style), _codes(rng, b, (LANES, nb), style), _sums(rng, c, nc, style)]
+        for style in _STYLES if c != "s32" else _STYLES[:2]:
+            parts = [_codes(rng, a, (LANES, na), style, c), _codes(rng, b, (LANES, nb), style, c)]
+            parts.append(_sums(rng, c, nc, style, a))
             if selector is not None:
                 parts.append(_metadata(rng, a, k, selector))
             drawn.append(np.concatenate(parts, axis=1))
@@ -86,10 +94,17 @@ def _vector(opcode, group, k, stored, types, selector, saturates) -> Vector:
         with np.errstate(all="ignore"):
             products = left[:, :, None] * right[chosen]  # row, stored, column
             total = products.sum(axis=1) + matrix_c(sums, c)
-            size = np.abs(products).sum(axis=1) + np.abs(matrix_c(sums, c))
+            sizes = _magnitude(left, a)[:, :, None] * _magnitude(right, b)[chosen]
+            size = sizes.sum(axis=1) + np.abs(matrix_c(sums, c))
             exact = _whole(left) and _whole(right) and _whole(matrix_c(sums, c))
             relative = 2.0**-9 if c == "f16" else 2.0**-11 if BITS[a] == 8 else 2.0**-18
-            bound = None if exact or c == "s32" else fragment(np.nan_to_num(size) * relative)
+            least = 2.0**-24 if c == "f16" else 2.0**-148  # the steps of subnormal numbers
+            bound = None if exact or c == "s32" else fragment(np.nan_to_num(size) * relative + least)
+            if bound is not None:  # where overflow is a matter of the order
+                of_order = fragment(size) > (2.0**15 if c == "f16" else 2.0**126)
+                if not (c == "f16" and BITS[a] == 8):  # whose addend comes last: infinity and it may give NaN
+                    of_order &= np.isfinite(fragment(size))
+                bound[of_order] = np.inf
             return Expected(_write(total, c, saturates), bound=bound)
 
     kind = "words" if c == "s32" else f"~{c}"
@@ -178,6 +193,12 @@ def _write(total: np.ndarray, kind: str, saturates: bool) -> np.ndarray:
     return (whole & 0xFFFFFFFF).astype(np.uint32)
 
 
+def _magnitude(matrix: np.ndarray, kind: str) -> np.ndarray:
+    """Sizes as a device aligns them: subnormal numbers count as the least normal one. 8-bit floats become f16."""
+    least = 2.0 ** (-126 if kind in ("bf16", "tf32") else -14)
+    return np.where(matrix == 0, 0, np.maximum(np.abs(matrix), least if BITS[kind] > 8 or kind[0] == "e" else 0))
+
+
 def _whole(matrix: np.ndarray) -> bool:
     return bool((np.abs(matrix) <= 64).all() and (matrix == np.round(matrix)).all())
 
@@ -185,7 +206,14 @@ def _whole(matrix: np.ndarray) -> bool:
 # --------------------------------------------------------------------------------------------------------- data
 
 
-def _codes(rng, kind, shape, style):
+def _spread(kind, into, style):
+    """The range of exponents of operands."""
+    if style == "wide":
+        return INTO_F16 if into == "f16" else WIDE[kind]
+    return SMALL[kind] if style == "small" else HUGE[kind]
+
+
+def _codes(rng, kind, shape, style, into):
     count = (*shape, 32 // BITS[kind])
     if kind in ("s8", "u8"):
         low, high = (np.iinfo(TYPES[kind]).min, np.iinfo(TYPES[kind]).max) if style == "random" else (0, 5)
@@ -196,17 +224,23 @@ def _codes(rng, kind, shape, style):
     if style == "special":
         pick = rng.random(count)
         values = np.where(pick < 0.01, np.inf, np.where(pick < 0.015, np.nan, values))
+    if style in ("wide", "small", "huge"):
+        exponents = rng.integers(*_spread(kind, into, style), count)
+        values = (1 + rng.random(count)) * 2.0**exponents * rng.choice([-1, 1], count)
     with np.errstate(all="ignore"):
         coded = np.ascontiguousarray(values.astype(TYPES[kind]))
     return coded.view(np.uint32)[..., 0]
 
 
-def _sums(rng, kind, count, style):
+def _sums(rng, kind, count, style, operand):
     if kind == "s32":
         near = 2**31 - 1 - rng.integers(0, 3 * 10**4, (LANES, count))
         sums = near * rng.choice([-1, 1], (LANES, count)) if style == "random" else rng.integers(-9, 9, (LANES, count))
         return sums.astype(np.int32).view(np.uint32)
     values = rng.integers(-9, 9, (LANES, 4)).astype(float) if style == "integers" else rng.normal(size=(LANES, 4))
+    if style in ("wide", "small", "huge"):
+        low, high = _spread(operand, kind, style)
+        values *= 2.0 ** rng.integers(2 * low, min(2 * high, 126), (LANES, 4))
     return np.ascontiguousarray(values.astype(np.float16 if kind == "f16" else np.float32)).view(np.uint32)
 
 

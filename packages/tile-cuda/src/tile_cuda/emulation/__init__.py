@@ -4,8 +4,8 @@ The text is compiled as it is, with headers that stand for the language and its 
 two things are rewritten: ``asm`` statements become calls of models of the PTX instructions (``headers/ptx_*.h``), and
 declarations of shared memory become pointers into the block's.
 
-What the models do not reproduce: bits of float sums in matrix products (the rule is in ``ptx_mma.h``), errors of
-approximate functions, orders of memory accesses (accesses that only an acquire and a release order count as races),
+What the models do not reproduce: last bits of float sums in matrix products on architectures other than sm_90 (the
+rule is in ``ptx_mma.h``), errors of approximate functions, orders of memory accesses (accesses that only an acquire and a release order count as races),
 and C++ conversions of floats that do not fit the integer type, which the device saturates.
 """
 

@@ -169,6 +169,7 @@ def _integers() -> Iterator[tuple[str, Arch]]:
         yield f"setp.{relation}.{kind}", SM80
     for relation, kind in product(("lt", "le", "gt", "ge"), ("u32", "s32", "u64", "s64")):
         yield f"setp.{relation}.{kind}", SM80
+    yield from ((f"{kind}.NaN.f32", SM80) for kind in ("max", "min"))
 
 
 # --------------------------------------------------------------------------------------------------- accesses of memory

@@ -10,7 +10,7 @@ MATH_1(acos) MATH_1(acosh) MATH_1(asin) MATH_1(asinh) MATH_1(atan) MATH_1(atanh)
 MATH_1(cosh) MATH_1(erf) MATH_1(erfc) MATH_1(exp) MATH_1(exp2) MATH_1(exp10) MATH_1(expm1) MATH_1(fabs) MATH_1(floor)
 MATH_1(lgamma) MATH_1(log) MATH_1(log10) MATH_1(log1p) MATH_1(log2) MATH_1(logb) MATH_1(nearbyint) MATH_1(rint)
 MATH_1(round) MATH_1(sin) MATH_1(sinh) MATH_1(sqrt) MATH_1(tan) MATH_1(tanh) MATH_1(tgamma) MATH_1(trunc)
-MATH_2(atan2) MATH_2(copysign) MATH_2(fdim) MATH_2(fmax) MATH_2(fmin) MATH_2(fmod) MATH_2(hypot) MATH_2(nextafter)
+MATH_2(atan2) MATH_2(copysign) MATH_2(fdim) MATH_2(fmod) MATH_2(hypot) MATH_2(nextafter)
 MATH_2(pow) MATH_2(remainder)
 float fmaf(float, float, float);
 double fma(double, double, double);
@@ -28,7 +28,7 @@ FLOAT_1(acos) FLOAT_1(acosh) FLOAT_1(asin) FLOAT_1(asinh) FLOAT_1(atan) FLOAT_1(
 FLOAT_1(cos) FLOAT_1(cosh) FLOAT_1(erf) FLOAT_1(erfc) FLOAT_1(exp) FLOAT_1(exp2) FLOAT_1(exp10) FLOAT_1(expm1)
 FLOAT_1(fabs) FLOAT_1(floor) FLOAT_1(log) FLOAT_1(log10) FLOAT_1(log1p) FLOAT_1(log2) FLOAT_1(nearbyint) FLOAT_1(rint)
 FLOAT_1(round) FLOAT_1(sin) FLOAT_1(sinh) FLOAT_1(sqrt) FLOAT_1(tan) FLOAT_1(tanh) FLOAT_1(trunc)
-FLOAT_2(atan2) FLOAT_2(copysign) FLOAT_2(fdim) FLOAT_2(fmax) FLOAT_2(fmin) FLOAT_2(fmod) FLOAT_2(hypot) FLOAT_2(pow)
+FLOAT_2(atan2) FLOAT_2(copysign) FLOAT_2(fdim) FLOAT_2(fmod) FLOAT_2(hypot) FLOAT_2(pow)
 #undef FLOAT_1
 #undef FLOAT_2
 inline float fma(float a, float b, float c) { return fmaf(a, b, c); }
@@ -36,6 +36,18 @@ inline float abs(float x) { return fabsf(x); }
 inline double abs(double x) { return fabs(x); }
 inline long long abs(long long x) { return x < 0 ? -x : x; }
 inline long long llabs(long long x) { return x < 0 ? -x : x; }
+
+// max and min as the device has them: a number before NaN, and -0 below +0 (a library may choose either zero).
+#define EXTREME(name, T, sign)                                                     \
+  inline T name(T a, T b) {                                                        \
+    if (a != a || b != b) return a == a ? a : b == b ? b : a + b;                  \
+    if (a == b) return (__builtin_signbit(a) != 0) == (1 sign 0) ? b : a;          \
+    return a sign b ? a : b;                                                       \
+  }
+EXTREME(fmaxf, float, >) EXTREME(fminf, float, <) EXTREME(fmax, double, >) EXTREME(fmin, double, <)
+#undef EXTREME
+inline float fmax(float a, float b) { return fmaxf(a, b); }
+inline float fmin(float a, float b) { return fminf(a, b); }
 
 #define isnan(x) __builtin_isnan(x)
 #define isinf(x) __builtin_isinf(x)

@@ -1,5 +1,7 @@
-// Integer instructions, moves, and predicates.
+// Integer instructions, max and min of floats, moves, and predicates.
 #pragma once
+#include "cuda_math.h"
+#include "ptx_numbers.h"
 #include "ptx_registers.h"
 
 namespace ptx {
@@ -26,6 +28,10 @@ inline reg_r permute_bytes(reg_r a, reg_r b, reg_r c) {
   return result;
 }
 inline void prmt_b32(int, reg_r& d, reg_r a, reg_r b, reg_r c) { d = permute_bytes(a, b, c); }
+
+// What is not NaN is ordered as by fmaxf and fminf, with -0 below +0.
+inline void max_NaN_f32(int, reg_f& d, reg_f a, reg_f b) { d = a == a && b == b ? fmaxf(a, b) : bits_f(0x7fffffffu); }
+inline void min_NaN_f32(int, reg_f& d, reg_f a, reg_f b) { d = a == a && b == b ? fminf(a, b) : bits_f(0x7fffffffu); }
 
 inline void lop3_b32(int, reg_r& d, reg_r a, reg_r b, reg_r c, long long table) {
   reg_r result = 0;

@@ -1,9 +1,14 @@
 // Matrix products of a warp, dense and with 2:4 sparse A.
 //
-// Rule of the numbers: products are exact. They and the addend are summed up in double, with k ascending, and rounded
-// once to the accumulator's type. A device adds fewer bits and in an order of its own, so results agree within an error
-// bound; they agree exactly where all partial sums are exact, as for small integers. Integers wrap around, or saturate
-// where the instruction says so. double accumulates by fused multiply-add, k ascending.
+// Rule of the numbers, bit by bit what an H200 does (docs/evidence/models-h200.md):
+//   Products of 16-bit floats and of tf32 are exact. They and the addend are aligned to the largest exponent among them,
+//   that of a product being the sum of its operands' exponents, cut off 25 bits below it, and added exactly. The sum is
+//   rounded towards zero to f32 (what is too large becomes infinity), or to the nearest f16.
+//   8-bit floats become f16. The products of the lower halves of A's words, then of the upper ones, are such sums that
+//   begin at 0; the addend is added last, rounded to nearest.
+//   Other architectures cut and group differently: within the same error bound their last bits differ.
+//   Integers wrap around, or saturate where the instruction says so. double accumulates by fused multiply-add, k
+//   ascending.
 //
 // Fragments, with g = lane/4, t = lane%4, in 32-bit words of E elements along k:
 //   A: register r holds row g + 8*(r%2), word t + 4*(r/2); B: register r holds column g, word t + 4*r;
@@ -22,6 +27,14 @@ struct Product {
   reg_r metadata;
 };
 
+SIMT_MODEL inline float toward_zero(double x) {
+  if (__builtin_fabs(x) >= 0x1p128) return x > 0 ? __builtin_inff() : -__builtin_inff();
+  float near = (float)x;
+  unsigned bits;
+  __builtin_memcpy(&bits, &near, 4);
+  return __builtin_fabs((double)near) > __builtin_fabs(x) ? bits_f(bits - 1) : near;
+}
+
 // Registers of the accumulator: what to read of them, what to write to them.
 struct SumF32 {
   enum : int { REGISTERS = 4 };
@@ -33,6 +46,8 @@ struct SumF32 {
   SIMT_MODEL static void write(const V<reg_f, 4>& to, const double* d) {
     for (unsigned i = 0; i < 4; i++) to[i] = canonical((float)d[i]);
   }
+  SIMT_MODEL static double round(double x) { return toward_zero(x); }
+  SIMT_MODEL static double nearest(double x) { return (float)x; }
 };
 struct SumF16 {
   enum : int { REGISTERS = 2 };
@@ -44,6 +59,8 @@ struct SumF16 {
   SIMT_MODEL static void write(const V<reg_r, 2>& to, const double* d) {
     for (unsigned i = 0; i < 2; i++) to[i] = F16::encode(d[2 * i]) | F16::encode(d[2 * i + 1]) << 16;
   }
+  SIMT_MODEL static double nearest(double x) { return F16::decode(F16::encode(x)); }
+  SIMT_MODEL static double round(double x) { return nearest(x) + 0.0; }  // a zero is positive
 };
 template <bool SATURATE>
 struct SumS32 {
@@ -106,31 +123,98 @@ struct Places {
   }
 };
 
+enum : int { NO_EXPONENT = -5000, NOT_FINITE = 20000, CUT = 25 };
+
+// The exponent of an operand: `least` for subnormal numbers.
+SIMT_MODEL inline int exponent_of(double x, int least) {
+  uint64_t bits;
+  __builtin_memcpy(&bits, &x, 8);
+  int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+  return x == 0 ? NO_EXPONENT : exponent == 1024 ? NOT_FINITE : exponent < least ? least : exponent;
+}
+
+// A row of A, and those rows of B that it meets.
+template <int N>
+struct Row {
+  double a[N];
+  int a_exponent[N];
+  const double* b[N];  // 8 columns each
+  const int* b_exponent[N];
+};
+
+// Adds the products of elements begin, begin + 1, ... to the sums of 8 columns. Of every 4, `mine` tells which count.
+template <int N>
+SIMT_MODEL void add_products(const Row<N>& row, unsigned mine, double (&sums)[8]) {
+  int top[8];
+  double total[8], scale[8];
+  for (unsigned c = 0; c < 8; c++) top[c] = exponent_of(sums[c], -126);
+  for (unsigned i = 0; i < N; i++)
+    if (mine >> i % 4 & 1)
+      for (unsigned c = 0; c < 8; c++) {
+        int e = row.a_exponent[i] + row.b_exponent[i][c];
+        top[c] = e > top[c] ? e : top[c];
+      }
+  for (unsigned c = 0; c < 8; c++) {
+    bool plain = top[c] > 1000 || top[c] < -1000;  // Inf, NaN, or zeros alone
+    scale[c] = plain ? 0 : power_of_two(CUT - top[c]);
+    total[c] = scale[c] ? (double)(int)(sums[c] * scale[c]) : 0;
+  }
+  for (unsigned i = 0; i < N; i++)
+    if (mine >> i % 4 & 1)
+      for (unsigned c = 0; c < 8; c++)
+        if (scale[c]) total[c] += (double)(int)(row.a[i] * row.b[i][c] * scale[c]);
+        else total[c] += row.a[i] * row.b[i][c];
+  for (unsigned c = 0; c < 8; c++) sums[c] = scale[c] ? total[c] / scale[c] : sums[c] + total[c];
+}
+
+// One row of the product: sums[c] += a * b.
+template <class A, class Sum, int N>
+SIMT_MODEL void multiply_row(const Row<N>& row, double (&sums)[8]) {
+  if constexpr (A::WHOLE) {
+    for (unsigned i = 0; i < N; i++)
+      for (unsigned c = 0; c < 8; c++) sums[c] += row.a[i] * row.b[i][c];
+  } else if constexpr (A::BITS == 8) {
+    double parts[8] = {};
+    for (unsigned mine = 3; mine < 16; mine *= 4) {
+      add_products(row, mine, parts);
+      for (unsigned c = 0; c < 8; c++) parts[c] = Sum::round(parts[c]);
+    }
+    for (unsigned c = 0; c < 8; c++) sums[c] = Sum::nearest(sums[c] + parts[c]);
+  } else {
+    add_products(row, 15, sums);
+    for (unsigned c = 0; c < 8; c++) sums[c] = Sum::round(sums[c]);
+  }
+}
+
 // The product of a warp: M is 16, N is 8.
-template <class A, class B, int K, bool SPARSE, unsigned SELECTOR>
+template <class A, class B, class Sum, int K, bool SPARSE, unsigned SELECTOR>
 SIMT_MODEL void multiply(void** packs, simt::Thread**, unsigned) {
   enum : int { STORED = SPARSE ? K / 2 : K, E = 32 / A::BITS, A_REGISTERS = STORED / E / 2 };
   const char* name = SPARSE ? "mma.sp" : "mma";
   double b[K][8];
+  int b_exponent[K][8];
   for (unsigned k = 0; k < K; k++)
     for (unsigned column = 0; column < 8; column++) {
       unsigned word = k / E;
       b[k][column] = element<B>(((Product*)packs[column * 4 + word % 4])->b, word / 4, k % E);
+      if constexpr (!B::WHOLE) b_exponent[k][column] = exponent_of(b[k][column], B::LEAST);
     }
   for (unsigned row = 0; row < 16; row++) {
     unsigned char places[STORED];
     Places<A::BITS, K, SPARSE>::find(name, packs, SELECTOR, row, places);
-    double a[STORED];
+    Row<STORED> mine;
     for (unsigned i = 0; i < STORED; i++) {
       unsigned word = i / E;
-      a[i] = element<A>(((Product*)packs[row % 8 * 4 + word % 4])->a, word / 4 * 2 + row / 8, i % E);
+      mine.a[i] = element<A>(((Product*)packs[row % 8 * 4 + word % 4])->a, word / 4 * 2 + row / 8, i % E);
+      if constexpr (!A::WHOLE) mine.a_exponent[i] = exponent_of(mine.a[i], A::LEAST);
+      mine.b[i] = b[places[i]], mine.b_exponent[i] = b_exponent[places[i]];
     }
-    for (unsigned column = 0; column < 8; column++) {
-      double& c = ((Product*)packs[row % 8 * 4 + column / 2])->c[row / 8 * 2 + column % 2];
-      double sum = 0;
-      for (unsigned i = 0; i < STORED; i++) sum += a[i] * b[places[i]][column];
-      c += sum;
-    }
+    double sums[8];
+    for (unsigned column = 0; column < 8; column++)
+      sums[column] = ((Product*)packs[row % 8 * 4 + column / 2])->c[row / 8 * 2 + column % 2];
+    multiply_row<A, Sum>(mine, sums);
+    for (unsigned column = 0; column < 8; column++)
+      ((Product*)packs[row % 8 * 4 + column / 2])->c[row / 8 * 2 + column % 2] = sums[column];
   }
 }
 
@@ -142,13 +226,13 @@ SIMT_MODEL void mma(int line, V<typename Sum::reg, Sum::REGISTERS> d, V<TA, K * 
   for (unsigned i = 0; i < K * B::BITS / 128; i++) rb[i] = b[i];
   Product pack{ra, rb, {}, 0};
   Sum::read(pack.c, c);
-  meet_warp("mma", &pack, multiply<A, B, K, false, 0>, line);
+  meet_warp("mma", &pack, multiply<A, B, Sum, K, false, 0>, line);
   Sum::write(d, pack.c);
 }
 
-template <class A, class B, int K, unsigned SELECTOR>
+template <class A, class B, class Sum, int K, unsigned SELECTOR>
 constexpr simt::Meeting sparse_product() {
-  return multiply<A, B, K, true, SELECTOR>;
+  return multiply<A, B, Sum, K, true, SELECTOR>;
 }
 
 template <class A, class B, class Sum, int K, class TA, class TB, class TC>
@@ -163,12 +247,12 @@ SIMT_MODEL void mma_sp(int line, V<typename Sum::reg, Sum::REGISTERS> d, V<TA, K
   Sum::read(pack.c, c);
   if (selector < 0 || selector >= CHOICES)
     simt::fail("metadata", "mma.sp: the selector is %lld, it must be less than %d", selector, (int)CHOICES);
-  simt::Meeting fn = sparse_product<A, B, K, 0>();
+  simt::Meeting fn = sparse_product<A, B, Sum, K, 0>();
   if constexpr (CHOICES > 1)
-    if (selector == 1) fn = sparse_product<A, B, K, 1>();
+    if (selector == 1) fn = sparse_product<A, B, Sum, K, 1>();
   if constexpr (CHOICES > 2) {
-    if (selector == 2) fn = sparse_product<A, B, K, 2>();
-    if (selector == 3) fn = sparse_product<A, B, K, 3>();
+    if (selector == 2) fn = sparse_product<A, B, Sum, K, 2>();
+    if (selector == 3) fn = sparse_product<A, B, Sum, K, 3>();
   }
   meet_warp("mma.sp", &pack, fn, line);
   Sum::write(d, pack.c);

@@ -14,7 +14,8 @@ inline double power_of_two(int e) { return bits_d((uint64_t)(e + 1023) << 52); }
 // without, only the code of all ones is NaN.
 template <int EXP, int MAN, bool INF>
 struct Format {
-  enum : int { BITS = 1 + EXP + MAN, BIAS = (1 << (EXP - 1)) - 1, TOP = (1 << EXP) - 1 };
+  enum : int { BITS = 1 + EXP + MAN, WHOLE = 0, BIAS = (1 << (EXP - 1)) - 1, TOP = (1 << EXP) - 1 };
+  enum : int { LEAST = 1 - (BITS == 8 ? 15 : BIAS) };  // exponent of subnormal numbers in products: those of 8 bits become f16
   enum : unsigned { ONES = (1u << (BITS - 1)) - 1, INFINITE = (unsigned)TOP << MAN, MAX = INF ? INFINITE - 1 : ONES - 1 };
 
   static double decode(unsigned code) {
@@ -61,19 +62,33 @@ typedef Format<5, 2, true> E5m2;
 
 // Lies in a 32-bit register with the bits of a float, of which the last 13 are not looked at.
 struct Tf32 {
-  enum : int { BITS = 32 };
+  enum : int { BITS = 32, WHOLE = 0, LEAST = -126 };
   static double decode(unsigned code) { return bits_f(code & 0xffffe000u); }
 };
 struct S8 {
-  enum : int { BITS = 8 };
+  enum : int { BITS = 8, WHOLE = 1 };
   static double decode(unsigned code) { return (signed char)code; }
 };
 struct U8 {
-  enum : int { BITS = 8 };
+  enum : int { BITS = 8, WHOLE = 1 };
   static double decode(unsigned code) { return (unsigned char)code; }
 };
 
 inline float canonical(float x) { return x == x ? x : bits_f(0x7fffffffu); }
 inline double canonical(double x) { return x == x ? x : bits_d(0x7fffffffffffffffull); }
+
+// NaN through a conversion from or to double is quiet, and keeps its sign and as much of its payload as fits.
+template <int EXP, int MAN>
+inline double nan_from(unsigned code) {
+  uint64_t sign = code >> (EXP + MAN), payload = code & ((1u << MAN) - 1);
+  return bits_d(sign << 63 | 0x7ff8000000000000ull | payload << (52 - MAN));
+}
+template <int EXP, int MAN>
+inline unsigned nan_to(double nan) {
+  uint64_t bits;
+  __builtin_memcpy(&bits, &nan, 8);
+  unsigned ones = (1u << EXP) - 1, payload = (unsigned)((bits & 0xfffffffffffffull) >> (52 - MAN)) | 1u << (MAN - 1);
+  return (unsigned)(bits >> 63) << (EXP + MAN) | ones << MAN | payload;
+}
 
 }  // namespace ptx
