@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.context import Context, make_context
 from tile_core.errors import InternalError, TileError
 from tile_core.plugins.runtimes import find_runtime
+from tile_core.reports.slow import warn_of_slow
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.exchange import write_artefact
 from tile_core.runtime.kernel import Kernel
@@ -152,7 +153,7 @@ def _kernel(
     plan = functools.cache(lambda: _guarded("passes", program, lambda: lower(program, ctx, plugins, dump)))
     find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
     slot = None if dump else slot_of(program, signature, ctx, plugins, lambda: find(runtime))
-    lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot))
+    lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot, ctx))
     load = functools.partial(_load, program, find, lowered)
     launch, adapter = load(runtime)
     return Kernel(
@@ -170,12 +171,13 @@ def _kernel(
     )
 
 
-def _lowered(plan: Callable[[], Plan], slot: Slot | None) -> tuple[Any, Sequence[str]]:
+def _lowered(plan: Callable[[], Plan], slot: Slot | None, ctx: Context) -> tuple[Any, Sequence[str]]:
     """Return what a runtime loads, from disk if it is there, and the symbols that a launch takes besides."""
     found = None if slot is None else slot.find(lambda: plan().notes["lowered"])
     if found is not None:
         return found
     lowered, hidden = plan().notes["lowered"], plan().notes.get("hidden", ())
+    warn_of_slow(plan(), ctx)
     return (lowered if slot is None else slot.keep(lowered, hidden)), hidden
 
 

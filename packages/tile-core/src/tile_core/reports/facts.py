@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
@@ -13,6 +14,8 @@ from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import View
+from tile_core.reports.block import BlockFacts, block_facts
+from tile_core.reports.slow import slow_ops
 from tile_core.reports.timing import SECONDS
 
 if TYPE_CHECKING:
@@ -105,7 +108,13 @@ class Facts:
     ops, buffers, vectors, passes
         See there.
     shared_bytes, shared_limit
-        Bytes of shared memory that the program allocates, and what a block of the target may use.
+        Bytes of shared memory that a block uses, and what a block of the target may use.
+    block
+        Of a target with threads: where tiles live, pipelines, barriers, widths of accesses.
+    warnings
+        What is slower than it need be.
+    built
+        What the toolchain says of the binary: registers, spills; empty where it is not installed.
     """
 
     kernel: str
@@ -120,13 +129,16 @@ class Facts:
     shared_limit: int
     vectors: tuple[VectorFacts, ...] = ()
     passes: tuple[PassFacts, ...] = ()
+    block: BlockFacts | None = None
+    warnings: tuple[str, ...] = ()
+    built: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """A value of dicts, lists, strings and numbers."""
         return {"schema": 1, **dataclasses.asdict(self)}
 
 
-def gather(plan: Plan, ctx: Context) -> Facts:
+def gather(plan: Plan, ctx: Context, built: Mapping[str, bool | int | float | str] | None = None) -> Facts:
     """Gather the facts of a plan that has run through all passes.
 
     Parameters
@@ -135,11 +147,14 @@ def gather(plan: Plan, ctx: Context) -> Facts:
         The plan.
     ctx
         The compilation's context.
+    built
+        What is known about the binary, see `tile_core.reports.built`.
     """
     program = plan.program
     grid, threads = _launch(program.func.body)
     buffers = tuple(_buffer(a.buffer) for a in collect(program.func.body, tirx.AllocBuffer))
-    lowered = plan.notes.get("lowered")
+    lowered, block = plan.notes.get("lowered"), block_facts(plan)
+    declared = sum(b.bytes for b in buffers if b.scope == "shared")
     return Facts(
         kernel=program.name,
         where="" if program.where is None else str(program.where),
@@ -149,10 +164,13 @@ def gather(plan: Plan, ctx: Context) -> Facts:
         threads=threads,
         ops=tuple(_op(choice) for choice in plan.choices),
         buffers=tuple(sorted(buffers, key=lambda b: _rank(b.scope))),
-        shared_bytes=sum(b.bytes for b in buffers if b.scope == "shared"),
+        shared_bytes=declared if block is None else block.shared_bytes,
         shared_limit=ctx.capabilities.shared_bytes,
         vectors=_vectors(getattr(lowered, "body", None)),
         passes=tuple(PassFacts(name, seconds) for name, seconds in plan.notes.get(SECONDS, ())),
+        block=block,
+        warnings=slow_ops(plan, ctx),
+        built=dict(built or {}),
     )
 
 

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from tile_core.reports.block import BlockFacts, SharedFacts
+from tile_core.reports.built import built_facts
 from tile_core.reports.facts import Facts, OpFacts, gather
+from tile_core.reports.slow import PRODUCTS
 from tile_core.reports.timing import SECONDS, timed
 from tile_core.runtime.bench import time_text
 
@@ -31,11 +34,11 @@ def report(plan: Plan, ctx: Context) -> str:
     ctx
         The compilation's context.
     """
-    if SECONDS not in plan.notes:
-        from tile_core.plugins.manager import installed
+    from tile_core.plugins.manager import installed
 
+    if SECONDS not in plan.notes:
         plan = timed(plan.program, ctx, installed())
-    return as_text(gather(plan, ctx))
+    return as_text(gather(plan, ctx, built_facts(plan.notes.get("lowered"), ctx, installed())))
 
 
 def as_text(facts: Facts) -> str:
@@ -64,17 +67,99 @@ def show(facts: Facts, console: Console) -> None:
     options = ", ".join(f"{name}={value}" for name, value in facts.options.items())
     if options:
         console.print(Text(f"options: {options}"))
-    _section(console, "tile ops", ("line", "op", "variant", "because"), [_op_row(op) for op in facts.ops])
-    refusals = [(_line(op.place), r.variant, r.reason) for op in facts.ops for r in op.refused]
-    _section(console, "better variants that refused", ("line", "variant", "reason"), refusals)
-    memory = [(b.scope, b.name, f"{b.dtype}{list(b.shape)}", f"{b.bytes:,}") for b in facts.buffers]
-    _section(console, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
+    for warning in facts.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"))
+    # What a pipeline repeats, its copies before the loop and in it, is one row.
+    rows = dict.fromkeys(_op_row(op, facts.block is not None) for op in facts.ops)
+    _section(console, "tile ops", ("line", "op", "variant", "because"), list(rows))
+    refusals = dict.fromkeys((_line(op.place), r.variant, r.reason) for op in facts.ops for r in op.refused)
+    _section(console, "better variants that refused", ("line", "variant", "reason"), list(refusals))
+    if facts.block is None:
+        memory = [(b.scope, b.name, f"{b.dtype}{list(b.shape)}", f"{b.bytes:,}") for b in facts.buffers]
+        _section(console, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
+    else:
+        _places(console, facts.block)
     if facts.shared_bytes:
         console.print(Text(f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes"))
+    if facts.block is not None:
+        _course(console, facts.block)
+    built = [(n.replace("_", " "), f"{v:,}") for n, v in facts.built.items() if isinstance(v, int)]
+    _section(console, "binary", ("of a thread or block", "number"), built)
     vectors = [(_line(v.place), ", ".join(map(str, v.lanes))) for v in facts.vectors]
     _section(console, "vector loops", ("line", "lanes"), vectors)
     passes = [(p.name, time_text(p.seconds)) for p in facts.passes]
     _section(console, "passes", ("pass", "time"), passes)
+
+
+def _places(console: Console, block: BlockFacts) -> None:
+    """Print where the tiles of a block live."""
+    fragments = [
+        (
+            f.name,
+            f"{f.dtype}{list(f.shape)}",
+            str(f.threads),
+            str(f.registers),
+            str(f.replicas),
+            str(f.vector),
+            f.digits,
+        )
+        for f in block.fragments
+    ]
+    columns = ("fragment", "elements", "threads", "of each", "copies", "side by side", "digits of each dimension")
+    _section(console, "fragments in registers", columns, fragments)
+    shared = [
+        (f"{b.offset:,}", f"{b.bytes:,}", b.name, f"{b.dtype}{list(b.shape)}", _lines(b.first, b.last), b.why)
+        for b in block.shared
+    ]
+    _section(console, "shared memory of a block", ("offset", "bytes", "buffer", "elements", "lives", "why"), shared)
+    layouts = [(b.name, b.layout, _conflicts(b)) for b in block.shared if b.conflicts is not None]
+    _section(console, "layouts of shared memory", ("buffer", "layout", "16 bytes each of 8 rows at a column"), layouts)
+
+
+def _course(console: Console, block: BlockFacts) -> None:
+    """Print what happens when: pipelines, barriers, accesses of global memory."""
+    loops = [
+        (
+            _line(x.place),
+            x.name,
+            f"{x.stages} stages of {', '.join(x.buffers)}" if x.stages else f"as it is: {x.reason}",
+        )
+        for x in block.loops
+    ]
+    loops += [
+        (_line(x.place), x.name, f"{name} is copied in place: {why}") for x in block.loops for name, why in x.kept
+    ]
+    _section(console, "pipelined loops", ("line", "loop", "what became of it"), loops)
+    barriers = [
+        (
+            _line(b.after) or "?",
+            _line(b.before) or "?",
+            b.hazard,
+            b.earlier if b.earlier == b.later else f"{b.earlier}, {b.later}",
+        )
+        for b in block.barriers
+    ]
+    _section(console, "barriers that were added", ("after", "before", "between", "of"), barriers)
+    accesses = [(_line(a.place), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
+    _section(console, "global memory", ("line", "buffer", "access", "width"), accesses)
+    promises = [
+        (p.name, f"{'its address' if p.is_address else 'its value'} is a multiple of {p.multiple}")
+        for p in block.promises
+    ]
+    _section(console, "taken for granted, and checked by each launch", ("name", "what"), promises)
+
+
+def _conflicts(buffer: SharedFacts) -> str:
+    return "no bank conflicts" if not buffer.conflicts else f"{buffer.conflicts} extra cycles"
+
+
+def _lines(first: str, last: str) -> str:
+    """Return two places, the second as its line number if the file is the same."""
+    a, b = _line(first), _line(last)
+    file, _, number = b.rpartition(":")
+    if a == b or not b:
+        return a
+    return f"{a}-{number}" if a.startswith(f"{file}:") else f"{a}-{b}"
 
 
 def _launch_line(facts: Facts) -> str:
@@ -83,11 +168,13 @@ def _launch_line(facts: Facts) -> str:
     return f"grid {grid}, threads {threads}, defined at {facts.where or 'an unknown place'}"
 
 
-def _op_row(op: OpFacts) -> tuple[str, str, str, str]:
+def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
     why = [op.note] if op.note else []
     if op.forced:
         why.append("named by the program")
-    if op.fallback and not op.refused:
+    if op.fallback and has_threads and op.op not in PRODUCTS:
+        why.append("loops, spread over the threads")
+    elif op.fallback and not op.refused:
         why.append("plain loops; nothing else is offered")
     elif op.fallback:
         why.append("plain loops; better variants refused")
@@ -111,7 +198,7 @@ def _section(console: Console, title: str, columns: Sequence[str], rows: Sequenc
     console.print(Text(title, style="bold"))
     table: Any = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        right = column in ("bytes", "time")
+        right = column in ("bytes", "time", "offset", "number")
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))

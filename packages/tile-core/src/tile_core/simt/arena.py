@@ -38,6 +38,8 @@ class Array:
         Its extents, before it became one-dimensional.
     where
         The line that allocates it.
+    lives
+        The lines that use it first and last, as far as they are known.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Array:
     dtype: str
     shape: tuple[int, ...] = ()
     where: Where | None = None
+    lives: tuple[Where | None, Where | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def plan_arena(body: Any, limit: int) -> tuple[Any, Arena]:
         return body, Arena(0)
     total = min((_pack(order) for order in _orders(buffers)), key=lambda plan: plan[0])
     size, offsets = total
-    arrays = tuple(b.array(offsets[b.buffer]) for b in buffers)
+    arrays = tuple(b.array(offsets[b.buffer], lives.lines) for b in buffers)
     if size > limit:
         raise _exceeded(buffers, size, limit)
     return _Annotate(offsets).stmt(body), Arena(size, arrays)
@@ -122,8 +125,10 @@ class _Buffer:
             return False
         return self.span[0] <= other.span[1] and other.span[0] <= self.span[1]
 
-    def array(self, offset: int) -> Array:
-        return Array(str(self.buffer.name), offset, self.bytes, self.dtype, self.shape, self.where)
+    def array(self, offset: int, lines: Sequence[Where | None]) -> Array:
+        first, last = self.span or (0, 0)
+        lives = (lines[first], lines[last])
+        return Array(str(self.buffer.name), offset, self.bytes, self.dtype, self.shape, self.where, lives)
 
 
 class _Lives:
@@ -139,9 +144,13 @@ class _Lives:
         self.spans: dict[Any, tuple[int, int]] = {}
         self.bases: dict[Any, Any] = {}
         self.managed: set[Any] = set()
+        self.line: Where | None = None
+        #: The line of each moment.
+        self.lines: list[Where | None] = [None]
         self.visit(body)
 
     def visit(self, s: Any) -> None:
+        self.line = nodes.where_of(s) or self.line
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
                 self.visit(x)
@@ -167,6 +176,7 @@ class _Lives:
     def use(self, *parts: Any) -> None:
         """Note that all shared buffers in ``parts`` are used at the next moment."""
         self.now += 1
+        self.lines.append(self.line)
         stored = [x.buffer for part in parts for x in collect(part, tirx.BufferStore)]
         named = [v for part in parts for v in collect(part, tirx.Var)]
         self.extend({self.bases[v] for v in [*stored, *named] if v in self.bases}, self.now, self.now)

@@ -43,12 +43,15 @@ class Barrier:
         ``"write, read"``, ``"read, write"`` or ``"write, write"``: what comes before it and after it.
     where
         The line of the statement that it stands before.
+    after
+        The line of the earlier access.
     """
 
     earlier: str
     later: str
     hazard: str
     where: Place | None = None
+    after: Place | None = None
 
 
 def place_barriers(body: Any, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
@@ -131,7 +134,8 @@ class _Flow:
         setattr(p, field, True)
         self.count += 1
         hazard = ", ".join("write" if a.write else "read" for a in pair)
-        self.report.append(Barrier(str(pair[0].buffer.name), str(pair[1].buffer.name), hazard, where))
+        after = nodes.where_of(pair[0].stmt)
+        self.report.append(Barrier(str(pair[0].buffer.name), str(pair[1].buffer.name), hazard, where, after))
 
     # Points in order
 

@@ -1,0 +1,294 @@
+"""What the passes for threads decided about a block: where its tiles live, what waits, how wide its accesses are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors import Where
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.layout import bank_conflicts, row_major
+
+if TYPE_CHECKING:
+    from tile_core.passes.spine import Plan
+
+#: Bytes of an access, and rows, for which bank conflicts are counted: what reads a matrix takes it in such pieces.
+_CHUNK, _ROWS = 16, 8
+
+
+@dataclass(frozen=True)
+class FragmentFacts:
+    """A fragment in registers.
+
+    Attributes
+    ----------
+    name, dtype, shape
+        As the program says.
+    threads, registers
+        Threads that hold something of it, and elements of each.
+    replicas
+        Threads that hold the same element.
+    vector
+        Neighbours of a row that one thread holds side by side.
+    digits
+        The distribution: for each dimension its digits ``extent:stride@thread`` or ``@register``, outermost first.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    threads: int
+    registers: int
+    replicas: int
+    vector: int
+    digits: str
+
+
+@dataclass(frozen=True)
+class SharedFacts:
+    """A buffer in shared memory.
+
+    Attributes
+    ----------
+    name, dtype, shape
+        As the program says; a pipelined buffer has its slots as the first dimension.
+    offset, bytes
+        Where it lies.
+    first, last
+        Places that use it first and last.
+    why
+        Why it is there.
+    layout
+        How its elements are arranged, and why.
+    conflicts
+        Extra cycles that 16-byte accesses at one column of 8 neighbouring rows take; ``None`` if rows are no multiple
+        of 16 bytes.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    bytes: int
+    first: str
+    last: str
+    why: str
+    layout: str
+    conflicts: int | None
+
+
+@dataclass(frozen=True)
+class LoopFacts:
+    """A pipelined loop; ``stages`` is 0 where it stays as it is, for the ``reason``.
+
+    Attributes
+    ----------
+    buffers
+        What is copied ahead.
+    kept
+        Buffers that are copied where the program says, each with the reason.
+    """
+
+    place: str
+    name: str
+    stages: int
+    buffers: tuple[str, ...]
+    kept: tuple[tuple[str, str], ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class BarrierFacts:
+    """A barrier that was added: which accesses it orders, of which lines."""
+
+    after: str
+    before: str
+    earlier: str
+    later: str
+    hazard: str
+
+
+@dataclass(frozen=True)
+class AccessFacts:
+    """Accesses of a line to a buffer in global memory.
+
+    Attributes
+    ----------
+    action
+        ``"read"``, ``"write"``, or the name of the instruction that gets an address.
+    bytes
+        Widths of one thread's accesses, widest first; empty for an instruction.
+    """
+
+    place: str
+    buffer: str
+    action: str
+    bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PromiseFacts:
+    """What the text takes for granted about a launch, which checks it.
+
+    Attributes
+    ----------
+    name
+        A parameter (its address) or a symbol (its value).
+    multiple
+        What that has to be a multiple of.
+    is_address
+        Which of both.
+    """
+
+    name: str
+    multiple: int
+    is_address: bool
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """All of it."""
+
+    fragments: tuple[FragmentFacts, ...]
+    shared: tuple[SharedFacts, ...]
+    shared_bytes: int
+    loops: tuple[LoopFacts, ...]
+    barriers: tuple[BarrierFacts, ...]
+    accesses: tuple[AccessFacts, ...]
+    promises: tuple[PromiseFacts, ...]
+
+
+def block_facts(plan: Plan) -> BlockFacts | None:
+    """Gather the facts of a plan; ``None`` if it did not go through the passes for threads."""
+    notes = plan.notes
+    if "places" not in notes or "arena" not in notes:
+        return None
+    return BlockFacts(
+        fragments=tuple(_fragment(b, d) for b, d in notes["places"].places.distributions.items()),
+        shared=_shared(plan),
+        shared_bytes=notes["arena"].bytes,
+        loops=tuple(
+            LoopFacts(_place(r.where), r.name, r.stages, r.buffers, r.kept, r.reason) for r in notes["pipeline"].loops
+        ),
+        barriers=tuple(
+            BarrierFacts(_place(b.after), _place(b.where), b.earlier, b.later, b.hazard) for b in notes["barriers"]
+        ),
+        accesses=_Accesses().of(plan.body),
+        promises=_promises(notes["relied"]),
+    )
+
+
+def _fragment(buffer: Any, d: Any) -> FragmentFacts:
+    digits = str(d).partition(": ")[2]
+    kind = nodes.element_type(buffer)
+    return FragmentFacts(str(buffer.name), kind, d.shape, d.span, d.registers, d.replicas, d.vector, digits)
+
+
+# Shared memory
+
+
+def _shared(plan: Plan) -> tuple[SharedFacts, ...]:
+    notes = plan.notes
+    layouts = {str(b.name): layout for b, layout in notes["places"].places.layouts.items()}
+    versions = {str(new.name): str(old.name) for new, old in notes["pipeline"].versions.items()}
+    declared = {str(a.buffer.name): nodes.scope_of(a.buffer) for a in collect(plan.program.func.body, tirx.AllocBuffer)}
+    found = []
+    for array in notes["arena"].arrays:
+        name = versions.get(array.name, array.name)
+        why = "scratch of an op"
+        if name in notes["demoted"]:
+            why = f"no fragment: {notes['demoted'][name]}"
+        elif name in versions.values() and array.name in versions:
+            why = f"declared; {array.shape[0]} slots of the pipeline"
+        elif name in declared:
+            why = "declared"
+        layout = layouts.get(array.name)
+        text = "row-major" if layout is None else getattr(layout, "note", "") or str(layout)
+        first, last = array.lives
+        found.append(
+            SharedFacts(
+                name, array.dtype, array.shape, array.offset, array.bytes, _place(first), _place(last), why, text,
+                _conflicts(array, layout),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _conflicts(array: Any, layout: Any) -> int | None:
+    bits = DTYPES[array.dtype].bits
+    if len(array.shape) < 2 or array.shape[-2] < _ROWS or array.shape[-1] * bits % (8 * _CHUNK) or bits > 8 * _CHUNK:
+        return None
+    used = row_major(array.shape) if layout is None else layout
+    if "memory" not in used.axes:
+        return None
+    outer = (0,) * (len(array.shape) - 2)
+    return bank_conflicts(used, [(*outer, row, 0) for row in range(_ROWS)], bits, 8 * _CHUNK // bits)
+
+
+# Global memory
+
+
+class _Accesses:
+    """Collects the accesses of a thread's code to global memory, by line."""
+
+    def __init__(self) -> None:
+        self.widths: dict[tuple[str, str, str], set[int]] = {}
+
+    def of(self, body: Any) -> tuple[AccessFacts, ...]:
+        self.visit(body, None)
+        return tuple(AccessFacts(*key, tuple(sorted(w, reverse=True))) for key, w in self.widths.items())
+
+    def visit(self, s: Any, line: Where | None) -> None:
+        line = nodes.where_of(s) or line
+        if isinstance(s, tirx.SeqStmt):
+            for x in s.seq:
+                self.visit(x, line)
+            return
+        if isinstance(s, tirx.BufferStore):
+            self.note(line, s.buffer, "write")
+        for part in ("value", "condition", "min", "extent"):
+            if hasattr(s, part):
+                self.expression(getattr(s, part), line)
+        for part in ("body", "then_case", "else_case"):
+            if getattr(s, part, None) is not None:
+                self.visit(getattr(s, part), line)
+
+    def expression(self, e: Any, line: Where | None) -> None:
+        if not hasattr(e, "ty"):
+            return
+        for call in [c for c in collect(e, ir.Call) if nodes.is_tile_call(c)]:
+            if nodes.is_tile_call(call, "move"):
+                for load, action in zip(call.args, ("write", "read"), strict=True):
+                    self.note(line, load.source, action, int(nodes.as_int(call.attrs["bytes"])))
+                return
+            if nodes.is_tile_call(call, "instruction"):
+                for address in (a for a in call.args if nodes.is_tile_call(a, "address")):
+                    self.instruction(line, address.args[0].source, str(call.attrs["name"]))
+                return
+        for load in collect(e, ir.TensorLoad):
+            self.note(line, load.source, "read")
+
+    def note(self, line: Where | None, buffer: Any, action: str, size: int = 0) -> None:
+        if nodes.scope_of(buffer) == "global":
+            bits = DTYPES[nodes.element_type(buffer)].bits
+            self.widths.setdefault((_place(line), str(buffer.name), action), set()).add(size or max(bits, 8) // 8)
+
+    def instruction(self, line: Where | None, buffer: Any, name: str) -> None:
+        if nodes.scope_of(buffer) == "global":
+            self.widths.setdefault((_place(line), str(buffer.name), name), set())
+
+
+def _promises(relied: Any) -> tuple[PromiseFacts, ...]:
+    found = []
+    for buffer, multiple in relied.addresses.items():
+        if multiple * 8 > max(DTYPES[nodes.element_type(buffer)].bits, 8):
+            found.append(PromiseFacts(str(buffer.name), multiple, True))
+    found += [PromiseFacts(str(v.name), n, False) for v, n in relied.divisors.items() if n > 1]
+    return tuple(found)
+
+
+def _place(where: Where | None) -> str:
+    return "" if where is None else str(where)

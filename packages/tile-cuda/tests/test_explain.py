@@ -1,0 +1,201 @@
+"""What ``explain`` says of a target with threads, on a machine without a device."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.reports import explain, explain_facts, report_json, slow
+from tile_core.reports.slow import SlowPath
+from tile_cuda import build
+from tile_cuda.errors import NoCompiler
+from tile_cuda.runtime import driver
+
+
+def product(dtype="float16", size=256, stages=3, variant=None):
+    block = 64
+
+    @T.prim_func
+    def gemm(A: T.Tensor((size, size), dtype), B: T.Tensor((size, size), dtype), C: T.Tensor((size, size), "float32")):
+        with T.Kernel(T.ceildiv(size, block), T.ceildiv(size, block), threads=128) as (bx, by):
+            A_s = T.alloc_shared((block, 64), dtype)
+            B_s = T.alloc_shared((64, block), dtype)
+            C_f = T.alloc_fragment((block, block), "float32")
+            T.clear(C_f)
+            for k in T.Pipelined(T.ceildiv(size, 64), num_stages=stages):
+                T.copy(A[by * block, k * 64], A_s)
+                T.copy(B[k * 64, bx * block], B_s)
+                if variant:
+                    T.gemm(A_s, B_s, C_f, variant=variant)
+                else:
+                    T.gemm(A_s, B_s, C_f)
+            T.copy(C_f, C[by * block, bx * block])
+
+    return gemm
+
+
+def turned():
+    """Through shared memory, and through a fragment that every thread looks into."""
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def turn(X: T.Tensor((m, 30), "float32"), Y: T.Tensor((m,), "float32")):
+        with T.Kernel(T.ceildiv(m, 32), threads=64) as bx:
+            tile_s = T.alloc_shared((32, 32), "float32")
+            held = T.alloc_fragment((32,), "float32")
+            T.copy(X[bx * 32, 0], tile_s)
+            for i in T.Parallel(32):
+                held[i] = tile_s[31 - i, i]
+            for i in T.Parallel(32):
+                Y[bx * 32 + i] = held[31 - i]
+
+    return turn
+
+
+@pytest.fixture(scope="module")
+def facts():
+    return explain_facts(product(), "cuda:sm_90a")
+
+
+class TestBlock:
+    def test_needs_no_driver(self, monkeypatch):
+        def refuse():
+            raise AssertionError("the driver was asked")
+
+        monkeypatch.setattr(driver, "open_driver", refuse)
+        assert "cuda.mma.sync" in explain(product(), "cuda:sm_90a")
+
+    def test_fragments(self, facts):
+        (c,) = facts.block.fragments
+        assert (c.name, c.dtype, c.shape, c.threads, c.registers, c.replicas, c.vector) == (
+            "C_f", "float32", (64, 64), 128, 32, 1, 2,
+        )  # fmt: skip
+        assert c.digits.count("@thread") >= 4
+        assert c.digits.count("; ") == 1
+
+    def test_shared_memory(self, facts):
+        a, b = facts.block.shared
+        assert (a.name, a.shape, a.bytes, b.name) == ("A_s", (3, 64, 64), 3 * 64 * 64 * 2, "B_s")
+        assert sorted([a.offset, b.offset]) == [0, a.bytes]
+        assert facts.shared_bytes == facts.block.shared_bytes == a.bytes + b.bytes
+        assert a.why == "declared; 3 slots of the pipeline"
+        assert "128-byte swizzle" in a.layout
+        assert a.conflicts == 0
+        assert a.first.startswith(__file__)
+        assert a.last.startswith(__file__)
+        assert int(a.first.rpartition(":")[2]) <= int(a.last.rpartition(":")[2])
+
+    def test_pipeline(self, facts):
+        (loop,) = facts.block.loops
+        assert (loop.name, loop.stages, loop.buffers, loop.kept, loop.reason) == ("k", 3, ("A_s", "B_s"), (), "")
+
+    def test_a_loop_that_stays_as_it_is(self):
+        (loop,) = explain_facts(product(stages=1), "cuda:sm_80").block.loops
+        assert loop.stages == 0
+        assert loop.reason == "num_stages is 1"
+        assert "as it is: num_stages is 1" in explain(product(stages=1), "cuda:sm_80")
+
+    def test_global_memory(self, facts):
+        reads = {a.buffer: a for a in facts.block.accesses if a.action.startswith("cp_async")}
+        assert set(reads) == {"A", "B"}
+        assert [a.bytes for a in facts.block.accesses if (a.buffer, a.action) == ("C", "write")] == [(8,)]
+
+    def test_promises(self, facts):
+        found = {p.name: (p.multiple, p.is_address) for p in facts.block.promises}
+        assert found == dict.fromkeys("ABC", (16, True))
+
+    def test_barriers_and_fragments_that_moved(self):
+        block = explain_facts(turned(), "cuda:sm_80").block
+        by_name = {b.name: b for b in block.shared}
+        assert by_name["tile_s"].why == "declared"
+        assert by_name["tile_s"].layout == "row-major"
+        assert by_name["tile_s"].conflicts == 7
+        assert by_name["held"].why.startswith("no fragment: ")
+        assert by_name["held"].conflicts is None
+        assert [f.name for f in block.fragments] == []
+        kinds = {(b.earlier, b.later, b.hazard) for b in block.barriers}
+        assert ("tile_s", "tile_s", "write, read") in kinds
+        assert ("held", "held", "write, read") in kinds
+        for barrier in block.barriers:
+            assert barrier.after.startswith(__file__)
+            assert barrier.before.startswith(__file__)
+        widths = {(a.buffer, a.action): a.bytes for a in block.accesses}
+        assert widths["Y", "write"] == (4,)
+        assert all(w <= 8 for w in widths["X", "read"])  # rows of 30 float32
+
+    def test_the_host_has_none(self):
+        assert explain_facts(product(), "cpu").block is None
+
+
+class TestBinary:
+    def test_numbers_of_the_toolchain(self, facts):
+        assert facts.built["registers"] > 32
+        assert facts.built["spill_bytes"] == 0
+
+    def test_without_a_toolchain(self, monkeypatch):
+        monkeypatch.setattr(build, "toolchain", lambda: "")
+        found = explain_facts(product(), "cuda:sm_90a")
+        assert found.built == {}
+        assert found.block is not None
+
+    def test_what_cannot_be_built_is_left_out(self, monkeypatch):
+        def refuse(*_):
+            raise NoCompiler(target="cuda", reason="it is not there", advice="install it")
+
+        monkeypatch.setattr(build, "build", refuse)
+        assert explain_facts(product(), "cuda:sm_90a").built == {}
+
+
+class TestText:
+    def test_sections(self):
+        text = explain(product(), "cuda:sm_90a")
+        for title in (
+            "tile ops", "fragments in registers", "shared memory of a block", "layouts of shared memory",
+            "pipelined loops", "global memory", "taken for granted", "binary", "passes",
+        ):  # fmt: skip
+            assert f"\n{title}" in text
+        assert "3 stages of A_s, B_s" in text
+        assert "no bank conflicts" in text
+        assert text.count("T.copy(A[by * block, k * 64], A_s)") == 1
+        assert all(len(line) <= 120 for line in text.splitlines())
+        assert "warning" not in text
+
+    def test_json(self):
+        data = json.loads(json.dumps(report_json(product(), "cuda:sm_90a")))
+        assert data["block"]["loops"][0]["stages"] == 3
+        assert data["block"]["shared"][0]["name"] == "A_s"
+        assert data["built"]["registers"] > 0
+        assert data["warnings"] == []
+
+
+class TestSlow:
+    def test_in_the_report(self):
+        text = explain(product("float32"), "cuda:sm_90a")
+        assert "warning: gemm (test_explain.py:" in text
+        assert "takes the slow way cuda.simt.gemm, because cuda.mma.sync: " in " ".join(text.split())
+        assert len(explain_facts(product("float32"), "cuda:sm_90a").warnings) == 1
+
+    def test_a_product_without_anything_better(self):
+        found = explain_facts(product("float32"), "cuda:sm_80").ops
+        assert [op.fallback for op in found if op.op == "gemm"] == [True]
+
+    def test_once_when_it_is_compiled(self, monkeypatch):
+        monkeypatch.setattr(slow, "_said", set())
+        with tile.disable_cache():
+            with pytest.warns(SlowPath, match="^gemm for cuda:sm_90a: gemm .* takes the slow way cuda.simt") as seen:
+                tile.compile(product("float32"), "cuda:sm_90a")
+            assert seen[0].filename == __file__
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                tile.compile(product("float32"), "cuda:sm_90a")
+                tile.compile(product("float16"), "cuda:sm_90a")
+
+    def test_what_was_asked_for_is_not_said(self):
+        assert explain_facts(product(variant="cuda.simt.gemm"), "cuda:sm_90a").warnings == ()
+
+    def test_the_host_has_one_way(self):
+        assert explain_facts(product("float32"), "cpu").warnings == ()
