@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import struct
 from dataclasses import dataclass, field
 
 from tile_cuda.runtime.api import Device, Failed
@@ -33,6 +34,7 @@ class FakeDriver:
     memory: dict = field(default_factory=dict)  # address -> the host's memory that stands for it
     pause: object = None
     thread: object = None
+    short: int = 0  # launches in the short form
 
     def version(self):
         return "13.0"
@@ -108,6 +110,21 @@ class FakeDriver:
         values = b"".join(ctypes.string_at(table[i], 8) for i in range(self.parameters))
         self.launches.append(Launch(function, (gx, gy, gz), (bx, by, bz), shared, stream, values, self.context))
         return (self.fail.get("launch", 0),)
+
+    def launch_config(self, config, function, values, extra):
+        """The short form; its arguments are what ``ctypes.byref`` returns."""
+        assert extra is None
+        if self.context is None and not self.stream_of(config):
+            return 201
+        numbers = struct.unpack_from("<7I4xQQI4x", bytes(config._obj))
+        assert numbers[8:] == (0, 0)  # no attributes
+        function = ctypes.addressof(function._obj)
+        self.short += 1
+        return self.launch(function, *numbers[:8], ctypes.addressof(values._obj), 0)[0]
+
+    @staticmethod
+    def stream_of(config):
+        return struct.unpack_from("<Q", bytes(config._obj), 32)[0]
 
     def read_current(self):
         return (201, None) if self.context is None else (0, self.context)

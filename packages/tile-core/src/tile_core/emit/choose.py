@@ -68,6 +68,35 @@ class Choice(Generic[Loaded]):
             index = self._generalise(values)
         return self.loaded(index)
 
+    def repeated(
+        self, values: Sequence[int | float], moving: Sequence[int]
+    ) -> tuple[Loaded, tuple[tuple[int, int], ...]] | None:
+        """Return the text for all values that differ from these at some positions only.
+
+        Parameters
+        ----------
+        values
+            One per parameter of the text.
+        moving
+            The positions.
+
+        Returns
+        -------
+        tuple or None
+            What ``load`` made of it, and the bits of moving values that must be zero for it to serve them. ``None`` if
+            moving values decide in another way, or if the ones given here are not served by the text that others are.
+        """
+        for index, (assumptions, _) in enumerate(self._choices):
+            if assumptions.hold(values):
+                if any(i in moving for i, _ in assumptions.divisors):
+                    return None
+                return self.loaded(index), tuple((i, mask) for i, mask in assumptions.masks if i in moving)
+            masks = [(i, mask) for i, mask in assumptions.masks if i not in moving]
+            divisors = [(i, n) for i, n in assumptions.divisors if i not in moving]
+            if all(not values[i] & mask for i, mask in masks) and all(not values[i] % n for i, n in divisors):  # type: ignore[operator]
+                return None
+        return None
+
     @property
     def assumes(self) -> bool:
         """Whether the preferred text takes anything for granted."""

@@ -124,7 +124,8 @@ class RuntimeAdapter(ABC):
 
             ``"pointers"``: called as ``launch(values, place)``: tensors and pointers are addresses (``int``), the
             values of the symbols that the compiled function takes besides follow the parameters, and ``place`` says on
-            which device and for which library.
+            which device and for which library. The callable may have a method ``repeat``, which makes launches that are
+            alike cheaper: see `runtime.repeat`.
 
             Arguments have been checked: the callable must not check, copy or convert. It returns when the work is
             queued on the caller's current stream. The binder keeps the arrays alive only until it returns.

@@ -4,13 +4,12 @@ The *form* of a call is all that the checks depend on, except addresses and the 
 strides or contiguity, dtypes, flags. A form that passed has a plan; the plan repeats only what can differ between two
 calls of the same form (overlap of the memory, alignment, scalar ranges) and falls back to the full checks when one of
 them fails, so that every refusal has its full text. Calls with arrays other than NumPy and torch are always checked
-fully.
+fully. A form of torch tensors that is seen again gets a still shorter way, see `runtime.repeat`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,13 +22,14 @@ from tile_core.errors.base import InternalError, TileError, Where
 from tile_core.runtime import checks
 from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory, Place
 from tile_core.runtime.allocate import Make, allocator
-from tile_core.runtime.arrays import ArrayFacts, empty_array, facts_of, numpy_alias, writable_alias
+from tile_core.runtime.arrays import ArrayFacts
+from tile_core.runtime.convert import Convert, address_of, converts, output_convert
+from tile_core.runtime.repeat import Call, Form, Link, short_way
 from tile_core.runtime.signature import Param, Signature, shape_text, solvable
 
 _MOST_PLANS = 256
+_MOST_WAYS = 4
 _NUMPY_OWNS = 4  # NPY_ARRAY_OWNDATA
-
-Convert = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,17 @@ class Binder:
         self._packed = self.adapter.convention == "packed"
         self.hidden = tuple(hidden if hidden is not None else () if self._packed else signature.symbols)
         self._plans: dict[Any, _Plan] = {}
+        self._ways: tuple[tuple[_Plan, Link], ...] = ()
+        self.call: Call = self._long_way
+        """Does the same as calling the binder, for arguments by position, given as one tuple."""
         strided = any(p.strides is not None for p in signature.params)
-        defining = any(p.kind == "scalar" and p.name in signature.symbols for p in signature.params)
+        self.defining = any(p.kind == "scalar" and p.name in signature.symbols for p in signature.params)
         form = ("shape", "strides", "flags.num", "dtype") if strided else ("shape", "flags.num", "dtype")
         self._torch_form = _torch_strided_form if strided else _torch_form
         # A scalar that defines a symbol belongs to the form by its value, any other one by its type.
         self._forms: dict[type, Callable[[Any], Any]] = {
             numpy.ndarray: operator.attrgetter(*form),
-            int: operator.index if defining else type,
+            int: operator.index if self.defining else type,
             float: type,
             bool: type,
         }
@@ -105,8 +108,9 @@ class Binder:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Check, allocate the outputs of ``out_idx``, launch, and return them."""
-        if kwargs:
-            args = self._arrange(args, kwargs)
+        return self.call(self._arrange(args, kwargs) if kwargs else args)
+
+    def _long_way(self, args: tuple[Any, ...]) -> Any:
         try:
             return self._call(args)
         except TileError:
@@ -137,7 +141,24 @@ class Binder:
             self.launch(*values)
         else:
             self.launch(tuple(values), plan.place)
+            plan.calls = plan.calls + 1 & 63
+            if plan.calls == 1:
+                self._shorten(plan, args, values)
         return result
+
+    def _shorten(self, plan: _Plan, args: tuple[Any, ...], values: Sequence[Any]) -> None:
+        """Make a short way for a form that is seen again, and one again from time to time if others displaced it."""
+        form = plan.form(self.signature, args)
+        # Torch's modes are no part of a plan but of a way, so that one plan may need two.
+        if form is None or sum(known is plan for known, _ in self._ways) > 1:
+            return
+        link = short_way(self.launch, form, values, self.signature.where)
+        if link is not None:
+            self._ways = ways = (*self._ways[1 - _MOST_WAYS :], (plan, link))
+            call: Call = self._long_way
+            for _, one in ways:
+                call = one(call)
+            self.call = call
 
     def bind(self, *args: Any, **kwargs: Any) -> Bound:
         """Check the arguments fully and allocate the outputs; launches nothing.
@@ -293,16 +314,22 @@ class _Plan:
         if first is None and HOST_DEVICE not in binder.adapter.devices:
             self.place = Place((min(binder.adapter.devices), 0))
         self.packed = binder._packed
-        self.converts = _converts(signature, args, arrays, packed=self.packed)
+        self.converts = converts(signature, args, arrays, packed=self.packed)
         self.outputs: list[tuple[int, int, Make, Convert | None]] = []
         # In order of position, so that inserting them one after the other puts each in its place.
         for position, slot in sorted((p, k) for k, p in enumerate(signature.out_idx)):
             param = signature.params[position]
             shape = checks.output_shape(signature, param, symbols)
             make = allocator(signature, param, shape, self.place, like, binder.adapter)
-            convert = _output_convert(param, self.place, shape, packed=self.packed)
+            convert = output_convert(param, self.place, shape, packed=self.packed)
             self.outputs.append((position, slot, make, convert))
         self.symbols = tuple(symbols[s] for s in binder.hidden)
+        self.arrays = tuple(sorted(at[p] for p in arrays))
+        foreign = any(f.library != "torch" for f in arrays.values())
+        pointers = any(signature.params[p].kind == "pointer" and p not in arrays for p in at)
+        self.short = not (self.packed or foreign or pointers or self.place.library != "torch")
+        self.exact = tuple(i for i, a in enumerate(args) if type(a) is int and binder.defining)
+        self.calls = 0
         self.careful = bool(self.bounds or self.tensors or self.ranges or self.aligned)
         self.direct = self.packed and not (self.converts or self.outputs or self.symbols)
 
@@ -322,7 +349,7 @@ class _Plan:
         for i, low, high in self.ranges:
             if not low <= args[i] <= high:
                 return False
-        return not self.aligned or not any(_address(args[i]) % align for i, align in self.aligned)
+        return not self.aligned or not any(address_of(args[i]) % align for i, align in self.aligned)
 
     def fill(self, args: tuple[Any, ...]) -> tuple[list[Any], Any]:
         """Convert and allocate: the values of a launch and what the call returns."""
@@ -337,6 +364,16 @@ class _Plan:
             memory, results[slot] = make()
             values.insert(position, memory if convert_output is None else convert_output(memory))
         return values, results[0] if len(results) == 1 else tuple(results)
+
+    def form(self, signature: Signature, args: tuple[Any, ...]) -> Form | None:
+        """What a short way of calls like this one is made from; ``None`` if there is none."""
+        if not self.short:
+            return None
+        spans = tuple((i, j, low_i - high_j, high_i - low_j) for i, low_i, high_i, j, low_j, high_j in self.spans)
+        return Form(
+            args, signature.inputs, self.arrays, self.tensors, spans, self.ranges, self.exact,
+            tuple(output[:3] for output in self.outputs), self.place,
+        )  # fmt: skip
 
     def bind(self, args: tuple[Any, ...]) -> Bound:
         """The same, with the arrays as the user knows them."""
@@ -417,84 +454,3 @@ def _alignments(
             if align > 1:
                 found.append((i, align))
     return tuple(found)
-
-
-def _converts(
-    signature: Signature, args: tuple[Any, ...], arrays: Mapping[int, ArrayFacts], *, packed: bool
-) -> tuple[tuple[int, Convert], ...]:
-    """Conversions of the arguments that a launch does not take as they are, by their place in the call."""
-    found: list[tuple[int, Convert]] = []
-    for i, position in enumerate(signature.inputs):
-        param, facts = signature.params[position], arrays.get(position)
-        convert: Convert | None = None
-        if param.kind == "scalar":
-            convert = _scalar_convert(signature, param, args[i])
-        elif param.kind == "pointer":
-            convert = (lambda v: ctypes.c_void_p(_address(v))) if packed else _address
-        elif not packed:
-            torch = facts is not None and facts.library == "torch"
-            convert = operator.methodcaller("data_ptr") if torch else _address
-        elif facts is not None:
-            convert = _array_convert(param, facts)
-        if convert is not None:
-            found.append((i, convert))
-    return tuple(found)
-
-
-def _scalar_convert(signature: Signature, param: Param, value: Any) -> Convert | None:
-    plain = {"bool": bool, "float": float}.get(dtype(param.dtype).kind, int)
-    if type(value) is plain:
-        return None
-    if type(value) in (int, float):
-        return plain
-    return lambda v: checks.check_scalar(signature, param, v)
-
-
-def _array_convert(param: Param, facts: ArrayFacts) -> Convert | None:
-    storage = param.storage
-    if not facts.size and param.strides is None and facts.device[0] == HOST_DEVICE:
-        empty = empty_array(facts.shape, storage)
-        return lambda array: empty
-    if facts.library == "torch":
-        return _torch_convert(storage if facts.dtype != storage else "", facts)
-    if facts.library == "numpy" and facts.writable:
-        return None if facts.dtype == storage else operator.methodcaller("view", storage)
-    if facts.device[0] != HOST_DEVICE:
-        return None
-    if facts.library == "numpy":
-        return lambda array: writable_alias(array, storage)
-    return lambda array: numpy_alias(facts_of(array), array, storage)
-
-
-def _torch_convert(storage: str, facts: ArrayFacts) -> Convert | None:
-    kind = getattr(sys.modules["torch"], storage, None) if storage else None
-    if storage and kind is None:
-        return lambda tensor: numpy_alias(facts_of(tensor), tensor, storage)
-    if kind is not None:
-        return lambda tensor: tensor.detach().view(kind)
-    return operator.methodcaller("detach") if facts.requires_grad else None
-
-
-def _output_convert(param: Param, place: Place, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
-    if not packed:
-        return _address
-    if 0 in shape and place.device[0] == HOST_DEVICE:
-        empty = empty_array((*shape[:-1], shape[-1] // 2) if param.packed else shape, param.storage)
-        return lambda array: empty
-    if param.storage == param.dtype or param.packed or param.dtype == "tfloat32":
-        return None
-    if place.library == "torch":
-        kind = getattr(sys.modules["torch"], param.storage)
-        return lambda tensor: tensor.view(kind)
-    if place.device[0] != HOST_DEVICE:
-        return None
-    return operator.methodcaller("view", param.storage)
-
-
-def _address(value: Any) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, ctypes.c_void_p):
-        return value.value or 0
-    data_ptr = getattr(value, "data_ptr", None)
-    return int(data_ptr()) if data_ptr is not None else facts_of(value).pointer

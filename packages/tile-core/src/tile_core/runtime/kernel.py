@@ -88,8 +88,6 @@ class Kernel:
         self._reference = reference
         self._export = export
         self._runtimes = runtimes
-        # The way of a call is measured in hundreds of nanoseconds: bind it once.
-        self._call = self._binder.__call__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch.
@@ -109,7 +107,8 @@ class Kernel:
         LaunchError
             K4xx: an argument is refused. Nothing was launched.
         """
-        return self._call(*args, **kwargs)
+        # The way of a call is measured in hundreds of nanoseconds: straight to where the binder makes it shorter.
+        return self._binder(*args, **kwargs) if kwargs else self._binder.call(args)
 
     @property
     def name(self) -> str:

@@ -1,11 +1,12 @@
 """The driver, reduced to what launching needs; the only place that talks to it.
 
-All calls go through ``cuda.bindings.driver``; for the two calls of every launch that is faster than ``ctypes``.
+All calls go through ``cuda.bindings.driver``, except that of a short launch, see `tile_cuda.runtime.repeat`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import threading
 from collections.abc import Callable, Iterator
@@ -87,6 +88,8 @@ class Driver:
         """Returns the driver's number for what went wrong, 0 if nothing did."""
         self.read_current: Callable[[], tuple[Any, Any]] = bound.cuCtxGetDevice
         """Returns such a number, and the device of this thread's current context."""
+        self.launch_config: Callable[..., int] | None = self._function(b"cuLaunchKernelEx", 11080)
+        """Takes four pointers: ``CUlaunchConfig``, function, addresses of values, ``None``. Returns such a number."""
 
     # --- devices ---
 
@@ -246,6 +249,11 @@ class Driver:
         _, name = self._bound.cuGetErrorName(result)
         _, text = self._bound.cuGetErrorString(result)
         return f"{(name or b'').decode()} ({(text or b'').decode()})"
+
+    def _function(self, name: bytes, since: int) -> Callable[..., int] | None:
+        """Return a function of the driver that takes ``ctypes`` values as they are; ``None`` if it has none."""
+        code, address, _ = self._bound.cuGetProcAddress(name, since, 0)
+        return ctypes.CFUNCTYPE(ctypes.c_int)(int(address)) if int(code) == SUCCESS and int(address) else None
 
     def _do(self, call: str, *arguments: Any) -> Any:
         """Call the driver and return its one result, or ``None``."""

@@ -11,6 +11,7 @@ from tile_core.emit.facts import KernelText
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided
 from tile_core.runtime.adapter import Built, Place, RuntimeAdapter
+from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
 from tile_cuda.errors import NoDevice, NoDriver
 from tile_cuda.runtime.api import LEGACY_STREAM, Driver, Failed, Handle, Unusable, open_driver
@@ -66,13 +67,7 @@ class CudaAdapter(RuntimeAdapter):
             raise InternalError(stage="loading", detail=detail)
         choice: Choice[Launcher] = Choice(artefact, self._launcher)
         self._warm(choice)
-        if not choice.assumes:
-            return self._direct(choice)
-
-        def launch(values: Sequence[Any], place: Place) -> None:
-            choice(values)(values, place)
-
-        return launch
+        return _Chosen(choice) if choice.assumes else _Direct(choice)
 
     def toolchain(self) -> str:
         """Return the version of NVRTC."""
@@ -198,17 +193,6 @@ class CudaAdapter(RuntimeAdapter):
             for _ in range(count):
                 launch()
 
-    def _direct(self, choice: Choice[Launcher]) -> Callable[[Sequence[Any], Place], None]:
-        """Return the launch of a text that serves every call: a step less, once it is loaded."""
-        found: list[Launcher] = []
-
-        def launch(values: Sequence[Any], place: Place) -> None:
-            if not found:
-                found.append(choice.loaded())
-            found[0](values, place)
-
-        return launch
-
     def _warm(self, choice: Choice[Launcher]) -> None:
         """Bring the preferred text to the current device, if there is one that can run it."""
         try:
@@ -230,3 +214,35 @@ class CudaAdapter(RuntimeAdapter):
             raise NoDriver(kernel=facts.entry, target=target, reason=str(error), where=facts.where) from error
         built = kernel.built if kernel.built is not None and kernel.built.runtime == self.name else None
         return Launcher(kernel, self.arch, driver, self._streams, self._used, built)
+
+
+class _Chosen:
+    """The launch of a kernel whose text depends on the values."""
+
+    def __init__(self, choice: Choice[Launcher]) -> None:
+        self._choice = choice
+
+    def __call__(self, values: Sequence[Any], place: Place) -> None:
+        self._choice(values)(values, place)
+
+    def repeat(self, values: Sequence[Any], place: Place, moving: Sequence[int]) -> Repeat | None:
+        """Return the short way of launches that differ in the values at some positions."""
+        found = self._choice.repeated(values, moving)
+        if found is None:
+            return None
+        launcher, masks = found
+        short = launcher.repeat(values, place, moving)
+        return None if short is None else Repeat(short.launch, masks)
+
+
+class _Direct(_Chosen):
+    """The launch of a text that serves every call: a step less, once it is loaded."""
+
+    def __init__(self, choice: Choice[Launcher]) -> None:
+        super().__init__(choice)
+        self._found: Launcher | None = None
+
+    def __call__(self, values: Sequence[Any], place: Place) -> None:
+        if self._found is None:
+            self._found = self._choice.loaded()
+        self._found(values, place)

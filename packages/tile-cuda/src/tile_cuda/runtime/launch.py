@@ -13,12 +13,14 @@ from typing import Any
 
 from tile_core.emit.facts import KernelText, LaunchFacts
 from tile_core.runtime.adapter import Built, Place
+from tile_core.runtime.repeat import Repeat
 from tile_core.runtime.signature import symbols_of
 from tile_cuda import build
 from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, TooMuchShared, WrongDevice
 from tile_cuda.runtime.api import Device, Driver, Failed, Handle
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.pack import Packer
+from tile_cuda.runtime.repeat import short_launch
 from tile_cuda.runtime.streams import Streams
 from tile_cuda.target import GRID_LIMITS, arch_for, record_of, runs_on
 
@@ -59,6 +61,7 @@ class Launcher:
     ) -> None:
         self.kernel, self.facts, self.arch = kernel, kernel.facts, arch
         self._driver, self._stream, self._used, self._built = driver, streams.current, used, built
+        self._streams = streams
         self._lock = threading.Lock()
         self._functions: dict[int, Handle] = {}
         self._libraries: dict[str, Any] = {}
@@ -96,6 +99,33 @@ class Launcher:
             packer.put(pack)
         if code:
             raise typed(driver.failure("cuLaunchKernel", int(code)), self.facts)
+
+    def repeat(self, values: Sequence[Any], place: Place, moving: Sequence[int]) -> Repeat | None:
+        """Return the short way of launches like one that has been made, see `tile_core.runtime.repeat`."""
+        kind, ordinal = place.device
+        packer, function = self._packer, self._functions.get(ordinal)
+        deciding = {*grid_positions(self.facts), *packer.encoded}
+        if kind != _ON_DEVICE or place.library == "numpy" or function is None or deciding.intersection(moving):
+            return None
+        grid = self._grid(values)
+        if grid is None:
+            return None
+        given = list(values)
+
+        def otherwise(*now: Any) -> None:
+            mine = list(given)
+            for i, value in zip(moving, now, strict=True):
+                mine[i] = value
+            self(mine, place)
+
+        def failed(code: int) -> Exception:
+            return typed(self._driver.failure("cuLaunchKernelEx", code), self.facts)
+
+        fixed = given if packer.plain else packer.encode(given)
+        shape, stream = (*grid, *self._shape), self._streams.short(place.library)
+        codes = packer.codes
+        launch = short_launch(self._driver, function, shape, codes, fixed, moving, stream, ordinal, otherwise, failed)
+        return None if launch is None else Repeat(launch)
 
     def prepare(self, ordinal: int) -> Handle:
         """Bring the text to a device, at most once, and return its function.
@@ -179,12 +209,11 @@ def grid_of(facts: LaunchFacts) -> Callable[[Sequence[Any]], Grid | None]:
 
     The function raises ``GridTooLarge`` over the limit.
     """
-    positions = {p.name: i for i, p in enumerate(facts.params)}
-    symbols = sorted({s for dim in facts.grid for s in symbols_of(dim)})
+    symbols, positions = _grid_symbols(facts), grid_positions(facts)
     if not symbols:
         first = _checked(facts, facts.blocks({}))
         return lambda values: first
-    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*(positions[s] for s in symbols))
+    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*positions)
     known: dict[Any, Grid | None] = {}
 
     def grid(values: Sequence[Any]) -> Grid | None:
@@ -199,6 +228,16 @@ def grid_of(facts: LaunchFacts) -> Callable[[Sequence[Any]], Grid | None]:
             return made
 
     return grid
+
+
+def grid_positions(facts: LaunchFacts) -> tuple[int, ...]:
+    """Return the positions of the values that decide the grid."""
+    positions = {p.name: i for i, p in enumerate(facts.params)}
+    return tuple(positions[s] for s in _grid_symbols(facts))
+
+
+def _grid_symbols(facts: LaunchFacts) -> list[str]:
+    return sorted({s for dim in facts.grid for s in symbols_of(dim)})
 
 
 def _checked(facts: LaunchFacts, grid: Grid) -> Grid | None:

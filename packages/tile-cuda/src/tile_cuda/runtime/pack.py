@@ -15,7 +15,8 @@ _CODES = {
     "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
     "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
 }  # fmt: skip
-_SLOT = 8
+SLOT = 8
+"""Bytes of memory for one value."""
 
 
 class Pack:
@@ -32,9 +33,9 @@ class Pack:
     __slots__ = ("_table", "addresses", "values")
 
     def __init__(self, count: int) -> None:
-        self.values = ctypes.create_string_buffer(max(count, 1) * _SLOT)
+        self.values = ctypes.create_string_buffer(max(count, 1) * SLOT)
         start = ctypes.addressof(self.values)
-        self._table = (ctypes.c_void_p * max(count, 1))(*(start + _SLOT * i for i in range(count)))
+        self._table = (ctypes.c_void_p * max(count, 1))(*(start + SLOT * i for i in range(count)))
         self.addresses = ctypes.addressof(self._table)
 
 
@@ -54,10 +55,12 @@ class Packer:
         codes, self._encoded = [], []
         for i, param in enumerate(facts.params):
             code, coded = _code_of(facts, i)
-            codes.append(code + "x" * (_SLOT - struct.calcsize("<" + code)))
+            codes.append(code + "x" * (SLOT - struct.calcsize("<" + code)))
             if coded:
                 self._encoded.append((i, str(param.dtype)))
         self._count = len(codes)
+        self.codes: Sequence[str] = codes
+        """Format of each value in its slot."""
         self._free: list[Pack] = []
         self.put: Callable[[Pack], None] = self._free.append
         """Called to give a pack back."""
@@ -65,6 +68,11 @@ class Packer:
         """Called as ``write(pack.values, 0, *values)``."""
         self.plain = not self._encoded
         """Whether values are written as they are; otherwise they need `encode`."""
+
+    @property
+    def encoded(self) -> tuple[int, ...]:
+        """Positions of the values that need `encode`."""
+        return tuple(i for i, _ in self._encoded)
 
     def take(self) -> Pack:
         """Return a pack that nobody else uses."""

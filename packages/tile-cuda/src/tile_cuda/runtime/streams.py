@@ -45,6 +45,10 @@ class Streams:
             of = self._of[library] = _stream_of(library)
         return of(ordinal)
 
+    def short(self, library: str) -> tuple[StreamOf, dict[int, StreamOf]]:
+        """Return what finds the current stream of a library where no thread has chosen one, and those that have."""
+        return self._of.get(library) or _stream_of(library), self._chosen
+
     @contextlib.contextmanager
     def choose(self, stream: StreamOf) -> Iterator[None]:
         """Let all launches of this thread run on the stream that is returned for their device."""

@@ -1,0 +1,187 @@
+"""What a call of a compiled kernel costs the host, and which part of the way takes it.
+
+    python benchmarks/launch.py [--seconds 2] [--json FILE]
+
+Demand: a call with three torch tensors takes at most 5 microseconds of the host. It can only be measured where there is
+a device. Everywhere else the parts before the driver are: torch's tensors of the host stand in for those of a device,
+and functions of C that do nothing for the driver's, so that all of the way runs except the driver itself. It needs
+torch, and without a device a C compiler (``cc``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from sides import Row, at_most, run
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
+from tile_core.runtime.adapter import Place
+from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.signature import Param, Signature
+from tile_cuda.runtime.launch import Launcher
+from tile_cuda.runtime.streams import Streams
+
+_CALLS = 2000
+_DRIVER = """
+static volatile long seen;
+int cuLaunchKernelEx(void *config, void *function, void **values, void **extra) { seen += (long)values[0]; return 0; }
+"""
+
+
+class StandIn:
+    """A driver of one device whose launches are calls of C that do nothing."""
+
+    def __init__(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = Path(folder) / "driver.c", Path(folder) / "driver.so"
+            source.write_text(_DRIVER)
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+            loaded = ctypes.CDLL(str(library)).cuLaunchKernelEx
+        self.launch_config = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.cast(loaded, ctypes.c_void_p).value)
+        self.launch = lambda *arguments: (0,)
+        self.read_current = lambda: (0, 0)
+
+    def count(self) -> int:
+        """Return the number of devices."""
+        return 1
+
+
+class OnHost:
+    """An adapter whose kernels take tensors of the host as if they were on device 0."""
+
+    name = "stand-in"
+    devices = frozenset({1})
+    convention = "pointers"
+
+    def __init__(self, launch: Any) -> None:
+        self._launch = launch
+
+    def __call__(self, values: Any, place: Place) -> None:
+        """Launch."""
+        self._launch(values, Place((2, 0), place.library))
+
+    def repeat(self, values: Any, place: Place, moving: Any) -> Any:
+        """Return the short way."""
+        return self._launch.repeat(values, Place((2, 0), place.library), moving)
+
+    def allocate(self, *of_an_output: Any) -> None:
+        """Leave it to torch."""
+
+
+class Nothing:
+    """A launch that ends where an adapter begins."""
+
+    def __call__(self, values: Any, place: Place) -> None:
+        """Do nothing."""
+
+    def repeat(self, values: Any, place: Place, moving: Any) -> Any:
+        """Return nothing, as a function."""
+        from tile_core.runtime.repeat import Repeat
+
+        return Repeat(lambda a, b, c: None)
+
+
+def stand_in() -> Launcher:
+    """Return the launcher of a kernel with three arrays on the stand-in."""
+    names = ("A", "B", "C")
+    facts = LaunchFacts("main", tuple(ParamFact(n, "pointer", "float32") for n in names), (4, 4, 1), (128, 1, 1))
+    streams = Streams()
+    streams._of["torch"] = _no_stream()
+    launcher = Launcher(KernelText("", facts), "sm_90a", StandIn(), streams, set())  # type: ignore[arg-type]
+    launcher._functions[0] = 1
+    return launcher
+
+
+def _no_stream() -> Callable[[int], int]:
+    """Return a function as short as torch's own that returns 0."""
+    return {0: 0}.__getitem__
+
+
+def kernel(launch: Any) -> Kernel:
+    """Return a kernel with three arrays, the last one written, that ends in a launch."""
+    arrays = (Param("A", "tensor", "float32", (128, 128)), Param("B", "tensor", "float32", (128, 128)))
+    signature = Signature("main", (*arrays, Param("C", "tensor", "float32", (128, 128), access="write")))
+    adapter = OnHost(launch)
+    return Kernel(signature, adapter, adapter=adapter)  # type: ignore[arg-type]
+
+
+def seconds(call: Callable[..., object], arguments: tuple[Any, ...], budget: float) -> float:
+    """Return the time of a call by the processor's clock: the least mean of many series."""
+    least, end = float("inf"), time.perf_counter() + budget
+    again = range(_CALLS)
+    while time.perf_counter() < end:
+        start = time.process_time()
+        for _ in again:
+            call(*arguments)
+        least = min(least, (time.process_time() - start) / _CALLS)
+    return least
+
+
+def on_device(budget: float) -> list[Row]:
+    """Return the time of a call of a small kernel on the device."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((128, 128), "float32"), B: T.Tensor((128, 128), "float32"), C: T.Tensor((128, 128), "float32")
+    ) -> None:
+        with T.Kernel(128, threads=128) as row:
+            for i in T.Parallel(128):
+                C[row, i] = A[row, i] + B[row, i]
+
+    compiled = tile.compile(main, target="auto")
+    tensors = tuple(torch.ones(128, 128, device="cuda") for _ in range(3))
+    least, end = float("inf"), time.perf_counter() + budget
+    while time.perf_counter() < end:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(500):  # fewer than the driver queues
+            compiled(*tensors)
+        least = min(least, (time.perf_counter() - start) / 500)
+    return [_row("a call with 3 tensors on the device", least, 5.0)]
+
+
+def measure(arguments: argparse.Namespace) -> list[Row]:
+    """Return one row per part."""
+    tensors = tuple(torch.ones(128, 128) for _ in range(3))
+    addresses = tuple(t.data_ptr() for t in tensors)
+    budget = arguments.seconds
+    launcher = stand_in()
+    binder = seconds(kernel(Nothing()), tensors, budget)
+    place = Place((2, 0), "torch")
+    short = launcher.repeat(addresses, place, (0, 1, 2))
+    assert short is not None
+    adapter = seconds(short.launch, addresses, budget)
+    null = ctypes.c_void_p(addresses[0])
+    driver = seconds(launcher._driver.launch_config, (null, null, null, None), budget)  # type: ignore[arg-type]
+    rows = [
+        _row("binder: 3 tensors checked, their addresses", binder, None),
+        _row("adapter: stream, values, call of a driver that does nothing", adapter, None),
+        _row("of that the call", driver, None),
+        _row("all of it", seconds(kernel(launcher), tensors, budget), None),
+        _row("adapter, the long way", seconds(lambda: launcher(addresses, place), (), budget), None),
+    ]
+    return rows + (on_device(budget) if torch.cuda.is_available() else [])
+
+
+def _row(name: str, found: float, most: float | None) -> Row:
+    demand = None if most is None else at_most(found * 1e6, most)
+    return {"what": name, "unit": "us", "min": found * 1e6, "demand": demand}
+
+
+def options(parser: Any) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each row")
+
+
+if __name__ == "__main__":
+    run("launch", measure, options)

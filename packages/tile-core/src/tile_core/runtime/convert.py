@@ -1,0 +1,100 @@
+"""Conversions between the arguments of a call and the values of a launch."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_core.dtypes import dtype
+from tile_core.runtime import checks
+from tile_core.runtime.adapter import HOST_DEVICE, Place
+from tile_core.runtime.arrays import ArrayFacts, empty_array, facts_of, numpy_alias, writable_alias
+from tile_core.runtime.signature import Param, Signature
+
+Convert = Callable[[Any], Any]
+
+
+def converts(
+    signature: Signature, args: tuple[Any, ...], arrays: Mapping[int, ArrayFacts], *, packed: bool
+) -> tuple[tuple[int, Convert], ...]:
+    """Conversions of the arguments that a launch does not take as they are, by their place in the call."""
+    found: list[tuple[int, Convert]] = []
+    for i, position in enumerate(signature.inputs):
+        param, facts = signature.params[position], arrays.get(position)
+        convert: Convert | None = None
+        if param.kind == "scalar":
+            convert = _scalar_convert(signature, param, args[i])
+        elif param.kind == "pointer":
+            convert = (lambda v: ctypes.c_void_p(address_of(v))) if packed else address_of
+        elif not packed:
+            torch = facts is not None and facts.library == "torch"
+            convert = operator.methodcaller("data_ptr") if torch else address_of
+        elif facts is not None:
+            convert = _array_convert(param, facts)
+        if convert is not None:
+            found.append((i, convert))
+    return tuple(found)
+
+
+def output_convert(param: Param, place: Place, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
+    """Return the conversion of an output that a call allocates; ``None`` if a launch takes it as it is."""
+    if not packed:
+        return address_of
+    if 0 in shape and place.device[0] == HOST_DEVICE:
+        empty = empty_array((*shape[:-1], shape[-1] // 2) if param.packed else shape, param.storage)
+        return lambda array: empty
+    if param.storage == param.dtype or param.packed or param.dtype == "tfloat32":
+        return None
+    if place.library == "torch":
+        kind = getattr(sys.modules["torch"], param.storage)
+        return lambda tensor: tensor.view(kind)
+    if place.device[0] != HOST_DEVICE:
+        return None
+    return operator.methodcaller("view", param.storage)
+
+
+def address_of(value: Any) -> int:
+    """Return the address in a pointer, or that of an array's first element."""
+    if type(value) is int:
+        return value
+    if isinstance(value, ctypes.c_void_p):
+        return value.value or 0
+    data_ptr = getattr(value, "data_ptr", None)
+    return int(data_ptr()) if data_ptr is not None else facts_of(value).pointer
+
+
+def _scalar_convert(signature: Signature, param: Param, value: Any) -> Convert | None:
+    plain = {"bool": bool, "float": float}.get(dtype(param.dtype).kind, int)
+    if type(value) is plain:
+        return None
+    if type(value) in (int, float):
+        return plain
+    return lambda v: checks.check_scalar(signature, param, v)
+
+
+def _array_convert(param: Param, facts: ArrayFacts) -> Convert | None:
+    storage = param.storage
+    if not facts.size and param.strides is None and facts.device[0] == HOST_DEVICE:
+        empty = empty_array(facts.shape, storage)
+        return lambda array: empty
+    if facts.library == "torch":
+        return _torch_convert(storage if facts.dtype != storage else "", facts)
+    if facts.library == "numpy" and facts.writable:
+        return None if facts.dtype == storage else operator.methodcaller("view", storage)
+    if facts.device[0] != HOST_DEVICE:
+        return None
+    if facts.library == "numpy":
+        return lambda array: writable_alias(array, storage)
+    return lambda array: numpy_alias(facts_of(array), array, storage)
+
+
+def _torch_convert(storage: str, facts: ArrayFacts) -> Convert | None:
+    kind = getattr(sys.modules["torch"], storage, None) if storage else None
+    if storage and kind is None:
+        return lambda tensor: numpy_alias(facts_of(tensor), tensor, storage)
+    if kind is not None:
+        return lambda tensor: tensor.detach().view(kind)
+    return operator.methodcaller("detach") if facts.requires_grad else None
