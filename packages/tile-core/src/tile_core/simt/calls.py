@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 
 #: Attribute around a statement inside which the block's threads need no barrier; between two of them they may.
@@ -13,6 +13,22 @@ STEP = "tile.step"
 
 #: Attribute around a region that orders the accesses of some shared buffers itself; its node is the list of these.
 MANAGED = "tile.managed"
+
+
+#: Attribute around parts of a lowered op that ``simt.carry`` may move; the node says which part it is.
+PART = "tile.part"
+
+
+def part(which: str, statements: Sequence[Any]) -> Any:
+    """Return statements as a part of an op that stands at the end of a pipelined loop.
+
+    Parameters
+    ----------
+    which
+        ``"setup"``: what is the same in every turn. ``"first"``: reads the operands of the first step into registers
+        that ``"last"``, the instructions of the last step, do not touch.
+    """
+    return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 
 
 def step(body: Any, span: Any = None) -> Any:

@@ -100,7 +100,8 @@ class NestWriter:
         width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
         is_vector = width > 0 and inner[1].stride == 1
         whole = is_vector and own.shape[-1] % width == 0
-        conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if self.touches_memory() or not self.covers(own) else []
+        guarded = self.touches_memory() or not self.covers(own)
+        conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if guarded else []
         if conditions and not whole:
             body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
         for place, (_, g) in enumerate(reversed(registers)):

@@ -23,6 +23,7 @@ from tile_core.passes.lower_break import lower_break
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.simt import arena, barriers, pipeline, shared
 from tile_core.simt.alignment import Aligned
+from tile_core.simt.carry import carry
 from tile_core.simt.distribute import distribute
 from tile_core.simt.infer import Inferred, infer
 from tile_core.simt.launch import block_of, launch
@@ -64,6 +65,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
         Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
+        Pass("carry", _carry, "on whole ops, while their parts are marked"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
         Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
         Pass("parameters", _parameters, "before vectors: neighbours of an annotated tensor may lie apart"),
@@ -154,6 +156,11 @@ def _lower(plan: Plan, ctx: Context) -> Plan:
     inferred, selected = plan.notes["places"], plan.notes["selected"]
     block = plan.notes["block"]
     return plan.replace(body=lower_selected(plan.body, selected.selections, block, inferred.places, ctx))
+
+
+def _carry(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=carry(plan.body))
 
 
 def _distribute(plan: Plan, ctx: Context) -> Plan:

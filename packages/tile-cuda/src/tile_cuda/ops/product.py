@@ -15,7 +15,7 @@ from tile_core.lowering.legality import Asked
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import GemmWarpPolicy, matrix
-from tile_core.simt.calls import address, execute, step
+from tile_core.simt.calls import address, execute, part, step
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops import runs
@@ -204,11 +204,11 @@ def multiply(plan: Plan, call: SimtCall, make_metadata: Any = None) -> Any:
     outside = [
         c for v in (plan.problem.a, plan.problem.b) if v.scope == "shared" for c in runs.conditions(v, call.ranges)
     ]
-    body = lower.body(guarded=False)
+    body = lower.body(guarded=False, whole=not outside)
     if outside:
-        body = tirx.IfThenElse(tirx.all(*outside), body, lower.body(guarded=True), call.span)
+        body = tirx.IfThenElse(tirx.all(*outside), body, lower.body(guarded=True, whole=False), call.span)
     used = plan.split.warps * WARP
-    whole = nodes.seq([*lower.head(), body])
+    whole = body if lower.in_parts else nodes.seq([*lower.head(), body])
     if used != plan.threads:
         whole = tirx.IfThenElse(call.block.thread < used, whole, None, call.span)
     return step(whole, call.span)
@@ -220,6 +220,7 @@ class _Lower:
         self.lanes = Lanes(nodes.fresh("lane"), nodes.fresh("lane_g"), nodes.fresh("lane_t"))
         self.rows, self.columns = nodes.fresh("warp_row"), nodes.fresh("warp_column")
         self.metadata = make_metadata(self.lanes, self.rows) if make_metadata else None
+        self.in_parts = False
 
     def head(self) -> list[Any]:
         """Bind the lane and the warp's corner of C."""
@@ -237,11 +238,12 @@ class _Lower:
         )
         return [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e in values]
 
-    def body(self, guarded: bool) -> Any:
-        """Return the product with operands inside of their buffers, or possibly not."""
+    def body(self, guarded: bool, whole: bool) -> Any:
+        """Return the product with operands inside of their buffers or possibly not; ``whole`` if it is all there is."""
         a, b = self._operands(guarded)
         totals, start, end = Totals(self).statements()
-        return nodes.seq([*start, *self._loop(a, b, totals), *end])
+        whole = whole and not start and not end and self.plan.split.warps * WARP == self.plan.threads
+        return nodes.seq([*start, *self._loop(a, b, totals, whole), *end])
 
     def _operands(self, guarded: bool) -> tuple[Operand, Operand]:
         p, f, s, places = self.plan.problem, self.plan.family, self.plan.split, self.call.places
@@ -275,7 +277,8 @@ class _Lower:
 
     # The loop over K
 
-    def _loop(self, a: Operand, b: Operand, totals: Any) -> list[Any]:
+    def _loop(self, a: Operand, b: Operand, totals: Any, whole: bool) -> list[Any]:
+        """Return the steps along K; in parts that can be moved between turns of a loop around a ``whole`` product."""
         f = self.plan.family
         steps = self._steps(a)
         big = f.shapes[0]
@@ -300,12 +303,20 @@ class _Lower:
         if len(steps) > _MOST_STEPS and self.metadata is None:
             return out + self._rolled(steps, loads, (regs_a, regs_b), totals)
         ahead = slots - 1
-        out += load(0) if ahead else []
+        # The operands of the last step are in the registers that those of the first one are not in.
+        parts = self.in_parts = whole and slots == 2 and len(steps) % 2 == 0
+        if parts:
+            read = [] if self.metadata is None else self.metadata.load_ahead()
+            out = [part("setup", [*self.head(), *out]), part("first", [*read, *load(0)])]
+            out += [] if self.metadata is None else self.metadata.take()
+        else:
+            out += load(0) if ahead else []
         for number, (start, blocks) in enumerate(steps):
             if number + ahead < len(steps):
                 out += load(number + ahead)
             slot = number % slots
-            out.append(self._multiply(a, b, (regs_a, regs_b), (slot * size_a, slot * size_b), totals, start, blocks))
+            done = self._multiply(a, b, (regs_a, regs_b), (slot * size_a, slot * size_b), totals, start, blocks)
+            out.append(part("last", [done]) if parts and number == len(steps) - 1 else done)
         return out
 
     def _rolled(self, steps: list[tuple[int, int]], loads: Any, registers: Any, totals: Any) -> list[Any]:

@@ -1,0 +1,130 @@
+"""Operands of the next turn of a pipelined loop are read before the last step of this one.
+
+A turn of such a loop begins with a wait and a barrier, and the first instructions of the op that it ends with need
+operands that are read after them: the units stand still. An op that marks its parts (``calls.part``) is turned around::
+
+    setup
+    wait; sync_threads; first(0)
+    for k:
+        copies of a later iteration; commit
+        middle(k)
+        wait; sync_threads; first(k + 1), if there is such an iteration
+        last(k)
+
+The copies may overwrite the slot of iteration k - 1 as before: its last reads stand in front of the barrier of turn
+k - 1. Each wait stands as many groups after the one that it waits for as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, statements, substitute
+from tile_core.simt import calls
+from tile_core.simt.lower import LOWERED
+
+
+def carry(body: Any) -> Any:
+    """Return the body with the pipelined loops turned around whose op allows it."""
+    return _Carry().stmt(body)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """The statements of one turn of a pipelined loop."""
+
+    wait: Any
+    sync: Any
+    binds: list[Any]
+    issue: list[Any]
+    op: Any
+
+
+class _Carry(StmtRewriter):
+    def __init__(self) -> None:
+        self.managed = False
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        outer, self.managed = self.managed, self.managed or s.attr_key == calls.MANAGED
+        new = super().visit_AttrStmt(s)
+        self.managed = outer
+        return new
+
+    def visit_For(self, s: Any) -> Any:
+        turn = _turn(s) if self.managed else None
+        parts = None if turn is None else _parts(turn.op)
+        if turn is None or parts is None or any(v in _defined(turn, s) for v in collect(parts["setup"], tirx.Var)):
+            return super().visit_For(s)
+        return _turned(s, turn, parts)
+
+
+def _turn(loop: Any) -> _Turn | None:
+    """Return the statements of a turn if it is: wait, barrier, bindings, copies, end of group, one op."""
+    all_of = list(statements(loop.body))
+    if len(all_of) < 4 or not _calls(all_of[0], "async_wait") or not _calls(all_of[1], "sync_threads"):
+        return None
+    ends = [i for i, x in enumerate(all_of) if _calls(x, "async_commit")]
+    op = all_of[-1]
+    if len(ends) != 1 or ends[0] != len(all_of) - 2 or not _is_lowered(op):
+        return None
+    binds = [x for x in all_of[2 : ends[0]] if isinstance(x, tirx.Bind)]
+    issue = [x for x in all_of[2 : ends[0] + 1] if not isinstance(x, tirx.Bind)]
+    return _Turn(all_of[0], all_of[1], binds, issue, op)
+
+
+def _parts(op: Any) -> dict[str, Any] | None:
+    """Return the marked parts of an op and what is between them."""
+    inner = op.body
+    if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
+        return None
+    found: dict[str, Any] = {}
+    middle = []
+    for s in statements(inner.body):
+        if isinstance(s, tirx.AttrStmt) and s.attr_key == calls.PART:
+            found[str(s.node.value)] = s.body
+        else:
+            middle.append(s)
+    return {**found, "middle": nodes.seq(middle)} if set(found) == {"setup", "first", "last"} else None
+
+
+def _turned(loop: Any, turn: _Turn, parts: dict[str, Any]) -> Any:
+    def around(*body: Any) -> Any:
+        whole = calls.step(nodes.seq(list(body)), turn.op.span)
+        return tirx.AttrStmt(turn.op.node, LOWERED, turn.op.value, whole, turn.op.span)
+
+    def first(at: Any) -> Any:
+        """Return the reads of the iteration ``at``, with names of their own for what depends on it."""
+        mapping: dict[Any, Any] = {loop.loop_var: at}
+        own = []
+        for bind in turn.binds:
+            var = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
+            own.append(tirx.Bind(var, substitute(bind.value, mapping), bind.span))
+            mapping[bind.var] = var
+        used = set(collect(parts["first"], tirx.Var))
+        needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
+        return nodes.seq([*needed, around(renamed(substitute(parts["first"], mapping)))])
+
+    start, extent = loop.min, loop.extent
+    kind = nodes.dtype_of(loop.loop_var)
+    following = loop.loop_var + nodes.int_const(1, kind)
+    begin = nodes.seq([turn.wait, turn.sync, first(nodes.int_const(0, kind) + start)])
+    if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
+        begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
+    more = tirx.IfThenElse(following < start + extent, first(following), None, loop.span)
+    body = [*turn.binds, *turn.issue, around(parts["middle"]), turn.wait, turn.sync, more, around(parts["last"])]
+    return nodes.seq([parts["setup"], begin, replace_for(loop, nodes.seq(body))])
+
+
+def _defined(turn: _Turn, loop: Any) -> set[Any]:
+    return {loop.loop_var, *(b.var for b in turn.binds)}
+
+
+def _calls(s: Any, name: str) -> bool:
+    return isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, name)
+
+
+def _is_lowered(s: Any) -> bool:
+    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == LOWERED)
