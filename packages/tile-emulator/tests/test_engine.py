@@ -312,6 +312,18 @@ __global__ void k(int* flag, float* out) {
         assert report.kind == "deadlock"
         assert report.waiting[0].what == "polling"
 
+    @pytest.mark.parametrize("missing", [None, 0, 1])
+    def test_fences_order_what_another_block_wrote(self, missing):
+        fences = ["" if i == missing else "__threadfence();" for i in range(2)]
+        text = (
+            "__global__ void k(int* data, int* count, int* out) { data[blockIdx.x] = 3; %s\n"
+            "int n = atomicAdd(count, 1); %s\nif (n == 2) out[0] = data[0] + data[1] + data[2]; }"
+        )
+        args = {"data": np.zeros(3, np.int32), "count": np.zeros(1, np.int32), "out": np.zeros(1, np.int32)}
+        result = run(text % tuple(fences), args, grid=(3, 1, 1), block=(1, 1, 1))
+        assert {r.kind for r in result.reports} == (set() if missing is None else {"race"})
+        assert np.asarray(result.outputs["out"])[0] == 9
+
     def test_atomics_race_with_plain_accesses(self):
         text = "__global__ void k(int* n) { if (threadIdx.x) atomicAdd(n, 1); else n[0] += 1; }"
         (*_, report) = run(text, [np.zeros(1, "int32")]).reports

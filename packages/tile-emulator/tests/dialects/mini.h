@@ -70,6 +70,7 @@ SIMT_MODEL inline float sum_of(unsigned warps, float value, int line) {
 SIMT_MODEL inline float atomicAdd(float* p, float v) {
   return simt::atomic(p, [v](float old) { return old + v; });
 }
+#define __threadfence() simt::fence(false)
 SIMT_MODEL inline int atomicAdd(int* p, int v) {
   return simt::atomic(p, [v](int old) { return old + v; });
 }

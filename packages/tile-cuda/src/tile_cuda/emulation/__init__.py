@@ -5,8 +5,9 @@ two things are rewritten: ``asm`` statements become calls of models of the PTX i
 declarations of shared memory become pointers into the block's.
 
 What the models do not reproduce: last bits of float sums in matrix products on architectures other than sm_90 (the
-rule is in ``ptx_mma.h``), errors of approximate functions, orders of memory accesses (accesses that only an acquire and a release order count as races),
-and C++ conversions of floats that do not fit the integer type, which the device saturates.
+rule is in ``ptx_mma.h``), errors of approximate functions, reorderings of memory accesses (memory is sequentially
+consistent; what no barrier, fence, acquire or release orders is reported as a race), and C++ conversions of floats
+that do not fit the integer type, which the device saturates.
 """
 
 from __future__ import annotations

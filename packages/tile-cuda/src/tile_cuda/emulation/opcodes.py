@@ -199,13 +199,15 @@ def _of_memory(opcode: str) -> Model | None:
         return None
     order = parts.pop(0) if parts and parts[0] in legal else ""
     scoped = order in ("relaxed", "acquire", "release", "acq_rel")
-    if scoped and (not parts or parts.pop(0) not in ("cta", "gpu", "sys")):
+    scope = parts.pop(0) if scoped and parts else ""
+    if scoped and scope not in ("cta", "gpu", "sys"):
         return None
     if not scoped and head in ("atom", "red") and parts and parts[0] in ("cta", "gpu", "sys"):
         parts.pop(0)
     space = _SPACES[parts.pop(0)] if parts and parts[0] in _SPACES else "GENERIC"
     default = "WEAK" if head in ("ld", "st") else "RELAXED"
-    qualifiers = f"ptx::{_ORDERS.get(order, default)}, ptx::{space}"
+    of_block = "_CTA" if scope == "cta" else ""
+    qualifiers = f"ptx::{_ORDERS.get(order, default)}{of_block}, ptx::{space}"
     return _access(head, parts, qualifiers, scoped) if head in ("ld", "st") else _atom(head, parts, qualifiers)
 
 

@@ -74,6 +74,18 @@ struct Stream {
   unsigned issued;  // operations so far
 };
 
+struct Fence {
+  Clock clocks[KINDS];
+  unsigned epoch;
+  bool set;
+};
+
+struct Unfenced {  // what a thread read at a location of order.cpp
+  Vector* released;
+  struct List* list;
+  unsigned n;
+};
+
 struct Fiber : Thread {
   void* sp;
   char *stack_low, *stack_high;
@@ -88,6 +100,8 @@ struct Fiber : Thread {
   void* frame;
   Stream streams[STREAMS];
   Clock clock[KINDS];
+  Fence fences[2];  // of the device, of the block
+  Vec<Unfenced> unfenced;
 };
 
 struct Barrier {
@@ -196,6 +210,13 @@ void acquire(Fiber* f, Released (&r)[KINDS]);
 void synchronise(Fiber** who, unsigned n, Released (&r)[KINDS], bool everybody);
 inline unsigned stream_component(unsigned slot, unsigned s) { return (unsigned)fibers.size * 1 + slot * STREAMS + s; }
 inline unsigned phase_component(unsigned k) { return (unsigned)fibers.size * (1 + STREAMS) + k; }
+
+// order.cpp
+enum : unsigned { NO_COMPONENT = 0xffff };
+void order_start();
+void order_access(void* p, unsigned how);
+bool order_known(const Clock& seen, unsigned slot, unsigned when, unsigned component, Clk clock, bool strictly);
+bool order_observed(const Clock& seen, unsigned slot, const void* p);
 
 // sync.cpp
 void sync_start();

@@ -2,6 +2,7 @@
 #include "launch.cpp"
 #include "fiber.cpp"
 #include "clock.cpp"
+#include "order.cpp"
 #include "sync.cpp"
 #include "async.cpp"
 #include "memory.cpp"

@@ -67,6 +67,7 @@ static void run_cluster(unsigned x, unsigned y, unsigned z) {
   async_start();
   sync_start();
   clocks_start();
+  order_start();
   memory_block_start();
   start_fibers();
   current = nullptr;

@@ -9,11 +9,11 @@
 
 namespace simt {
 
-enum CellFlag : unsigned short { WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8 };
+enum CellFlag : unsigned short { WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16 };
 enum : unsigned short { NOBODY = 0xffff };
 
 struct Cell {
-  Clk write_clock;
+  Clk write_clock;  // FOREIGN: which of `origins`
   unsigned write_site;
   unsigned readers, async_readers;  // sets, see below
   unsigned epoch;                   // of the last access
@@ -241,14 +241,47 @@ static void check_readers(const Accessor& a, Sets& sets, unsigned set) {
     if (!ordered(a, r->component, r->clock)) return report_race(a, r->component, false, r->site, " are not ordered");
 }
 
+// Writes of earlier blocks to bytes that a later block has read.
+struct Origin {
+  unsigned epoch, writer;
+  Clk clock;
+};
+static Vec<Origin> origins;
+
+static unsigned origin_of(const Cell& c) {
+  Origin o{c.epoch, c.writer, c.write_clock};
+  if (origins.empty() || memcmp((void*)&origins.last(), (void*)&o, sizeof o)) origins.push(o);
+  return (unsigned)origins.size - 1;
+}
+
+static bool after_origin(const Accessor& a, const Origin& o) {
+  return order_known(*a.seen, a.slot, o.epoch, o.writer, o.clock, false);
+}
+
+// The first access by this block to a byte that earlier ones accessed.
+static void enter_block(const Accessor& a, Cell& c) {
+  bool arrays = a.region->buffer >= 0, together = a.atomic && c.flags & ATOMIC;
+  bool written = c.flags & (WRITTEN | FOREIGN), conflict = written || (a.write && c.flags & READ);
+  Cell fresh{};
+  fresh.writer = NOBODY, fresh.flags = arrays ? c.flags & INITIALISED : 0;
+  if (arrays && conflict && option(RACE) && !together) {
+    Origin own{c.epoch, c.writer, c.write_clock};
+    const Origin& o = c.flags & FOREIGN ? origins[c.write_clock] : own;
+    bool ordered = (!written || after_origin(a, o) || (c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at))) &&
+                   (!a.write || !(c.flags & READ) || order_known(*a.seen, a.slot, c.epoch, NOBODY, 0, true));
+    if (!ordered) report_race(a, NOBODY, written, 0, " by another block are not ordered");
+    // Other readers of this block are checked, too.
+    if (ordered && !a.write && !(c.flags & ATOMIC)) {
+      fresh.write_clock = c.flags & FOREIGN ? c.write_clock : origin_of(c);
+      fresh.flags |= FOREIGN;
+    }
+  }
+  c = fresh;
+}
+
 static void enter_epoch(const Accessor& a, Cell& c) {
   if (c.epoch < block_floor) {
-    bool conflict = a.write ? c.flags & (READ | WRITTEN) : c.flags & WRITTEN;
-    if (a.region->buffer >= 0 && conflict && option(RACE) && !(a.atomic && c.flags & ATOMIC))
-      report_race(a, NOBODY, (c.flags & WRITTEN) != 0, 0, " by another block are not ordered");
-    unsigned short kept = a.region->buffer >= 0 ? c.flags & INITIALISED : 0;
-    c = Cell{};
-    c.writer = NOBODY, c.flags = kept;
+    enter_block(a, c);
   } else if (!a.async && c.epoch < floor_epoch) {
     c.readers = 0;
     if (c.writer < fibers.size) c.writer = NOBODY;
@@ -262,10 +295,15 @@ static void check_cell(const Accessor& a, Cell& c) {
   enter_epoch(a, c);
   if (option(RACE)) {
     if (c.writer != NOBODY && c.flags & WRITTEN && !(a.atomic && c.flags & ATOMIC)) {
-      if (!ordered(a, c.writer, c.write_clock))
-        report_race(a, c.writer, true, c.write_site, " are not ordered");
-      else if (a.published && c.writer < fibers.size && clock_seen(*a.published, a.slot, c.writer) < c.write_clock)
+      if (!ordered(a, c.writer, c.write_clock)) {
+        if (!(c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at)))
+          report_race(a, c.writer, true, c.write_site, " are not ordered");
+      } else if (a.published && c.writer < fibers.size && clock_seen(*a.published, a.slot, c.writer) < c.write_clock)
         report_race(a, c.writer, true, c.write_site, " need a fence between the proxies");
+    }
+    if (c.flags & FOREIGN && !after_origin(a, origins[c.write_clock])) {
+      report_race(a, NOBODY, true, 0, " by another block are not ordered");
+      c.flags &= (unsigned short)~FOREIGN;
     }
     if (a.write) {
       check_readers(a, generic_sets, c.readers);
@@ -362,8 +400,9 @@ void access(const void* p, unsigned bytes, bool write, const Thread* thread) {
   check(p, bytes, write, false, (const Fiber*)thread, __builtin_frame_address(0), nullptr);
 }
 
-void access_atomic(void* p, unsigned bytes) {
+void access_atomic(void* p, unsigned bytes, unsigned how) {
   check(p, bytes, true, true, nullptr, __builtin_frame_address(0), nullptr);
+  if (option(RACE) && current && !running) order_access(p, how);
 }
 
 void require_aligned(const void* p, unsigned alignment) {

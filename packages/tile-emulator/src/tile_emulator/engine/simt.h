@@ -101,7 +101,13 @@ void fence_proxy();
 // Check and record an access of a model: on behalf of `thread` (null: the running thread, or the operation whose effect
 // is running).
 void access(const void* p, unsigned bytes, bool write, const Thread* thread = nullptr);
-void access_atomic(void* p, unsigned bytes);
+// Atomic accesses race with no atomic access, and may order others: what a thread did before an atomic write that
+// RELEASES, or before a fence and a later atomic write, is ordered before what another one does that has read that write
+// (or a read-modify-write that follows it) by an atomic read that ACQUIRES, or by one with a fence after it. OF_BLOCK:
+// for threads of its block only.
+enum Access : unsigned { READS = 1, WRITES = 2, ACQUIRES = 4, RELEASES = 8, OF_BLOCK = 16 };
+void access_atomic(void* p, unsigned bytes, unsigned how = READS | WRITES);
+void fence(bool of_block);
 void require_aligned(const void* p, unsigned alignment);
 
 // Offset of an address in the slab of the running thread's block, and the address of an offset in block `rank`.
@@ -129,9 +135,9 @@ SIMT_MODEL inline void store(void* p, T value, const Thread* thread = nullptr) {
 
 // value = fn(value), as one step; returns the old value. Atomics do not race with atomics.
 template <class T, class F>
-SIMT_MODEL inline T atomic(T* p, F fn) {
+SIMT_MODEL inline T atomic(T* p, F fn, unsigned order = 0) {  // order: ACQUIRES, RELEASES, OF_BLOCK
   T old, fresh;
-  access_atomic(p, sizeof(T));
+  access_atomic(p, sizeof(T), READS | WRITES | order);
   __builtin_memcpy(&old, p, sizeof(T));
   fresh = fn(old);
   __builtin_memcpy(p, &fresh, sizeof(T));

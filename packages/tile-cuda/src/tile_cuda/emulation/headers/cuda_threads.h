@@ -4,9 +4,9 @@
 #include "ptx_threads.h"
 
 #define __syncthreads() simt::sync(0, 0, __LINE__)
-#define __threadfence() ((void)0)
-#define __threadfence_block() ((void)0)
-#define __threadfence_system() ((void)0)
+#define __threadfence() simt::fence(false)
+#define __threadfence_block() simt::fence(true)
+#define __threadfence_system() simt::fence(false)
 #define __activemask() ptx::active_lanes()
 
 inline void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) { simt::sync_warp(mask, line); }

@@ -1,8 +1,8 @@
 // ld, st, atom, red, with an order and a part of memory.
 //
-// Accesses with an order are atomic: they race with no other atomic access. The order itself is stronger here than it
-// asks for, as all memory is sequentially consistent, but it tells the search for races nothing: plain accesses that are
-// ordered by an acquire and a release alone are reported.
+// Accesses with an order are atomic: they race with no other atomic access. All memory is sequentially consistent here,
+// so an order changes no values; it tells the search for races what is ordered by an acquire and a release, or by fences.
+// Volatile accesses are taken for plain ones.
 #pragma once
 #include "cuda_language.h"
 #include "ptx_numbers.h"
@@ -10,7 +10,10 @@
 
 namespace ptx {
 
-enum Order { WEAK, VOLATILE, RELAXED, ACQUIRE, RELEASE, ACQ_REL };
+enum Order : unsigned {
+  WEAK, VOLATILE, RELAXED, ACQUIRE, RELEASE, ACQ_REL,
+  RELAXED_CTA, ACQUIRE_CTA, RELEASE_CTA, ACQ_REL_CTA  // for threads of the block
+};
 enum Space { GENERIC, GLOBAL, SHARED };
 
 template <Space S>
@@ -18,12 +21,18 @@ SIMT_MODEL inline char* pointer(reg_l address) {
   return S == SHARED ? (char*)shared((unsigned)address) : (char*)address;
 }
 
+constexpr unsigned order_of(Order o) {
+  return (o == ACQUIRE || o == ACQ_REL || o == ACQUIRE_CTA || o == ACQ_REL_CTA ? simt::ACQUIRES : 0u) |
+         (o == RELEASE || o == ACQ_REL || o == RELEASE_CTA || o == ACQ_REL_CTA ? simt::RELEASES : 0u) |
+         (o >= RELAXED_CTA ? simt::OF_BLOCK : 0u);
+}
+
 SIMT_MODEL inline void access_ordered(Order order, void* p, unsigned bytes, bool write) {
   simt::require_aligned(p, bytes);
   if (order == WEAK || order == VOLATILE)
     simt::access(p, bytes, write);
   else
-    simt::access_atomic(p, bytes);
+    simt::access_atomic(p, bytes, (write ? simt::WRITES : simt::READS) | order_of(order));
 }
 
 // A loaded value in a register that may be wider.
@@ -160,34 +169,35 @@ SIMT_MODEL inline bool is_shared(const void* p) {
 }
 
 template <class Operation, class T, class P>
-SIMT_MODEL inline typename Stored<T>::type atomic(P* p, typename Stored<T>::type by) {
+SIMT_MODEL inline typename Stored<T>::type atomic(P* p, typename Stored<T>::type by, unsigned order = 0) {
   typedef typename Stored<T>::type S;
   simt::require_aligned(p, sizeof(S));
   if constexpr (is_float_sum<Operation, T>)
-    if (!is_shared(p)) return simt::atomic((S*)p, [by](S old) { return AddFlushed::On<T>::apply(old, by); });
-  return simt::atomic((S*)p, [by](S old) { return Operation::template On<T>::apply(old, by); });
+    if (!is_shared(p)) return simt::atomic((S*)p, [by](S old) { return AddFlushed::On<T>::apply(old, by); }, order);
+  return simt::atomic((S*)p, [by](S old) { return Operation::template On<T>::apply(old, by); }, order);
 }
 
 template <Order O, Space S, class Operation, class T, class R, class B>
 SIMT_MODEL void atom(int, R& d, reg_l address, B by) {
-  typename Stored<T>::type old = atomic<Operation, T>(pointer<S>(address), narrow<typename Stored<T>::type>(by));
+  typename Stored<T>::type old =
+      atomic<Operation, T>(pointer<S>(address), narrow<typename Stored<T>::type>(by), order_of(O));
   widen(d, old);
 }
 template <Order O, Space S, class Operation, class T, class B>
 SIMT_MODEL void red(int, reg_l address, B by) {
-  atomic<Operation, T>(pointer<S>(address), narrow<typename Stored<T>::type>(by));
+  atomic<Operation, T>(pointer<S>(address), narrow<typename Stored<T>::type>(by), order_of(O));
 }
 
 template <class T>
-SIMT_MODEL inline T compare_and_swap(void* p, T expected, T fresh) {
+SIMT_MODEL inline T compare_and_swap(void* p, T expected, T fresh, unsigned order = 0) {
   simt::require_aligned(p, sizeof(T));
-  T found = simt::atomic((T*)p, [expected, fresh](T old) { return old == expected ? fresh : old; });
+  T found = simt::atomic((T*)p, [expected, fresh](T old) { return old == expected ? fresh : old; }, order);
   if (found != expected) simt::yield();  // it may be a lock
   return found;
 }
 template <Order O, Space S, class T, class R, class B, class C>
 SIMT_MODEL void atom_cas(int, R& d, reg_l address, B expected, C fresh) {
-  widen(d, compare_and_swap<T>(pointer<S>(address), narrow<T>(expected), narrow<T>(fresh)));
+  widen(d, compare_and_swap<T>(pointer<S>(address), narrow<T>(expected), narrow<T>(fresh), order_of(O)));
 }
 
 }  // namespace ptx

@@ -121,18 +121,18 @@ SIMT_MODEL inline void barrier_sync_aligned(int line, long long id, long long co
 SIMT_MODEL inline void barrier_arrive_aligned(int line, long long id, long long count) { barrier(false, id, count, line); }
 SIMT_MODEL inline void bar_warp_sync(int line, reg_r mask) { simt::sync_warp(mask, line); }
 
-// Memory is sequentially consistent here: a fence has nothing to do, and orders no accesses for the search for races.
-#define PTX_FENCE(name) \
-  inline void name(int) {}
-PTX_FENCE(membar_cta)
-PTX_FENCE(membar_gl)
-PTX_FENCE(membar_sys)
-PTX_FENCE(fence_acq_rel_cta)
-PTX_FENCE(fence_acq_rel_gpu)
-PTX_FENCE(fence_acq_rel_sys)
-PTX_FENCE(fence_sc_cta)
-PTX_FENCE(fence_sc_gpu)
-PTX_FENCE(fence_sc_sys)
+// Memory is sequentially consistent here: a fence only tells the search for races what is ordered.
+#define PTX_FENCE(name, of_block) \
+  inline void name(int) { simt::fence(of_block); }
+PTX_FENCE(membar_cta, true)
+PTX_FENCE(membar_gl, false)
+PTX_FENCE(membar_sys, false)
+PTX_FENCE(fence_acq_rel_cta, true)
+PTX_FENCE(fence_acq_rel_gpu, false)
+PTX_FENCE(fence_acq_rel_sys, false)
+PTX_FENCE(fence_sc_cta, true)
+PTX_FENCE(fence_sc_gpu, false)
+PTX_FENCE(fence_sc_sys, false)
 #undef PTX_FENCE
 
 }  // namespace ptx
