@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from repository import ROOT
+
 from tile_cuda.options import CudaOptions
 from tile_cuda.target import FP8_MMA, RECORDS
 
