@@ -24,8 +24,8 @@ _BINARY = {
     "Min": np.minimum, "Max": np.maximum, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
     "EQ": np.equal, "NE": np.not_equal, "And": np.logical_and, "Or": np.logical_or, "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "shift_left": np.left_shift,
-    "shift_right": np.right_shift, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
-    "LShift": np.left_shift, "RShift": np.right_shift,
+    "shift_right": np.right_shift, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor, "LShift": np.left_shift, "RShift": np.right_shift,
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """A kernel with arguments and what it must compute, and the examples as such cases.
 
-An example compiles a program, calls the kernel and compares what it wrote. To take one apart, its ``tile.compile`` gives
-a kernel that keeps its arguments, and its ``check`` one that keeps what is expected: the data and the tolerances stay
-those of the example.
+An example compiles a program, calls the kernel and compares what it wrote. To take one apart, its ``tile.compile``
+gives a kernel that keeps its arguments, and its ``check`` keeps what is expected: the data and the tolerances are those
+of the example.
 """
 
 from __future__ import annotations

@@ -26,11 +26,17 @@ def case_of(name: str) -> Case:
     return BY_NAME[name].make()
 
 
+def lowered(program: Any, arch: str = "sm_80") -> KernelText:
+    """Return the text of a program."""
+    found: KernelText = lower(program, make_context(f"cuda:{arch}"), installed()).notes["lowered"]
+    return found
+
+
 @functools.cache
 def text_of(name: str, arch: str = "sm_80") -> KernelText:
     """Return the text that a call with a case's arguments takes."""
     case = case_of(name)
-    found: KernelText = lower(case.program, make_context(f"cuda:{arch}"), installed()).notes["lowered"]
+    found = lowered(case.program, arch)
     values = values_of(case, found)
     if any(values[param] % by for param, by in found.facts.divides.items()):
         assert found.general is not None

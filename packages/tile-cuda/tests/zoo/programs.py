@@ -67,9 +67,8 @@ def gemm_case(
     rng = np.random.default_rng(M * 7 + N * 5 + K)
     a, b = random(rng, (M, K), types[0]), random(rng, (K, N), types[1])
     given = (np.ascontiguousarray(x.T) if t else x for x, t in zip((a, b), trans, strict=True))
-    return Case(
-        program, (*given, poisoned((M, N), T.dtype(program.params[2].dtype).numpy())), (product(program, a, b),)
-    )
+    c = poisoned((M, N), T.dtype(program.params[2].dtype).numpy())
+    return Case(program, (*given, c), (product(program, a, b),))
 
 
 def product(program: Any, a: Any, b: Any) -> Wanted:
@@ -85,23 +84,27 @@ def product(program: Any, a: Any, b: Any) -> Wanted:
     return Wanted(len(program.params) - 1, wide[0] @ wide[1], sums + inputs + 2.0 ** -_UNITS[stored], scale)
 
 
-def gemm_sp_case(M: int, N: int, K: int, dtype: str, cutlass: bool) -> Case:
+def gemm_sp(
+    M: int, N: int, K: int, dtype: str, cutlass: bool, block: tuple[int, int, int] = (64, 64, 64)
+) -> Any:  # fmt: skip
     """Return a product with a 2:4 sparse operand; with the metadata in the order that CUTLASS has for sm_80."""
+    meta, accum = ("int32", "int32") if dtype == "int8" else ("int16", "float32")
+    if cutlass:
+        return example("sparse_tutorial").matmul_sp_sm80(M, N, K, *block, dtype, accum, accum, 2, 128, False, False)
+    return example("sparse_gemm").matmul_sp(M, N, K, dtype, meta, accum, *block)
+
+
+def gemm_sp_case(M: int, N: int, K: int, dtype: str, cutlass: bool, block: tuple[int, int, int] = (64, 64, 64)) -> Case:
+    """Return a sparse product; its metadata has tails where the matrix has."""
     rng = np.random.default_rng(M + N + K)
-    whole = dtype == "int8"
     dense, b = (rng.integers(-9, 10, s).astype(dtype) for s in ((M, K), (K, N)))
     pruned = sparse.prune(dense)
-    layout = "cutlass_sm80" if cutlass else "natural"
-    values, metadata = sparse.compress(pruned, meta_dtype="int32" if whole else "int16", layout=layout)
-    accum = "int32" if whole else "float32"
-    module = example("sparse_tutorial" if cutlass else "sparse_gemm")
-    if cutlass:
-        block_K = 128 if whole else 64
-        program = module.matmul_sp_sm80(M, N, K, 64, 64, block_K, dtype, accum, accum, 2, 128, False, False)
-    else:
-        program = module.matmul_sp(M, N, K, dtype, "int32" if whole else "int16", accum, 32, 32, 64)
+    program = gemm_sp(M, N, K, dtype, cutlass, block)
+    meta = str(program.params[1].dtype)
+    values, metadata = sparse.compress(pruned, meta_dtype=meta, layout="cutlass_sm80" if cutlass else "natural")
     exact = pruned.astype("float64") @ b.astype("float64")
-    return Case(program, (values, metadata, b, poisoned((M, N), accum)), (Wanted(3, exact, 0.0),))
+    c = poisoned((M, N), str(program.params[3].dtype))
+    return Case(program, (values, metadata, b, c), (Wanted(3, exact, 0.0),))
 
 
 def histogram_case(count: int, bins: int) -> Case:
@@ -194,3 +197,19 @@ def neighbours_case(count: int) -> Case:
     lanes = np.pad(x > 0, (0, -count % 32)).reshape(-1, 32) @ (1 << np.arange(32, dtype="int64"))
     wanted = (Wanted(1, padded[:-2] + padded[1:-1] + padded[2:], 0.0), Wanted(2, np.repeat(lanes, 32)[:count], 0.0))
     return Case(neighbours, (x, poisoned((count,), "int32"), poisoned((count,), "uint32")), wanted)
+
+
+def row_max_case(rows: int, columns: int) -> Case:
+    """Return the maximum of each row of negative numbers; a row is no power of two long."""
+
+    @T.prim_func
+    def row_max(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows,), "float32")):
+        with T.Kernel(T.ceildiv(rows, 4), threads=64) as bx:
+            x = T.alloc_fragment((4, columns), "float32")
+            top = T.alloc_fragment((4,), "float32")
+            T.copy(X[bx * 4, 0], x)
+            T.reduce_max(x, top, dim=1)
+            T.copy(top, Y[bx * 4])
+
+    x = -1 - np.random.default_rng(rows).random((rows, columns), "float32")
+    return Case(row_max, (x, poisoned((rows,), "float32")), (Wanted(1, x.max(1), 0.0),))

@@ -52,6 +52,7 @@ NT, TN, TT = (False, True), (True, False), (True, True)
 
 ZOO: tuple[Entry, ...] = (
     _gemm("f16", 64, 64, 96, F16, block=(64, 64, 32), stages=3, golden=True),
+    _gemm("f16_small", 29, 24, 72, F16, stages=3),
     _gemm("f16_tails", 65, 39, 71, F16),
     _gemm("f16_nt", 40, 72, 80, F16, trans=NT),
     _gemm("f16_tn", 40, 72, 80, F16, trans=TN, stages=1, slow=True),
@@ -66,10 +67,10 @@ ZOO: tuple[Entry, ...] = (
     _gemm("fp64", 17, 24, 20, FP64, block=(16, 16, 16)),
     _gemm("fp32", 33, 35, 29, FP32),
     _gemm("dynamic", 37, 40, 56, F16, dynamic=True, golden=True),
-    Entry("sp_f16", lambda: programs.gemm_sp_case(33, 40, 128, "float16", cutlass=False)),
-    Entry("sp_int8", lambda: programs.gemm_sp_case(40, 33, 128, "int8", cutlass=False), slow=True),
-    Entry("sp_f16_cutlass", lambda: programs.gemm_sp_case(64, 64, 128, "float16", cutlass=True), golden=True),
-    Entry("sp_int8_cutlass", lambda: programs.gemm_sp_case(64, 64, 256, "int8", cutlass=True)),
+    Entry("sp_f16", lambda: programs.gemm_sp_case(33, 40, 128, "float16", False, (32, 32, 64))),
+    Entry("sp_int8", lambda: programs.gemm_sp_case(40, 33, 128, "int8", False, (32, 32, 64)), slow=True),
+    Entry("sp_f16_cutlass", lambda: programs.gemm_sp_case(64, 64, 128, "float16", True), golden=True),
+    Entry("sp_int8_cutlass", lambda: programs.gemm_sp_case(64, 64, 256, "int8", True, (64, 64, 128))),
     Entry("attention", from_example("flash_attention", 1, 1, 64, 96, 32, True), golden=True),
     Entry("attention_tails", from_example("flash_attention", 1, 2, 67, 75, 24, False), slow=True),
     Entry("sparse_attention", from_example("sparse_attention", 7, 50, 40, 33), slow=True),
@@ -92,6 +93,7 @@ ZOO: tuple[Entry, ...] = (
     Entry("histogram", lambda: programs.histogram_case(301, 37)),
     Entry("split_k", lambda: programs.split_k_case(33, 40, 96, 3)),
     Entry("block_sum", lambda: programs.block_sum_case(3, 301), golden=True),
+    Entry("row_max", lambda: programs.row_max_case(6, 77)),
     Entry("neighbours", lambda: programs.neighbours_case(131)),
 )  # fmt: skip
 

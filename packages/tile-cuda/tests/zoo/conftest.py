@@ -1,0 +1,31 @@
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+RUNS = ("test_numbers.py", "test_mutants.py")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write the kept texts of kernels anew")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that run kernels need a C++ compiler."""
+    if os.environ.get("CXX") or any(map(shutil.which, ("c++", "clang++", "g++"))):
+        return
+    skip = pytest.mark.skip(reason="no C++ compiler")
+    for item in items:
+        if FOLDER in item.path.parents and item.path.name in RUNS:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache(tmp_path_factory):
+    """One fresh cache for all tests: the engine is compiled once."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("TILE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()

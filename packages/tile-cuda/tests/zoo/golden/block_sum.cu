@@ -1,0 +1,42 @@
+__device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
+  unsigned d;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
+      : "=r"(d)
+      : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
+  return d;
+}
+__device__ __forceinline__ unsigned shfl_sync_idx_u32(unsigned x, int lane, int clamp, unsigned mask) { return shfl_sync_idx_b32(x, lane, clamp, mask); }
+
+extern "C" __global__ void __launch_bounds__(96) block_sum(const float* __restrict__ X, float* __restrict__ Y) {
+  extern __shared__ __align__(1024) unsigned char smem[];
+  const int bx = blockIdx.x;
+  const int tid = threadIdx.x;
+  const int tid_1 = tid;
+  float* const parts = (float*)smem;
+  float mine;
+  mine = 0.0f;
+  mine = 0.0f;
+  for (int k = 0; k < 4; ++k) {
+    if (k * 96 + tid_1 < 301) {
+      mine = mine + (k * 96 + tid_1 >= 0 ? X[bx * 301 + (k * 96 + tid_1)] : 0.0f);
+    }
+  }
+  #pragma unroll
+  for (int s = 0; s < 5; ++s) {
+    const float mine_1 = mine;
+    const int source = (tid % 32) ^ (s >= 0 && s <= 31 ? (int)(1u << (s & 31)) : 0);
+    const int lane = source >= 0 && source < 32 ? tid % 32 - tid % 32 + source : tid % 32;
+    const unsigned theirs = shfl_sync_idx_u32(__float_as_uint(mine_1), lane, 31, 4294967295u);
+    const float theirs_1 = __uint_as_float(theirs);
+    mine = mine + theirs_1;
+  }
+  if (tid_1 % 32 == 0) {
+    if (tid_1 / 32 >= 0 && tid_1 / 32 < 3) {
+      parts[tid_1 / 32] = mine;
+    }
+  }
+  __syncthreads();
+  if (tid_1 == 0) {
+    Y[bx] = parts[0] + parts[1] + parts[2];
+  }
+}

@@ -1,0 +1,143 @@
+typedef unsigned short f16;
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float* d, const unsigned* a, const unsigned* b, const float* c) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+
+extern "C" __global__ void __launch_bounds__(128) gemm(
+    const f16* __restrict__ A,
+    const f16* __restrict__ B,
+    f16* __restrict__ C,
+    int m,
+    int k,
+    int n
+) {
+  extern __shared__ __align__(1024) unsigned char smem[];
+  const int bx = blockIdx.x;
+  const int by = blockIdx.y;
+  const int tid = threadIdx.x;
+  f16* const A_shared = (f16*)smem;
+  f16* const B_shared = (f16*)(smem + 2048);
+  float C_local[8];
+  #pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    #pragma unroll
+    for (int r_1 = 0; r_1 < 2; ++r_1) {
+      #pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        C_local[r * 4 + r_1 * 2 + v] = 0.0f;
+      }
+    }
+  }
+  for (int k_1 = 0; k_1 < (k + 31) / 32; ++k_1) {
+    if (by * 32 + 31 < m && k_1 * 32 + 31 < k) {
+      __syncthreads();
+      const int i0 = tid / 4;
+      const int i1 = (tid % 4) * 8;
+      __align__(16) f16 A_shared_v[8];
+      #pragma unroll
+      for (int r_2 = 0; r_2 < 8; ++r_2) {
+        A_shared_v[r_2] = A[(by * 32 + i0) * k + (k_1 * 32 + i1 + r_2)];
+      }
+      *(uint4*)&A_shared[i0 * 32 + ((i1 / 8) ^ ((i0 % 8) / 2)) * 8] = *(const uint4*)&A_shared_v[0];
+    }
+    else {
+      __syncthreads();
+      const int i0_1 = tid / 4;
+      const int i1_1 = (tid % 4) * 8;
+      __align__(16) f16 A_shared_v_1[8];
+      #pragma unroll
+      for (int r_3 = 0; r_3 < 8; ++r_3) {
+        A_shared_v_1[r_3] = by * 32 + i0_1 < m && k_1 * 32 + (i1_1 + r_3) < k ? A[(by * 32 + i0_1) * k + (k_1 * 32 + i1_1 + r_3)] : (f16)0x0000;
+      }
+      *(uint4*)&A_shared[i0_1 * 32 + ((i1_1 / 8) ^ ((i0_1 % 8) / 2)) * 8] = *(const uint4*)&A_shared_v_1[0];
+    }
+    if (k_1 * 32 + 31 < k && bx * 32 + 31 < n) {
+      const int i0_2 = tid / 4;
+      const int i1_2 = (tid % 4) * 8;
+      __align__(16) f16 B_shared_v[8];
+      #pragma unroll
+      for (int r_4 = 0; r_4 < 8; ++r_4) {
+        B_shared_v[r_4] = B[(k_1 * 32 + i0_2) * n + (bx * 32 + i1_2 + r_4)];
+      }
+      *(uint4*)&B_shared[i0_2 * 32 + ((i1_2 / 8) ^ ((i0_2 % 8) / 2)) * 8] = *(const uint4*)&B_shared_v[0];
+    }
+    else {
+      const int i0_3 = tid / 4;
+      const int i1_3 = (tid % 4) * 8;
+      __align__(16) f16 B_shared_v_1[8];
+      #pragma unroll
+      for (int r_5 = 0; r_5 < 8; ++r_5) {
+        B_shared_v_1[r_5] = k_1 * 32 + i0_3 < k && bx * 32 + (i1_3 + r_5) < n ? B[(k_1 * 32 + i0_3) * n + (bx * 32 + i1_3 + r_5)] : (f16)0x0000;
+      }
+      *(uint4*)&B_shared[i0_3 * 32 + ((i1_3 / 8) ^ ((i0_3 % 8) / 2)) * 8] = *(const uint4*)&B_shared_v_1[0];
+    }
+    __syncthreads();
+    const int lane = tid % 32;
+    const int warp_row = (tid / 32 / 2) * 16;
+    const int warp_column = ((tid / 32) % 2) * 16;
+    unsigned a_words[8];
+    unsigned b_words[8];
+    const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
+    const int a_k = (lane / 8 / 2) * 8;
+    const int b_line = warp_column + (lane / 8 / 2) * 8;
+    const int b_k = ((lane / 8) % 2) * 8 + lane % 8;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared[a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared[b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared[a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared[b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8 + 512]);
+    #pragma unroll
+    for (int column_tile = 0; column_tile < 2; ++column_tile) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile * 4], &a_words[0], &b_words[column_tile * 2], &C_local[column_tile * 4]);
+    }
+    #pragma unroll
+    for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile_1 * 4], &a_words[4], &b_words[column_tile_1 * 2 + 4], &C_local[column_tile_1 * 4]);
+    }
+  }
+  if (by * 32 + 31 < m && bx * 32 + 31 < n) {
+    const int i0_4 = (tid / 64) * 16 + (tid % 32) / 4;
+    const int i1_4 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    #pragma unroll
+    for (int r_6 = 0; r_6 < 2; ++r_6) {
+      #pragma unroll
+      for (int r_7 = 0; r_7 < 2; ++r_7) {
+        #pragma unroll
+        for (int v_1 = 0; v_1 < 2; ++v_1) {
+          C[(by * 32 + r_7 * 8 + i0_4) * n + (bx * 32 + r_6 * 8 + i1_4 + v_1)] = cvt_rn_f16_f32(C_local[r_6 * 4 + r_7 * 2 + v_1]);
+        }
+      }
+    }
+  }
+  else {
+    const int i0_5 = (tid / 64) * 16 + (tid % 32) / 4;
+    const int i1_5 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    #pragma unroll
+    for (int r_8 = 0; r_8 < 2; ++r_8) {
+      #pragma unroll
+      for (int r_9 = 0; r_9 < 2; ++r_9) {
+        #pragma unroll
+        for (int v_2 = 0; v_2 < 2; ++v_2) {
+          if (by * 32 + (r_9 * 8 + i0_5) < m && bx * 32 + (r_8 * 8 + i1_5 + v_2) < n) {
+            C[(by * 32 + r_9 * 8 + i0_5) * n + (bx * 32 + r_8 * 8 + i1_5 + v_2)] = cvt_rn_f16_f32(C_local[r_8 * 4 + r_9 * 2 + v_2]);
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,160 @@
+typedef unsigned short f16;
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(float* d, const unsigned* a, const unsigned* b, const float* c, unsigned e) {
+  asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11}, {%12, %13, %14, %15}, %16, 0x0;"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]), "r"(e));
+}
+__device__ __forceinline__ void mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(float* d, const unsigned* a, const unsigned* b, const float* c, unsigned e) {
+  asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11}, {%12, %13, %14, %15}, %16, 0x1;"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]), "r"(e));
+}
+__device__ __forceinline__ void cp_async_cg_shared_global_16(void* smem, const void* gmem) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+      :
+      : "r"(shared_address(smem)), "l"(gmem)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+__device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
+
+extern "C" __global__ void __launch_bounds__(128) main_1(
+    const f16* __restrict__ A_sparse,
+    const short* __restrict__ E,
+    const f16* __restrict__ B,
+    float* __restrict__ C
+) {
+  extern __shared__ __align__(1024) unsigned char smem[];
+  const int bx = blockIdx.x;
+  const int by = blockIdx.y;
+  const int tid = threadIdx.x;
+  f16* const A_shared_stages = (f16*)smem;
+  f16* const B_shared_stages = (f16*)(smem + 8192);
+  short* const E_shared = (short*)(smem + 24576);
+  float C_frag[32];
+  #pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    #pragma unroll
+    for (int r_1 = 0; r_1 < 4; ++r_1) {
+      #pragma unroll
+      for (int r_2 = 0; r_2 < 2; ++r_2) {
+        #pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          C_frag[r * 16 + r_1 * 4 + r_2 * 2 + v] = 0.0f;
+        }
+      }
+    }
+  }
+  #pragma unroll
+  for (int turn = 0; turn < 2; ++turn) {
+    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(turn * 32 + tid / 4) * 64 + (tid % 4) * 8]);
+  }
+  #pragma unroll
+  for (int turn_1 = 0; turn_1 < 4; ++turn_1) {
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[turn_1 * 1024 + tid * 8]);
+  }
+  cp_async_commit_group();
+  for (int k = 0; k < 2; ++k) {
+    cp_async_wait_group_0();
+    __syncthreads();
+    const int slot = k % 2;
+    const int slot_ahead = (k + 1) % 2;
+    if (k + 1 < 2) {
+      #pragma unroll
+      for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
+        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 2048 + turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(turn_2 * 32 + tid / 4) * 64 + (k * 32 + (tid % 4) * 8 + 32)]);
+      }
+      #pragma unroll
+      for (int turn_3 = 0; turn_3 < 4; ++turn_3) {
+        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 4096 + turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[k * 4096 + turn_3 * 1024 + tid * 8 + 4096]);
+      }
+    }
+    cp_async_commit_group();
+    const int i0 = tid / 2;
+    const int i1 = (tid % 2) * 2;
+    #pragma unroll
+    for (int r_3 = 0; r_3 < 2; ++r_3) {
+      E_shared[((i1 + r_3) / 2) * 128 + (i0 / 32) * 64 + (i0 % 8) * 8 + ((i0 % 32) / 16) * 4 + ((i1 + r_3) % 2) * 2 + (i0 % 16) / 8] = E[(k * 32 + ((i1 + r_3) / 2) * 16 + (i0 / 32) * 8 + i0 % 8) * 8 + (((i0 % 32) / 16) * 4 + ((i1 + r_3) % 2) * 2 + (i0 % 16) / 8)];
+    }
+    __syncthreads();
+    const int lane = tid % 32;
+    const int lane_g = lane / 4;
+    const int lane_t = lane % 4;
+    const int warp_row = (tid / 32 / 2) * 32;
+    const int warp_column = ((tid / 32) % 2) * 32;
+    unsigned a_words[16];
+    unsigned b_words[32];
+    const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
+    const int a_k = (lane / 8 / 2) * 8;
+    const int b_line = warp_column;
+    const int b_k = (lane / 8) * 8 + lane % 8;
+    unsigned metadata[4];
+    #pragma unroll
+    for (int a_tile = 0; a_tile < 2; ++a_tile) {
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &A_shared_stages[slot * 2048 + a_tile * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+    }
+    #pragma unroll
+    for (int b_tile = 0; b_tile < 4; ++b_tile) {
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + b_tile) ^ (b_k % 8)) * 8]);
+    }
+    #pragma unroll
+    for (int row_tile = 0; row_tile < 2; ++row_tile) {
+      metadata[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) % 16) / 8] | ((unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g + 8) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) / 8 + 1) % 2] << 16u);
+      metadata[row_tile] = metadata[row_tile] | ((((metadata[row_tile] | (metadata[row_tile] >> 1u) | ((metadata[row_tile] | (metadata[row_tile] >> 1u)) >> 2u)) & 286331153u) ^ 286331153u) << 2u);
+    }
+    #pragma unroll
+    for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], &A_shared_stages[slot * 2048 + a_tile_1 * 512 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
+    }
+    #pragma unroll
+    for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_1 * 4 + 16], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + b_tile_1) ^ (b_k % 8)) * 8 + 2048]);
+    }
+    #pragma unroll
+    for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+      #pragma unroll
+      for (int column_tile = 0; column_tile < 4; ++column_tile) {
+        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[row_tile_1 * 16 + column_tile * 4], &a_words[row_tile_1 * 4], &b_words[column_tile * 4], &C_frag[row_tile_1 * 16 + column_tile * 4], metadata[row_tile_1]);
+      }
+    }
+    #pragma unroll
+    for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
+      #pragma unroll
+      for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
+        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[row_tile_2 * 16 + column_tile_1 * 4], &a_words[row_tile_2 * 4 + 8], &b_words[column_tile_1 * 4 + 16], &C_frag[row_tile_2 * 16 + column_tile_1 * 4], metadata[row_tile_2]);
+      }
+    }
+  }
+  cp_async_wait_group_0();
+  __syncthreads();
+  const int i0_1 = (tid / 64) * 32 + (tid % 32) / 4;
+  const int i1_1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
+  #pragma unroll
+  for (int r_4 = 0; r_4 < 2; ++r_4) {
+    #pragma unroll
+    for (int r_5 = 0; r_5 < 4; ++r_5) {
+      #pragma unroll
+      for (int r_6 = 0; r_6 < 2; ++r_6) {
+        __align__(16) float C_v[2];
+        #pragma unroll
+        for (int v_1 = 0; v_1 < 2; ++v_1) {
+          C_v[v_1] = C_frag[r_4 * 16 + r_5 * 4 + r_6 * 2 + v_1];
+        }
+        *(uint2*)&C[(r_4 * 16 + r_6 * 8 + i0_1) * 64 + (r_5 * 8 + i1_1)] = *(const uint2*)&C_v[0];
+      }
+    }
+  }
+}

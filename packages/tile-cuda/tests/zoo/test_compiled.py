@@ -1,0 +1,69 @@
+"""Every kernel of the zoo becomes machine code for every architecture; the large products need no memory for it."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from tile_cuda.build import build
+
+from . import programs
+from .launch import lowered, text_of
+from .table import BF16, F16, INT8, NT, TF32, ZOO
+
+pytest.importorskip("cuda.bindings.nvrtc")
+
+ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+
+#: Each kernel for one architecture in turn; the rest of all pairs with ``-m slow``.
+PAIRS = [
+    pytest.param(
+        e.name,
+        arch,
+        marks=[] if (i + j) % len(ARCHITECTURES) == 0 else [pytest.mark.slow],
+        id=f"{e.name}-{arch}",
+    )
+    for i, e in enumerate(ZOO)
+    for j, arch in enumerate(ARCHITECTURES)
+]
+
+#: Products as they are written for speed: types, block, stages, transposed operands, threads.
+LARGE = {
+    "f16": (F16, (128, 128, 32), 3, (False, False), 128),
+    "f16_nt": (F16, (128, 128, 64), 2, NT, 256),
+    "f16_256": (F16, (128, 256, 32), 3, (False, False), 256),
+    "bf16": (BF16, (128, 128, 32), 4, NT, 128),
+    "tf32": (TF32, (128, 128, 32), 2, NT, 256),
+    "int8": (INT8, (128, 128, 64), 3, NT, 128),
+}
+
+
+@pytest.mark.parametrize(("name", "arch"), PAIRS)
+def test_compiles(name, arch):
+    cubin = build(text_of(name, arch), arch)
+    assert cubin.data[:4] == b"\x7fELF"
+    assert cubin.spill_bytes == 0, cubin
+
+
+@functools.cache
+def large(name, arch):
+    types, block, stages, trans, threads = LARGE[name]
+    return lowered(programs.gemm(4096, 4096, 4096, types, block, stages, trans, threads), arch)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", *(pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES[1:])])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_products_stay_in_registers(name, arch):
+    text = large(name, arch)
+    assert text.facts.shared_bytes <= 99 * 1024
+    cubin = build(text, arch)
+    assert cubin.spill_bytes == cubin.stack_bytes == 0, cubin
+    # A warp's share of the accumulator, both fragments, and addresses.
+    assert cubin.registers <= 255, cubin
+
+
+def test_a_large_sparse_product_stays_in_registers():
+    program = programs.gemm_sp(2048, 2048, 2048, "float16", cutlass=True, block=(128, 128, 64))
+    cubin = build(lowered(program, "sm_80"), "sm_80")
+    assert cubin.spill_bytes == cubin.stack_bytes == 0, cubin
