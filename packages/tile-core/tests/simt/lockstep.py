@@ -25,6 +25,19 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
     "shift_left": np.left_shift, "shift_right": np.right_shift, "Div": np.divide,
 }  # fmt: skip
+
+
+def _extreme(kind: str, nan_wins: bool) -> Callable[[Any, Any], Any]:
+    def choose(a: Any, b: Any) -> Any:
+        function = getattr(np, f"{kind}imum") if nan_wins else getattr(np, f"f{kind}")
+        first = a if (kind == "max") else b
+        tied = np.where(np.signbit(a), b if kind == "max" else a, first)
+        return np.where(a == b, tied, function(a, b))
+
+    return choose
+
+
+_BINARY |= {f"tile.float_{k}{'_nan' if n else ''}": _extreme(k, n) for k in ("max", "min") for n in (False, True)}
 _UNARY = {"bitwise_not": np.invert, "fabs": np.abs, "abs": np.abs, "isnan": np.isnan}
 
 

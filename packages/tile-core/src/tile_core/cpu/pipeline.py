@@ -15,6 +15,7 @@ from tile_core.cpu.vectorize import vectorize
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.numerics.extremes import expand_extremes
 from tile_core.passes import wrapping
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.divisions import total_divisions
@@ -43,6 +44,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
         Pass("divisions", _divisions, "before passes that hide arithmetic"),
         Pass("wrap", _wrap, "before passes that add integer arithmetic of their own, which does not overflow"),
+        Pass("extremes", _extremes, "before floats: what is written out for bfloat16 is computed in float32"),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
@@ -97,6 +99,11 @@ def _divisions(plan: Plan, ctx: Context) -> Plan:
 def _wrap(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.replace(body=wrapping.hide(plan.body))
+
+
+def _extremes(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=expand_extremes(plan.body))
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:

@@ -28,6 +28,8 @@ OP_MARK = "tile.op"
 _source_names: dict[str, Any] = {}
 _spans: dict[tuple[str, int], Any] = {}
 _registered: set[str] = set()
+#: Beginnings of names of operators that only compute (``passes/float_rules.py``, ``passes/wrapping.py``).
+_ARITHMETIC = ("tile.float_", "tile.wrapping_")
 
 
 def span_of(where: Where | None) -> Any:
@@ -208,11 +210,13 @@ def tile_call(name: str, args: Sequence[Any], attrs: Mapping[str, Any] | None = 
 
 
 def is_tile_call(expr: Any, name: str | None = None) -> bool:
-    """Whether an expression calls a tile op (the named one, or any)."""
+    """Whether an expression calls a tile op: the named one, or any that is more than arithmetic."""
     if not isinstance(expr, ir.Call) or not isinstance(expr.op, ir.Op):
         return False
     full = str(expr.op.name)
-    return full.startswith("tile.") if name is None else full == f"tile.{name}"
+    if name is not None:
+        return full == f"tile.{name}"
+    return full.startswith("tile.") and not full.startswith(_ARITHMETIC)
 
 
 def operator_name(expr: Any) -> str:

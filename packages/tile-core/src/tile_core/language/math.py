@@ -198,25 +198,9 @@ def _extreme2(name: str, a: Any, b: Any, nan_propagate: bool) -> Any:
     x, y = promote(a, b)
     if not x.dtype.is_float:
         return derive((tirx.Max if name == "max" else tirx.Min)(x.expr, y.expr), x.dtype, x, y)
-    for number, value in ((a, y), (b, x)):
-        if type(number) in _PYTHON and _decisive(name, float(number)) and not nan_propagate:
-            # Beside a constant one comparison is enough: it is false for NaN, which gives the constant.
-            constant = x if number is a else y
-            node = tirx.GT if name == "max" else tirx.LT
-            other = constant.expr
-            chosen = bind(value.expr, lambda v: tirx.Select(node(v, other), v, other))  # noqa: B023 - used at once
-            return derive(chosen, x.dtype, x, y)
-    from tile_core.numerics import minmax
+    from tile_core.numerics.extremes import float_extreme
 
-    choose = minmax.max_expr if name == "max" else minmax.min_expr
-    return derive(choose(x.expr, y.expr, nan_propagate), x.dtype, x, y)
-
-
-def _decisive(name: str, number: float) -> bool:
-    """Whether the constant is right wherever the other side is not beyond it: NaN is not, nor the lesser zero."""
-    if number == 0:
-        return (_math.copysign(1.0, number) > 0) == (name == "max")
-    return number == number
+    return derive(float_extreme(name, x.expr, y.expr, nan_propagate), x.dtype, x, y)
 
 
 def clamp(x: Any, low: Any, high: Any) -> Any:

@@ -6,6 +6,7 @@ are ordered here by comparisons that are false for NaN, with NaN told from its b
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -16,16 +17,16 @@ __all__ = ["clamp_expr", "max_expr", "min_expr", "round_away_expr"]
 
 
 def max_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
-    """The larger of ``a`` and ``b`` (same type; float or integer).
+    """The larger of ``a`` and ``b`` (same type; float or integer), written out.
 
     With ``nan_propagate`` a NaN on either side wins; without, the other side does. +0 is larger than -0.
     """
-    return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest=True), "b"), "a")
+    return _extreme(a, b, nan_propagate, largest=True)
 
 
 def min_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
     """The smaller of ``a`` and ``b``; see ``max_expr``."""
-    return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest=False), "b"), "a")
+    return _extreme(a, b, nan_propagate, largest=False)
 
 
 def clamp_expr(value: Any, low: Any, high: Any) -> Any:
@@ -43,6 +44,29 @@ def round_away_expr(value: Any) -> Any:
         return select(far, tirx.Add(whole, step), whole)
 
     return bind(value, nearest, "x")
+
+
+def _extreme(a: Any, b: Any, nan_propagate: bool, largest: bool) -> Any:
+    short = None if nan_propagate else _beside_constant(a, b, largest)
+    if short is not None:
+        return short
+    return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest), "b"), "a")
+
+
+def _beside_constant(a: Any, b: Any, largest: bool) -> Any:
+    """Beside most constants one comparison is enough: it is false for NaN, which gives the constant."""
+    node = tirx.GT if largest else tirx.LT
+    for other, value in ((a, b), (b, a)):
+        if isinstance(other, tirx.FloatImm) and _decides(float(other.value), largest):
+            return bind(value, lambda v: select(node(v, other), v, other))  # noqa: B023 - used at once
+    return None
+
+
+def _decides(number: float, largest: bool) -> bool:
+    """Whether the constant is right wherever the other side is not beyond it: NaN is not, nor the lesser zero."""
+    if number == 0:
+        return (math.copysign(1.0, number) > 0) == largest
+    return number == number
 
 
 def _pick(a: Any, b: Any, nan_propagate: bool, largest: bool) -> Any:

@@ -173,13 +173,13 @@ def neutral(kind: str, dtype: str) -> Any:
 
 def combiner(kind: str, dtype: str, nan_propagate: bool) -> Callable[[Any, Any], Any]:
     """Return the function that combines an accumulator with an element (absolute values are taken by ``element``)."""
-    from tile_core.numerics.math import max_expr, min_expr
+    from tile_core.numerics.extremes import extreme
 
     boolean = dtype == "bool"
     table: dict[str, Callable[[Any, Any], Any]] = {
         "sum": lambda a, b: a + b,
-        "max": lambda a, b: tirx.Or(a, b) if boolean else max_expr(a, b, nan_propagate),
-        "min": lambda a, b: tirx.And(a, b) if boolean else min_expr(a, b, nan_propagate),
+        "max": lambda a, b: tirx.Or(a, b) if boolean else extreme("max", a, b, nan_propagate),
+        "min": lambda a, b: tirx.And(a, b) if boolean else extreme("min", a, b, nan_propagate),
         "bitand": lambda a, b: tirx.And(a, b) if boolean else tirx.bitwise_and(a, b),
         "bitor": lambda a, b: tirx.Or(a, b) if boolean else tirx.bitwise_or(a, b),
         "bitxor": lambda a, b: tirx.NE(a, b) if boolean else tirx.bitwise_xor(a, b),

@@ -45,6 +45,8 @@ def reveal(body: Any) -> Any:
         if not name.startswith(PREFIX):
             return e
         kind = name[len(PREFIX) :]
+        if kind not in _OPERATIONS:  # one of numerics/extremes.py, which is no node of the IR
+            return e
         return tirx.Not(tirx.EQ(*e.args)) if kind == "ne" else _OPERATIONS[kind](*e.args)
 
     return map_expr(body, restore, ir.Call)

@@ -57,6 +57,14 @@ FUNCTIONS: Mapping[str, Function] = {
 }
 """By the operator's name. ``round`` of the IR rounds ties to even."""
 
+#: Names of ``max`` and ``min`` of floats, which order the zeros on the device; the first two leave NaN out.
+EXTREMES: Mapping[tuple[str, str], str] = {
+    **{("float32", kind): f"f{kind}f" for kind in ("max", "min")},
+    **{("float64", kind): f"f{kind}" for kind in ("max", "min")},
+    **{("float32", f"{kind}_nan"): f"{kind}_NaN_f32" for kind in ("max", "min")},
+    **{("float64", f"{kind}_nan"): f"{kind}_nan_f64" for kind in ("max", "min")},
+}
+
 #: Words of the device's language, and of what texts call, that no variable may have as its name.
 RESERVED = frozenset(
     """

@@ -18,7 +18,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
 from tile_core.numerics.codecs import encode
 from tile_cuda.emit.debug import DebugStatements
-from tile_cuda.emit.functions import FUNCTIONS, RESERVED
+from tile_cuda.emit.functions import EXTREMES, FUNCTIONS, RESERVED
 from tile_cuda.emit.prepare import Prepared
 from tile_cuda.emit.warp import WarpCalls
 from tile_cuda.ptx import TABLE, instruction
@@ -290,6 +290,29 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
         if dtype in ("float32", "float64"):
             return f"f{name}{'f' if dtype == 'float32' else ''}({args})"
         return f"{name}({args})"
+
+    def call_tile_float_max(self, e: Any) -> str:
+        """Print the larger of two floats; a number, if one is NaN, and +0 before -0."""
+        return self._float_extreme("max", e)
+
+    def call_tile_float_min(self, e: Any) -> str:
+        """Print the smaller of two floats; a number, if one is NaN, and -0 before +0."""
+        return self._float_extreme("min", e)
+
+    def call_tile_float_max_nan(self, e: Any) -> str:
+        """Print the larger of two floats; NaN, if one is."""
+        return self._float_extreme("max_nan", e)
+
+    def call_tile_float_min_nan(self, e: Any) -> str:
+        """Print the smaller of two floats; NaN, if one is."""
+        return self._float_extreme("min_nan", e)
+
+    def _float_extreme(self, kind: str, e: Any) -> str:
+        name = EXTREMES.get((nodes.dtype_of(e), kind))
+        if name is None:
+            raise NotExpressible(what=f"{kind} of {nodes.dtype_of(e)}", dialect=self.dialect)
+        a, b = (self.bare(x) for x in e.args)
+        return f"{self.helper(name) if name in TABLE else name}({a}, {b})"
 
     def call_sigmoid(self, e: Any) -> str:
         """Print the logistic function."""

@@ -22,6 +22,7 @@ def scalar_instructions() -> Iterator[Instruction]:
     """Yield the instructions."""
     yield from _addresses()
     yield from _conversions()
+    yield from _extremes()
     yield from _integers()
     yield from _exchanges()
 
@@ -69,6 +70,15 @@ def _double_to_bf16() -> Instruction:
     )
     operands = (Operand("y", "h", role="result", ctype="bf16"), Operand("x", "d"))
     return Instruction("cvt_rn_bf16_f64", operands=operands, body=body, needs=("cvt_rn_bf16_f32",))
+
+
+def _extremes() -> Iterator[Instruction]:
+    """Yield ``max`` and ``min`` that keep NaN; there is none of float64."""
+    for kind in ("max", "min"):
+        yield _pure(f"{kind}.NaN.f32", "f32", ("a", "f32"), ("b", "f32"))
+        operands = (Operand("d", "d", role="result"), Operand("a", "d"), Operand("b", "d"))
+        body = (f"return a != a ? a : b != b ? b : f{kind}(a, b);",)
+        yield Instruction(f"{kind}_nan_f64", operands=operands, body=body)
 
 
 def _integers() -> Iterator[Instruction]:

@@ -12,7 +12,7 @@ from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
-from tile_core.ops.reduce import absorber, accumulator, combiner, element, neutral
+from tile_core.ops.reduce import accumulator, combiner, element, neutral
 from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.exchange import combine_threads
@@ -102,9 +102,7 @@ class _Reduce:
         self.src, self.dst = call.args
         self.kind, self.dim = str(call.attrs["kind"]), int(call.attrs["dim"])
         self.acc = accumulator(self.dst.dtype)
-        nan = bool(call.attrs["nan_propagate"])
-        self.combine = combiner(self.kind, self.acc, nan)
-        self.absorb = self.combine if nan else absorber(self.kind, self.acc) or self.combine
+        self.combine = combiner(self.kind, self.acc, bool(call.attrs["nan_propagate"]))
         self.thread = call.block.thread
         held = call.places.distributions.get(self.src.buffer)
         self.held = held is not None
@@ -118,7 +116,7 @@ class _Reduce:
         digits = [d for d in self.tile.dims[self.dim] if d.axis == "thread" and d.extent > 1]
         start = neutral(self.kind, self.acc)
         scratch, near, far = combine_threads(
-            self.result, self.thread, digits, self.width, self.total, start, self.absorb
+            self.result, self.thread, digits, self.width, self.total, start, self.combine
         )
         before, last = self.finish()
         first = calls.step(nodes.seq([self.gather(), near]), self.call.span)
@@ -135,7 +133,7 @@ class _Reduce:
             value = load(self.src, coordinates, self.call.places.safe_values)
         start = neutral(self.kind, self.acc)
         x = choose(walk.inside(), element(self.kind, value, self.acc), start, not self.held)
-        step = nodes.store(self.total, self.absorb(self.total[at], x), [at], self.call.span)
+        step = nodes.store(self.total, self.combine(self.total[at], x), [at], self.call.span)
         row = nodes.seq([nodes.store(self.total, start, [at]), walk.wrap(step, [self.dim])])
         return walk.wrap(row, self.rows)
 

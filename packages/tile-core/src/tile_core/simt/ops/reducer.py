@@ -32,8 +32,9 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.layout.digits import Digit
 from tile_core.lowering.variant import Accept, Reject
+from tile_core.numerics.extremes import extreme_of
 from tile_core.ops.copy import convert
-from tile_core.ops.reduce import absorber, accumulator, combiner, neutral
+from tile_core.ops.reduce import accumulator, combiner, neutral
 from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.exchange import combine_threads
@@ -80,7 +81,7 @@ class FinalizeByShuffles(SimtVariant):
         kind, dtype = str(call.attrs["kind"]), nodes.element_type(buffer)
         wide, array, thread = accumulator(dtype), call.places.arrays[buffer], call.block.thread
         start = neutral(kind, wide)
-        combine = absorber(kind, wide) or combiner(kind, wide, False)
+        combine = combiner(kind, wide, False)
         total, allocate = nodes.alloc([dist.registers], wide, "acc", "local")
 
         def take(r: Any) -> Any:
@@ -231,11 +232,7 @@ def _chooses(value: Any, old: Any, kind: str) -> bool:
     dtype = nodes.dtype_of(old)
     if isinstance(value, tirx.Max if kind == "max" else tirx.Min) and "float" not in dtype:
         return _equal(value.a, old) or _equal(value.b, old)
-    combine = combiner(kind, dtype, False)
-    others = [x.value for x in collect(value, tirx.Let)]
-    others += [p for x in collect(value, (tirx.Max, tirx.Min)) for p in (x.a, x.b)]
-    others = [x for x in others if nodes.dtype_of(x) == dtype and not _equal(x, old)]
-    return any(_equal(value, form) for x in others for form in (combine(old, x), combine(x, old)))
+    return extreme_of(value) == (kind, False) and any(_equal(x, old) for x in value.args)
 
 
 def _equal(a: Any, b: Any) -> bool:

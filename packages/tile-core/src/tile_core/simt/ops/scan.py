@@ -10,7 +10,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.copy import convert
-from tile_core.ops.reduce import absorber, accumulator, combiner, neutral
+from tile_core.ops.reduce import accumulator, combiner, neutral
 from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.reduce import PRIVATE, width_of
@@ -77,11 +77,10 @@ class _Scan:
         self.call, self.width = call, width
         self.src, self.dst = call.args
         self.dim, self.reverse = int(call.attrs["dim"]), bool(call.attrs["reverse"])
-        kind, nan = str(call.attrs["kind"]), bool(call.attrs["nan_propagate"])
+        kind = str(call.attrs["kind"])
         self.acc = accumulator(self.dst.dtype)
         self.neutral = neutral(kind, self.acc)
-        combine = combiner(kind, self.acc, nan)
-        self.combine = combine if nan else absorber(kind, self.acc) or combine
+        self.combine = combiner(kind, self.acc, bool(call.attrs["nan_propagate"]))
         self.thread, self.count = call.block.thread, call.block.count
         self.extents = list(self.src.extents)
         self.size = self.extents[self.dim]

@@ -1,0 +1,63 @@
+"""``max`` and ``min`` of floats as single operators, for targets that have them as instructions.
+
+TVM's own ``Max`` and ``Min`` know no NaN, so the operators here are calls that nothing simplifies. Their rules are
+those of ``tile_core.numerics.rules``. A target without such instructions writes them out (``expand_extremes``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.ir import nodes
+from tile_core.ir.visit import map_expr
+from tile_core.numerics.build import type_name
+from tile_core.numerics.minmax import max_expr, min_expr
+from tile_core.passes.float_rules import PREFIX
+
+__all__ = ["expand_extremes", "extreme", "extreme_of", "float_extreme"]
+
+_EXPRESSIONS: dict[str, Callable[[Any, Any, bool], Any]] = {"max": max_expr, "min": min_expr}
+_NODES = {"max": tirx.Max, "min": tirx.Min}
+_NAMES = {f"{PREFIX}{kind}{suffix}": (kind, bool(suffix)) for kind in _NODES for suffix in ("", "_nan")}
+
+
+def extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
+    """The larger (``kind`` is ``"max"``) or smaller (``"min"``) of two values of one type, integers or floats."""
+    if not type_name(a).startswith(("float", "bfloat")):
+        return _NODES[kind](a, b)
+    return float_extreme(kind, a, b, nan_propagate)
+
+
+def float_extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
+    """A call of the operator ``tile.float_max`` or ``min``; with ``_nan`` where a NaN on either side wins."""
+    return ir.Call(_operator(f"{PREFIX}{kind}{'_nan' if nan_propagate else ''}"), [a, b], ret_ty=a.ty)
+
+
+def extreme_of(e: Any) -> tuple[str, bool] | None:
+    """Return the kind of such a call and whether a NaN wins, or ``None`` for any other expression."""
+    return _NAMES.get(nodes.operator_name(e))
+
+
+def expand_extremes(body: Any) -> Any:
+    """Return the statement with comparisons and selections in place of such calls."""
+
+    def expand(e: Any) -> Any:
+        found = extreme_of(e)
+        return e if found is None else _EXPRESSIONS[found[0]](e.args[0], e.args[1], found[1])
+
+    return map_expr(body, expand, ir.Call)
+
+
+def _operator(full: str) -> Any:
+    if full not in _registered:
+        register = tvm.ir.op.register_op_attr
+        register(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see float_rules
+        register(full, "TVectorizable", True)
+        register(full, "TScriptPrinterName", full, level=20)
+        _registered.add(full)
+    return ir.Op.get(full)
+
+
+_registered: set[str] = set()
