@@ -135,6 +135,9 @@ class TestBinary:
     def test_numbers_of_the_toolchain(self, facts):
         assert facts.built["registers"] > 32
         assert facts.built["spill_bytes"] == 0
+        # 48 KiB of shared memory and one more that the system takes, of 228.
+        assert facts.built["blocks_by_shared_memory"] == 4
+        assert 1 <= facts.built["blocks_by_registers"] <= 16
 
     def test_without_a_toolchain(self, monkeypatch):
         monkeypatch.setattr(build, "toolchain", lambda: "")

@@ -14,11 +14,12 @@ from tile_core.runtime.adapter import Built, Place, RuntimeAdapter
 from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
 from tile_cuda.errors import NoDevice, NoDriver
+from tile_cuda.occupancy import blocks_that_fit
 from tile_cuda.runtime.api import LEGACY_STREAM, Driver, Failed, Handle, Unusable, open_driver
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.launch import Launcher
 from tile_cuda.runtime.streams import Streams
-from tile_cuda.target import runs_on
+from tile_cuda.target import record_of, runs_on
 
 if TYPE_CHECKING:
     from tile_core.target import Target
@@ -78,7 +79,9 @@ class CudaAdapter(RuntimeAdapter):
         if not isinstance(artefact, KernelText):
             return None
         made = build.build(artefact, self.arch)
-        return Built(self.name, CUBIN, made.data, made.arch, made.facts())
+        shared = artefact.facts.shared_bytes + made.shared_bytes
+        fit = blocks_that_fit(record_of(self.arch), artefact.facts.threads, made.registers, shared)
+        return Built(self.name, CUBIN, made.data, made.arch, made.facts() | fit)
 
     def refuses(self, built: Built) -> str:
         """Say why the current device cannot run what was built."""

@@ -1,0 +1,33 @@
+"""How many blocks fit on a multiprocessor at a time, by what a block takes; for reports."""
+
+from __future__ import annotations
+
+from tile_cuda.target import Record
+
+_REGISTERS = 65536  # of a multiprocessor, all architectures of the table
+_UNIT = 256  # registers that a warp gets at a time
+_PARTS = 4  # of a multiprocessor, each with its share of the registers
+_RESERVED = 1024  # bytes of shared memory that the system takes of each block, and that no block can have
+_GRANULE = 128  # bytes of shared memory that a block gets at a time
+
+
+def blocks_that_fit(record: Record, threads: int, registers: int, shared_bytes: int) -> dict[str, int]:
+    """Return how many blocks fit by registers and by shared memory; a device has more limits, such as its threads.
+
+    Parameters
+    ----------
+    record
+        The architecture.
+    threads
+        Of a block.
+    registers
+        Of a thread.
+    shared_bytes
+        Of a block.
+    """
+    warps = -(-threads // 32)
+    of_warp = -(-max(registers, 1) * 32 // _UNIT) * _UNIT
+    most_warps = _REGISTERS // _PARTS // of_warp * _PARTS
+    of_block = -(-shared_bytes // _GRANULE) * _GRANULE + _RESERVED
+    whole = record.shared_bytes + _RESERVED
+    return {"blocks_by_registers": most_warps // warps, "blocks_by_shared_memory": whole // of_block}
