@@ -152,7 +152,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("split_k", "all parts take the first share", r"blockIdx\.z", "0"),
     Mutant("kv_gather", "a row that is none is read", r"row >= 0LL && ", ""),
     Mutant("kv_gather", "writes beyond the last row", r"< 33\)", "<= 33)"),
-    Mutant("kv_append", "all rows go to the first", r"(\w+)\[(row\w*) \* 40LL", r"\1[0 * \2"),
+    Mutant("kv_append", "all rows go to the first", r"cache\[row \* 40LL", "cache[0LL * 40LL"),
     Mutant("dequant", "the wrong nibble", r"% 2\) \* 4", "% 2 ^ 1) * 4"),
     Mutant("dequant", "numbers without a sign", r"\^ 8\) - 8", "^ 0) - 0"),
     Mutant("dequant", "the scale of the next group", r"\? scale\[([^]]*) \* 3 \+ ", r"? scale[\1 * 3 + 1 + "),

@@ -6,15 +6,25 @@ from collections.abc import Iterable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.alignment import WIDEST, Aligned, row_symbols
 
 
-def assume(params: Iterable[Any], address: int = WIDEST, divisor: int = WIDEST) -> Aligned:
-    """Return what a fast text assumes: addresses of all parameters, and symbols that are part of their row strides."""
+def assume(params: Iterable[Any], address: int = WIDEST) -> Aligned:
+    """Return what a fast text assumes: addresses of all parameters, and symbols that are part of their row strides.
+
+    A symbol is assumed to be a multiple of the elements that have the bytes of an address, so that a row of float16
+    need not be as long as one of int8.
+    """
     buffers = [p for p in params if tirx.is_buffer_var(p)]
-    return Aligned(dict.fromkeys(buffers, address), {v: divisor for b in buffers for v in row_symbols(b)})
+    divisors: dict[Any, int] = {}
+    for buffer in buffers:
+        elements = max(1, address * 8 // DTYPES[nodes.element_type(buffer)].bits)
+        for symbol in row_symbols(buffer):
+            divisors[symbol] = max(divisors.get(symbol, 1), elements)
+    return Aligned(dict.fromkeys(buffers, address), divisors)
 
 
 def relied(body: Any, aligned: Aligned) -> Aligned:
