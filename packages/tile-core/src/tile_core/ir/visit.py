@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 
 
@@ -109,14 +110,14 @@ def annotation(loop: Any, key: str, default: Any = None) -> Any:
 
 def map_expr(e: Any, callback: Callable[[Any], Any], kinds: Any) -> Any:
     """Rewrite the nodes of ``kinds`` in an expression, innermost first."""
-    return tvm_ffi.structural_map(e, (kinds, callback))
+    return structural.mapped(e, kinds, callback)
 
 
 def substitute(node: Any, mapping: dict[Any, Any]) -> Any:
     """Replace variables in an expression or statement."""
     if not mapping:
         return node
-    return tvm_ffi.structural_map(node, (tirx.Var, lambda v: mapping.get(v, v)))
+    return structural.mapped(node, tirx.Var, lambda v: mapping.get(v, v))
 
 
 def renamed(s: Any) -> Any:
@@ -168,13 +169,13 @@ def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
     def visit(x: Any) -> None:
         callback(x)
 
-    tvm_ffi.structural_walk(node, [(kinds, visit)])
+    structural.walk(node, kinds, visit)
 
 
 def collect(node: Any, kinds: Any) -> list[Any]:
     """Return all nodes of ``kinds``."""
     found: list[Any] = []
-    walk(node, kinds, found.append)
+    structural.walk(node, kinds, found.append)
     return found
 
 

@@ -215,16 +215,18 @@ class DigitLayout(LayoutMap):
 
     def tables(self) -> dict[str, list[int]]:
         """See ``LayoutMap.tables``."""
+        import numpy as np
+
         found: dict[str, list[int]] = {}
         for axis in self.axes:
-            values = [self.offset.get(axis, 0)]
+            values = np.array([self.offset.get(axis, 0)], "int64")
             for digit in (*self.digits, *self.replica):
                 step = digit.stride if digit.axis == axis else 0
-                steps = [i * step for i in range(digit.extent)]
-                values = [v + s for v in values for s in steps]
-            found[axis] = values
-        for swizzle in self.swizzles:
-            found["memory"] = [swizzle.apply(v) for v in found["memory"]]
+                values = (values[:, None] + np.arange(digit.extent) * step).reshape(-1)
+            if axis == "memory":
+                for swizzle in self.swizzles:
+                    values = swizzle.apply(values)
+            found[axis] = values.tolist()
         return found
 
     @cached_property

@@ -1,0 +1,36 @@
+"""The short ways to TVM's structural walk and map find what TVM's own functions find."""
+
+import pytest
+
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+
+
+def tree():
+    x, y = tirx.Var("x", "int32"), tirx.Var("y", "int32")
+    buffer = tirx.decl_buffer((8,), "float32", "A")
+    value = tirx.Cast("float32", x * 3 + y) + buffer[x]
+    store = tirx.BufferStore(buffer, value, [y])
+    return tirx.For(x, 0, 8, tirx.ForKind.SERIAL, tirx.SeqStmt([store, tirx.Evaluate(tirx.exp(value))]))
+
+
+@pytest.mark.parametrize("kinds", [tirx.Var, ir.TensorLoad, (tirx.Var, tirx.IntImm), (tirx.For, ir.Call, tirx.Cast)])
+def test_walk(kinds):
+    mine, theirs = [], []
+    root = tree()
+    structural.walk(root, kinds, mine.append)
+    tvm_ffi.structural_walk(root, [(kinds, theirs.append)])
+    assert mine
+    assert len(mine) == len(theirs)
+    assert all(a.same_as(b) for a, b in zip(mine, theirs, strict=True))
+
+
+@pytest.mark.parametrize("kinds", [tirx.IntImm, (tirx.IntImm, tirx.Cast)])
+def test_map(kinds):
+    def change(node):
+        return tirx.IntImm(str(node.ty), node.value + 1) if isinstance(node, tirx.IntImm) else node
+
+    root = tree()
+    mine, theirs = structural.mapped(root, kinds, change), tvm_ffi.structural_map(root, (kinds, change))
+    assert tvm_ffi.structural_equal(mine, theirs, map_free_vars=False)
+    assert not tvm_ffi.structural_equal(mine, root, map_free_vars=False)
