@@ -105,7 +105,9 @@ class _Inference:
             elif buffer in self.sites.viewed:
                 self.demote(buffer, "it has views")
         self.place_reducers()
-        while self.ask_ops() or self.propagate() or self.decide():
+        # Ops that tie fragments to each other have the least choice: what they demand reaches the others before these
+        # choose for themselves, and a product chooses one of its ways that fits.
+        while self.ask_ops(least=2) or self.propagate() or self.ask_ops() or self.decide():
             pass
         self.spread_nests()
         for nest in self.sites.nests:
@@ -152,13 +154,14 @@ class _Inference:
 
     # What ops want
 
-    def ask_ops(self) -> bool:
+    def ask_ops(self, least: int = 0) -> bool:
+        """Ask the ops that demand distributions of ``least`` fragments or more."""
         changed = False
         for site in self.sites.ops:
-            changed |= self.ask(site)
+            changed |= self.ask(site, least)
         return changed
 
-    def ask(self, site: OpSite) -> bool:
+    def ask(self, site: OpSite, least: int) -> bool:
         variant = self.selections[site.number].variant
         views = site.views()
         for view in views.values():
@@ -168,6 +171,8 @@ class _Inference:
             return False
         changed = False
         wants = variant.layouts(call_of(site.stmt, self.block, self.places), self.ctx)
+        if sum(isinstance(want, Distribution) for want in wants.values()) < least:
+            return False
         for position, want in wants.items():
             buffer = views[position].buffer
             if isinstance(want, Distribution):
