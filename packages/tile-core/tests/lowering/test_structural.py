@@ -34,3 +34,19 @@ def test_map(kinds):
     mine, theirs = structural.mapped(root, kinds, change), tvm_ffi.structural_map(root, (kinds, change))
     assert tvm_ffi.structural_equal(mine, theirs, map_free_vars=False)
     assert not tvm_ffi.structural_equal(mine, root, map_free_vars=False)
+
+
+def test_mutate():
+    def handlers():
+        def cast(node, mutator):
+            return tirx.Cast("float64", mutator.mutate(node.value))
+
+        def literal(node, mutator):
+            return tirx.IntImm(str(node.ty), node.value * 2)
+
+        return [(tirx.Cast, cast), ((tirx.IntImm, tirx.FloatImm), literal)]
+
+    root = tree()
+    mine, theirs = structural.mutated(root, handlers()), tvm_ffi.structural_mutate(root, handlers())
+    assert tvm_ffi.structural_equal(mine, theirs, map_free_vars=False)
+    assert not tvm_ffi.structural_equal(mine, root, map_free_vars=False)

@@ -1,14 +1,14 @@
-"""TVM's structural walk and map for the many small calls of passes.
+"""TVM's structural walk, map and mutation for the many small calls of passes.
 
 A pass looks through thousands of small expressions. TVM's Python functions check their arguments anew at each call and
 look up the kinds of nodes by name, which takes seven times as long as a small walk itself; here that happens once per
-kind. The version of ``tvm_ffi`` is pinned, and a test compares the two.
+kind. The version of ``tvm_ffi`` is pinned, and a test compares their results.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tvm_ffi
@@ -16,6 +16,7 @@ from tile_core.compat.tvm import tvm_ffi
 _POST_ORDER = int(tvm_ffi.structural.WalkOrder.POSTORDER)
 _walk: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralWalk
 _map: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMap
+_mutate: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMutate
 
 
 def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
@@ -26,6 +27,11 @@ def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
 def mapped(node: Any, kinds: Any, callback: Callable[[Any], Any]) -> Any:
     """Replace each node of ``kinds`` by what a function returns for it, children first."""
     return _map(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
+
+
+def mutated(node: Any, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]]) -> Any:
+    """Replace nodes by what the first handler of their kind returns for them and a mutator of their parts."""
+    return _mutate(node, [(kind, handler, False) for kinds, handler in handlers for kind in numbers_of(kinds)])
 
 
 @functools.lru_cache(maxsize=1024)

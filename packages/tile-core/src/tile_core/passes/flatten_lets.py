@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 
@@ -57,7 +58,7 @@ def _chain(e: Any) -> Any:
             found[x.var] = value
         return mutator.mutate(x.body)
 
-    result = tvm_ffi.structural_mutate(e, [(tirx.Let, let)])
+    result = structural.mutated(e, [(tirx.Let, let)])
     for var, value in reversed(found.items()):
         result = tirx.Let(var, value, result)
     return result
@@ -75,7 +76,7 @@ class _Statements:
         self.names = names
 
     def expr(self, e: Any) -> Any:
-        return tvm_ffi.structural_mutate(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
+        return structural.mutated(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
 
     def var(self, v: Any, _: Any) -> Any:
         return self.names.get(v, v)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for
 from tile_core.numerics.build import bind, cast, constant, type_name
 
@@ -85,7 +86,7 @@ class _Hide(StmtRewriter):
             return x if value.same_as(x.value) and body.same_as(x.body) else tirx.Let(x.var, value, body, x.span)
 
         handlers = [(tuple(_OPERATIONS.values()), operation), (tirx.Let, let), (ir.TensorLoad, lambda x, _: x)]
-        return tvm_ffi.structural_mutate(e, handlers)
+        return structural.mutated(e, handlers)
 
     def is_data(self, e: Any) -> bool:
         """Whether a value comes from memory or is unsigned."""

@@ -53,7 +53,13 @@ def uniform_register(a: Access, nest: Nest, own: Distribution, known: Distributi
         return True
     slots = own.register_table[iterations] * (int(turns.max()) + 1) + turns
     pairs = slots * (known.registers + 1) + known.register_table[elements]
-    return len(np.unique(pairs)) == len(np.unique(slots))
+    return _distinct(pairs) == _distinct(slots)
+
+
+def _distinct(values: Any) -> int:
+    """Return how many different values there are; ``numpy.unique`` would import masked arrays for that."""
+    ordered = np.sort(values, axis=None)
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
 def _identical(a: Access, nest: Nest, own: Distribution, known: Distribution) -> bool:

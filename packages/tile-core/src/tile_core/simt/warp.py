@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
@@ -97,7 +98,7 @@ class _Hoist(StmtRewriter):
             return e
         for call in found:
             self.check(call)
-        return tvm_ffi.structural_mutate(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
+        return structural.mutated(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
 
     def check(self, call: Any) -> None:
         name = str(call.op.name)[5:]
