@@ -17,7 +17,9 @@ from tile_core.passes.widen_floats import widen_floats
 from tile_core.simt.alignment import Aligned
 from tile_core.simt.promises import assume
 from tile_core.simt.spine import SimtHooks, simt_spine
+from tile_cuda.conversions import FP8
 from tile_cuda.ops.copy_async import can_copy
+from tile_cuda.target import FP8_MMA
 from tile_cuda.text import emit_plan
 
 if TYPE_CHECKING:
@@ -81,9 +83,9 @@ def _wrap(plan: Plan, ctx: Context) -> Plan:
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:
-    del ctx
+    conversions = FP8 if ctx.capabilities.fact(FP8_MMA) else None
     func = tirx.PrimFunc(list(plan.notes["params"]), widen_floats(plan.body, _HALF))
-    func = legalize_floats(func, _NATIVE)
+    func = legalize_floats(func, _NATIVE, conversions)
     return plan.replace(body=func.body).note("params", tuple(func.params))
 
 

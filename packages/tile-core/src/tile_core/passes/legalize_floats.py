@@ -16,6 +16,8 @@ rounded when they are traced.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from tile_core.numerics.build import bind, cast, constant, constants, equal, sel
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
 
-__all__ = ["STORAGE", "legalize_floats"]
+__all__ = ["STORAGE", "Conversions", "legalize_floats"]
 
 STORAGE = {
     "float8_e4m3fn": "uint8", "float8_e4m3fnuz": "uint8", "float8_e5m2": "uint8", "float8_e5m2fnuz": "uint8",
@@ -48,7 +50,23 @@ _BINARY = (
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
-def legalize_floats(func: Any, native: frozenset[str]) -> Any:
+@dataclass(frozen=True)
+class Conversions:
+    """Conversions between codes and numbers that a target has; all others are integer arithmetic.
+
+    Attributes
+    ----------
+    decode
+        By the type of the code: a function from the code and the type wanted (float16, float32 or float64).
+    encode
+        By the type of the code: a function from a float32 number, which follows ``numerics/rules.py`` for every one.
+    """
+
+    decode: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)
+    encode: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+
+def legalize_floats(func: Any, native: frozenset[str], conversions: Conversions | None = None) -> Any:
     """Rewrite all element types of ``func`` that are not in ``native`` to storage types.
 
     Parameters
@@ -58,6 +76,8 @@ def legalize_floats(func: Any, native: frozenset[str]) -> Any:
     native
         Names of the types that the target loads, stores and computes with. Types that have no entry in ``STORAGE``
         are native in any case.
+    conversions
+        What the target converts by itself.
 
     Returns
     -------
@@ -67,7 +87,7 @@ def legalize_floats(func: Any, native: frozenset[str]) -> Any:
     foreign = frozenset(STORAGE) - native
     if not _mentions(func, foreign):
         return func
-    rewriter = _Rewriter(foreign)
+    rewriter = _Rewriter(foreign, conversions or Conversions())
     rewriter.packed = _packed_buffers(func, foreign & PACKED)
     params = [rewriter.var(p) for p in func.params]
     body = tvm_ffi.structural_mutate(func.body, rewriter.callbacks())
@@ -77,8 +97,8 @@ def legalize_floats(func: Any, native: frozenset[str]) -> Any:
 class _Rewriter:
     """Replaces variables and expressions of foreign types; ``callbacks`` are the entries of a structural mutation."""
 
-    def __init__(self, foreign: frozenset[str]) -> None:
-        self.foreign = foreign
+    def __init__(self, foreign: frozenset[str], conversions: Conversions) -> None:
+        self.foreign, self.conversions = foreign, conversions
         self.vars: dict[Any, Any] = {}
         self.packed: set[Any] = set()  # the buffers, as they were, whose new form holds two elements per byte
         self.packed_stores = 0
@@ -192,11 +212,15 @@ class _Rewriter:
             # A number and not its decoding: TVM substitutes what it finds constant, and meets inner variables twice.
             bits = np.asarray(code.value).astype(STORAGE[name])
             return constant(float(decode(bits, name, to)), to, code)
-        return decode_expr(code, name, to)
+        decoded = self.conversions.decode.get(name)
+        return decode_expr(code, name, to) if decoded is None else decoded(code, to)
 
     def code_of(self, value: Any, name: str) -> Any:
         """The code of a number."""
-        return int4_expr(value, name) if name in _INTEGERS else encode_expr(widen_expr(value), name)
+        if name in _INTEGERS:
+            return int4_expr(value, name)
+        wide, encoded = widen_expr(value), self.conversions.encode.get(name)
+        return encode_expr(wide, name) if encoded is None or type_name(wide) != "float32" else encoded(wide)
 
     def binary(self, e: Any, mutator: Any) -> Any:
         name = type_name(e.a)

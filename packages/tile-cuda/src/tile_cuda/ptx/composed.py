@@ -18,6 +18,7 @@ _SHUFFLE = (Operand("lane", ctype="int"), Operand("clamp", ctype="int"), Operand
 def composed_instructions() -> Iterator[Instruction]:
     """Yield the functions."""
     yield from _functions()
+    yield from _float8()
     for mode, value in product(("idx", "up", "down", "bfly"), VALUES.values()):
         yield _shuffle(mode, value)
     yield from _sources()
@@ -39,6 +40,25 @@ def _functions() -> Iterator[Instruction]:
             f"return (x < 0.0{suffix} ? y : 1.0{suffix}) / (1.0{suffix} + y);",
         )
         yield Instruction(name, operands=(Operand("s", register, role="result"), Operand("x", register)), body=body)
+
+
+def _float8() -> Iterator[Instruction]:
+    """Yield conversions of one value; the instructions are of two, and saturate where the language does not."""
+    code, half = Operand("y", "h", role="result", ctype="unsigned char"), Operand("y", "h", role="result", ctype="f16")
+    # The first that rounds to more than the largest number, or to infinity; and the codes of what does not fit.
+    forms = {"e4m3": ("<= 464.0f", "0x7f"), "e5m2": ("< 61440.0f", "(x == x ? 0x7c : 0x7e)")}
+    for kind, (fits, rest) in forms.items():
+        decode = f"cvt_rn_f16x2_{kind}x2"
+        body = (f"return (f16){decode}(x);",)
+        yield Instruction(f"cvt_f16_{kind}", operands=(half, Operand("x", "h", ctype="unsigned char")),
+                          arch="sm_89", body=body, needs=(decode,))  # fmt: skip
+        encode = f"cvt_rn_satfinite_{kind}x2_f32"
+        lines = (
+            "const unsigned sign = __float_as_uint(x) >> 24 & 0x80;",
+            f"return (unsigned char)(fabsf(x) {fits} ? {encode}(0.0f, x) : {rest} | sign);",
+        )
+        yield Instruction(f"cvt_rn_{kind}_f32", operands=(code, Operand("x", "f")), arch="sm_89", body=lines,
+                          needs=(encode,))  # fmt: skip
 
 
 def _shuffle(mode: str, value: Value) -> Instruction:

@@ -1,0 +1,34 @@
+"""Conversions of 8-bit floats by instruction, where the target has them.
+
+Numbers of float8_e4m3fn and float8_e5m2 are numbers of float16, so decoding is one instruction, with another one to
+float32. Encoding follows ``tile_core.numerics.rules``, which keeps infinities and NaN where the instruction saturates:
+the function ``cvt_rn_e4m3_f32`` looks at the size first. The formats without negative zero have no instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.numerics.build import cast
+from tile_core.passes.legalize_floats import Conversions
+from tile_core.simt import calls
+
+__all__ = ["FP8"]
+
+_KINDS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
+
+
+def _decoder(kind: str) -> Callable[[Any, str], Any]:
+    return lambda code, to: cast(to, calls.instruction(f"cvt_f16_{kind}", [code], "float16"))
+
+
+def _encoder(kind: str) -> Callable[[Any], Any]:
+    return lambda value: calls.instruction(f"cvt_rn_{kind}_f32", [value], "uint8")
+
+
+FP8 = Conversions(
+    decode={name: _decoder(kind) for name, kind in _KINDS.items()},
+    encode={name: _encoder(kind) for name, kind in _KINDS.items()},
+)
+"""What every architecture with float8 products converts."""
