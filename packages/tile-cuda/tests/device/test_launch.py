@@ -11,7 +11,7 @@ from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
 from tile_core.runtime.adapter import Place
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.signature import Param, Signature
-from tile_cuda.errors import DeviceFault
+from tile_cuda.errors import DeviceFault, MemoryDamaged
 from tile_cuda.runtime.api import open_driver
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import detect, make_target
@@ -62,6 +62,35 @@ def driver():
     found = open_driver()
     with found.entered(found.current()):
         yield found
+
+
+class TestCopies:
+    """Arrays of `from_host`, which need no array library."""
+
+    @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "uint64", "bfloat16", "float8_e5m2", "float64"])
+    @pytest.mark.parametrize("shape", [(), (0, 3), (7, 13)])
+    def test_every_bit_comes_back(self, dtype, shape):
+        raw = np.random.default_rng(5).integers(0, 2, (*shape, 8), dtype=np.uint8)
+        array = raw.view(DTYPES[dtype].numpy())[..., 0]
+        runtime = adapter()
+        back = runtime.to_host(runtime.from_host(array))
+        assert (back.dtype, back.shape) == (array.dtype, shape)
+        assert back.tobytes() == array.tobytes()
+
+    @pytest.mark.parametrize("n", [1, 257, 100_003])
+    def test_a_call_and_its_guards(self, n):
+        x = np.random.default_rng(n).standard_normal(n, dtype="float32")
+        scaled = kernel(scale())
+        runtime = scaled.adapter
+        y = scaled(runtime.from_host(x), -0.5)
+        np.testing.assert_array_equal(runtime.to_host(y), x * np.float32(-0.5))
+
+    def test_a_write_behind_the_end(self):
+        runtime = adapter()
+        x, y = (runtime.from_host(np.ones(n, "float32")) for n in (300, 299))
+        runtime.load(scale())((x.pointer, y.pointer, 2.0, 300), Place((2, 0), "tile_cuda"))
+        with pytest.raises(MemoryDamaged, match="4 bytes, first 0 bytes behind the end"):
+            runtime.to_host(y)
 
 
 class TestDriverMemory:

@@ -164,10 +164,9 @@ def test_a_kernel_that_does_not_compile_is_missing(tmp_path, capsys, monkeypatch
 
     monkeypatch.setattr(recording.Recording, "compile", fail)
     assert recording.record(tmp_path, ["fill/float32"]) == 1
-    assert "1 cases missing" in capsys.readouterr().out
-    assert json.loads((tmp_path / replay.MANIFEST).read_text())["missing"] == [
-        "fill/float32/zero: it did not compile: RuntimeError: no"
-    ]
+    assert "0 launches of 1 units" in capsys.readouterr().out
+    missing = json.loads((tmp_path / replay.MANIFEST).read_text())["missing"]
+    assert "fill/float32/zero: it did not compile: RuntimeError: no" in missing
 
 
 def test_a_unit_that_takes_too_long_is_missing(tmp_path, monkeypatch):
