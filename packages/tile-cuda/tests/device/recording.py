@@ -263,7 +263,7 @@ class Recording(Session):
                 continue
             array, kind = there[p.name], DTYPES[p.dtype]
             skew = array._front - GUARD
-            plain = array.dtype.kind in "biuf"
+            plain = array.dtype.isbuiltin == 1
             arrays[p.name] = {
                 "dtype": p.dtype, "packed": kind.is_packed, "out": p.out,
                 "storage": array.dtype.str if plain else f"<u{array.dtype.itemsize}",
