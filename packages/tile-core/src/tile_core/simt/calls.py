@@ -26,7 +26,8 @@ def part(which: str, statements: Sequence[Any]) -> Any:
     ----------
     which
         ``"setup"``: what is the same in every turn. ``"first"``: reads the operands of the first step into registers
-        that ``"last"``, the instructions of the last step, do not touch.
+        that ``"last"``, the instructions of the last step, do not touch. ``"early"``: reads them where there are no
+        such registers.
     """
     return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 

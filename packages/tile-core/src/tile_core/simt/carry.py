@@ -11,12 +11,26 @@ operands that are read after them: the units stand still. An op that marks its p
         wait; sync_threads; first(k + 1), if there is such an iteration
         last(k)
 
+Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` stands
+in front of the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
+read to.
+
+An op whose registers do not suffice for that marks its reads as ``early``: they only move in front of the copies, which
+take some time to begin::
+
+    setup
+    for k:
+        wait; sync_threads; early(k)
+        copies of a later iteration; commit
+        middle(k)
+
 The copies may overwrite the slot of iteration k - 1 as before: its last reads stand in front of the barrier of turn
 k - 1. Each wait stands as many groups after the one that it waits for as before.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +70,11 @@ class _Carry(StmtRewriter):
     def visit_For(self, s: Any) -> Any:
         turn = _turn(s) if self.managed else None
         parts = None if turn is None else _parts(turn.op)
-        if turn is None or parts is None or any(v in _defined(turn, s) for v in collect(parts["setup"], tirx.Var)):
+        if (
+            turn is None
+            or parts is None
+            or any(v in _defined(turn, s) for v in collect(nodes.seq(parts["setup"]), tirx.Var))
+        ):
             return super().visit_For(s)
         return _turned(s, turn, parts)
 
@@ -75,47 +93,57 @@ def _turn(loop: Any) -> _Turn | None:
     return _Turn(all_of[0], all_of[1], binds, issue, op)
 
 
-def _parts(op: Any) -> dict[str, Any] | None:
+def _parts(op: Any) -> dict[str, list[Any]] | None:
     """Return the marked parts of an op and what is between them."""
     inner = op.body
     if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
         return None
-    found: dict[str, Any] = {}
-    middle = []
+    found: dict[str, list[Any]] = {"setup": [], "early": [], "first": [], "last": [], "middle": []}
     for s in statements(inner.body):
         if isinstance(s, tirx.AttrStmt) and s.attr_key == calls.PART:
-            found[str(s.node.value)] = s.body
+            found[str(s.node.value)].append(s.body)
         else:
-            middle.append(s)
-    return {**found, "middle": nodes.seq(middle)} if set(found) == {"setup", "first", "last"} else None
+            found["middle"].append(s)
+    turns = found["early"] or (found["first"] and found["last"])
+    return found if found["setup"] and turns else None
 
 
-def _turned(loop: Any, turn: _Turn, parts: dict[str, Any]) -> Any:
+def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
     def around(*body: Any) -> Any:
         whole = calls.step(nodes.seq(list(body)), turn.op.span)
         return tirx.AttrStmt(turn.op.node, LOWERED, turn.op.value, whole, turn.op.span)
 
-    def first(at: Any) -> Any:
-        """Return the reads of the iteration ``at``, with names of their own for what depends on it."""
+    def first(piece: Any, at: Any) -> Any:
+        """Return reads of the iteration ``at``, with names of their own for what depends on it."""
         mapping: dict[Any, Any] = {loop.loop_var: at}
         own = []
         for bind in turn.binds:
             var = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
             own.append(tirx.Bind(var, substitute(bind.value, mapping), bind.span))
             mapping[bind.var] = var
-        used = set(collect(parts["first"], tirx.Var))
+        used = set(collect(piece, tirx.Var))
         needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
-        return nodes.seq([*needed, around(renamed(substitute(parts["first"], mapping)))])
+        return nodes.seq([*needed, around(renamed(substitute(piece, mapping)))])
 
+    if parts["early"]:
+        body = [turn.wait, turn.sync, *turn.binds, around(*parts["early"]), *turn.issue, around(*parts["middle"])]
+        return nodes.seq([*parts["setup"], replace_for(loop, nodes.seq(body))])
     start, extent = loop.min, loop.extent
     kind = nodes.dtype_of(loop.loop_var)
-    following = loop.loop_var + nodes.int_const(1, kind)
-    begin = nodes.seq([turn.wait, turn.sync, first(nodes.int_const(0, kind) + start)])
+    zero, following = nodes.int_const(0, kind) + start, loop.loop_var + nodes.int_const(1, kind)
+    begin = nodes.seq([turn.wait, turn.sync, *(first(piece, zero) for piece in parts["first"])])
     if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
         begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
-    more = tirx.IfThenElse(following < start + extent, first(following), None, loop.span)
-    body = [*turn.binds, *turn.issue, around(parts["middle"]), turn.wait, turn.sync, more, around(parts["last"])]
-    return nodes.seq([parts["setup"], begin, replace_for(loop, nodes.seq(body))])
+    more = [
+        tirx.IfThenElse(following < start + extent, first(piece, following), None, loop.span)
+        for piece in parts["first"]
+    ]
+    last = [around(piece) for piece in parts["last"]]
+    if len(last) == 1:
+        last.insert(0, None)
+    end = [x for pair in itertools.zip_longest(more, last[1:]) for x in pair]
+    body = [*turn.binds, *turn.issue, around(*parts["middle"]), last[0], turn.wait, turn.sync, *end]
+    return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body))])
 
 
 def _defined(turn: _Turn, loop: Any) -> set[Any]:

@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.emit.c_family import CFamilyEmitter, Emitted
 from tile_core.emit.text import COMPARE, UNARY, Text, infix, wrapped
 from tile_core.errors.base import InternalError, Where
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
-from tile_core.ir.visit import annotation
+from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
+from tile_core.simt.alignment import strides_of
 from tile_cuda.emit.debug import DebugStatements
 from tile_cuda.emit.functions import EXTREMES, FUNCTIONS, RESERVED
 from tile_cuda.emit.prepare import Prepared
@@ -65,6 +66,7 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
         self.prepared = Prepared(None)
         self.needed: set[Any] = set()
         self._single: set[Any] = set()
+        self._constants: set[Any] = set()
         self._head = ""
         self._commented: Where | None = None
         self._slab = False
@@ -155,7 +157,9 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
         self.writer.line("#pragma unroll" if factor is None else f"#pragma unroll {int(factor)}")
 
     def write_For(self, s: Any) -> None:
-        """Write a counted loop."""
+        """Write a counted loop; variables of those that are written out are constants where they occur."""
+        if s.kind == tirx.ForKind.UNROLLED:
+            self._constants.add(s.loop_var)
         partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
         if partly or s.kind == tirx.ForKind.VECTORIZED:
             self.unroll(s)
@@ -214,7 +218,8 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
             self.writer.line(f"{self.bare(to)} = {self.bare(source)};")
             return
         kind = _VECTORS[size]
-        self.writer.line(f"*({kind}*)&{self.bare(to)} = *(const {kind}*)&{self.bare(source)};")
+        pair = [wrapped(self.place(x), UNARY) for x in (to, source)]
+        self.writer.line(f"*({kind}*){pair[0]} = *(const {kind}*){pair[1]};")
 
     def write_sync_threads(self, s: Any) -> None:
         """Write a barrier of the block."""
@@ -234,7 +239,37 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
 
     def call_tile_address(self, e: Any) -> str:
         """Print the address of an element."""
-        return Text(f"&{self.bare(e.args[0])}", UNARY)
+        return self.place(e.args[0])
+
+    def place(self, load: Any) -> str:
+        """Print the address of an element: of memory a pointer and what loops that are written out add to it.
+
+        Added to the pointer, not to the index, the constants become offsets in the instructions.
+        """
+        buffer = load.source
+        if nodes.scope_of(buffer) == "global":
+            split = self._split(buffer, list(load.indices))
+            if split is not None:
+                indices, added = split
+                return infix("+", Text(f"&{self.element(buffer, indices)}", UNARY), self.bare(added))
+        return Text(f"&{self.bare(load)}", UNARY)
+
+    def _split(self, buffer: Any, indices: list[Any]) -> tuple[list[Any], Any] | None:
+        """Return indices without the variables of written out loops, and what these add in elements."""
+        added: Any = None
+        for d, (index, stride) in enumerate(zip(indices, strides_of(buffer), strict=True)):
+            used = [v for v in set(collect(index, tirx.Var)) if v in self._constants]
+            if not used or not isinstance(stride, int):
+                continue
+            parts = list(tvm.sym.detect_linear_equation(index, used))
+            factors = [nodes.as_int(p) for p in parts[:-1]]
+            if not parts or not all(isinstance(f, int) for f in factors):
+                continue
+            indices[d] = parts[-1]
+            for v, f in zip(used, factors, strict=True):
+                term = v * (f * stride)
+                added = term if added is None else added + term
+        return None if added is None else (indices, self.analyzer.simplify(added))
 
     def call_tile_instruction(self, e: Any) -> str:
         """Print a call of a function of the instruction table."""

@@ -8,7 +8,6 @@ instructions over four blocks: their selectors name the lanes. For elements of 8
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -53,16 +52,13 @@ class Metadata:
         self.group, self.bits = (2, 32) if self.wide else (4, 16)
         self.width = DTYPES[view.dtype].bits
         self.registers: Any = None
-        self.coming: Any = None
         self.loaded = -1
 
     def prepare(self) -> list[Any]:
-        """Return the allocations; two groups are held, as steps are read one ahead."""
+        """Return the allocation; two groups are held, as steps are read one ahead."""
         self.loaded = -1
-        rows = self.plan.split.atoms_m
-        self.registers, new = nodes.alloc([2 * rows], "uint32", "metadata", "local")
-        self.coming, more = nodes.alloc([rows], "uint32", "metadata_next", "local")
-        return [new, more]
+        self.registers, new = nodes.alloc([2 * self.plan.split.atoms_m], "uint32", "metadata", "local")
+        return [new]
 
     def load(self, start: int) -> list[Any]:
         """Return the statements that read what the step from block ``start`` on needs, unless they are there."""
@@ -70,28 +66,13 @@ class Metadata:
         if group <= self.loaded:
             return []
         self.loaded = group
-        return [self._read(group, lambda i: (self.registers, [self._place(i, group)]))]
-
-    def load_ahead(self) -> list[Any]:
-        """Return the statements that read what the first step of the next turn needs, for ``take``."""
-        self.loaded = max(self.loaded, 0)
-        return [self._read(0, lambda i: (self.coming, [i]))]
-
-    def take(self) -> list[Any]:
-        """Return the statements that make what was read ahead the present."""
 
         def one(i: Any) -> Any:
-            return nodes.store(self.registers, nodes.load(self.coming, [i]), [self._place(i, 0)])
+            at = [self._place(i, group)]
+            read = nodes.store(self.registers, self._register(i, group), at)
+            return nodes.seq([read, nodes.store(self.registers, _increasing(nodes.load(self.registers, at)), at)])
 
         return [unrolled("row_tile", self.plan.split.atoms_m, one)]
-
-    def _read(self, group: int, to: Callable[[Any], tuple[Any, list[Any]]]) -> Any:
-        def one(i: Any) -> Any:
-            array, at = to(i)
-            read = nodes.store(array, self._register(i, group), at)
-            return nodes.seq([read, nodes.store(array, _increasing(nodes.load(array, at)), at)])
-
-        return unrolled("row_tile", self.plan.split.atoms_m, one)
 
     def word(self, i: Any, start: int, blocks: int) -> tuple[Any, int]:
         """Return the register for tile row ``i`` of the step of ``blocks`` blocks from ``start``, and the selector."""

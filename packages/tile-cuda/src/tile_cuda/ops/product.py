@@ -13,16 +13,16 @@ from tile_core.ir import nodes
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizzled_layout, row_major
 from tile_core.lowering.legality import Asked
 from tile_core.ops.base import View
-from tile_core.ops.copy import convert
-from tile_core.ops.gemm import GemmWarpPolicy, matrix
+from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.simt.calls import address, execute, part, step
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops import runs
 from tile_cuda.ops.atoms import Family, family
 from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b, placed
-from tile_cuda.ops.operand import Lanes, Loader, Operand, chosen, unrolled, words
+from tile_cuda.ops.operand import Lanes, Loader, Operand, unrolled, words
 from tile_cuda.ops.policy import Split, splits
+from tile_cuda.ops.totals import Totals
 
 #: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
 #: units for 8-bit floats convert them in registers of their own.
@@ -293,31 +293,12 @@ class _Lower:
         if self.metadata is not None:
             out += self.metadata.prepare()
 
-        def load(number: int) -> list[Any]:
-            start, blocks = steps[number]
-            slot = number % slots
-            found = loads[0].load(start, blocks, slot * size_a)
-            found += loads[1].load(start * f.dense_blocks, blocks * f.dense_blocks, slot * size_b)
-            return found + (self.metadata.load(start) if self.metadata is not None else [])
-
         if len(steps) > _MOST_STEPS and self.metadata is None:
             return out + self._rolled(steps, loads, (regs_a, regs_b), totals)
-        ahead = slots - 1
+        stretch = _Stretch(self, steps, loads, (regs_a, regs_b), (size_a, size_b), slots, totals)
         # The operands of the last step are in the registers that those of the first one are not in.
-        parts = self.in_parts = whole and slots == 2 and len(steps) % 2 == 0
-        if parts:
-            read = [] if self.metadata is None else self.metadata.load_ahead()
-            out = [part("setup", [*self.head(), *out]), part("first", [*read, *load(0)])]
-            out += [] if self.metadata is None else self.metadata.take()
-        else:
-            out += load(0) if ahead else []
-        for number, (start, blocks) in enumerate(steps):
-            if number + ahead < len(steps):
-                out += load(number + ahead)
-            slot = number % slots
-            done = self._multiply(a, b, (regs_a, regs_b), (slot * size_a, slot * size_b), totals, start, blocks)
-            out.append(part("last", [done]) if parts and number == len(steps) - 1 else done)
-        return out
+        self.in_parts = whole and slots == 2 and (len(steps) % 2 == 0 or self.metadata is not None)
+        return stretch.in_parts(out) if self.in_parts else [*out, *stretch.plain()]
 
     def _rolled(self, steps: list[tuple[int, int]], loads: Any, registers: Any, totals: Any) -> list[Any]:
         """Return a loop over the steps that are alike, and the others after it."""
@@ -371,78 +352,64 @@ class _Lower:
         return unrolled("row_tile", s.atoms_m, lambda i: unrolled("column_tile", s.atoms_n, lambda j: tile(i, j)))
 
 
-class Totals:
-    """The accumulators: the registers of C itself, or others that are filled from C and stored to it."""
+class _Stretch:
+    """The steps along K, written out: operands are read one step ahead as far as there are registers for it."""
 
-    def __init__(self, lower: _Lower) -> None:
-        self.lower, self.plan = lower, lower.plan
-        self.per = 2 * self.plan.family.halves
-        self.count = self.plan.split.atoms_m * self.plan.split.atoms_n * self.per
+    def __init__(
+        self,
+        lower: _Lower,
+        steps: list[tuple[int, int]],
+        loads: tuple[Loader, Loader],
+        registers: tuple[Any, Any],
+        sizes: tuple[int, int],
+        slots: int,
+        totals: Any,
+    ) -> None:
+        self.lower, self.steps, self.loads, self.registers = lower, steps, loads, registers
+        self.sizes, self.slots, self.totals = sizes, slots, totals
 
-    def statements(self) -> tuple[Any, list[Any], list[Any]]:
-        """Return the accumulators' array, the statements before and those after the product."""
-        p, total = self.plan.problem, self.plan.family.total
-        array = self.lower.call.places.arrays.get(p.c.buffer)
-        if array is not None and nodes.element_type(array) == total:
-            return array, self._cleared(array), []
-        totals, new = nodes.alloc([self.count], total, "totals", "local")
-        if array is not None:
-            begin = self._each(lambda r, *_: self._begin(totals, r, nodes.load(array, [r])))
-            end = self._each(lambda r, *_: nodes.store(array, self._out(nodes.load(totals, [r])), [r]))
-        else:
-            begin = self._each(lambda r, i, j: self._begin(totals, r, self._read(i, j)))
-            end = self._each(lambda r, i, j: self._write(nodes.load(totals, [r]), i, j))
-        return totals, [new, begin], [end]
+    def plain(self) -> list[Any]:
+        """Return the steps."""
+        first = [*self.metadata(0), *self.load(0)] if self.slots > 1 else []
+        return [*first, *(x for n in range(len(self.steps)) for x in self.step(n))]
 
-    def _cleared(self, array: Any) -> list[Any]:
-        clear = self.plan.problem.clear
-        if clear is False:
-            return []
-        zero = self._each(lambda r, *_: nodes.store(array, nodes.zero(self.plan.family.total), [r]))
-        return [zero if clear is True else tirx.IfThenElse(clear, zero, None, self.lower.call.span)]
+    def in_parts(self, setup: list[Any]) -> list[Any]:
+        """Return the steps with marks on what can be moved between the turns of a loop."""
+        out = [part("setup", [*self.lower.head(), *setup])]
+        if self.lower.metadata is not None:  # its operands leave no registers for those of the next turn
+            out.append(part("early", [*self.metadata(0), *self.load(0)]))
+            return [*out, *(x for n in range(len(self.steps)) for x in self.step(n))]
+        out.append(part("first", self.load(0)))
+        last = len(self.steps) - 1
+        return [*out, *(x for n in range(last) for x in self.step(n)), part("last", [self.multiply(last)])]
 
-    def _begin(self, totals: Any, register: Any, held: Any) -> Any:
-        clear, total = self.plan.problem.clear, self.plan.family.total
-        if clear is True:
-            return nodes.store(totals, nodes.zero(total), [register])
-        value = convert(held, total)
-        if clear is not False:
-            value = tirx.if_then_else(clear, nodes.zero(total), value)
-        return nodes.store(totals, value, [register])
+    def step(self, number: int) -> list[Any]:
+        """Return one step, and the reads of the next one's operands if they are read ahead."""
+        if self.slots == 1:
+            return [*self.metadata(number), *self.load(number), self.multiply(number)]
+        following = number + 1
+        ahead = [*self.load(following), *self.metadata(following)] if following < len(self.steps) else []
+        return [*ahead, self.multiply(number)]
 
-    def _out(self, value: Any) -> Any:
-        return convert(value, self.plan.problem.c.dtype)
+    def load(self, number: int) -> list[Any]:
+        """Return the reads of a step's operands."""
+        start, blocks = self.steps[number]
+        slot, dense = number % self.slots, self.lower.plan.family.dense_blocks
+        found = self.loads[0].load(start, blocks, slot * self.sizes[0])
+        return found + self.loads[1].load(start * dense, blocks * dense, slot * self.sizes[1])
 
-    def _read(self, i: Any, j: Any) -> Any:
-        c = self.plan.problem.c
-        at = matrix(c, False, i, j)
-        return chosen([*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)], nodes.load(c.buffer, at))
+    def metadata(self, number: int) -> list[Any]:
+        """Return the reads of a step's metadata."""
+        data = self.lower.metadata
+        return [] if data is None else data.load(self.steps[number][0])
 
-    def _write(self, value: Any, i: Any, j: Any) -> Any:
-        c = self.plan.problem.c
-        at = matrix(c, False, i, j)
-        stored = nodes.store(c.buffer, self._out(value), at, self.lower.call.span)
-        limits = [*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)]
-        return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
-
-    def _real(self, i: Any, j: Any) -> list[Any]:
-        """Return the conditions under which an element is not in the padding."""
-        p, s, f = self.plan.problem, self.plan.split, self.plan.family
-        rows, columns = s.warps_m * s.atoms_m * f.rows, s.warps_n * s.atoms_n * 8
-        return [*([i < p.m] if rows != p.m else []), *([j < p.n] if columns != p.n else [])]
-
-    def _each(self, body: Any) -> Any:
-        """Return loops over the accumulators: ``body`` gets the register, and the row and column of C."""
-        lower, s, f = self.lower, self.plan.split, self.plan.family
-
-        def one(mi: Any, ni: Any, half: Any, pair: Any) -> Any:
-            register = ((mi * s.atoms_n + ni) * f.halves + half) * 2 + pair
-            row = lower.rows + mi * f.rows + half * 8 + lower.lanes.g
-            return body(register, row, lower.columns + ni * 8 + lower.lanes.t * 2 + pair)
-
-        return unrolled("row_tile", s.atoms_m, lambda mi: unrolled(
-            "column_tile", s.atoms_n, lambda ni: unrolled(
-                "half", f.halves, lambda half: unrolled("pair", 2, lambda pair: one(mi, ni, half, pair)))))  # fmt: skip
+    def multiply(self, number: int) -> Any:
+        """Return a step's instructions."""
+        start, blocks = self.steps[number]
+        slot = number % self.slots
+        a, b = self.loads[0].operand, self.loads[1].operand
+        slots = (slot * self.sizes[0], slot * self.sizes[1])
+        return self.lower._multiply(a, b, self.registers, slots, self.totals, start, blocks)
 
 
 def _extents(view: View) -> tuple[int, int]:
