@@ -123,6 +123,8 @@ class Value:
     # fmt: on
 
     def __neg__(self) -> Any:
+        if isinstance(self.expr, tirx.FloatImm) and not self.dtype.is_narrow:
+            return derive(tirx.FloatImm(self.expr.ty, -float(self.expr.value)), self.dtype, self)
         # 0 - x would turn +0 into +0; -0.0 - x is the IEEE negation.
         zero = as_value(-0.0, computed(self.dtype)) if self.dtype.is_float else as_value(0, self.dtype)
         return arith(tirx.Sub, zero, self)

@@ -95,10 +95,11 @@ class NestWriter:
     ) -> Any:
         """Wrap the body in loops over registers, under the conditions that keep it out of the padding."""
         in_registers = any(x in self.places.arrays for x in self.buffers())
-        unroll = in_registers or own.registers <= _UNROLLED
         inner: Any = registers[-1] if registers else None
         width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
         is_vector = width > 0 and inner[1].stride == 1
+        # The turns of a vector become one access.
+        unroll = in_registers or own.registers // (width if is_vector else 1) <= _UNROLLED
         whole = is_vector and own.shape[-1] % width == 0
         guarded = self.touches_memory() or not self.covers(own)
         conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if guarded else []

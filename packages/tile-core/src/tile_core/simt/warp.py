@@ -121,6 +121,15 @@ class _Hoist(StmtRewriter):
             return mutator.default_mutate(e)
         return self.exchange(e, [mutator.mutate(a) for a in e.args])
 
+    def visit_Bind(self, s: Any) -> Any:
+        """Let an exchange that is the whole value have the user's name at once."""
+        new = super().visit_Bind(s)
+        last = self.before[-1] if self.before else None
+        if not isinstance(last, tirx.Bind) or not last.var.same_as(new.value):
+            return new
+        self.before.pop()
+        return tirx.Bind(new.var, last.value, new.span)
+
     def exchange(self, e: Any, args: list[Any]) -> Any:
         """Return the result of a warp operation, whose statements stand in front."""
         return self.bound(ir.Call(e.op, args, attrs=e.attrs, ret_ty=e.ty, span=e.span), "theirs")
@@ -195,12 +204,11 @@ class _Lower(_Hoist):
         dtype = nodes.dtype_of(value)
         lane = nodes.cast(lane, "int32")
         found = [
-            self.bound(
-                nodes.tile_call("shuffle", [self.mask(), word, lane], {"mode": mode, "width": width}, ret="uint32"),
-                "theirs",
-            )
+            nodes.tile_call("shuffle", [self.mask(), word, lane], {"mode": mode, "width": width}, ret="uint32")
             for word in to_words(value)
         ]
+        if len(found) > 1:
+            found = [self.bound(word, "theirs") for word in found]
         return self.bound(from_words(found, dtype), "theirs")
 
     # Votes and reductions

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
@@ -22,6 +23,8 @@ from tile_core.simt.variant import SimtVariant
 if TYPE_CHECKING:
     from tile_core.context import Context
 
+#: The widest access that there is.
+_VECTOR_BYTES = 16
 PRIVATE = ("local", "local.var")
 
 
@@ -106,7 +109,7 @@ class _Reduce:
         self.thread = call.block.thread
         held = call.places.distributions.get(self.src.buffer)
         self.held = held is not None
-        self.tile = held if held is not None else spread(self.src.extents, call.block.count)
+        self.tile = held if held is not None else shares(self.src, self.dim, call.block.count)
         self.walk = Walk(self.tile, self.thread)
         self.result = self.tile.project(self.dim)
         self.rows = [d for d in range(len(self.tile.dims)) if d != self.dim]
@@ -188,6 +191,20 @@ class _Reduce:
         update = nodes.store(array, self.result_at(array[register], value), [register], self.call.span)
         read = calls.step(to.wrap(when(to.inside(), update)))
         return allocate, nodes.seq([write, read])
+
+
+def shares(src: View, dim: int, threads: int) -> Distribution:
+    """Return which thread reads which elements of a tile in memory: vectors along its rows if they come out even."""
+    extents = tuple(src.extents)
+    vector = _VECTOR_BYTES * 8 // DTYPES[src.dtype].bits
+    first = nodes.as_int(src.mins[-1])
+    while vector > 1 and dim == len(extents) - 1:
+        found = spread(extents, threads, vector)
+        aligned = not isinstance(first, int) or first % vector == 0
+        if aligned and extents[-1] % vector == 0 and prod(extents) >= threads * vector and found.padded == extents:
+            return found
+        vector //= 2
+    return spread(extents, threads)
 
 
 def covers(expected: Distribution, known: Distribution) -> bool:

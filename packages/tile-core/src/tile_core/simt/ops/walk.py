@@ -12,6 +12,8 @@ from tile_core.layout.digits import Digit
 from tile_core.ops.base import View
 from tile_core.simt.distribution import Digits, Distribution
 
+#: Annotation of loops whose turns are neighbours of the last dimension (see ``simt/vectorize.py``).
+VECTOR = "tile.vector"
 #: Loops of more iterations are not written out.
 MOST_UNROLLED = 64
 
@@ -65,11 +67,16 @@ class Walk:
         return nodes.int_const(0) if total is None else total
 
     def wrap(self, body: Any, dims: Sequence[int] | None = None) -> Any:
-        """Return loops over the registers of some dimensions (of all) around a statement."""
+        """Return loops over the registers of some dimensions (of all) around a statement.
+
+        The innermost one is marked if its turns are neighbours of the last dimension.
+        """
         for d in reversed(range(len(self.dist.dims)) if dims is None else dims):
             for value, digit in reversed(list(zip(self.values[d], self.dist.dims[d], strict=True))):
                 if digit.axis == "register" and digit.extent > 1:
-                    body = nodes.for_loop(value, digit.extent, body, loop_role(digit.extent))
+                    is_last = d == len(self.dist.dims) - 1 and digit is self.dist.dims[d][-1]
+                    notes = {VECTOR: nodes.int_const(digit.extent)} if is_last else {}
+                    body = nodes.for_loop(value, digit.extent, body, loop_role(digit.extent), annotations=notes)
         return body
 
     def inside(self, dims: Sequence[int] | None = None) -> list[Any]:
