@@ -109,7 +109,7 @@ MUTANTS: tuple[Mutant, ...] = (
         r"bx = blockIdx\.x;\n  const int by = blockIdx\.y",
         "bx = blockIdx.y;\n  const int by = blockIdx.x",
     ),
-    Mutant("gemm_int8", "a misaligned vector store", r"(\*\(uint2\*\)&C\[.*? \+ i1)\)\] =", r"\1 + 1)] ="),
+    Mutant("gemm_int8", "a misaligned vector store", r"(\*\(uint2\*\)\(?&C\[[^]]* \+ i1)\)\]", r"\1 + 1)]"),
     Mutant(
         "gemm_int8", "the wrong half of a vector", r"(C_v\[v_1\]) = (C_local\[[^]]*) \+ v_1\]", r"\1 = \2 + (1 - v_1)]"
     ),
@@ -124,7 +124,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(SPARSE, "the wrong selector", r"(    mma_sp\w*_)0\(", r"\g<1>1("),
     Mutant(SPARSE, "metadata of the next lane", r"\(lane_t % 2\) \* 2", "((lane_t + 1) % 2) * 2"),
-    Mutant(SPARSE, "metadata of the tile row above", r"metadata\[row_tile_1\]\)", "metadata[0])"),
+    Mutant(SPARSE, "metadata of the tile row above", r"metadata\[row_tile\w*\]\)", "metadata[0])"),
     # Shuffles, votes and reductions
     Mutant("rms_norm", "a shuffle by the wrong distance", r"\(mine_1\), 2, 31", "(mine_1), 1, 31"),
     Mutant("rms_norm", "a shuffle of half of the lanes", r"31, 4294967295u", "31, 65535u", 1),
@@ -146,8 +146,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "split_k",
         "a plain sum instead of an atomic one",
-        r"red_global_add_f32\(&(C\[.*\]), (C_local\[.*\])\);",
-        r"\1 = \1 + \2;",
+        r"red_global_add_f32\((&C\[.*), (C_local\[.*\])\);",
+        r"*(\1) = *(\1) + \2;",
     ),
     Mutant("split_k", "all parts take the first share", r"blockIdx\.z", "0"),
     Mutant("kv_gather", "a row that is none is read", r"row >= 0LL && ", ""),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from . import programs
 from .case import Case, from_example
@@ -32,19 +32,16 @@ class Entry:
         Whether it is left to runs with ``-m slow``.
     golden
         Whether its text is kept.
-    refused
-        Architectures that cannot run it, with the code of the error that says so.
     """
 
     name: str
     make: Callable[[], Case]
     slow: bool = False
     golden: bool = False
-    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def _gemm(name: str, M: int, N: int, K: int, types: programs.Types, **how: object) -> Entry:
-    own = {key: how.pop(key) for key in ("slow", "golden", "refused") if key in how}
+    own = {key: how.pop(key) for key in ("slow", "golden") if key in how}
     return Entry(f"gemm_{name}", functools.partial(programs.gemm_case, M, N, K, types, **how), **own)  # type: ignore[arg-type]
 
 

@@ -53,12 +53,12 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   const int bz = blockIdx.z;
   const int tid = threadIdx.x;
   f16* const Q_shared = (f16*)smem;
-  f16* const K_shared_stages = (f16*)(smem + 4352);
-  f16* const V_shared_stages = (f16*)(smem + 12544);
-  float* const scores = (float*)(smem + 20736);
+  f16* const K_shared_stages = (f16*)(smem + 4096);
+  f16* const V_shared_stages = (f16*)(smem + 12288);
+  float scores[32];
   __align__(16) f16 weights[32];
   float output[16];
-  float* const top = (float*)(smem + 4096);
+  float top[2];
   float top_before[2];
   float correction[2];
   float row_sum[2];
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   const int i1 = (tid % 4) * 8;
   #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    *(uint4*)&Q_shared[r * 1024 + i0 * 32 + ((i1 / 8) ^ ((i0 % 8) / 2)) * 8] = *(const uint4*)&Q[(r * 32 + i0) * 32 + i1];
+    *(uint4*)&Q_shared[r * 1024 + i0 * 32 + ((i1 / 8) ^ ((i0 % 8) / 2)) * 8] = *(const uint4*)(&Q[i0 * 32 + i1] + r * 1024);
   }
   #pragma unroll
   for (int r_1 = 0; r_1 < 4; ++r_1) {
@@ -83,20 +83,20 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   for (int r_3 = 0; r_3 < 2; ++r_3) {
     total[r_3] = 0.0f;
   }
-  const int i0_1 = tid % 64;
-  if (tid / 64 == 0) {
-    top[i0_1] = -0.0f - __int_as_float(0x7f800000);
+  #pragma unroll
+  for (int r_4 = 0; r_4 < 2; ++r_4) {
+    top[r_4] = -0.0f - __int_as_float(0x7f800000);
   }
   const int n_trips = (min(96, (bx + 1) * 64 + 32) + 64 - 1) / 64;
   __syncthreads();
   if (0 < n_trips) {
     #pragma unroll
     for (int turn = 0; turn < 2; ++turn) {
-      cp_async_cg_shared_global_16(&K_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[turn * 1024 + tid * 8]);
+      cp_async_cg_shared_global_16(&K_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[tid * 8] + turn * 1024);
     }
     #pragma unroll
     for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
-      cp_async_cg_shared_global_16(&V_shared_stages[turn_1 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[turn_1 * 1024 + tid * 8]);
+      cp_async_cg_shared_global_16(&V_shared_stages[turn_1 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[tid * 8] + turn_1 * 1024);
     }
   }
   cp_async_commit_group();
@@ -109,311 +109,181 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       if (n * 64 + 64 + 64 <= 96) {
         #pragma unroll
         for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-          cp_async_cg_shared_global_16(&K_shared_stages[slot_ahead * 2048 + turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[n * 2048 + turn_2 * 1024 + tid * 8 + 2048]);
+          cp_async_cg_shared_global_16(&K_shared_stages[slot_ahead * 2048 + turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[n * 2048 + tid * 8 + 2048] + turn_2 * 1024);
         }
       }
       else {
         #pragma unroll
         for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
-          cp_async_cg_shared_global_16_zfill(&K_shared_stages[slot_ahead * 2048 + turn_3 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[n * 2048 + turn_3 * 1024 + tid * 8 + 2048], n * 64 + turn_3 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill(&K_shared_stages[slot_ahead * 2048 + turn_3 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[n * 2048 + tid * 8 + 2048] + turn_3 * 1024, n * 64 + turn_3 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
         }
       }
       if (n * 64 + 64 + 64 <= 96) {
         #pragma unroll
         for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
-          cp_async_cg_shared_global_16(&V_shared_stages[slot_ahead * 2048 + turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[n * 2048 + turn_4 * 1024 + tid * 8 + 2048]);
+          cp_async_cg_shared_global_16(&V_shared_stages[slot_ahead * 2048 + turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[n * 2048 + tid * 8 + 2048] + turn_4 * 1024);
         }
       }
       else {
         #pragma unroll
         for (int turn_5 = 0; turn_5 < 2; ++turn_5) {
-          cp_async_cg_shared_global_16_zfill(&V_shared_stages[slot_ahead * 2048 + turn_5 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[n * 2048 + turn_5 * 1024 + tid * 8 + 2048], n * 64 + turn_5 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill(&V_shared_stages[slot_ahead * 2048 + turn_5 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[n * 2048 + tid * 8 + 2048] + turn_5 * 1024, n * 64 + turn_5 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
         }
       }
     }
     cp_async_commit_group();
     const int lane = tid % 32;
-    const int lane_g = lane / 4;
-    const int lane_t = lane % 4;
-    const int warp_row = (tid / 32 / 2) * 32;
-    const int warp_column = ((tid / 32) % 2) * 32;
-    float totals[32];
+    const int warp_row = (tid / 32) * 16;
+    const int warp_column = 0;
     #pragma unroll
-    for (int row_tile = 0; row_tile < 2; ++row_tile) {
+    for (int column_tile = 0; column_tile < 8; ++column_tile) {
       #pragma unroll
-      for (int column_tile = 0; column_tile < 4; ++column_tile) {
+      for (int half_1 = 0; half_1 < 2; ++half_1) {
         #pragma unroll
-        for (int half_1 = 0; half_1 < 2; ++half_1) {
-          #pragma unroll
-          for (int pair = 0; pair < 2; ++pair) {
-            totals[row_tile * 16 + column_tile * 4 + half_1 * 2 + pair] = 0.0f;
-          }
+        for (int pair = 0; pair < 2; ++pair) {
+          scores[column_tile * 4 + half_1 * 2 + pair] = 0.0f;
         }
       }
     }
-    unsigned a_words[16];
-    unsigned b_words[16];
+    unsigned a_words[8];
+    unsigned b_words[32];
     const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
     const int a_k = (lane / 8 / 2) * 8;
     const int b_line = warp_column + (lane / 8 / 2) * 8 + lane % 8;
     const int b_k = ((lane / 8) % 2) * 8;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &Q_shared[a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
     #pragma unroll
-    for (int a_tile = 0; a_tile < 2; ++a_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &Q_shared[a_tile * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
-    }
-    #pragma unroll
-    for (int b_tile = 0; b_tile < 2; ++b_tile) {
+    for (int b_tile = 0; b_tile < 4; ++b_tile) {
       ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile * 4], &K_shared_stages[slot * 2048 + b_tile * 512 + b_line * 32 + ((b_k / 8) ^ ((b_line % 8) / 2)) * 8]);
     }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &Q_shared[a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
     #pragma unroll
-    for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], &Q_shared[a_tile_1 * 512 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
+    for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile_1 * 4 + 16], &K_shared_stages[slot * 2048 + b_tile_1 * 512 + b_line * 32 + ((b_k / 8 + 2) ^ ((b_line % 8) / 2)) * 8]);
     }
     #pragma unroll
-    for (int b_tile_1 = 0; b_tile_1 < 2; ++b_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile_1 * 4 + 8], &K_shared_stages[slot * 2048 + b_tile_1 * 512 + b_line * 32 + ((b_k / 8 + 2) ^ ((b_line % 8) / 2)) * 8]);
+    for (int column_tile_1 = 0; column_tile_1 < 8; ++column_tile_1) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&scores[column_tile_1 * 4], &a_words[0], &b_words[column_tile_1 * 2], &scores[column_tile_1 * 4]);
     }
     #pragma unroll
-    for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+    for (int column_tile_2 = 0; column_tile_2 < 8; ++column_tile_2) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&scores[column_tile_2 * 4], &a_words[4], &b_words[column_tile_2 * 2 + 16], &scores[column_tile_2 * 4]);
+    }
+    const int i = (tid / 32) * 16 + (tid % 32) / 4;
+    const int j = (tid % 4) * 2;
+    #pragma unroll
+    for (int r_5 = 0; r_5 < 8; ++r_5) {
       #pragma unroll
-      for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
-        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&totals[row_tile_1 * 16 + column_tile_1 * 4], &a_words[row_tile_1 * 4], &b_words[column_tile_1 * 2], &totals[row_tile_1 * 16 + column_tile_1 * 4]);
-      }
-    }
-    #pragma unroll
-    for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
-      #pragma unroll
-      for (int column_tile_2 = 0; column_tile_2 < 4; ++column_tile_2) {
-        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&totals[row_tile_2 * 16 + column_tile_2 * 4], &a_words[row_tile_2 * 4 + 8], &b_words[column_tile_2 * 2 + 8], &totals[row_tile_2 * 16 + column_tile_2 * 4]);
-      }
-    }
-    #pragma unroll
-    for (int row_tile_3 = 0; row_tile_3 < 2; ++row_tile_3) {
-      #pragma unroll
-      for (int column_tile_3 = 0; column_tile_3 < 4; ++column_tile_3) {
+      for (int r_6 = 0; r_6 < 2; ++r_6) {
         #pragma unroll
-        for (int half_2 = 0; half_2 < 2; ++half_2) {
-          #pragma unroll
-          for (int pair_1 = 0; pair_1 < 2; ++pair_1) {
-            scores[row_tile_3 * 1024 + half_2 * 512 + warp_row * 64 + lane_g * 64 + column_tile_3 * 8 + lane_t * 2 + warp_column + pair_1] = totals[row_tile_3 * 16 + column_tile_3 * 4 + half_2 * 2 + pair_1];
-          }
+        for (int v_1 = 0; v_1 < 2; ++v_1) {
+          scores[r_5 * 4 + r_6 * 2 + v_1] = n * 64 + (r_5 * 8 + j + v_1) < 96 && bx * 64 + (r_6 * 8 + i) + 32 >= n * 64 + (r_5 * 8 + j + v_1) ? scores[r_5 * 4 + r_6 * 2 + v_1] * 0.25503486f : -0.0f - __int_as_float(0x7f800000);
         }
       }
     }
-    __syncthreads();
-    const int i = tid / 16;
-    const int j = (tid % 16) * 4;
-    for (int r_4 = 0; r_4 < 8; ++r_4) {
-      __align__(16) float scores_v[4];
+    #pragma unroll
+    for (int r_7 = 0; r_7 < 2; ++r_7) {
+      top_before[r_7] = top[r_7];
+    }
+    float acc[2];
+    #pragma unroll
+    for (int r_8 = 0; r_8 < 2; ++r_8) {
+      acc[r_8] = __int_as_float(0xff800000);
       #pragma unroll
-      for (int v_1 = 0; v_1 < 4; ++v_1) {
-        scores_v[v_1] = n * 64 + (j + v_1) < 96 && bx * 64 + (r_4 * 8 + i) + 32 >= n * 64 + (j + v_1) ? scores[r_4 * 512 + i * 64 + j + v_1] * 0.25503486f : -0.0f - __int_as_float(0x7f800000);
+      for (int r_9 = 0; r_9 < 8; ++r_9) {
+        #pragma unroll
+        for (int r_10 = 0; r_10 < 2; ++r_10) {
+          acc[r_8] = fmaxf(acc[r_8], scores[r_9 * 4 + r_8 * 2 + r_10]);
+        }
       }
-      *(uint4*)&scores[r_4 * 512 + i * 64 + j] = *(const uint4*)&scores_v[0];
-    }
-    const int i0_2 = (tid / 32) * 16 + (tid % 32) / 4;
-    #pragma unroll
-    for (int r_5 = 0; r_5 < 2; ++r_5) {
-      top_before[r_5] = top[r_5 * 8 + i0_2];
-    }
-    float acc[32];
-    float* const partial = (float*)(smem + 37120);
-    __syncthreads();
-    #pragma unroll
-    for (int r_6 = 0; r_6 < 32; ++r_6) {
-      acc[r_6] = __int_as_float(0xff800000);
-      const float t = acc[r_6];
-      const float t_1 = scores[r_6 * 128 + tid];
-      acc[r_6] = t_1 > t ? t_1 : t == t_1 ? __uint_as_float(__float_as_uint(t) & __float_as_uint(t_1)) : t;
     }
     #pragma unroll
-    for (int r_7 = 0; r_7 < 32; ++r_7) {
-      const float mine = acc[r_7];
+    for (int r_11 = 0; r_11 < 2; ++r_11) {
+      const float mine = acc[r_11];
       const unsigned theirs = shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 4294967295u);
       const float theirs_1 = __uint_as_float(theirs);
       const float other = theirs_1;
-      const float t_2 = acc[r_7];
-      acc[r_7] = other > t_2 ? other : t_2 == other ? __uint_as_float(__float_as_uint(t_2) & __float_as_uint(other)) : t_2;
+      acc[r_11] = fmaxf(acc[r_11], other);
     }
     #pragma unroll
-    for (int r_8 = 0; r_8 < 32; ++r_8) {
-      const float mine_1 = acc[r_8];
+    for (int r_12 = 0; r_12 < 2; ++r_12) {
+      const float mine_1 = acc[r_12];
       const unsigned theirs_2 = shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 4294967295u);
       const float theirs_3 = __uint_as_float(theirs_2);
       const float other_1 = theirs_3;
-      const float t_3 = acc[r_8];
-      acc[r_8] = other_1 > t_3 ? other_1 : t_3 == other_1 ? __uint_as_float(__float_as_uint(t_3) & __float_as_uint(other_1)) : t_3;
+      acc[r_12] = fmaxf(acc[r_12], other_1);
     }
     #pragma unroll
-    for (int r_9 = 0; r_9 < 32; ++r_9) {
-      const float mine_2 = acc[r_9];
-      const unsigned theirs_4 = shfl_sync_bfly_u32(__float_as_uint(mine_2), 4, 31, 4294967295u);
-      const float theirs_5 = __uint_as_float(theirs_4);
-      const float other_2 = theirs_5;
-      const float t_4 = acc[r_9];
-      acc[r_9] = other_2 > t_4 ? other_2 : t_4 == other_2 ? __uint_as_float(__float_as_uint(t_4) & __float_as_uint(other_2)) : t_4;
+    for (int r_13 = 0; r_13 < 2; ++r_13) {
+      top[r_13] = fmaxf(top[r_13], acc[r_13]);
     }
     #pragma unroll
-    for (int r_10 = 0; r_10 < 32; ++r_10) {
-      const float mine_3 = acc[r_10];
-      const unsigned theirs_6 = shfl_sync_bfly_u32(__float_as_uint(mine_3), 8, 31, 4294967295u);
-      const float theirs_7 = __uint_as_float(theirs_6);
-      const float other_3 = theirs_7;
-      const float t_5 = acc[r_10];
-      acc[r_10] = other_3 > t_5 ? other_3 : t_5 == other_3 ? __uint_as_float(__float_as_uint(t_5) & __float_as_uint(other_3)) : t_5;
+    for (int r_14 = 0; r_14 < 2; ++r_14) {
+      correction[r_14] = exp2f(top_before[r_14] - top[r_14]);
     }
     #pragma unroll
-    for (int r_11 = 0; r_11 < 32; ++r_11) {
-      const float mine_4 = acc[r_11];
-      const unsigned theirs_8 = shfl_sync_bfly_u32(__float_as_uint(mine_4), 16, 31, 4294967295u);
-      const float theirs_9 = __uint_as_float(theirs_8);
-      const float other_4 = theirs_9;
-      const float t_6 = acc[r_11];
-      acc[r_11] = other_4 > t_6 ? other_4 : t_6 == other_4 ? __uint_as_float(__float_as_uint(t_6) & __float_as_uint(other_4)) : t_6;
-    }
-    if ((tid & 31) == 0) {
+    for (int r_15 = 0; r_15 < 8; ++r_15) {
       #pragma unroll
-      for (int r_12 = 0; r_12 < 32; ++r_12) {
-        partial[((tid % 64) / 32) * 64 + r_12 * 2 + tid / 64] = acc[r_12];
-      }
-    }
-    __syncthreads();
-    #pragma unroll
-    for (int r_13 = 0; r_13 < 32; ++r_13) {
-      acc[r_13] = __int_as_float(0xff800000);
-      #pragma unroll
-      for (int g = 0; g < 2; ++g) {
-        const float t_7 = acc[r_13];
-        const float t_8 = partial[g * 64 + r_13 * 2 + tid / 64];
-        acc[r_13] = t_8 > t_7 ? t_8 : t_7 == t_8 ? __uint_as_float(__float_as_uint(t_7) & __float_as_uint(t_8)) : t_7;
-      }
-    }
-    if (tid % 64 == 0) {
-      #pragma unroll
-      for (int r_14 = 0; r_14 < 32; ++r_14) {
-        const float a = top[r_14 * 2 + tid / 64];
-        const float b = acc[r_14];
-        top[r_14 * 2 + tid / 64] = (__float_as_uint(a) & 2147483647u) > 2139095040u ? b : (__float_as_uint(b) & 2147483647u) > 2139095040u ? a : a > b ? a : a < b ? b : __uint_as_float(__float_as_uint(a) & __float_as_uint(b));
-      }
-    }
-    __syncthreads();
-    const int i_1 = (tid / 32) * 16 + (tid % 32) / 4;
-    #pragma unroll
-    for (int r_15 = 0; r_15 < 2; ++r_15) {
-      correction[r_15] = exp2f(top_before[r_15] - top[r_15 * 8 + i_1]);
-    }
-    const int i_2 = tid / 16;
-    const int j_1 = (tid % 16) * 4;
-    for (int r_16 = 0; r_16 < 8; ++r_16) {
-      __align__(16) float scores_v_1[4];
-      *(uint4*)&scores_v_1[0] = *(const uint4*)&scores[r_16 * 512 + i_2 * 64 + j_1];
-      #pragma unroll
-      for (int v_2 = 0; v_2 < 4; ++v_2) {
-        scores_v_1[v_2] = exp2f(scores_v_1[v_2] - top[r_16 * 8 + i_2]);
-      }
-      *(uint4*)&scores[r_16 * 512 + i_2 * 64 + j_1] = *(const uint4*)&scores_v_1[0];
-    }
-    float acc_1[32];
-    float* const partial_1 = (float*)(smem + 37120);
-    float* const results = (float*)(smem + 37120);
-    __syncthreads();
-    #pragma unroll
-    for (int r_17 = 0; r_17 < 32; ++r_17) {
-      acc_1[r_17] = 0.0f;
-      acc_1[r_17] = acc_1[r_17] + scores[r_17 * 128 + tid];
-    }
-    #pragma unroll
-    for (int r_18 = 0; r_18 < 32; ++r_18) {
-      const float mine_5 = acc_1[r_18];
-      const unsigned theirs_10 = shfl_sync_bfly_u32(__float_as_uint(mine_5), 1, 31, 4294967295u);
-      const float theirs_11 = __uint_as_float(theirs_10);
-      const float other_5 = theirs_11;
-      acc_1[r_18] = acc_1[r_18] + other_5;
-    }
-    #pragma unroll
-    for (int r_19 = 0; r_19 < 32; ++r_19) {
-      const float mine_6 = acc_1[r_19];
-      const unsigned theirs_12 = shfl_sync_bfly_u32(__float_as_uint(mine_6), 2, 31, 4294967295u);
-      const float theirs_13 = __uint_as_float(theirs_12);
-      const float other_6 = theirs_13;
-      acc_1[r_19] = acc_1[r_19] + other_6;
-    }
-    #pragma unroll
-    for (int r_20 = 0; r_20 < 32; ++r_20) {
-      const float mine_7 = acc_1[r_20];
-      const unsigned theirs_14 = shfl_sync_bfly_u32(__float_as_uint(mine_7), 4, 31, 4294967295u);
-      const float theirs_15 = __uint_as_float(theirs_14);
-      const float other_7 = theirs_15;
-      acc_1[r_20] = acc_1[r_20] + other_7;
-    }
-    #pragma unroll
-    for (int r_21 = 0; r_21 < 32; ++r_21) {
-      const float mine_8 = acc_1[r_21];
-      const unsigned theirs_16 = shfl_sync_bfly_u32(__float_as_uint(mine_8), 8, 31, 4294967295u);
-      const float theirs_17 = __uint_as_float(theirs_16);
-      const float other_8 = theirs_17;
-      acc_1[r_21] = acc_1[r_21] + other_8;
-    }
-    #pragma unroll
-    for (int r_22 = 0; r_22 < 32; ++r_22) {
-      const float mine_9 = acc_1[r_22];
-      const unsigned theirs_18 = shfl_sync_bfly_u32(__float_as_uint(mine_9), 16, 31, 4294967295u);
-      const float theirs_19 = __uint_as_float(theirs_18);
-      const float other_9 = theirs_19;
-      acc_1[r_22] = acc_1[r_22] + other_9;
-    }
-    if ((tid & 31) == 0) {
-      #pragma unroll
-      for (int r_23 = 0; r_23 < 32; ++r_23) {
-        partial_1[((tid % 64) / 32) * 64 + r_23 * 2 + tid / 64] = acc_1[r_23];
-      }
-    }
-    __syncthreads();
-    #pragma unroll
-    for (int r_24 = 0; r_24 < 32; ++r_24) {
-      acc_1[r_24] = 0.0f;
-      #pragma unroll
-      for (int g_1 = 0; g_1 < 2; ++g_1) {
-        acc_1[r_24] = acc_1[r_24] + partial_1[g_1 * 64 + r_24 * 2 + tid / 64];
-      }
-    }
-    __syncthreads();
-    if (tid % 64 == 0) {
-      #pragma unroll
-      for (int r_25 = 0; r_25 < 32; ++r_25) {
-        results[r_25 * 2 + tid / 64] = acc_1[r_25];
-      }
-    }
-    __syncthreads();
-    #pragma unroll
-    for (int r_26 = 0; r_26 < 2; ++r_26) {
-      row_sum[r_26] = results[(tid / 32) * 16 + r_26 * 8 + (tid % 32) / 4];
-    }
-    #pragma unroll
-    for (int r_27 = 0; r_27 < 2; ++r_27) {
-      total[r_27] = total[r_27] * correction[r_27] + row_sum[r_27];
-    }
-    const int i0_3 = (tid / 32) * 16 + (tid % 32) / 4;
-    const int i1_1 = (tid % 4) * 2;
-    #pragma unroll
-    for (int r_28 = 0; r_28 < 8; ++r_28) {
-      #pragma unroll
-      for (int r_29 = 0; r_29 < 2; ++r_29) {
-        __align__(16) float scores_v_2[2];
-        *(uint2*)&scores_v_2[0] = *(const uint2*)&scores[r_29 * 512 + i0_3 * 64 + r_28 * 8 + i1_1];
+      for (int r_16 = 0; r_16 < 2; ++r_16) {
         #pragma unroll
-        for (int v_3 = 0; v_3 < 2; ++v_3) {
-          weights[r_28 * 4 + r_29 * 2 + v_3] = cvt_rn_f16_f32(scores_v_2[v_3]);
+        for (int v_2 = 0; v_2 < 2; ++v_2) {
+          scores[r_15 * 4 + r_16 * 2 + v_2] = exp2f(scores[r_15 * 4 + r_16 * 2 + v_2] - top[r_16]);
+        }
+      }
+    }
+    float acc_1[2];
+    #pragma unroll
+    for (int r_17 = 0; r_17 < 2; ++r_17) {
+      acc_1[r_17] = 0.0f;
+      #pragma unroll
+      for (int r_18 = 0; r_18 < 8; ++r_18) {
+        #pragma unroll
+        for (int r_19 = 0; r_19 < 2; ++r_19) {
+          acc_1[r_17] = acc_1[r_17] + scores[r_18 * 4 + r_17 * 2 + r_19];
         }
       }
     }
     #pragma unroll
-    for (int r_30 = 0; r_30 < 4; ++r_30) {
+    for (int r_20 = 0; r_20 < 2; ++r_20) {
+      const float mine_2 = acc_1[r_20];
+      const unsigned theirs_4 = shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 4294967295u);
+      const float theirs_5 = __uint_as_float(theirs_4);
+      const float other_2 = theirs_5;
+      acc_1[r_20] = acc_1[r_20] + other_2;
+    }
+    #pragma unroll
+    for (int r_21 = 0; r_21 < 2; ++r_21) {
+      const float mine_3 = acc_1[r_21];
+      const unsigned theirs_6 = shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 4294967295u);
+      const float theirs_7 = __uint_as_float(theirs_6);
+      const float other_3 = theirs_7;
+      acc_1[r_21] = acc_1[r_21] + other_3;
+    }
+    #pragma unroll
+    for (int r_22 = 0; r_22 < 2; ++r_22) {
+      row_sum[r_22] = acc_1[r_22];
+    }
+    #pragma unroll
+    for (int r_23 = 0; r_23 < 2; ++r_23) {
+      total[r_23] = total[r_23] * correction[r_23] + row_sum[r_23];
+    }
+    #pragma unroll
+    for (int r_24 = 0; r_24 < 8; ++r_24) {
       #pragma unroll
-      for (int r_31 = 0; r_31 < 2; ++r_31) {
+      for (int r_25 = 0; r_25 < 2; ++r_25) {
+        #pragma unroll
+        for (int v_3 = 0; v_3 < 2; ++v_3) {
+          weights[r_24 * 4 + r_25 * 2 + v_3] = cvt_rn_f16_f32(scores[r_24 * 4 + r_25 * 2 + v_3]);
+        }
+      }
+    }
+    #pragma unroll
+    for (int r_26 = 0; r_26 < 4; ++r_26) {
+      #pragma unroll
+      for (int r_27 = 0; r_27 < 2; ++r_27) {
         #pragma unroll
         for (int v_4 = 0; v_4 < 2; ++v_4) {
-          output[r_30 * 4 + r_31 * 2 + v_4] = output[r_30 * 4 + r_31 * 2 + v_4] * correction[r_31];
+          output[r_26 * 4 + r_27 * 2 + v_4] = output[r_26 * 4 + r_27 * 2 + v_4] * correction[r_27];
         }
       }
     }
@@ -440,8 +310,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_3 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_3 * 2 + b_line_1 / 8) ^ ((b_k_1 % 8) / 2)) * 8 + 512]);
     }
     #pragma unroll
-    for (int column_tile_4 = 0; column_tile_4 < 4; ++column_tile_4) {
-      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_4 * 4], &a_words_1[0], &b_words_1[column_tile_4 * 2], &output[column_tile_4 * 4]);
+    for (int column_tile_3 = 0; column_tile_3 < 4; ++column_tile_3) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_3 * 4], &a_words_1[0], &b_words_1[column_tile_3 * 2], &output[column_tile_3 * 4]);
     }
     *(unsigned*)&a_words_1[0] = *(const unsigned*)&weights[16];
     *(unsigned*)&a_words_1[1] = *(const unsigned*)&weights[18];
@@ -452,8 +322,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_4 * 4], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_4 * 2 + b_line_1 / 8) ^ ((b_k_1 % 8) / 2)) * 8 + 1024]);
     }
     #pragma unroll
-    for (int column_tile_5 = 0; column_tile_5 < 4; ++column_tile_5) {
-      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_5 * 4], &a_words_1[4], &b_words_1[column_tile_5 * 2 + 8], &output[column_tile_5 * 4]);
+    for (int column_tile_4 = 0; column_tile_4 < 4; ++column_tile_4) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_4 * 4], &a_words_1[4], &b_words_1[column_tile_4 * 2 + 8], &output[column_tile_4 * 4]);
     }
     *(unsigned*)&a_words_1[4] = *(const unsigned*)&weights[24];
     *(unsigned*)&a_words_1[5] = *(const unsigned*)&weights[26];
@@ -464,38 +334,38 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_5 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_5 * 2 + b_line_1 / 8) ^ ((b_k_1 % 8) / 2)) * 8 + 1536]);
     }
     #pragma unroll
-    for (int column_tile_6 = 0; column_tile_6 < 4; ++column_tile_6) {
-      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_6 * 4], &a_words_1[0], &b_words_1[column_tile_6 * 2], &output[column_tile_6 * 4]);
+    for (int column_tile_5 = 0; column_tile_5 < 4; ++column_tile_5) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_5 * 4], &a_words_1[0], &b_words_1[column_tile_5 * 2], &output[column_tile_5 * 4]);
     }
     #pragma unroll
-    for (int column_tile_7 = 0; column_tile_7 < 4; ++column_tile_7) {
-      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_7 * 4], &a_words_1[4], &b_words_1[column_tile_7 * 2 + 8], &output[column_tile_7 * 4]);
+    for (int column_tile_6 = 0; column_tile_6 < 4; ++column_tile_6) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_6 * 4], &a_words_1[4], &b_words_1[column_tile_6 * 2 + 8], &output[column_tile_6 * 4]);
     }
   }
   cp_async_wait_group_0();
   __syncthreads();
   #pragma unroll
-  for (int r_32 = 0; r_32 < 4; ++r_32) {
+  for (int r_28 = 0; r_28 < 4; ++r_28) {
     #pragma unroll
-    for (int r_33 = 0; r_33 < 2; ++r_33) {
+    for (int r_29 = 0; r_29 < 2; ++r_29) {
       #pragma unroll
       for (int v_5 = 0; v_5 < 2; ++v_5) {
-        output[r_32 * 4 + r_33 * 2 + v_5] = output[r_32 * 4 + r_33 * 2 + v_5] / total[r_33];
+        output[r_28 * 4 + r_29 * 2 + v_5] = output[r_28 * 4 + r_29 * 2 + v_5] / total[r_29];
       }
     }
   }
-  const int i0_4 = (tid / 32) * 16 + (tid % 32) / 4;
-  const int i1_2 = (tid % 4) * 2;
+  const int i0_1 = (tid / 32) * 16 + (tid % 32) / 4;
+  const int i1_1 = (tid % 4) * 2;
   #pragma unroll
-  for (int r_34 = 0; r_34 < 4; ++r_34) {
+  for (int r_30 = 0; r_30 < 4; ++r_30) {
     #pragma unroll
-    for (int r_35 = 0; r_35 < 2; ++r_35) {
+    for (int r_31 = 0; r_31 < 2; ++r_31) {
       __align__(16) f16 Output_v[2];
       #pragma unroll
       for (int v_6 = 0; v_6 < 2; ++v_6) {
-        Output_v[v_6] = cvt_rn_f16_f32(output[r_34 * 4 + r_35 * 2 + v_6]);
+        Output_v[v_6] = cvt_rn_f16_f32(output[r_30 * 4 + r_31 * 2 + v_6]);
       }
-      *(unsigned*)&Output[(r_35 * 8 + i0_4) * 32 + (r_34 * 8 + i1_2)] = *(const unsigned*)&Output_v[0];
+      *(unsigned*)(&Output[i0_1 * 32 + i1_1] + (r_31 * 256 + r_30 * 8)) = *(const unsigned*)&Output_v[0];
     }
   }
 }

@@ -18,6 +18,20 @@ __device__ __forceinline__ void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f3
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
+__device__ __forceinline__ void cp_async_cg_shared_global_16(void* smem, const void* gmem) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+      :
+      : "r"(shared_address(smem)), "l"(gmem)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_cg_shared_global_16_zfill(void* smem, const void* gmem, int valid_bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+      :
+      : "r"(shared_address(smem)), "l"(gmem), "r"(valid_bytes)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+__device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 
 extern "C" __global__ void __launch_bounds__(128) gemm(
     const f16* __restrict__ A,
@@ -31,8 +45,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tid = threadIdx.x;
-  f16* const A_shared = (f16*)smem;
-  f16* const B_shared = (f16*)(smem + 2048);
+  f16* const A_shared_stages = (f16*)smem;
+  f16* const B_shared_stages = (f16*)(smem + 4096);
   float C_local[8];
   #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -44,97 +58,103 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       }
     }
   }
-  for (int k_1 = 0; k_1 < (k + 31) / 32; ++k_1) {
-    if (by * 32 + 31 < m && k_1 * 32 + 31 < k) {
-      __syncthreads();
-      const int i0 = tid / 4;
-      const int i1 = (tid % 4) * 8;
-      __align__(16) f16 A_shared_v[8];
-      #pragma unroll
-      for (int r_2 = 0; r_2 < 8; ++r_2) {
-        A_shared_v[r_2] = A[(by * 32 + i0) * k + (k_1 * 32 + i1 + r_2)];
-      }
-      *(uint4*)&A_shared[i0 * 32 + ((i1 / 8) ^ ((i0 % 8) / 2)) * 8] = *(const uint4*)&A_shared_v[0];
+  const int k_trips = (k + 32 - 1) / 32;
+  if (0 < k_trips) {
+    if (by * 32 + 32 <= m && 32 <= k) {
+      cp_async_cg_shared_global_16(&A_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (tid % 4) * 8]);
     }
     else {
-      __syncthreads();
-      const int i0_1 = tid / 4;
-      const int i1_1 = (tid % 4) * 8;
-      __align__(16) f16 A_shared_v_1[8];
-      #pragma unroll
-      for (int r_3 = 0; r_3 < 8; ++r_3) {
-        A_shared_v_1[r_3] = by * 32 + i0_1 < m && k_1 * 32 + (i1_1 + r_3) < k ? A[(by * 32 + i0_1) * k + (k_1 * 32 + i1_1 + r_3)] : (f16)0x0000;
-      }
-      *(uint4*)&A_shared[i0_1 * 32 + ((i1_1 / 8) ^ ((i0_1 % 8) / 2)) * 8] = *(const uint4*)&A_shared_v_1[0];
+      cp_async_cg_shared_global_16_zfill(&A_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (tid % 4) * 8], by * 32 + tid / 4 < m && (tid % 4) * 8 < k ? 16 : 0);
     }
-    if (k_1 * 32 + 31 < k && bx * 32 + 31 < n) {
-      const int i0_2 = tid / 4;
-      const int i1_2 = (tid % 4) * 8;
-      __align__(16) f16 B_shared_v[8];
-      #pragma unroll
-      for (int r_4 = 0; r_4 < 8; ++r_4) {
-        B_shared_v[r_4] = B[(k_1 * 32 + i0_2) * n + (bx * 32 + i1_2 + r_4)];
-      }
-      *(uint4*)&B_shared[i0_2 * 32 + ((i1_2 / 8) ^ ((i0_2 % 8) / 2)) * 8] = *(const uint4*)&B_shared_v[0];
+    if (32 <= k && bx * 32 + 32 <= n) {
+      cp_async_cg_shared_global_16(&B_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(tid / 4) * n + (bx * 32 + (tid % 4) * 8)]);
     }
     else {
-      const int i0_3 = tid / 4;
-      const int i1_3 = (tid % 4) * 8;
-      __align__(16) f16 B_shared_v_1[8];
-      #pragma unroll
-      for (int r_5 = 0; r_5 < 8; ++r_5) {
-        B_shared_v_1[r_5] = k_1 * 32 + i0_3 < k && bx * 32 + (i1_3 + r_5) < n ? B[(k_1 * 32 + i0_3) * n + (bx * 32 + i1_3 + r_5)] : (f16)0x0000;
-      }
-      *(uint4*)&B_shared[i0_3 * 32 + ((i1_3 / 8) ^ ((i0_3 % 8) / 2)) * 8] = *(const uint4*)&B_shared_v_1[0];
+      cp_async_cg_shared_global_16_zfill(&B_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(tid / 4) * n + (bx * 32 + (tid % 4) * 8)], tid / 4 < k && bx * 32 + (tid % 4) * 8 < n ? 16 : 0);
     }
+  }
+  cp_async_commit_group();
+  const int lane = tid % 32;
+  const int warp_row = (tid / 32 / 2) * 16;
+  const int warp_column = ((tid / 32) % 2) * 16;
+  unsigned a_words[8];
+  unsigned b_words[8];
+  const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
+  const int a_k = (lane / 8 / 2) * 8;
+  const int b_line = warp_column + (lane / 8 / 2) * 8;
+  const int b_k = ((lane / 8) % 2) * 8 + lane % 8;
+  if ((k + 32 - 1) / 32 > 0) {
+    cp_async_wait_group_0();
     __syncthreads();
-    const int lane = tid % 32;
-    const int warp_row = (tid / 32 / 2) * 16;
-    const int warp_column = ((tid / 32) % 2) * 16;
-    unsigned a_words[8];
-    unsigned b_words[8];
-    const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-    const int a_k = (lane / 8 / 2) * 8;
-    const int b_line = warp_column + (lane / 8 / 2) * 8;
-    const int b_k = ((lane / 8) % 2) * 8 + lane % 8;
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared[a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared[b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared[a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared[b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8 + 512]);
+    const int slot_next = 0 % 2;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next * 1024 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next * 1024 + b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8]);
+  }
+  for (int k_1 = 0; k_1 < (k + 31) / 32; ++k_1) {
+    const int slot = k_1 % 2;
+    const int slot_ahead = (k_1 + 1) % 2;
+    if (k_1 + 1 < k_trips) {
+      if (by * 32 + 32 <= m && k_1 * 32 + 32 + 32 <= k) {
+        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)]);
+      }
+      else {
+        cp_async_cg_shared_global_16_zfill(&A_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)], by * 32 + tid / 4 < m && k_1 * 32 + (tid % 4) * 8 + 32 < k ? 16 : 0);
+      }
+      if (k_1 * 32 + 32 + 32 <= k && bx * 32 + 32 <= n) {
+        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)]);
+      }
+      else {
+        cp_async_cg_shared_global_16_zfill(&B_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)], k_1 * 32 + tid / 4 + 32 < k && bx * 32 + (tid % 4) * 8 < n ? 16 : 0);
+      }
+    }
+    cp_async_commit_group();
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 1024 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot * 1024 + b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8 + 512]);
     #pragma unroll
     for (int column_tile = 0; column_tile < 2; ++column_tile) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile * 4], &a_words[0], &b_words[column_tile * 2], &C_local[column_tile * 4]);
+    }
+    cp_async_wait_group_0();
+    __syncthreads();
+    if (k_1 + 1 < (k + 32 - 1) / 32) {
+      const int slot_next_1 = (k_1 + 1) % 2;
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next_1 * 1024 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next_1 * 1024 + b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8]);
     }
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile_1 * 4], &a_words[4], &b_words[column_tile_1 * 2 + 4], &C_local[column_tile_1 * 4]);
     }
   }
+  cp_async_wait_group_0();
+  __syncthreads();
   if (by * 32 + 31 < m && bx * 32 + 31 < n) {
-    const int i0_4 = (tid / 64) * 16 + (tid % 32) / 4;
-    const int i1_4 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    const int i0 = (tid / 64) * 16 + (tid % 32) / 4;
+    const int i1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
     #pragma unroll
-    for (int r_6 = 0; r_6 < 2; ++r_6) {
+    for (int r_2 = 0; r_2 < 2; ++r_2) {
       #pragma unroll
-      for (int r_7 = 0; r_7 < 2; ++r_7) {
+      for (int r_3 = 0; r_3 < 2; ++r_3) {
+        __align__(16) f16 C_v[2];
         #pragma unroll
         for (int v_1 = 0; v_1 < 2; ++v_1) {
-          C[(by * 32 + r_7 * 8 + i0_4) * n + (bx * 32 + r_6 * 8 + i1_4 + v_1)] = cvt_rn_f16_f32(C_local[r_6 * 4 + r_7 * 2 + v_1]);
+          C_v[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
         }
+        *(unsigned*)(&C[(by * 32 + r_3 * 8 + i0) * n + (bx * 32 + i1)] + r_2 * 8) = *(const unsigned*)&C_v[0];
       }
     }
   }
   else {
-    const int i0_5 = (tid / 64) * 16 + (tid % 32) / 4;
-    const int i1_5 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    const int i0_1 = (tid / 64) * 16 + (tid % 32) / 4;
+    const int i1_1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
     #pragma unroll
-    for (int r_8 = 0; r_8 < 2; ++r_8) {
+    for (int r_4 = 0; r_4 < 2; ++r_4) {
       #pragma unroll
-      for (int r_9 = 0; r_9 < 2; ++r_9) {
+      for (int r_5 = 0; r_5 < 2; ++r_5) {
         #pragma unroll
         for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 32 + (r_9 * 8 + i0_5) < m && bx * 32 + (r_8 * 8 + i1_5 + v_2) < n) {
-            C[(by * 32 + r_9 * 8 + i0_5) * n + (bx * 32 + r_8 * 8 + i1_5 + v_2)] = cvt_rn_f16_f32(C_local[r_8 * 4 + r_9 * 2 + v_2]);
+          if (by * 32 + (r_5 * 8 + i0_1) < m && bx * 32 + (r_4 * 8 + i1_1 + v_2) < n) {
+            C[(by * 32 + r_5 * 8 + i0_1) * n + (bx * 32 + r_4 * 8 + i1_1 + v_2)] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
           }
         }
       }

@@ -55,55 +55,56 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   }
   #pragma unroll
   for (int turn = 0; turn < 2; ++turn) {
-    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(turn * 32 + tid / 4) * 96 + (tid % 4) * 8]);
+    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(tid / 4) * 96 + (tid % 4) * 8] + turn * 3072);
   }
   #pragma unroll
   for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
-    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[turn_1 * 1024 + tid * 8]);
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[tid * 8] + turn_1 * 1024);
   }
   cp_async_commit_group();
   #pragma unroll
   for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-    cp_async_cg_shared_global_16(&A_shared_stages[turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8 + 2048], &A[(turn_2 * 32 + tid / 4) * 96 + ((tid % 4) * 8 + 32)]);
+    cp_async_cg_shared_global_16(&A_shared_stages[turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8 + 2048], &A[(tid / 4) * 96 + ((tid % 4) * 8 + 32)] + turn_2 * 3072);
   }
   #pragma unroll
   for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
-    cp_async_cg_shared_global_16(&B_shared_stages[turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8 + 2048], &B[turn_3 * 1024 + tid * 8 + 2048]);
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8 + 2048], &B[tid * 8 + 2048] + turn_3 * 1024);
   }
   cp_async_commit_group();
+  const int lane = tid % 32;
+  const int warp_row = (tid / 32 / 2) * 32;
+  const int warp_column = ((tid / 32) % 2) * 32;
+  unsigned a_words[16];
+  unsigned b_words[16];
+  const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
+  const int a_k = (lane / 8 / 2) * 8;
+  const int b_line = warp_column + (lane / 8 / 2) * 8;
+  const int b_k = ((lane / 8) % 2) * 8 + lane % 8;
+  cp_async_wait_group_1();
+  __syncthreads();
+  const int slot_next = 0 % 3;
+  #pragma unroll
+  for (int a_tile = 0; a_tile < 2; ++a_tile) {
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &A_shared_stages[slot_next * 2048 + a_tile * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+  }
+  #pragma unroll
+  for (int b_tile = 0; b_tile < 2; ++b_tile) {
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot_next * 2048 + b_k * 64 + ((b_tile * 2 + b_line / 8) ^ (b_k % 8)) * 8]);
+  }
   for (int k = 0; k < 3; ++k) {
-    cp_async_wait_group_1();
-    __syncthreads();
     const int slot = k % 3;
     const int slot_ahead = (k + 2) % 3;
     if (k + 2 < 3) {
       #pragma unroll
       for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
-        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 2048 + turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(turn_4 * 32 + tid / 4) * 96 + (k * 32 + (tid % 4) * 8 + 64)]);
+        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 2048 + turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(tid / 4) * 96 + (k * 32 + (tid % 4) * 8 + 64)] + turn_4 * 3072);
       }
       #pragma unroll
       for (int turn_5 = 0; turn_5 < 2; ++turn_5) {
-        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 2048 + turn_5 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[k * 2048 + turn_5 * 1024 + tid * 8 + 4096]);
+        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 2048 + turn_5 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[k * 2048 + tid * 8 + 4096] + turn_5 * 1024);
       }
     }
     cp_async_commit_group();
-    const int lane = tid % 32;
-    const int warp_row = (tid / 32 / 2) * 32;
-    const int warp_column = ((tid / 32) % 2) * 32;
-    unsigned a_words[16];
-    unsigned b_words[16];
-    const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-    const int a_k = (lane / 8 / 2) * 8;
-    const int b_line = warp_column + (lane / 8 / 2) * 8;
-    const int b_k = ((lane / 8) % 2) * 8 + lane % 8;
-    #pragma unroll
-    for (int a_tile = 0; a_tile < 2; ++a_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &A_shared_stages[slot * 2048 + a_tile * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
-    }
-    #pragma unroll
-    for (int b_tile = 0; b_tile < 2; ++b_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot * 2048 + b_k * 64 + ((b_tile * 2 + b_line / 8) ^ (b_k % 8)) * 8]);
-    }
     #pragma unroll
     for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
       ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], &A_shared_stages[slot * 2048 + a_tile_1 * 512 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
@@ -117,6 +118,19 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       #pragma unroll
       for (int column_tile = 0; column_tile < 4; ++column_tile) {
         mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[row_tile * 16 + column_tile * 4], &a_words[row_tile * 4], &b_words[column_tile * 2], &C_local[row_tile * 16 + column_tile * 4]);
+      }
+    }
+    cp_async_wait_group_1();
+    __syncthreads();
+    if (k + 1 < 3) {
+      const int slot_next_1 = (k + 1) % 3;
+      #pragma unroll
+      for (int a_tile_2 = 0; a_tile_2 < 2; ++a_tile_2) {
+        ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_2 * 4], &A_shared_stages[slot_next_1 * 2048 + a_tile_2 * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+      }
+      #pragma unroll
+      for (int b_tile_2 = 0; b_tile_2 < 2; ++b_tile_2) {
+        ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_2 * 4], &B_shared_stages[slot_next_1 * 2048 + b_k * 64 + ((b_tile_2 * 2 + b_line / 8) ^ (b_k % 8)) * 8]);
       }
     }
     #pragma unroll
@@ -142,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
         for (int v_1 = 0; v_1 < 2; ++v_1) {
           C_v[v_1] = cvt_rn_f16_f32(C_local[r_3 * 16 + r_4 * 4 + r_5 * 2 + v_1]);
         }
-        *(unsigned*)&C[(r_3 * 16 + r_5 * 8 + i0) * 64 + (r_4 * 8 + i1)] = *(const unsigned*)&C_v[0];
+        *(unsigned*)(&C[i0 * 64 + i1] + (r_3 * 1024 + r_5 * 512 + r_4 * 8)) = *(const unsigned*)&C_v[0];
       }
     }
   }

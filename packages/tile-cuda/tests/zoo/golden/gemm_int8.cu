@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
         for (int v_1 = 0; v_1 < 2; ++v_1) {
           C_v[v_1] = C_local[r_2 * 4 + r_3 * 2 + v_1];
         }
-        *(uint2*)&C[(by * 32 + r_3 * 8 + i0) * 40 + (bx * 32 + r_2 * 8 + i1)] = *(const uint2*)&C_v[0];
+        *(uint2*)(&C[(by * 32 + i0) * 40 + (bx * 32 + i1)] + (r_3 * 320 + r_2 * 8)) = *(const uint2*)&C_v[0];
       }
     }
   }

@@ -60,11 +60,11 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   }
   #pragma unroll
   for (int turn = 0; turn < 2; ++turn) {
-    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(turn * 32 + tid / 4) * 64 + (tid % 4) * 8]);
+    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(tid / 4) * 64 + (tid % 4) * 8] + turn * 2048);
   }
   #pragma unroll
   for (int turn_1 = 0; turn_1 < 4; ++turn_1) {
-    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[turn_1 * 1024 + tid * 8]);
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[tid * 8] + turn_1 * 1024);
   }
   cp_async_commit_group();
   for (int k = 0; k < 2; ++k) {
@@ -75,11 +75,11 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     if (k + 1 < 2) {
       #pragma unroll
       for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 2048 + turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(turn_2 * 32 + tid / 4) * 64 + (k * 32 + (tid % 4) * 8 + 32)]);
+        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 2048 + turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(tid / 4) * 64 + (k * 32 + (tid % 4) * 8 + 32)] + turn_2 * 2048);
       }
       #pragma unroll
       for (int turn_3 = 0; turn_3 < 4; ++turn_3) {
-        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 4096 + turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[k * 4096 + turn_3 * 1024 + tid * 8 + 4096]);
+        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 4096 + turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[k * 4096 + tid * 8 + 4096] + turn_3 * 1024);
       }
     }
     cp_async_commit_group();
@@ -103,17 +103,17 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     const int b_k = (lane / 8) * 8 + lane % 8;
     unsigned metadata[4];
     #pragma unroll
+    for (int row_tile = 0; row_tile < 2; ++row_tile) {
+      metadata[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) % 16) / 8] | ((unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g + 8) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) / 8 + 1) % 2] << 16u);
+      metadata[row_tile] = metadata[row_tile] | ((((metadata[row_tile] | (metadata[row_tile] >> 1u) | ((metadata[row_tile] | (metadata[row_tile] >> 1u)) >> 2u)) & 286331153u) ^ 286331153u) << 2u);
+    }
+    #pragma unroll
     for (int a_tile = 0; a_tile < 2; ++a_tile) {
       ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &A_shared_stages[slot * 2048 + a_tile * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
     }
     #pragma unroll
     for (int b_tile = 0; b_tile < 4; ++b_tile) {
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + b_tile) ^ (b_k % 8)) * 8]);
-    }
-    #pragma unroll
-    for (int row_tile = 0; row_tile < 2; ++row_tile) {
-      metadata[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) % 16) / 8] | ((unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g + 8) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) / 8 + 1) % 2] << 16u);
-      metadata[row_tile] = metadata[row_tile] | ((((metadata[row_tile] | (metadata[row_tile] >> 1u) | ((metadata[row_tile] | (metadata[row_tile] >> 1u)) >> 2u)) & 286331153u) ^ 286331153u) << 2u);
     }
     #pragma unroll
     for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
         for (int v_1 = 0; v_1 < 2; ++v_1) {
           C_v[v_1] = C_frag[r_4 * 16 + r_5 * 4 + r_6 * 2 + v_1];
         }
-        *(uint2*)&C[(r_4 * 16 + r_6 * 8 + i0_1) * 64 + (r_5 * 8 + i1_1)] = *(const uint2*)&C_v[0];
+        *(uint2*)(&C[i0_1 * 64 + i1_1] + (r_4 * 1024 + r_6 * 512 + r_5 * 8)) = *(const uint2*)&C_v[0];
       }
     }
   }
