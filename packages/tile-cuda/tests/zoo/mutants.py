@@ -127,7 +127,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SPARSE, "metadata of the tile row above", r"metadata\[row_tile\w*\]\)", "metadata[0])"),
     # Shuffles, votes and reductions
     Mutant("rms_norm", "a shuffle by the wrong distance", r"\(mine_1\), 2, 31", "(mine_1), 1, 31"),
-    Mutant("rms_norm", "a shuffle of half of the lanes", r"31, 4294967295u", "31, 65535u", 1),
+    Mutant("rms_norm", "a shuffle of half of the lanes", r"31, 0xffffffffu", "31, 65535u", 1),
     Mutant("rms_norm", "a wrong neutral element of a sum", r"acc = 0\.0f", "acc = 1.0f"),
     Mutant("row_max", "a wrong neutral element of a maximum", r"__int_as_float\(0xff800000\)", "0.0f"),
     Mutant("row_max", "one warp of two is reduced", r"g < 2;", "g < 1;"),
@@ -136,7 +136,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("block_sum", "a lane of every second warp", r"tid_1 % 32 == 0|tid % 32 == 0", "tid % 64 == 0"),
     Mutant("block_sum", "reads into the next row", r"< 301\)", "<= 301)"),
     Mutant("neighbours", "a part of shared memory is not written", r"\n *tile\[65\] = [^\n]*", ""),
-    Mutant("neighbours", "a vote of half of the lanes", r"4294967295u\)", "65535u)"),
+    Mutant("neighbours", "a vote of half of the lanes", r"0xffffffffu\)", "65535u)"),
     Mutant("neighbours", "writes beyond the end", r"if \(bx \* 64 \+ tid < 131\)", "if (bx * 64 + tid <= 131)"),
     # Atomics, indirect accesses, packed numbers
     Mutant(

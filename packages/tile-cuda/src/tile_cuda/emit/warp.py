@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.tvm import tirx
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.text import UNARY, Text, infix
 from tile_core.ir import nodes
@@ -90,15 +91,18 @@ class WarpCalls(CFamilyEmitter):
 
     def call_tile_shuffle(self, e: Any) -> str:
         """Print one exchange of a word, whose mask and lane are given."""
-        mask, value, lane = (self.bare(a) for a in e.args)
+        mask, value, lane = (self._given(e.args[0]), *(self.bare(a) for a in e.args[1:]))
         mode, width = str(e.attrs["mode"]), int(e.attrs["width"])
         clamp = ((WARP - width) << 8) | (0 if mode == "up" else 31)
         function = self.helper(f"shfl_sync_{mode}_{VALUES[nodes.dtype_of(e.args[1])].name}")
         return f"{function}({value}, {lane}, {f'{clamp:#x}' if clamp > 31 else clamp}, {mask})"
 
+    def _given(self, mask: Any) -> str:
+        return f"{int(mask.value):#x}u" if isinstance(mask, tirx.IntImm) else self.bare(mask)
+
     def call_tile_vote(self, e: Any) -> str:
         """Print one vote, whose mask is given."""
-        mask, condition = (self.bare(a) for a in e.args)
+        mask, condition = self._given(e.args[0]), self.bare(e.args[1])
         mode = str(e.attrs["mode"])
         if mode == "ballot":
             return f"{self.helper('vote_sync_ballot_b32')}({condition}, {mask})"
