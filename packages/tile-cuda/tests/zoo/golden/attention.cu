@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   }
   #pragma unroll
   for (int r_4 = 0; r_4 < 2; ++r_4) {
-    top[r_4] = -0.0f - __int_as_float(0x7f800000);
+    top[r_4] = __int_as_float(0xff800000);
   }
   const int n_trips = (min(96, (bx + 1) * 64 + 32) + 64 - 1) / 64;
   __syncthreads();
@@ -177,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       for (int r_6 = 0; r_6 < 2; ++r_6) {
         #pragma unroll
         for (int v_1 = 0; v_1 < 2; ++v_1) {
-          scores[r_5 * 4 + r_6 * 2 + v_1] = n * 64 + (r_5 * 8 + j + v_1) < 96 && bx * 64 + (r_6 * 8 + i) + 32 >= n * 64 + (r_5 * 8 + j + v_1) ? scores[r_5 * 4 + r_6 * 2 + v_1] * 0.25503486f : -0.0f - __int_as_float(0x7f800000);
+          scores[r_5 * 4 + r_6 * 2 + v_1] = n * 64 + (r_5 * 8 + j + v_1) < 96 && bx * 64 + (r_6 * 8 + i) + 32 >= n * 64 + (r_5 * 8 + j + v_1) ? scores[r_5 * 4 + r_6 * 2 + v_1] * 0.25503486f : __int_as_float(0xff800000);
         }
       }
     }
@@ -200,17 +200,13 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     #pragma unroll
     for (int r_11 = 0; r_11 < 2; ++r_11) {
       const float mine = acc[r_11];
-      const unsigned theirs = shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 4294967295u);
-      const float theirs_1 = __uint_as_float(theirs);
-      const float other = theirs_1;
+      const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
       acc[r_11] = fmaxf(acc[r_11], other);
     }
     #pragma unroll
     for (int r_12 = 0; r_12 < 2; ++r_12) {
       const float mine_1 = acc[r_12];
-      const unsigned theirs_2 = shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 4294967295u);
-      const float theirs_3 = __uint_as_float(theirs_2);
-      const float other_1 = theirs_3;
+      const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
       acc[r_12] = fmaxf(acc[r_12], other_1);
     }
     #pragma unroll
@@ -246,17 +242,13 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     #pragma unroll
     for (int r_20 = 0; r_20 < 2; ++r_20) {
       const float mine_2 = acc_1[r_20];
-      const unsigned theirs_4 = shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 4294967295u);
-      const float theirs_5 = __uint_as_float(theirs_4);
-      const float other_2 = theirs_5;
+      const float other_2 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 0xffffffffu));
       acc_1[r_20] = acc_1[r_20] + other_2;
     }
     #pragma unroll
     for (int r_21 = 0; r_21 < 2; ++r_21) {
       const float mine_3 = acc_1[r_21];
-      const unsigned theirs_6 = shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 4294967295u);
-      const float theirs_7 = __uint_as_float(theirs_6);
-      const float other_3 = theirs_7;
+      const float other_3 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 0xffffffffu));
       acc_1[r_21] = acc_1[r_21] + other_3;
     }
     #pragma unroll

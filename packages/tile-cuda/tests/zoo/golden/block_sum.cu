@@ -26,9 +26,8 @@ extern "C" __global__ void __launch_bounds__(96) block_sum(const float* __restri
     const float mine_1 = mine;
     const int source = (tid % 32) ^ (s >= 0 && s <= 31 ? (int)(1u << (s & 31)) : 0);
     const int lane = source >= 0 && source < 32 ? tid % 32 - tid % 32 + source : tid % 32;
-    const unsigned theirs = shfl_sync_idx_u32(__float_as_uint(mine_1), lane, 31, 4294967295u);
-    const float theirs_1 = __uint_as_float(theirs);
-    mine = mine + theirs_1;
+    const float theirs = __uint_as_float(shfl_sync_idx_u32(__float_as_uint(mine_1), lane, 31, 0xffffffffu));
+    mine = mine + theirs;
   }
   if (tid_1 % 32 == 0) {
     if (tid_1 / 32 >= 0 && tid_1 / 32 < 3) {
