@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
 from tile_core.simt.agree import uniform_register
@@ -18,6 +19,11 @@ from tile_core.simt.variant import Block, Places
 VECTOR = "tile.vector"
 #: Loops over registers up to this many turns are written out where no fragment asks for it.
 _UNROLLED = 16
+#: Beyond about so many instructions loops over registers are not written out, though registers have no numbers then:
+#: compilers take minutes for more. What a call of a function, and a conversion of a narrow type, count as.
+_MOST_WRITTEN_OUT, _FUNCTION, _CODEC = 3000, 10, 50
+#: Annotation of a loop: how many of its turns are written out.
+UNROLL_FACTOR = "tile.unroll_factor"
 
 
 class NestWriter:
@@ -99,7 +105,11 @@ class NestWriter:
         width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
         is_vector = width > 0 and inner[1].stride == 1
         # The turns of a vector become one access.
-        unroll = in_registers or own.registers // (width if is_vector else 1) <= _UNROLLED
+        short = own.registers // (width if is_vector else 1) <= _UNROLLED
+        heavy = own.registers * self.weight() > _MOST_WRITTEN_OUT
+        unroll = (in_registers or short) and not heavy
+        if heavy and width > _UNROLLED:
+            is_vector = False
         whole = is_vector and own.shape[-1] % width == 0
         guarded = self.touches_memory() or not self.covers(own)
         conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if guarded else []
@@ -108,6 +118,8 @@ class NestWriter:
         for place, (_, g) in enumerate(reversed(registers)):
             vector = place == 0 and is_vector
             notes = {VECTOR: nodes.int_const(g.extent)} if vector else {}
+            if heavy and not vector:
+                notes = {UNROLL_FACTOR: nodes.int_const(1)}
             role = "unroll" if unroll or vector else "serial"
             body = nodes.for_loop(turns[g], g.extent, body, role, annotations=notes, span=span)
             if conditions and whole and place == 0:
@@ -127,6 +139,15 @@ class NestWriter:
         body = substitute(body, mapping)
         guards = own.is_first(self.block.thread) if own.replicas > 1 and self.keeps_copies() else []
         return _First(tirx.all(*guards)).stmt(body) if guards else body
+
+    def weight(self) -> int:
+        """Return about how many instructions one iteration is."""
+        total = len(collect(self.nest.body, (ir.TensorLoad, tirx.BufferStore)))
+        total += _FUNCTION * len(collect(self.nest.body, ir.Call))
+        for cast in collect(self.nest.body, tirx.Cast):
+            kinds = (DTYPES.get(nodes.dtype_of(cast)), DTYPES.get(nodes.dtype_of(cast.value)))
+            total += _CODEC if any(d is not None and (d.is_narrow or d.bits < 8) for d in kinds) else 1
+        return total
 
     # What the body touches
 
