@@ -164,8 +164,10 @@ class TestDemo:
 
         monkeypatch.setattr(demo, "SIZES", (20, 30, 10))
 
+        right = Kernel.__call__
+
         def wrong(self, *arrays):
-            out = self._call(*arrays)
+            out = right(self, *arrays)
             out[3, 4] = float("nan")
             return out
 

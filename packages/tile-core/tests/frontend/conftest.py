@@ -9,6 +9,7 @@ import pytest
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors import TileError
 from tile_core.ir import nodes
+from tile_core.numerics.extremes import expand_extremes
 
 
 class _Break(Exception):
@@ -48,7 +49,7 @@ class Interpreter:
                         self.env[dim] = np.int64(extent)
             else:
                 self.env[param] = array
-        self.stmt(func.body)
+        self.stmt(expand_extremes(func.body))
         return self
 
     def stmt(self, s):

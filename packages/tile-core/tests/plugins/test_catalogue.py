@@ -27,6 +27,6 @@ def test_each_has_a_description_a_remedy_and_a_test(cls):
     assert cls.__doc__
     assert cls.template
     assert cls.remedy
-    text = "".join(path.read_text(encoding="utf-8") for area in ("plugins", "lowering", "cpu", "emit")
+    text = "".join(path.read_text(encoding="utf-8") for area in ("plugins", "lowering", "cpu", "emit", "simt")
                    for path in (TESTS / area).glob("test_*.py"))  # fmt: skip
     assert f"raises({cls.__name__}" in text or f", {cls.__name__})" in text
