@@ -27,11 +27,12 @@ _WORD = 16
 _BYTES: dict[str, Any] = {"dtype": "int8", "accum": "int32", "out": "int32", "transposed": True}
 SPARSE = (
     Config(128, 128, 64, 128), Config(128, 128, 64, 128, 4), Config(128, 128, 128, 128), Config(128, 256, 64, 256),
-    Config(256, 128, 64, 256), Config(128, 256, 64, 256, 4), Config(128, 128, 64, 128, 3, 0),
+    Config(128, 128, 64, 128, 3, 0), Config(128, 128, 64, 128, 3, 4), Config(128, 128, 64, 128, 3, 16),
+    Config(128, 128, 64, 128, 4, 0), Config(128, 128, 128, 128, 2, 0), Config(256, 128, 128, 256, 3, 0),
     Config(128, 128, 128, 128, **_BYTES), Config(128, 128, 64, 128, 4, **_BYTES), Config(128, 256, 128, 256, **_BYTES),
 )  # fmt: skip
 DENSE = (
-    Config(128, 128, 32, 128), Config(128, 128, 64, 128), Config(128, 256, 64, 256),
+    Config(128, 128, 32, 128), Config(128, 128, 64, 128), Config(128, 256, 64, 256), Config(128, 256, 64, 256, 3, 0),
     Config(128, 128, 64, 128, **_BYTES), Config(128, 128, 128, 128, **_BYTES), Config(128, 256, 64, 256, **_BYTES),
 )  # fmt: skip
 
