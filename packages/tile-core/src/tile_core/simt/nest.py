@@ -12,6 +12,7 @@ from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
 from tile_core.simt.agree import uniform_register
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.reducer import assigned, is_update
+from tile_core.simt.ops.walk import MOST_REGISTERS, UNROLL_FACTOR
 from tile_core.simt.sites import Access, Nest
 from tile_core.simt.variant import Block, Places
 
@@ -22,8 +23,6 @@ _UNROLLED = 16
 #: Beyond about so many instructions loops over registers are not written out, though registers have no numbers then:
 #: compilers take minutes for more. What a call of a function, and a conversion of a narrow type, count as.
 _MOST_WRITTEN_OUT, _FUNCTION, _CODEC = 3000, 10, 50
-#: Annotation of a loop: how many of its turns are written out.
-UNROLL_FACTOR = "tile.unroll_factor"
 
 
 class NestWriter:
@@ -106,7 +105,7 @@ class NestWriter:
         is_vector = width > 0 and inner[1].stride == 1
         # The turns of a vector become one access.
         short = own.registers // (width if is_vector else 1) <= _UNROLLED
-        heavy = own.registers * self.weight() > _MOST_WRITTEN_OUT
+        heavy = own.registers * self.weight() > _MOST_WRITTEN_OUT or self.overflows()
         unroll = (in_registers or short) and not heavy
         if heavy and width > _UNROLLED:
             is_vector = False
@@ -139,6 +138,12 @@ class NestWriter:
         body = substitute(body, mapping)
         guards = own.is_first(self.block.thread) if own.replicas > 1 and self.keeps_copies() else []
         return _First(tirx.all(*guards)).stmt(body) if guards else body
+
+    def overflows(self) -> bool:
+        """Whether a fragment is larger than a thread's registers: then it lies in memory, and needs no numbers."""
+        return any(
+            _registers(self.places.arrays[b]) > MOST_REGISTERS for b in self.buffers() if b in self.places.arrays
+        )
 
     def weight(self) -> int:
         """Return about how many instructions one iteration is."""
@@ -258,6 +263,10 @@ class _First(StmtRewriter):
 
     def visit_Evaluate(self, s: Any) -> Any:
         return s if nodes.is_nop(s) else tirx.IfThenElse(self.condition, s, None, s.span)
+
+
+def _registers(array: Any) -> int:
+    return int(nodes.as_int(array.shape[0])) * -(-DTYPES[nodes.element_type(array)].bits // 32)
 
 
 def _has_calls(s: Any) -> bool:

@@ -16,6 +16,11 @@ from tile_core.simt.distribution import Digits, Distribution
 VECTOR = "tile.vector"
 #: Loops of more iterations are not written out.
 MOST_UNROLLED = 64
+#: Registers of 32 bits that a thread may have on any target; larger arrays lie in memory and need no numbers.
+MOST_REGISTERS = 255
+#: Annotation of a loop: how many of its turns are written out.
+UNROLL_FACTOR = "tile.unroll_factor"
+_LONGEST_VECTOR = 16
 
 
 class Walk:
@@ -71,10 +76,14 @@ class Walk:
 
         The innermost one is marked if its turns are neighbours of the last dimension.
         """
+        overflows = self.dist.registers > MOST_REGISTERS
         for d in reversed(range(len(self.dist.dims)) if dims is None else dims):
             for value, digit in reversed(list(zip(self.values[d], self.dist.dims[d], strict=True))):
                 if digit.axis == "register" and digit.extent > 1:
                     is_last = d == len(self.dist.dims) - 1 and digit is self.dist.dims[d][-1]
+                    if overflows and not (is_last and digit.extent <= _LONGEST_VECTOR):
+                        body = rolled(value, digit.extent, body)
+                        continue
                     notes = {VECTOR: nodes.int_const(digit.extent)} if is_last else {}
                     body = nodes.for_loop(value, digit.extent, body, loop_role(digit.extent), annotations=notes)
         return body
@@ -102,7 +111,14 @@ def each(count: int, body: Any) -> Any:
     if count == 1:
         return body(nodes.int_const(0))
     i = nodes.fresh("r")
+    if count > MOST_REGISTERS:
+        return rolled(i, count, body(i))
     return nodes.for_loop(i, count, body(i), loop_role(count))
+
+
+def rolled(var: Any, extent: int, body: Any) -> Any:
+    """Return a loop that compilers must not write out: its array is larger than a thread's registers."""
+    return nodes.for_loop(var, extent, body, "serial", annotations={UNROLL_FACTOR: nodes.int_const(1)})
 
 
 def when(conditions: Sequence[Any], body: Any) -> Any:
