@@ -36,7 +36,8 @@ class Plan:
     choices
         What was selected for each tile op.
     notes
-        Facts that passes leave for later passes and for ``explain``, by pass name.
+        Facts that passes leave for later passes and for ``explain``, by pass name. ``"defined"`` holds variables that
+        the body uses and a later pass defines.
     """
 
     program: Program
@@ -128,7 +129,8 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
     from tile_core.ops.registry import OPS
 
     try:
-        verify(plan.body, stage, (*plan.notes["params"], *plan.program.symbols.values()), frozenset(OPS))
+        defined = (*plan.notes["params"], *plan.program.symbols.values(), *plan.notes.get("defined", ()))
+        verify(plan.body, stage, defined, frozenset(OPS))
     except InternalError as error:
         raise InternalError(stage=f"pass {name}", detail=error.facts["detail"]) from error
 

@@ -81,7 +81,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
 def _jumps(plan: Plan, ctx: Context) -> Plan:
     del ctx
     block = block_of(plan.body, nodes.fresh("tid"))
-    return plan.replace(body=lower_break(plan.body)).note("block", block)
+    return plan.replace(body=lower_break(plan.body)).note("block", block).note("defined", (block.thread,))
 
 
 def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
@@ -114,6 +114,7 @@ def _place(plan: Plan, ctx: Context) -> Plan:
         inferred.places.arrays[buffer] = tirx.decl_buffer(
             [distribution.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
         )
+    plan = plan.note("defined", (*plan.notes["defined"], *inferred.places.arrays.values()))
     plan = plan.note("places", inferred).note("selected", selected).note("demoted", moved)
     return plan.replace(body=guarded, choices=selected.choices)
 
