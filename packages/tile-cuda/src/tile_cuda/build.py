@@ -208,9 +208,9 @@ def _run(text: str, arguments: Sequence[str], wanted: str) -> tuple[int, str, by
 
 def _read(program: Any, size_of: Any, read: Any) -> bytes:
     _, size = size_of(program)
-    content = bytes(size)
+    content = bytearray(size)  # it is written in place, and Python may share objects of type bytes
     read(program, content)
-    return content
+    return bytes(content)
 
 
 _NUMBERS = {

@@ -17,7 +17,7 @@ def assemble(text: str, arch: str) -> str:
     options = [f"-arch={arch}".encode(), b"-std=c++17"]
     (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     size = nvrtc.nvrtcGetProgramLogSize(program)[1]
-    log = b" " * size
+    log = bytearray(size)  # never bytes, which Python shares: all that are b" " would change
     nvrtc.nvrtcGetProgramLog(program, log)
     nvrtc.nvrtcDestroyProgram(program)
     said = log.decode().strip("\0 \n")

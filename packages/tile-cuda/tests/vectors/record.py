@@ -70,17 +70,17 @@ def compiled(text: str, arch: str) -> bytes:
 
     def log():
         size = nvrtc.nvrtcGetProgramLogSize(program)[1]
-        buffer = b" " * size
+        buffer = bytearray(size)
         nvrtc.nvrtcGetProgramLog(program, buffer)
         return buffer.decode(errors="replace")
 
     program = nvrtc.nvrtcCreateProgram(text.encode(), b"vectors.cu", 0, [], [])[1]
     options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"-default-device"]
     done(*nvrtc.nvrtcCompileProgram(program, len(options), options))
-    image = b" " * done(*nvrtc.nvrtcGetCUBINSize(program))
+    image = bytearray(done(*nvrtc.nvrtcGetCUBINSize(program)))
     done(*nvrtc.nvrtcGetCUBIN(program, image))
     nvrtc.nvrtcDestroyProgram(program)
-    return image
+    return bytes(image)
 
 
 def run(directory: Path, results: Path, driver) -> Path:
