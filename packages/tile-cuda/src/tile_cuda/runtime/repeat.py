@@ -67,6 +67,21 @@ def short_launch(
     launch = driver.launch_config
     if launch is None:
         return None
+    new = _memory(function, shape, codes, values, moving)
+    free: list[Memory] = []
+    # The stream, the two fields after it, which are zero, and the values.
+    write = struct.Struct("<Q16x" + "".join(codes[i] for i in moving)).pack_into
+    current, chosen = stream
+    # A stream knows its device, but the default ones (0, 1, 2) are those of the current context.
+    elsewhere = (lambda: driver.current() != ordinal) if driver.count() > 1 else None
+    make = _maker(len(moving), elsewhere is not None)
+    return make(free.pop, new, free.append, write, current, ordinal, chosen, elsewhere, launch, otherwise, failed)
+
+
+def _memory(
+    function: Handle, shape: Sequence[int], codes: Sequence[str], values: Sequence[Any], moving: Sequence[int]
+) -> Callable[[], Memory]:
+    """Return what makes memory of a launch: all is written but the stream and the moving values, which come first."""
     order = [*moving, *(i for i in range(len(codes)) if i not in moving)]
     fixed = [values[i] for i in order[len(moving) :]]
     rest = struct.Struct("<" + "".join(codes[i] for i in order[len(moving) :]))
@@ -83,14 +98,7 @@ def short_launch(
         table = (ctypes.c_void_p * max(len(slots), 1))(*(base + slot for slot in slots))
         return memory, (ctypes.byref(pinned), handle, ctypes.byref(table), None)
 
-    free: list[Memory] = []
-    # The stream, the two fields after it, which are zero, and the values.
-    write = struct.Struct("<Q16x" + "".join(codes[i] for i in moving)).pack_into
-    current, chosen = stream
-    # A stream knows its device, but the default ones (0, 1, 2) are those of the current context.
-    elsewhere = (lambda: driver.current() != ordinal) if driver.count() > 1 else None
-    make = _maker(len(moving), elsewhere is not None)
-    return make(free.pop, new, free.append, write, current, ordinal, chosen, elsewhere, launch, otherwise, failed)
+    return new
 
 
 @functools.cache
