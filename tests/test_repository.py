@@ -87,7 +87,7 @@ class TestPackages:
         assert sorted(linter["root_packages"]) == packages()
         assert sorted(["tile_core", *apart["modules"]]) == packages()
 
-    @pytest.mark.parametrize("folder", sorted(ROOT.glob("packages/*")), ids=lambda folder: folder.name)
+    @pytest.mark.parametrize("folder", sorted(ROOT.glob("packages/[!.]*")), ids=lambda folder: folder.name)
     def test_each_has_what_a_package_needs(self, folder: Path) -> None:
         (source,) = (folder / "src").glob("*/")
         assert (source / "py.typed").exists()
