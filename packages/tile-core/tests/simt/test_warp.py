@@ -67,7 +67,11 @@ def test_lanes_that_are_not_constants() -> None:
         t = np.arange(threads)
         for name in ("shfl_sync", "shfl_xor", "shfl_up", "shfl_down"):
             found, _, _ = run(
-                threads, data, "int32", "int32", lambda v, t: shuffle(name, v, tirx.floormod(t * 5, 37), 16, "int32")  # noqa: B023
+                threads,
+                data,
+                "int32",
+                "int32",
+                lambda v, t: shuffle(name, v, tirx.floormod(t * 5, 37), 16, "int32"),  # noqa: B023
             )
             np.testing.assert_array_equal(found, data[expected(name, threads, t * 5 % 37, 16)])
 
@@ -116,7 +120,11 @@ def test_reductions(threads: int, dtype: str) -> None:
         table |= {"bitand": np.bitwise_and, "bitor": np.bitwise_or}
     for kind, function in table.items():
         found, _, _ = run(
-            threads, data, dtype, dtype, lambda v, t: nodes.tile_call(f"warp_reduce_{kind}", [v], ret=dtype)  # noqa: B023
+            threads,
+            data,
+            dtype,
+            dtype,
+            lambda v, t: nodes.tile_call(f"warp_reduce_{kind}", [v], ret=dtype),  # noqa: B023
         )
         groups = [data[low : low + 32] for low in range(0, threads, 32)]
         want = np.concatenate(

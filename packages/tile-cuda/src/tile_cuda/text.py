@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     """Return the text of a plan whose passes have all run."""
     program, options = plan.program, ctx.options
-    originals = [str(v.name) for v in program.func.params]
     access = accesses(program.func.body, effects)
     relied = plan.notes["relied"]
     arena = plan.notes["arena"]
@@ -60,4 +59,3 @@ class _Instructions(StmtRewriter):
         if nodes.is_tile_call(s.value, "async_wait"):
             return calls.execute(f"cp_async_wait_group_{int(nodes.as_int(s.value.args[0]))}", [], s.span)
         return s
-

@@ -13,7 +13,7 @@ from typing import Any
 from tile_core.compat.tvm import ir
 from tile_core.cpu.grid import threads_of
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
+from tile_core.ir.visit import StmtRewriter, annotation, map_expr, role
 from tile_core.simt.varying import uses_threads
 
 

@@ -23,7 +23,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tile-backend", default="cpu", metavar="TARGET", help="target to test, for example cpu")
     group.addoption("--tile-runtime", default=None, metavar="NAME", help="one of its runtimes; the first by default")
     group.addoption(
-        "--tile-part", default=None, metavar="K/N", help="only the K-th of N parts of the kit; each has kernels of every op"
+        "--tile-part",
+        default=None,
+        metavar="K/N",
+        help="only the K-th of N parts of the kit; each has kernels of every op",
     )
     group.addoption("--tile-seed", type=int, default=0, metavar="N", help="seed of all random data")
 
