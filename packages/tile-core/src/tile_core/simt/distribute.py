@@ -22,6 +22,8 @@ from tile_core.simt.sites import NEST, PARALLEL, Nest, nest_of, shares_bytes, vi
 from tile_core.simt.variant import Block, Places
 from tile_core.simt.varying import PER_THREAD_OPS, Varying
 
+#: Annotation of the registers of a reducer: iterations of one thread update the same element again and again.
+UPDATED = "tile.updated"
 _PRIVATE = ("local", "local.var")
 _MEETING = frozenset({"sync_threads"})
 
@@ -179,7 +181,8 @@ class _Distribute(StmtRewriter):
 
     def visit_AllocBuffer(self, s: Any) -> Any:
         array = self.places.arrays.get(s.buffer)
-        return s if array is None else tirx.AllocBuffer(array, {}, s.span)
+        notes = {UPDATED: nodes.int_const(1)} if s.buffer in self.places.reducers else {}
+        return s if array is None else tirx.AllocBuffer(array, notes, s.span)
 
     def differs(self, e: Any) -> bool:
         return self.names_threads and self.varying.expr(e)

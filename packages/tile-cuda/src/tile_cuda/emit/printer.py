@@ -188,7 +188,10 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
             self.writer.line(f"{element} {self.writer.name(buffer)};")
             return
         align = "__align__(16) " if buffer in self.prepared.aligned else ""
-        self.writer.line(f"{align}{element} {self.writer.name(buffer)}[{size}];")
+        # NVRTC 13.0 gets sums wrong in arrays of 16-bit elements that an unrolled loop updates at one variable index,
+        # whatever the assembler's level (seen on an H200, 13.0.88); 13.5 does not. As volatile they are right in both.
+        updated = bool(s.annotations) and "tile.updated" in s.annotations and nodes.element_type(buffer) in _HALVES
+        self.writer.line(f"{'volatile ' if updated else ''}{align}{element} {self.writer.name(buffer)}[{size}];")
 
     def write_DeclBuffer(self, s: Any) -> None:
         """Declare a view: another name and element type of an array's memory."""
