@@ -339,3 +339,17 @@ def test_print_and_assert(capsys, execute):
     assert [str(c.op.name) for c in calls] == ["tile.print"] * 2 + ["tile.device_assert"] * 3
     assert str(calls[0].attrs["format"]) == "value {{}} {} {}\n"
     assert str(calls[2].attrs["message"]) == "positive"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint32", "int64", "uint64"])
+def test_constants_wrap(dtype, execute):
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    one = T.cast(1, dtype)
+    for build, expected in (
+        (lambda x: x + (T.cast(low, dtype) - one), high),
+        (lambda x: x + (T.cast(high, dtype) + one), low),
+        (lambda x: x + (-one), high if low == 0 else -1),
+        (lambda x: x + T.cast(high, dtype) * T.cast(high, dtype), 1),
+    ):
+        found = result_of(execute, build, 0, dtype=dtype, out=dtype)
+        assert int(found) == expected, dtype

@@ -16,6 +16,7 @@ from tile_core.errors.plugins import (
     HookFailed,
     HookReturned,
     MalformedTarget,
+    NotOffered,
     ProvidedElsewhere,
     UnknownTarget,
     UnknownTargetOption,
@@ -201,6 +202,11 @@ class TestLanguage:
         assert str(caught.value) == (
             f"[S113] T.{name} is provided by {package}, which is not installed\n   = help: pip install {package}"
         )
+
+    def test_its_home_does_not_have_it(self, world):
+        world.add("cuda")
+        with pytest.raises(NotOffered, match=r"\[S121\] T\.wgmma_gemm_sp is a name of tile-cuda, which"):
+            world.plugins().language_name("wgmma_gemm_sp")
 
     def test_its_home_is_broken(self, world):
         world.add_entry("cuda", "no_such_module_at_all")

@@ -117,6 +117,14 @@ class ProvidedElsewhere(SetupError, AttributeError):
     remedy = "pip install {distribution}"
 
 
+class NotOffered(SetupError, AttributeError):
+    """A name of ``T`` that belongs to a package whose installed version does not have it."""
+
+    code = "S121"
+    template = "T.{found} is a name of {distribution}, which is installed in a version that does not offer it"
+    remedy = "install a newer {distribution} if there is one, or write the kernel without it"
+
+
 class DuplicateName(SetupError):
     """Two backends add the same name to ``T``."""
 

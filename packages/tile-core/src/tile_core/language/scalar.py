@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any, Union
 
 from tile_core.compat.tvm import ir, tirx
@@ -243,6 +245,13 @@ def tvm_name(dtype: DType) -> str:
     return "float32" if dtype == "tfloat32" else str(dtype)
 
 
+_INTEGER: dict[Any, Callable[[Any, Any], Any]] = {
+    tirx.Add: operator.add,
+    tirx.Sub: operator.sub,
+    tirx.Mul: operator.mul,
+}
+
+
 def arith(node: Any, a: Any, b: Any) -> Any:
     """Return the sum, difference or product that ``node`` (``tirx.Add``, ``Sub`` or ``Mul``) stands for."""
     a, b = promote(a, b)
@@ -252,19 +261,18 @@ def arith(node: Any, a: Any, b: Any) -> Any:
     if a.dtype.is_float:
         # The node itself: TVM's operators fold 0.0 * x to 0.0, which is wrong for NaN and infinities.
         return derive(node(x, y), a.dtype, a, b)
-    return derive({tirx.Add: _add, tirx.Sub: _sub, tirx.Mul: _mul}[node](x, y), a.dtype, a, b)
+    function = _INTEGER[node]
+    if isinstance(x, tirx.IntImm) and isinstance(y, tirx.IntImm):
+        # TVM's own folding refuses what leaves the range; in the language integers wrap.
+        folded = wrapped(function(int(x.value), int(y.value)), a.dtype)
+        return derive(nodes.const(folded, tvm_name(a.dtype)), a.dtype, a, b)
+    return derive(function(x, y), a.dtype, a, b)
 
 
-def _add(x: Any, y: Any) -> Any:
-    return x + y
-
-
-def _sub(x: Any, y: Any) -> Any:
-    return x - y
-
-
-def _mul(x: Any, y: Any) -> Any:
-    return x * y
+def wrapped(value: int, dtype: DType) -> int:
+    """Return what is left of an integer in a type's bits."""
+    value %= 2**dtype.bits
+    return value - 2**dtype.bits if dtype.kind == "int" and value >= 2 ** (dtype.bits - 1) else value
 
 
 def divide(a: Any, b: Any) -> Value:

@@ -23,6 +23,7 @@ from tile_core.errors.plugins import (
     DuplicateName,
     HookFailed,
     HookReturned,
+    NotOffered,
     ProvidedElsewhere,
     UnknownTarget,
     UnknownTargetOption,
@@ -190,6 +191,8 @@ class Plugins:
         ------
         ProvidedElsewhere
             If a package that is not installed is known to add it.
+        NotOffered
+            If a package that is known to add it is installed and does not.
         DuplicateName
             If two backends add it.
         TileError
@@ -205,9 +208,10 @@ class Plugins:
             raise DuplicateName(found=name, first=owners[0][0], second=owners[1][0])
         if owners:
             return _import_reference(*owners[0])
-        if package is not None and home not in self._registry.offers:
-            raise ProvidedElsewhere(found=name, distribution=package)
-        return None
+        if package is None:
+            return None
+        missing = home not in self._registry.offers
+        raise (ProvidedElsewhere if missing else NotOffered)(found=name, distribution=package)
 
     def language_names(self) -> dict[str, str]:
         """All names that backends add to ``T``, with the backend's name. Loads all backends; broken ones add none."""

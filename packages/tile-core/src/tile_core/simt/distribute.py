@@ -49,7 +49,7 @@ def distribute(body: Any, block: Block, places: Places, nests: Mapping[int, Dist
     DivergentBarrier
         If an operation of the whole block stands where threads may differ.
     """
-    return _Distribute(body, block, places, nests, names_threads).block_body(body)
+    return _Distribute(body, block, places, nests, names_threads).stmt(body)
 
 
 class _Distribute(StmtRewriter):
@@ -61,9 +61,6 @@ class _Distribute(StmtRewriter):
         self.viewed = viewed_buffers(body)
         self.masked = False
         self.outer: tuple[tuple[Any, Any, Any], ...] = ()
-
-    def block_body(self, body: Any) -> Any:
-        return self.stmt(body)
 
     # Expressions
 
@@ -121,8 +118,8 @@ class _Distribute(StmtRewriter):
             return False
         own = {a.buffer for a in collect(s, tirx.AllocBuffer)}
         stores = [x for x in collect(s, tirx.BufferStore) if x.buffer not in own]
-        if any(nodes.scope_of(x.buffer) in _PRIVATE for x in stores) or collect(s, (tirx.Break, tirx.Continue)):
-            return bool(stores) and not any(nodes.scope_of(x.buffer) in _PRIVATE for x in stores) and _closed(s)
+        if any(nodes.scope_of(x.buffer) in _PRIVATE for x in stores):
+            return False
         return bool(stores) or _acts(s)
 
     def names_nobody(self, s: Any) -> bool:
@@ -136,7 +133,7 @@ class _Distribute(StmtRewriter):
         for x in collect(s, (tirx.For, tirx.AttrStmt)):
             if isinstance(x, tirx.For) and role(x) in PARALLEL and not shares_bytes(x, self.viewed):
                 return True
-            if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, calls.STEP, "tile.managed"):
+            if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, calls.STEP, calls.MANAGED):
                 return True
         return any(
             nodes.is_tile_call(c) and str(c.op.name)[5:] in {"sync_threads", "async_commit", "async_wait"}
@@ -237,11 +234,6 @@ def _acts(s: Any) -> bool:
 
 def _on_memory(call: Any) -> bool:
     return any(nodes.scope_of(x.source) in ("global", "shared") for x in loads_of(call))
-
-
-def _closed(s: Any) -> bool:
-    """Whether all jumps in a statement stay inside of it."""
-    return isinstance(s, (tirx.For, tirx.While))
 
 
 def _is_simple(s: Any) -> bool:

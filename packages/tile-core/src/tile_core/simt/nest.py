@@ -168,14 +168,22 @@ class NestWriter:
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
 
     def covers(self, own: Distribution) -> bool:
-        """Whether what the loops write is written whole, so that padding of iterations is padding of fragments."""
-        extents = dict(zip(self.nest.variables, own.shape, strict=True))
-        for x in collect(self.nest.body, tirx.BufferStore):
-            if x.buffer not in self.places.arrays:
+        """Whether padding of iterations is padding of the fragments, which are written whole and read where they are."""
+        at = {v: d for d, v in enumerate(self.nest.variables)}
+        stores = [(x.buffer, x.indices, True) for x in collect(self.nest.body, tirx.BufferStore)]
+        loads = [(x.source, x.indices, False) for x in collect(self.nest.body, ir.TensorLoad)]
+        for buffer, indices, is_store in [*stores, *loads]:
+            known = self.places.distributions.get(buffer)
+            if known is None or buffer not in self.places.arrays:
                 continue
-            shape = self.places.distributions[x.buffer].shape
-            for index, extent in zip(x.indices, shape, strict=True):
-                if (extents.get(index) if isinstance(index, tirx.Var) else 1) != extent:
+            for d, index in enumerate(indices):
+                mine = at.get(index) if isinstance(index, tirx.Var) else None
+                if mine is None and (is_store or nodes.as_int(index) != 0):
+                    if known.shape[d] != 1:
+                        return False
+                elif mine is not None and (
+                    known.padded[d] < own.padded[mine] or (is_store and known.shape[d] != own.shape[mine])
+                ):
                     return False
         return True
 
