@@ -168,7 +168,7 @@ class NestWriter:
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
 
     def covers(self, own: Distribution) -> bool:
-        """Whether padding of iterations is padding of the fragments, which are written whole and read where they are."""
+        """Whether padding of iterations is padding of fragments: these are written whole, and read where they are."""
         at = {v: d for d, v in enumerate(self.nest.variables)}
         stores = [(x.buffer, x.indices, True) for x in collect(self.nest.body, tirx.BufferStore)]
         loads = [(x.source, x.indices, False) for x in collect(self.nest.body, ir.TensorLoad)]
