@@ -1,21 +1,18 @@
-import importlib.util
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-COMPILERS = ("c++", "clang++", "g++")
-HAS_COMPILER = (
-    bool(os.environ.get("CXX")) or any(map(shutil.which, COMPILERS)) or importlib.util.find_spec("ziglang") is not None
-)
+from tile_emulator.compilers import find_compiler
+from tile_emulator.errors import HostUnsupported, NoCompiler
 
 
 def pytest_collection_modifyitems(items):
     """Tests that run kernels need a compiler; those of plain Python files do not."""
-    if HAS_COMPILER:
+    try:
+        find_compiler()
         return
-    skip = pytest.mark.skip(reason=f"no C++ compiler: neither CXX nor {', '.join(COMPILERS)} nor the ziglang wheel")
+    except (HostUnsupported, NoCompiler) as error:
+        skip = pytest.mark.skip(reason=error.message)
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(skip)

@@ -58,11 +58,16 @@ def test_cast_both_ways(compile_func: Any, edge_values: Any, name: str) -> None:
     np.testing.assert_array_equal(back, decode(codes, name))
 
 
-@pytest.mark.parametrize("source", ["float16", "bfloat16", "float8_e5m2", "int32", "int8", "float64"])
-@pytest.mark.parametrize("target", ["float8_e4m3fn", "bfloat16"])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (s, t)
+        for s in ("float16", "bfloat16", "float8_e5m2", "int32", "int8", "float64")
+        for t in ("float8_e4m3fn", "bfloat16")
+        if s != t
+    ],
+)
 def test_cast_between(compile_func: Any, source: str, target: str) -> None:
-    if source == target:
-        pytest.skip("no conversion")
     rng = np.random.default_rng(22)
     if source.startswith(("int", "float64")):
         data = (rng.standard_normal(4096) * 200).astype(source)

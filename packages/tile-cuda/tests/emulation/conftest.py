@@ -1,22 +1,20 @@
-import importlib.util
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-COMPILERS = ("c++", "clang++", "g++")
-HAS_COMPILER = (
-    bool(os.environ.get("CXX")) or any(map(shutil.which, COMPILERS)) or importlib.util.find_spec("ziglang") is not None
-)
+from tile_emulator.compilers import find_compiler
+from tile_emulator.errors import HostUnsupported, NoCompiler
+
 WITHOUT_ONE = ("test_asm.py",)
 
 
 def pytest_collection_modifyitems(items):
     """Tests that run kernels need a C++ compiler."""
-    if HAS_COMPILER:
+    try:
+        find_compiler()
         return
-    skip = pytest.mark.skip(reason=f"no C++ compiler: neither CXX nor {', '.join(COMPILERS)} nor the ziglang wheel")
+    except (HostUnsupported, NoCompiler) as error:
+        skip = pytest.mark.skip(reason=error.message)
     for item in items:
         if Path(__file__).parent in item.path.parents and item.path.name not in WITHOUT_ONE:
             item.add_marker(skip)

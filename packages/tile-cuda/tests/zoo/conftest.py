@@ -1,8 +1,9 @@
-import os
-import shutil
 from pathlib import Path
 
 import pytest
+
+from tile_emulator.compilers import find_compiler
+from tile_emulator.errors import HostUnsupported, NoCompiler
 
 FOLDER = Path(__file__).parent
 RUNS = ("test_numbers.py", "test_mutants.py")
@@ -14,9 +15,11 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(items):
     """Tests that run kernels need a C++ compiler."""
-    if os.environ.get("CXX") or any(map(shutil.which, ("c++", "clang++", "g++"))):
+    try:
+        find_compiler()
         return
-    skip = pytest.mark.skip(reason="no C++ compiler")
+    except (HostUnsupported, NoCompiler) as error:
+        skip = pytest.mark.skip(reason=error.message)
     for item in items:
         if FOLDER in item.path.parents and item.path.name in RUNS:
             item.add_marker(skip)

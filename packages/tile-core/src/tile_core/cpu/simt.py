@@ -15,8 +15,9 @@ from tile_core.cpu.steps import Keep, Restore, Step
 from tile_core.cpu.warp import has_warp_call, hoist
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replace_for, role, statements
-from tile_core.simt.varying import PRIVATE, WARP_CALLS, Varying
+from tile_core.simt.varying import WARP_CALLS, Varying
 
 
 def distribute(body: Any, threads: tuple[int, int, int]) -> Any:

@@ -29,6 +29,8 @@ from dataclasses import dataclass
 
 ROLES = frozenset({"grid", "parallel", "pipelined", "serial", "unroll", "vectorized", "threads"})
 SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var"})
+#: Scopes of memory that every thread has for itself.
+PRIVATE = frozenset({"local", "local.var"})
 
 _STATEMENTS = frozenset(
     "SeqStmt For While IfThenElse AllocBuffer DeclBuffer Bind BufferStore Evaluate AttrStmt AssertStmt".split()

@@ -60,7 +60,7 @@ class Selection:
         VariantCrashed
             If it raises something that is not of the catalogue, or returns nothing.
         """
-        statement = _guarded(self.variant, "lower", call, ctx)
+        statement = guarded(self.variant, "lower", call, ctx)
         if statement is None:
             raise VariantCrashed(where=call.where, variant=self.variant.name, detail="lowered the call to nothing")
         return statement
@@ -103,6 +103,24 @@ def select(call: OpCall, variants: Sequence[Variant], ctx: Context, forced: str 
             return Selection(variant, answer, tuple(rejected))
         rejected.append(Rejection(variant.name, answer.reason))
     raise NoVariant(where=call.where, op=call.name, target=ctx.target, table=reasons_table(rejected))
+
+
+def guarded(variant: Variant, method: str, call: OpCall, ctx: Context) -> Any:
+    """Ask a variant, which may be a stranger's, about a call.
+
+    Raises
+    ------
+    VariantCrashed
+        If it raises something that is not of the catalogue.
+    """
+    try:
+        return getattr(variant, method)(call, ctx)
+    except TileError as error:
+        raise error.at(call.where) from error.__cause__
+    except Exception as error:
+        # Passing over a crash would hide a defect behind a slower variant.
+        detail = f"raised {type(error).__name__}: {error}"
+        raise VariantCrashed(where=call.where, variant=variant.name, detail=detail) from error
 
 
 def reasons_table(rejected: Sequence[Rejection]) -> str:
@@ -165,22 +183,11 @@ def _take(call: OpCall, mine: Sequence[Variant], ctx: Context, forced: str) -> S
 
 
 def _ask(variant: Variant, call: OpCall, ctx: Context) -> Accept | Reject:
-    answer = _guarded(variant, "accepts", call, ctx)
+    answer = guarded(variant, "accepts", call, ctx)
     if isinstance(answer, (Accept, Reject)):
         return answer
     detail = f"answered {answer!r} where Accept or Reject is expected"
     raise VariantCrashed(where=call.where, variant=variant.name, detail=detail)
-
-
-def _guarded(variant: Variant, method: str, call: OpCall, ctx: Context) -> Any:
-    try:
-        return getattr(variant, method)(call, ctx)
-    except TileError as error:
-        raise error.at(call.where) from error.__cause__
-    except Exception as error:
-        # Passing over a crash would hide a defect behind a slower variant.
-        detail = f"raised {type(error).__name__}: {error}"
-        raise VariantCrashed(where=call.where, variant=variant.name, detail=detail) from error
 
 
 def _other_ops(variants: Sequence[Variant]) -> str:

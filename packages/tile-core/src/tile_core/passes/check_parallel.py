@@ -12,10 +12,10 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, role, uses_var
 
 _INDEPENDENT = ("parallel", "vectorized")
-_PRIVATE = ("local", "local.var")
 
 
 def check_parallel(body: Any, reducers: frozenset[str] = frozenset()) -> None:
@@ -65,7 +65,7 @@ def _check_nest(nest: list[Any], body: Any, reducers: frozenset[str]) -> None:
 
 
 def _shared(buffer: Any, own: set[str] | frozenset[str]) -> bool:
-    return nodes.scope_of(buffer) not in _PRIVATE and str(buffer.name) not in own
+    return nodes.scope_of(buffer) not in PRIVATE and str(buffer.name) not in own
 
 
 def _varying(nest: list[Any], body: Any) -> set[Any]:
@@ -105,7 +105,7 @@ def _depends(value: Any, v: Any, inner: dict[Any, Any]) -> bool:
     if any(x in inner and _depends(inner[x], v, inner) for x in collect(value, tirx.Var)):
         return True
     return bool(collect(value, ir.TensorLoad)) and any(
-        nodes.scope_of(load.source) in _PRIVATE or not load.indices for load in collect(value, ir.TensorLoad)
+        nodes.scope_of(load.source) in PRIVATE or not load.indices for load in collect(value, ir.TensorLoad)
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role
 from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution
@@ -24,7 +25,6 @@ from tile_core.simt.varying import PER_THREAD_OPS, Varying
 
 #: Annotation of the registers of a reducer: iterations of one thread update the same element again and again.
 UPDATED = "tile.updated"
-_PRIVATE = ("local", "local.var")
 _MEETING = frozenset({"sync_threads"})
 
 
@@ -118,7 +118,7 @@ class _Distribute(StmtRewriter):
             return False
         own = {a.buffer for a in collect(s, tirx.AllocBuffer)}
         stores = [x for x in collect(s, tirx.BufferStore) if x.buffer not in own]
-        if any(nodes.scope_of(x.buffer) in _PRIVATE for x in stores):
+        if any(nodes.scope_of(x.buffer) in PRIVATE for x in stores):
             return False
         return bool(stores) or _acts(s)
 

@@ -18,7 +18,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
-from tile_core.lowering.dispatch import Selection
+from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.simt.agree import agrees
 from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.reducer import is_update, partial
@@ -170,7 +170,7 @@ class _Inference:
         if not isinstance(variant, SimtVariant):
             return False
         changed = False
-        wants = variant.layouts(call_of(site.stmt, self.block, self.places), self.ctx)
+        wants = guarded(variant, "layouts", call_of(site.stmt, self.block, self.places), self.ctx)
         if sum(isinstance(want, Distribution) for want in wants.values()) < least:
             return False
         for position, want in wants.items():

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, role
-from tile_core.lowering.dispatch import Selection
+from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.simt.select import call_of, number_of
 from tile_core.simt.sites import PARALLEL
-from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
+from tile_core.simt.variant import Block, Places, SimtCall
 from tile_core.simt.varying import PER_THREAD_OPS, uses_threads
 
 if TYPE_CHECKING:
@@ -76,7 +76,5 @@ class _Lower(StmtRewriter):
                 self.ranges.update(s.var, self.ranges.const_int_bound(s.value), True)
                 self.ranges.update(s.var, self.ranges.modular_set(s.value), True)
             return s
-        variant = self.selections[number].variant
-        assert isinstance(variant, SimtVariant)
-        before, value = variant.lower_value(self.call(s), self.ctx)
+        before, value = guarded(self.selections[number].variant, "lower_value", self.call(s), self.ctx)
         return nodes.seq([before, tirx.Bind(s.var, value, s.span)])

@@ -8,6 +8,7 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
 from tile_core.simt.agree import uniform_register
 from tile_core.simt.distribution import Distribution
@@ -191,7 +192,7 @@ class NestWriter:
         """Whether threads that hold copies must all run: something private is written."""
         own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)}
         written = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)} - own
-        return any(b in self.places.arrays or nodes.scope_of(b) in ("local", "local.var") for b in written)
+        return any(b in self.places.arrays or nodes.scope_of(b) in PRIVATE for b in written)
 
     # Iterations whose number is not known
 

@@ -22,6 +22,7 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, role, substitute
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
@@ -163,7 +164,7 @@ class _Pipeliner(StmtRewriter):
         return s
 
     def visit_BufferStore(self, s: Any) -> Any:
-        self.busy = self.busy or nodes.scope_of(s.buffer) not in ("local", "local.var")
+        self.busy = self.busy or nodes.scope_of(s.buffer) not in PRIVATE
         return s
 
     def visit_Bind(self, s: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, loads_of, role, statements
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
@@ -226,7 +227,7 @@ class Analysis:
             for load in loads_of(part):
                 if self.root(load.source) in written or load.source in local:
                     return f"its corner depends on {load.source.name}, which the loop writes"
-                if nodes.scope_of(load.source) not in ("global", "local", "local.var"):
+                if nodes.scope_of(load.source) not in ("global", *PRIVATE):
                     return f"its corner depends on {load.source.name}, which is {nodes.scope_of(load.source)}"
             if any(nodes.is_tile_call(c) and str(c.op.name) not in _UNIFORM_CALLS for c in collect(part, ir.Call)):
                 return "its corner depends on a call"

@@ -105,7 +105,7 @@ class SimtVariant(Variant):
 
     def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
         """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""
-        raise NotImplementedError
+        raise NotImplementedError("it has no lower_value, but the program takes the result")
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
         """Return what operands must be (fragments) or had better be (shared buffers), by position.

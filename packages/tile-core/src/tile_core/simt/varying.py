@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, role
 
 #: Operations of a warp's threads together.
@@ -19,7 +20,6 @@ VARYING_CALLS = frozenset({"thread_index", "lane_index", "warp_index", "per_thre
 #: Tile ops that every thread does for itself, also when nothing in them names a thread.
 PER_THREAD_OPS = frozenset("atomic atomic_fill atomic_load atomic_store dp4a print".split())
 #: Scopes of which every thread has storage of its own.
-PRIVATE = ("local", "local.var")
 
 
 class Varying:

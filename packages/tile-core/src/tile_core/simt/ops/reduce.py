@@ -10,33 +10,24 @@ import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, element, neutral
 from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.exchange import combine_threads
+from tile_core.simt.ops.shuffles import ByShuffles
 from tile_core.simt.ops.walk import Walk, bounds, choose, kept, load, when
-from tile_core.simt.variant import SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
 #: The widest access that there is.
 _VECTOR_BYTES = 16
-PRIVATE = ("local", "local.var")
 
 
-class ReduceByShuffles(SimtVariant):
+class ReduceByShuffles(ByShuffles):
     """Reductions along any dimension of a tile of any size, on any number of threads.
-
-    Parameters
-    ----------
-    owner
-        The backend's name.
-    width
-        Threads that can shuffle with each other; the target's execution width if not given.
 
     Notes
     -----
@@ -45,21 +36,6 @@ class ReduceByShuffles(SimtVariant):
     """
 
     op = "reduce"
-    priority = 10
-
-    def __init__(self, owner: str, width: int | None = None) -> None:
-        self.name = f"{owner}.reduce.shuffles"
-        self.width = width
-
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
-        """Accept tiles that the block's threads reduce together."""
-        if call.divergent:
-            return Reject("one thread does it for itself here")
-        private = [v.name for v in call.args if v.scope in PRIVATE]
-        if private:
-            return Reject(f"{private[0]} is private to a thread")
-        del ctx
-        return Accept(note=f"along {call.args[0].extents[int(call.attrs['dim'])]} elements")
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
         """Demand that a free destination is where the results are."""
@@ -74,13 +50,7 @@ class ReduceByShuffles(SimtVariant):
 
     def lower(self, call: Any, ctx: Context) -> Any:
         """Combine registers, then lanes, then groups; then store."""
-        return _Reduce(call, width_of(self.width, ctx)).lower()
-
-
-def width_of(width: int | None, ctx: Context) -> int:
-    """Return the threads of a group: ``width``, or what the target says, down to a power of two."""
-    found = width or ctx.capabilities.execution_width or 1
-    return 1 << (found.bit_length() - 1)
+        return _Reduce(call, self.lanes(ctx)).lower()
 
 
 def at_destination(found: Distribution, src: View, dst: View, dim: int) -> Distribution | None:

@@ -38,9 +38,8 @@ from tile_core.ops.reduce import accumulator, combiner, neutral
 from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.exchange import combine_threads
-from tile_core.simt.ops.reduce import width_of
+from tile_core.simt.ops.shuffles import ByShuffles
 from tile_core.simt.ops.walk import each
-from tile_core.simt.variant import SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -49,23 +48,10 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 64
 
 
-class FinalizeByShuffles(SimtVariant):
-    """Combines the partial results of all threads; what has one copy is left alone.
-
-    Parameters
-    ----------
-    owner
-        The backend's name.
-    width
-        Threads that can shuffle with each other; the target's execution width if not given.
-    """
+class FinalizeByShuffles(ByShuffles):
+    """Combines the partial results of all threads; what has one copy is left alone."""
 
     op = "finalize_reducer"
-    priority = 10
-
-    def __init__(self, owner: str, width: int | None = None) -> None:
-        self.name = f"{owner}.finalize_reducer.shuffles"
-        self.width = width
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept reducers that the block's threads finish together."""
@@ -91,7 +77,7 @@ class FinalizeByShuffles(SimtVariant):
             return nodes.store(total, combine(start, value), [r])
 
         digits = [d for d in dist.replica if d.extent > 1]
-        scratch, near, far = combine_threads(dist, thread, digits, width_of(self.width, ctx), total, start, combine)
+        scratch, near, far = combine_threads(dist, thread, digits, self.lanes(ctx), total, start, combine)
         give = each(dist.registers, lambda r: nodes.store(array, convert(total[r], dtype), [r], call.span))
         first = calls.step(nodes.seq([each(dist.registers, take), near]), call.span)
         return nodes.seq([allocate, scratch, first, far, calls.step(give)])

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
-from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
 from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops.reduce import PRIVATE, width_of
+from tile_core.simt.ops.shuffles import ByShuffles
 from tile_core.simt.ops.walk import Walk, bounds, choose, load, when
-from tile_core.simt.variant import SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -24,15 +22,8 @@ Get = Callable[[list[Any]], Any]
 Put = Callable[[list[Any], Any], Any]
 
 
-class ScanByShuffles(SimtVariant):
+class ScanByShuffles(ByShuffles):
     """Prefix sums and maxima along any dimension of a tile of any size, on any number of threads.
-
-    Parameters
-    ----------
-    owner
-        The backend's name.
-    width
-        Threads that can shuffle with each other; the target's execution width if not given.
 
     Notes
     -----
@@ -41,21 +32,6 @@ class ScanByShuffles(SimtVariant):
     """
 
     op = "scan"
-    priority = 10
-
-    def __init__(self, owner: str, width: int | None = None) -> None:
-        self.name = f"{owner}.scan.shuffles"
-        self.width = width
-
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
-        """Accept tiles that the block's threads scan together."""
-        del ctx
-        if call.divergent:
-            return Reject("one thread does it for itself here")
-        private = [v.name for v in call.args if v.scope in PRIVATE]
-        if private:
-            return Reject(f"{private[0]} is private to a thread")
-        return Accept(note=f"along {call.args[0].extents[int(call.attrs['dim'])]} elements")
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
         """Demand that a free destination is where a source is whose lines lie inside of threads."""
@@ -69,7 +45,7 @@ class ScanByShuffles(SimtVariant):
 
     def lower(self, call: Any, ctx: Context) -> Any:
         """Scan in registers, or in memory."""
-        return _Scan(call, width_of(self.width, ctx)).lower()
+        return _Scan(call, self.lanes(ctx)).lower()
 
 
 class _Scan:

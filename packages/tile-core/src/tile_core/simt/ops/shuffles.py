@@ -1,0 +1,45 @@
+"""What the ops share whose threads exchange registers: their names, their groups and what they accept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.ir.grammar import PRIVATE
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.simt.variant import SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class ByShuffles(SimtVariant):
+    """An op that all threads of a block do together, on a tile of any size and any number of threads.
+
+    Parameters
+    ----------
+    owner
+        The backend's name.
+    width
+        Threads that can shuffle with each other; the target's execution width if not given.
+    """
+
+    priority = 10
+
+    def __init__(self, owner: str, width: int | None = None) -> None:
+        self.name = f"{owner}.{self.op}.shuffles"
+        self.width = width
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept tiles that the block's threads see together."""
+        del ctx
+        if call.divergent:
+            return Reject("one thread does it for itself here")
+        private = [v.name for v in call.args if v.scope in PRIVATE]
+        if private:
+            return Reject(f"{private[0]} is private to a thread")
+        return Accept(note=f"along {call.args[0].extents[int(call.attrs['dim'])]} elements")
+
+    def lanes(self, ctx: Context) -> int:
+        """Return the threads of a group: ``width``, or what the target says, down to a power of two."""
+        found = self.width or ctx.capabilities.execution_width or 1
+        return 1 << (found.bit_length() - 1)
