@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tile_core.layout import LayoutMap
-from tile_cuda.ops.gemm_simt import grid_of
+from tile_core.simt.ops.gemm import grid_of
 
 from .kit import Case, Run, check
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
+from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
 from tile_core.simt.ops.reducer import FinalizeByShuffles
 from tile_core.simt.ops.rows import GatherElements, ScatterColumns
@@ -13,7 +14,6 @@ from tile_core.simt.ops.scan import ScanByShuffles
 from tile_cuda.ops.atomics import AtomicElement, AtomicFill, AtomicLoad, AtomicStore, AtomicTile
 from tile_cuda.ops.copy_async import AsyncCopy
 from tile_cuda.ops.gemm_mma import MmaGemm
-from tile_cuda.ops.gemm_simt import SimtGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 from tile_cuda.target import FP8_MMA
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
     fp8 = target.capabilities.fact(FP8_MMA)
-    products = (MmaGemm(fp8), MmaGemmSp(fp8), SimtGemm())
+    products = (MmaGemm(fp8), MmaGemmSp(fp8), GemmByThreads("cuda"))
     warps = (ReduceByShuffles("cuda"), ScanByShuffles("cuda"), FinalizeByShuffles("cuda"))
     rows = (AsyncCopy(), GatherElements("cuda"), ScatterColumns("cuda"))
     atomics = (AtomicElement(), AtomicFill(), AtomicTile(), AtomicLoad(), AtomicStore())

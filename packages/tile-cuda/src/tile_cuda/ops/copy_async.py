@@ -20,8 +20,8 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt import calls
 from tile_core.simt.alignment import WIDEST, Aligned, factor, strides_of, together
+from tile_core.simt.ops import runs
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops import runs
 
 if TYPE_CHECKING:
     from tile_core.context import Context

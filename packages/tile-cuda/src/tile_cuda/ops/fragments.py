@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from tile_core.layout.digits import Digit
 from tile_core.simt.distribution import Digits, Distribution
+from tile_core.simt.ops.policy import Split
 from tile_cuda.ops.atoms import Family
-from tile_cuda.ops.policy import Split
 
 WARP = 32
 
@@ -62,12 +62,3 @@ def _depth(blocks: int, block_registers: int, family: Family) -> Digits:
         Digit(4, 1, "thread"),
         Digit(family.per_word, 1, "register"),
     )
-
-
-def placed(found: Distribution, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> Distribution:
-    """Return the distribution of a whole buffer from that of its matrix, which is in two of its dimensions."""
-    own = found.permute((1, 0)) if turned else found
-    for d in range(len(extents)):
-        if d not in (rows, columns):
-            own = own.insert(d)
-    return own

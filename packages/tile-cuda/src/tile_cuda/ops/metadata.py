@@ -15,8 +15,9 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
-from tile_cuda.ops import runs
-from tile_cuda.ops.operand import Lanes, chosen, unrolled
+from tile_core.simt.ops import runs
+from tile_core.simt.ops.walk import choose, unrolled
+from tile_cuda.ops.operand import Lanes
 from tile_cuda.ops.product import Plan
 
 #: Nibbles that keep elements 0 and 1: what stands beyond the tile, where the kept values are zero.
@@ -120,7 +121,7 @@ class Metadata:
         limits = [column < self.columns] if last >= self.columns else []
         value = nodes.cast(nodes.cast(nodes.load(self.view.buffer, at), f"uint{self.width}"), "uint32")
         beyond = nodes.const(_BEYOND & ((1 << self.width) - 1), "uint32")
-        return chosen([*limits, *runs.inside(self.view, at, self.ranges)], value, beyond)
+        return choose([*limits, *runs.inside(self.view, at, self.ranges)], value, beyond)
 
 
 def _increasing(word: Any) -> Any:

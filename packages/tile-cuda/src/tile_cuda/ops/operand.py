@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,8 @@ from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
 from tile_core.simt.calls import address, execute, move
-from tile_cuda.ops import runs
+from tile_core.simt.ops import runs
+from tile_core.simt.ops.walk import choose, unrolled
 from tile_cuda.ops.atoms import INPUTS, Family
 
 
@@ -266,19 +266,12 @@ class Loader:
         limits = [within < rest] if rest < o.family.block else []
         if o.array is not None:
             place = ((u * o.blocks + number) * o.halves + half) * o.family.per_word + e
-            return chosen(limits, as_bits(nodes.load(o.array, [place]), o.dtype))
+            return choose(limits, as_bits(nodes.load(o.array, [place]), o.dtype))
         line = self._clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
         at = matrix(o.view, o.turned, line, within + number * o.family.block)
         if o.guarded:
             limits += runs.inside(o.view, at, o.ranges)
-        return chosen(limits, as_bits(nodes.load(o.view.buffer, at), o.dtype))
-
-
-def chosen(limits: list[Any], value: Any, other: Any = None) -> Any:
-    """Return ``value`` where all of ``limits`` hold, and ``other`` (zero) elsewhere, without evaluating ``value``."""
-    if not limits:
-        return value
-    return tirx.if_then_else(tirx.all(*limits), value, nodes.zero(nodes.dtype_of(value)) if other is None else other)
+        return choose(limits, as_bits(nodes.load(o.view.buffer, at), o.dtype))
 
 
 def as_bits(value: Any, dtype: str) -> Any:
@@ -291,14 +284,6 @@ def as_bits(value: Any, dtype: str) -> Any:
     unsigned = f"uint{bits}"
     code = tirx.reinterpret(unsigned, value) if DTYPES[dtype].is_float else nodes.cast(value, unsigned)
     return nodes.cast(code, "uint32")
-
-
-def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
-    """Return a loop that is written out."""
-    if extent == 1:
-        return body(nodes.int_const(0))
-    var = nodes.fresh(name)
-    return nodes.for_loop(var, extent, body(var), "unroll")
 
 
 def _mod2(q: Any) -> Any:

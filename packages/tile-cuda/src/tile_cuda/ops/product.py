@@ -11,17 +11,17 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizzled_layout, row_major
-from tile_core.lowering.legality import Asked
 from tile_core.ops.base import View
-from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.simt.calls import address, execute, part, step
 from tile_core.simt.distribution import Distribution
+from tile_core.simt.ops import runs
+from tile_core.simt.ops.policy import Split, splits
+from tile_core.simt.ops.problem import Problem, placed, policy_of
+from tile_core.simt.ops.walk import unrolled
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops import runs
 from tile_cuda.ops.atoms import Family, family
-from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b, placed
-from tile_cuda.ops.operand import Lanes, Loader, Operand, unrolled, words
-from tile_cuda.ops.policy import Split, splits
+from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b
+from tile_cuda.ops.operand import Lanes, Loader, Operand, words
 from tile_cuda.ops.totals import Totals
 
 #: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
@@ -29,68 +29,6 @@ from tile_cuda.ops.totals import Totals
 _AHEAD, _AHEAD_FP8 = 232, 176
 #: Steps beyond which the loop over K is not written out.
 _MOST_STEPS = 16
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A product as its call states it.
-
-    Attributes
-    ----------
-    a, b, c
-        The tiles.
-    types
-        Element types of A, B and C as the program names them.
-    turned_a, turned_b
-        Whether A is stored as (K, M), and B as (N, K).
-    m, n, k
-        Extents; K is that of B.
-    clear
-        A bool or an expression: whether C counts as zero.
-    positions
-        Of A, B and C among the operands.
-    """
-
-    a: View
-    b: View
-    c: View
-    types: tuple[str, str, str]
-    turned_a: bool
-    turned_b: bool
-    m: int
-    n: int
-    k: int
-    clear: Any
-    positions: tuple[int, int, int]
-
-    @classmethod
-    def of(cls, call: Any) -> Problem:
-        """Decode a call of ``gemm`` or ``gemm_sp``."""
-        positions = (0, 1, 2) if call.name == "gemm" else (0, 2, 3)
-        a, b, c = (call.args[p] for p in positions)
-        clear = call.args[positions[2] + 1]
-        types = [str(t) for t in call.attrs["types"]]
-        turned_a, turned_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
-        (m, n), (k, _) = _extents(c), _extents(b)
-        if turned_b:
-            k = _extents(b)[1]
-        known = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
-        a_type, b_type, c_type = (types[p] for p in positions)
-        return cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
-
-
-def asked(call: SimtCall, sparse: bool) -> Asked:
-    """State what a call asks of a legality table."""
-    p = Problem.of(call)
-    views = {"A": p.a, "B": p.b, "C": p.c}
-    if sparse:
-        views["E"] = call.args[1]
-    return Asked(
-        sizes={"M": p.m, "N": p.n, "K": p.k},
-        dtypes=dict(zip("ABC", p.types, strict=True)),
-        scopes={role: "fragment" if v.scope == "local.fragment" else v.scope for role, v in views.items()},
-        threads=call.block.count,
-    )
 
 
 @dataclass(frozen=True)
@@ -111,7 +49,7 @@ class Plan:
         if chosen_family is None or not warps:
             return None
         tiles_m, tiles_n = -(-problem.m // chosen_family.rows), -(-problem.n // 8)
-        every = splits(tiles_m, tiles_n, warps, _policy(call, problem))
+        every = splits(tiles_m, tiles_n, warps, policy_of(call, problem))
         plans = (cls(problem, chosen_family, s, call.block.count) for s in every)
         first = None
         for plan in plans:
@@ -410,20 +348,3 @@ class _Stretch:
         a, b = self.loads[0].operand, self.loads[1].operand
         slots = (slot * self.sizes[0], slot * self.sizes[1])
         return self.lower._multiply(a, b, self.registers, slots, self.totals, start, blocks)
-
-
-def _extents(view: View) -> tuple[int, int]:
-    rows, columns = view.matrix_dims()
-    return view.extents[rows], view.extents[columns]
-
-
-def _policy(call: SimtCall, problem: Problem) -> int:
-    """Return how warps are split: a fragment that would be held in copies by several warps decides."""
-
-    def held(view: View) -> bool:
-        return view.scope == "local.fragment"
-
-    asked_for = int(call.attrs["policy"])
-    if asked_for == GemmWarpPolicy.Square and held(problem.a) != held(problem.b):
-        return int(GemmWarpPolicy.FullRow if held(problem.a) else GemmWarpPolicy.FullCol)
-    return asked_for

@@ -8,8 +8,8 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_cuda.ops import runs
-from tile_cuda.ops.operand import chosen, unrolled
+from tile_core.simt.ops import runs
+from tile_core.simt.ops.walk import choose, unrolled
 
 if TYPE_CHECKING:
     from tile_cuda.ops.product import _Lower
@@ -60,7 +60,7 @@ class Totals:
     def _read(self, i: Any, j: Any) -> Any:
         c = self.plan.problem.c
         at = matrix(c, False, i, j)
-        return chosen([*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)], nodes.load(c.buffer, at))
+        return choose([*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)], nodes.load(c.buffer, at))
 
     def _write(self, value: Any, i: Any, j: Any) -> Any:
         c = self.plan.problem.c

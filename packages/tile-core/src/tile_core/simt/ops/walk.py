@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -116,6 +116,14 @@ def each(count: int, body: Any) -> Any:
     return nodes.for_loop(i, count, body(i), loop_role(count))
 
 
+def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
+    """Return ``body(i)`` for ``i`` below a constant extent, as a loop that is written out however long it is."""
+    if extent == 1:
+        return body(nodes.int_const(0))
+    var = nodes.fresh(name)
+    return nodes.for_loop(var, extent, body(var), "unroll")
+
+
 def rolled(var: Any, extent: int, body: Any) -> Any:
     """Return a loop that compilers must not write out: its array is larger than a thread's registers."""
     return nodes.for_loop(var, extent, body, "serial", annotations={UNROLL_FACTOR: nodes.int_const(1)})
@@ -126,10 +134,11 @@ def when(conditions: Sequence[Any], body: Any) -> Any:
     return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
 
 
-def choose(conditions: Sequence[Any], yes: Any, no: Any, lazily: bool) -> Any:
-    """Return a value under conditions, else another; ``lazily`` if ``yes`` must not be evaluated without them."""
+def choose(conditions: Sequence[Any], yes: Any, no: Any = None, lazily: bool = True) -> Any:
+    """Return a value under conditions, else another (zero); ``lazily`` if ``yes`` must only be evaluated under them."""
     if not conditions:
         return yes
+    no = nodes.zero(nodes.dtype_of(yes)) if no is None else no
     condition = tirx.all(*conditions)
     return tirx.if_then_else(condition, yes, no) if lazily else tirx.Select(condition, yes, no)
 

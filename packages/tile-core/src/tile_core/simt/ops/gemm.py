@@ -1,4 +1,4 @@
-"""``cuda.simt.gemm``: dense products on the ordinary units, for what no matrix instruction computes."""
+"""Dense products on the ordinary units, for what no matrix instruction computes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
 from tile_core.simt.calls import move, step
 from tile_core.simt.distribution import Distribution
+from tile_core.simt.ops import runs
+from tile_core.simt.ops.problem import Problem, asked, placed
+from tile_core.simt.ops.walk import choose, unrolled
 from tile_core.simt.variant import SimtVariant
-from tile_cuda.ops import runs
-from tile_cuda.ops.fragments import placed
-from tile_cuda.ops.operand import chosen, unrolled
-from tile_cuda.ops.product import Problem, asked
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -70,14 +69,16 @@ def grid_of(m: int, n: int, threads: int) -> Grid:
     return min(every, key=lambda g: (g.each_m * g.each_n, g.each_m + g.each_n // g.vector, -g.columns))
 
 
-class SimtGemm(SimtVariant):
+class GemmByThreads(SimtVariant):
     """Every element type and size, with A and B in shared memory and C in a fragment or in shared memory."""
 
-    name = "cuda.simt.gemm"
     op = "gemm"
     priority = -500
     fallback = True
     legality = Legality(scopes=dict.fromkeys("ABC", ("shared", "fragment")))
+
+    def __init__(self, owner: str) -> None:
+        self.name = f"{owner}.simt.gemm"
 
     def asked(self, call: Any, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
@@ -192,7 +193,7 @@ class _Lower:
 
     def read(self, i: Any, j: Any) -> Any:
         at = matrix(self.p.c, False, i, j)
-        return chosen([*self.real(i, j), *runs.inside(self.p.c, at, self.call.ranges)], nodes.load(self.p.c.buffer, at))
+        return choose([*self.real(i, j), *runs.inside(self.p.c, at, self.call.ranges)], nodes.load(self.p.c.buffer, at))
 
     def write(self, value: Any, i: Any, j: Any) -> Any:
         at = matrix(self.p.c, False, i, j)
@@ -273,4 +274,4 @@ class _Lower:
         if most > lines:
             line = tirx.min(line, nodes.int_const(lines - 1))
         at = matrix(view, turned, line, k)
-        return convert(chosen(runs.inside(view, at, self.call.ranges), nodes.load(view.buffer, at)), self.kind)
+        return convert(choose(runs.inside(view, at, self.call.ranges), nodes.load(view.buffer, at)), self.kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tile_core.ops.gemm import GemmWarpPolicy as Policy
-from tile_cuda.ops.policy import splits
+from tile_core.simt.ops.policy import splits
 
 
 def best(m: int, n: int, warps: int, policy: Policy = Policy.Square) -> tuple[int, int]:

@@ -35,23 +35,23 @@ class Split:
 
 
 @cache
-def splits(tiles_m: int, tiles_n: int, warps: int, policy: int) -> tuple[Split, ...]:
+def splits(tiles_m: int, tiles_n: int, warps: int, policy: int, ratio: int = 2) -> tuple[Split, ...]:
     """Return the ways to divide ``tiles_m`` x ``tiles_n`` instruction tiles among up to ``warps`` warps, best first.
 
     Every size has a split: the last warps of a row or column may compute padding. ``Square`` looks for the least work
     per warp, then for the fewest loads; ``FullRow`` first spreads the rows over as many warps as help, ``FullCol``
-    the columns.
+    the columns. An instruction tile has ``ratio`` times as many rows as columns, so its rows cost as many loads.
     """
     found = {}
     for rows in range(1, min(warps, tiles_m) + 1):
         for columns in range(1, min(warps // rows, tiles_n) + 1):
             split = Split(rows, columns, -(-tiles_m // rows), -(-tiles_n // columns))
-            found[split] = _cost(split, policy)
+            found[split] = _cost(split, policy, ratio)
     return tuple(sorted(found, key=lambda s: (*found[s], s.warps, s.warps_n)))
 
 
-def _cost(split: Split, policy: int) -> tuple[int, ...]:
-    work, loads = split.atoms_m * split.atoms_n, 2 * split.atoms_m + split.atoms_n
+def _cost(split: Split, policy: int, ratio: int) -> tuple[int, ...]:
+    work, loads = split.atoms_m * split.atoms_n, ratio * split.atoms_m + split.atoms_n
     if policy == GemmWarpPolicy.FullRow:
         return split.atoms_m, split.atoms_n
     if policy == GemmWarpPolicy.FullCol:

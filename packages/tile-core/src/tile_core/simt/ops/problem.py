@@ -1,0 +1,101 @@
+"""What lowerings of products share: the product as its call states it, and what it asks of a legality table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.lowering.legality import Asked
+from tile_core.ops.base import View
+from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.variant import SimtCall
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A product as its call states it.
+
+    Attributes
+    ----------
+    a, b, c
+        The tiles.
+    types
+        Element types of A, B and C as the program names them.
+    turned_a, turned_b
+        Whether A is stored as (K, M), and B as (N, K).
+    m, n, k
+        Extents; K is that of B.
+    clear
+        A bool or an expression: whether C counts as zero.
+    positions
+        Of A, B and C among the operands.
+    """
+
+    a: View
+    b: View
+    c: View
+    types: tuple[str, str, str]
+    turned_a: bool
+    turned_b: bool
+    m: int
+    n: int
+    k: int
+    clear: Any
+    positions: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, call: Any) -> Problem:
+        """Decode a call of ``gemm`` or ``gemm_sp``."""
+        positions = (0, 1, 2) if call.name == "gemm" else (0, 2, 3)
+        a, b, c = (call.args[p] for p in positions)
+        clear = call.args[positions[2] + 1]
+        types = [str(t) for t in call.attrs["types"]]
+        turned_a, turned_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
+        (m, n), (k, _) = _extents(c), _extents(b)
+        if turned_b:
+            k = _extents(b)[1]
+        known = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
+        a_type, b_type, c_type = (types[p] for p in positions)
+        return cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
+
+
+def asked(call: SimtCall, sparse: bool) -> Asked:
+    """State what a call asks of a legality table."""
+    p = Problem.of(call)
+    views = {"A": p.a, "B": p.b, "C": p.c}
+    if sparse:
+        views["E"] = call.args[1]
+    return Asked(
+        sizes={"M": p.m, "N": p.n, "K": p.k},
+        dtypes=dict(zip("ABC", p.types, strict=True)),
+        scopes={role: "fragment" if v.scope == "local.fragment" else v.scope for role, v in views.items()},
+        threads=call.block.count,
+    )
+
+
+def policy_of(call: SimtCall, problem: Problem) -> int:
+    """Return how warps are split: a fragment that would be held in copies by several warps decides."""
+
+    def held(view: View) -> bool:
+        return view.scope == "local.fragment"
+
+    asked_for = int(call.attrs["policy"])
+    if asked_for == GemmWarpPolicy.Square and held(problem.a) != held(problem.b):
+        return int(GemmWarpPolicy.FullRow if held(problem.a) else GemmWarpPolicy.FullCol)
+    return asked_for
+
+
+def placed(found: Distribution, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> Distribution:
+    """Return the distribution of a whole buffer from that of its matrix, which is in two of its dimensions."""
+    own = found.permute((1, 0)) if turned else found
+    for d in range(len(extents)):
+        if d not in (rows, columns):
+            own = own.insert(d)
+    return own
+
+
+def _extents(view: View) -> tuple[int, int]:
+    rows, columns = view.matrix_dims()
+    return view.extents[rows], view.extents[columns]
