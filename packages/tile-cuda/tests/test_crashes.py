@@ -5,7 +5,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.lowering import VariantCrashed
-from tile_cuda.ops.atomics import AtomicElement
+from tile_core.simt.ops.atomics import AtomicElement
 from tile_cuda.ops.gemm_mma import MmaVariant
 
 

@@ -155,6 +155,18 @@ class Machine:
         found = self.memory[buffer]
         return found[place] if found.size else np.zeros(self.count, found.dtype)
 
+    def move(self, call: Any, on: Any) -> None:
+        """Move neighbours of the last dimension in one access, which must be aligned in memory."""
+        to, start = ([self.eval(i, on) for i in a.indices] for a in call.args)
+        target, source = (a.source for a in call.args)
+        size = int(call.attrs["bytes"]) // numpy_type(nodes.element_type(source)).itemsize
+        for at, buffer in ((to, target), (start, source)):
+            if buffer not in self.private:
+                flat = np.ravel_multi_index(self.place(buffer, at, on), self.memory[buffer].shape)
+                assert (flat[on] % size == 0).all(), f"misaligned access of {buffer.name}"
+        for k in range(size):
+            self.write(target, [*to[:-1], to[-1] + k], self.read(source, [*start[:-1], start[-1] + k], on), on)
+
     def touch(self, buffer: Any, place: Any, on: Any, store: bool) -> None:
         """Refuse what two threads do to one element in one step, unless both read."""
         size = max(1, int(np.prod(self.memory[buffer].shape)))
@@ -235,6 +247,8 @@ class Machine:
             return self.shuffle(e, on)
         if name == "tile.vote":
             return self.vote(e, on)
+        if name == "tile.move":
+            return self.move(e, on)
         if name == "tile.instruction":
             return self.instructions[str(e.attrs["name"])](self, e, on)
         args = [self.eval(a, on) for a in e.args]

@@ -13,7 +13,6 @@ from tile_core.ir import nodes
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import View
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.variant import Block, Places, SimtCall
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
@@ -41,7 +40,6 @@ class Case:
     seed: int = 1
     meta: str = ""
     turned_e: bool = False
-    simt: bool = False
     corner: tuple[int, int] = (0, 0)
     margin: tuple[int, int] = (0, 0)
     stages: int = 0
@@ -129,7 +127,7 @@ class Run:
 
     def choose(self) -> Any:
         c = self.case
-        return GemmByThreads("cuda") if c.simt else MmaGemmSp(c.fp8) if c.meta else MmaGemm(c.fp8)
+        return MmaGemmSp(c.fp8) if c.meta else MmaGemm(c.fp8)
 
     def place(self) -> None:
         """Do what the inference does: ask until nothing changes."""

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
+from tile_core.simt.ops.atomics import atomic_variants
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
 from tile_core.simt.ops.reducer import FinalizeByShuffles
 from tile_core.simt.ops.rows import GatherElements, ScatterColumns
 from tile_core.simt.ops.scan import ScanByShuffles
-from tile_cuda.ops.atomics import AtomicElement, AtomicFill, AtomicLoad, AtomicStore, AtomicTile
+from tile_cuda.ops.atomics import PtxAtomics
 from tile_cuda.ops.copy_async import AsyncCopy
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
@@ -28,5 +29,5 @@ def variants(target: Target) -> tuple[Variant, ...]:
     products = (MmaGemm(fp8), MmaGemmSp(fp8), GemmByThreads("cuda"))
     warps = (ReduceByShuffles("cuda"), ScanByShuffles("cuda"), FinalizeByShuffles("cuda"))
     rows = (AsyncCopy(), GatherElements("cuda"), ScatterColumns("cuda"))
-    atomics = (AtomicElement(), AtomicFill(), AtomicTile(), AtomicLoad(), AtomicStore())
+    atomics = atomic_variants("cuda", PtxAtomics())
     return (*products, *warps, *rows, *atomics, *(MeaningVariant("cuda", op) for op in OPS))

@@ -1,0 +1,248 @@
+"""Atomics on threads: who does them, under which conditions, and what becomes of the result.
+
+How one element of memory is updated, loaded or stored is the backend's: it fills in ``Atomics``. What is private to a
+thread is updated like anything else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.ops.atomic import combine
+from tile_core.ops.base import OpCall, View
+from tile_core.ops.copy import convert
+from tile_core.simt import calls
+from tile_core.simt.variant import SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Scopes that several threads see.
+MEMORY = ("global", "shared")
+
+
+class Atomics(ABC):
+    """How a backend touches one element of memory that other threads may touch at the same time.
+
+    ``at`` is an index of the view's buffer; that the element exists is certain. Values have its type. A method that
+    gives a value returns (a statement that must come first or ``None``, an expression that is evaluated once).
+    """
+
+    @abstractmethod
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Answer for an op (any of ``atomic_variants``) on memory; the note names what does it."""
+
+    @abstractmethod
+    def update(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+        """Return the statement that combines an element with ``value``, by the call's ``kind`` and ``order``."""
+
+    @abstractmethod
+    def fetch(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> tuple[Any, Any]:
+        """Update an element, and give what it was before."""
+
+    @abstractmethod
+    def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
+        """Give an element, by the call's ``order``."""
+
+    @abstractmethod
+    def store(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+        """Return the statement that stores an element, by the call's ``order``."""
+
+
+def atomic_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
+    """Return one variant for each op; ``owner`` is the backend's name."""
+    kinds = (AtomicElement, AtomicFill, AtomicTile, AtomicLoad, AtomicStore)
+    return tuple(kind(owner, atomics) for kind in kinds)
+
+
+class _Element(SimtVariant):
+    """What the atomics of elements share: one thread does them, for itself or for the block."""
+
+    priority = 10
+    in_thread_code = True
+
+    def __init__(self, owner: str, atomics: Atomics) -> None:
+        self.name, self.atomics = f"{owner}.{self.op}.instruction", atomics
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept what is private to a thread, and ask the backend about memory."""
+        if call.args[0].scope not in MEMORY:
+            return Accept(note="plain: no other thread sees it")
+        return self.atomics.accepts(call, ctx)
+
+
+class AtomicElement(_Element):
+    """An update of one element, with or without its previous value."""
+
+    op = "atomic"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Update the element, if it exists."""
+        dst, value = call.args
+        return guarded(call, dst, updated(self.atomics, call, dst, corner(dst), value, ctx))
+
+    def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
+        """Update the element and return what it was; zero if it does not exist."""
+        dst, value = call.args
+        at = corner(dst)
+        before, make = nodes.alloc([1], dst.dtype, "before", "local")
+        if dst.scope not in MEMORY:
+            keep = nodes.store(before, nodes.load(dst.buffer, at), [0])
+            parts = [keep, updated(self.atomics, call, dst, at, value, ctx)]
+        else:
+            first, answer = self.atomics.fetch(call, dst, at, convert(value, dst.dtype), ctx)
+            parts = [first, nodes.store(before, answer, [0], call.span)]
+        return once(call, before, make, guarded(call, dst, nodes.seq(parts)))
+
+
+class AtomicLoad(_Element):
+    """An element as it is at one moment."""
+
+    op = "atomic_load"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Do nothing: nobody wants the value."""
+        del call, ctx
+        return nodes.seq([])
+
+    def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
+        """Return the element; zero if it does not exist."""
+        src = call.args[0]
+        at = corner(src)
+        value, make = nodes.alloc([1], src.dtype, "value", "local")
+        if src.scope not in MEMORY:
+            body = nodes.store(value, nodes.load(src.buffer, at), [0])
+        else:
+            first, answer = self.atomics.load(call, src, at, ctx)
+            body = nodes.seq([first, nodes.store(value, answer, [0], call.span)])
+        return once(call, value, make, guarded(call, src, body))
+
+
+class AtomicStore(_Element):
+    """An element that appears at one moment."""
+
+    op = "atomic_store"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Store, if the element exists."""
+        dst, value = call.args
+        at, value = corner(dst), convert(value, dst.dtype)
+        if dst.scope not in MEMORY:
+            body = nodes.store(dst.buffer, value, at, call.span)
+        else:
+            body = self.atomics.store(call, dst, at, value, ctx)
+        return guarded(call, dst, body)
+
+
+class _Tile(Variant):
+    """What the atomics of tiles share: they are nests of updates of elements."""
+
+    priority = 10
+    in_thread_code = True
+
+    def __init__(self, owner: str, atomics: Atomics) -> None:
+        self.name, self.atomics = f"{owner}.{self.op}.nest", atomics
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept what is private to a thread, and ask the backend about memory."""
+        if call.args[0].scope not in MEMORY:
+            return Accept(note="plain: it is private")
+        return self.atomics.accepts(call, ctx)
+
+    def element(self, call: Any, dst: View, indices: Sequence[Any], value: Any, ctx: Context) -> Any:
+        """Return the update of one element of a tile, under the conditions that it exists."""
+        at = dst.spread(list(indices))
+        return when_inside(call, dst, at, updated(self.atomics, call, dst, at, value, ctx))
+
+
+class AtomicFill(_Tile):
+    """An update of every element of a tile with one number: once for the block, or by every thread of thread code."""
+
+    op = "atomic_fill"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the nest."""
+        dst, value = call.args
+        role = "serial" if call.divergent else "parallel"
+        return nodes.nest(dst.shape, lambda *i: self.element(call, dst, i, value, ctx), role, span=call.span)
+
+
+class AtomicTile(_Tile):
+    """An update of every element of a tile with another tile: a nest that is distributed like any other."""
+
+    op = "atomic_tile"
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the nest; the few neighbours of a vector are for one thread."""
+        dst, src = call.args
+        role = "serial" if "vector" in call.attrs or call.divergent else "parallel"
+
+        def body(*indices: Any) -> Any:
+            return self.element(call, dst, indices, nodes.load(src.buffer, src.spread(indices)), ctx)
+
+        return nodes.nest(dst.shape, body, role, span=call.span)
+
+
+def corner(view: View) -> list[Any]:
+    """Return the index in its buffer of a view's first element."""
+    return view.at([0] * len(view.extents))
+
+
+def updated(atomics: Atomics, call: OpCall, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+    """Return the update of an element that exists."""
+    value = convert(value, dst.dtype)
+    if dst.scope in MEMORY:
+        return atomics.update(call, dst, at, value, ctx)
+    new = combine(str(call.attrs["kind"]), dst.dtype, nodes.load(dst.buffer, at), value)
+    return nodes.store(dst.buffer, new, at, call.span)
+
+
+def bits(value: Any, dtype: str) -> Any:
+    """Return the bits of a value as another type of the same width."""
+    return value if nodes.dtype_of(value) == dtype else tirx.reinterpret(dtype, value)
+
+
+def guarded(call: Any, view: View, body: Any) -> Any:
+    """Return a statement about a view's only element, under the conditions that it exists."""
+    return when_inside(call, view, corner(view), body)
+
+
+def when_inside(call: Any, view: View, at: Sequence[Any], body: Any) -> Any:
+    """Return a statement under the conditions that an index is inside of a buffer, where that is not certain."""
+    ranges = getattr(call, "ranges", None)
+    conditions: list[Any] = []
+    for d, (index, size) in enumerate(zip(at, nodes.shape_of(view.buffer), strict=True)):
+        low, extent = view.mins[d], view.extents[d]
+        if all(isinstance(x, int) for x in (low, extent, size)) and 0 <= low <= low + extent <= size:
+            continue
+        i = nodes.int_const(index) if isinstance(index, int) else index
+        n = nodes.int_const(size, nodes.dtype_of(i)) if isinstance(size, int) else size
+        if nodes.dtype_of(i) != nodes.dtype_of(n):
+            i, n = nodes.cast(i, "int64"), nodes.cast(n, "int64")
+        for condition in (i >= nodes.int_const(0, nodes.dtype_of(i)), i < n):
+            if ranges is None or not ranges.can_prove(condition):
+                conditions.append(condition)
+    conditions = [c for c in conditions if nodes.as_int(c) != 1]
+    return tirx.IfThenElse(tirx.all(*conditions), body, None, call.span) if conditions else body
+
+
+def once(call: Any, value: Any, make: Any, body: Any) -> tuple[Any, Any]:
+    """Return statements that leave a result in a register, and the result.
+
+    Outside of thread code one thread does it for the block, and the others learn the result from shared memory.
+    """
+    dtype = nodes.element_type(value)
+    safe = call.places.safe_values.get(call.args[0].buffer)
+    start = nodes.store(value, nodes.zero(dtype) if safe is None else nodes.cast(safe, dtype), [0])
+    if call.divergent or call.block.count == 1:
+        return nodes.seq([make, start, body]), value[0]
+    scratch, allocate = nodes.alloc([1], dtype, "known", "shared")
+    first = tirx.EQ(call.block.thread, nodes.int_const(0))
+    tell = tirx.IfThenElse(first, nodes.seq([body, nodes.store(scratch, value[0], [0])]), None)
+    learn = nodes.store(value, scratch[0], [0])
+    return nodes.seq([allocate, make, calls.step(nodes.seq([start, tell])), calls.step(learn)]), value[0]
