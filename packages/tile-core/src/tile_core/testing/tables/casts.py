@@ -16,6 +16,8 @@ from tile_core.testing.data import TYPES, Array, castable, stored, values
 
 #: Targets that one kernel has at a time.
 _TOGETHER = 4
+#: Rows of a block at most: tiles of more would not fit the shared memory of every target.
+_BLOCK = 9
 
 
 def units() -> list[Unit]:
@@ -25,22 +27,24 @@ def units() -> list[Unit]:
 
 def _unit(source: str, targets: tuple[str, ...]) -> Unit:
     shape = (64, 1026) if DTYPES[source].bits == 16 else (9, 34)
+    tile = (min(shape[0], _BLOCK), shape[1])
     body = f'''
-        s = T.alloc_shared({shape}, "{source}")
-        T.copy(A, s)
+        s = T.alloc_shared({tile}, "{source}")
+        T.copy(A[bx * {tile[0]}, 0], s)
     '''
-    parts = {t: Part((output(f"B_{t}", t, *shape),), _body(shape, t), _want(source, shape)) for t in targets}
+    parts = {t: Part((output(f"B_{t}", t, *shape),), _body(tile, t), _want(source, shape)) for t in targets}
     launches = {}
     for name, chosen in _groups(source, targets).items():
         launches[name] = Launch(lambda rng, c=chosen: _data(rng, shape, source, c), frozenset(chosen))  # type: ignore[misc]
-    return Unit("cast", f"{source}-{targets[0]}", (tensor("A", source, *shape),), body, parts, launches)
+    return Unit("cast", f"{source}-{targets[0]}", (tensor("A", source, *shape),), body, parts, launches,
+                grid=str(-(-shape[0] // tile[0])))  # fmt: skip
 
 
-def _body(shape: tuple[int, ...], target: str) -> str:
+def _body(tile: tuple[int, ...], target: str) -> str:
     return f'''
-        f_{target} = T.alloc_fragment({shape}, "{target}")
+        f_{target} = T.alloc_fragment({tile}, "{target}")
         T.copy(s, f_{target})
-        T.copy(f_{target}, B_{target})
+        T.copy(f_{target}, B_{target}[bx * {tile[0]}, 0])
     '''
 
 

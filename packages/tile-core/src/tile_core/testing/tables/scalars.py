@@ -14,6 +14,8 @@ from tile_core.testing.case import EXACT, VALUE, Data, Launch, Part, Tolerance, 
 from tile_core.testing.data import COMPUTED, FLOATS, INTEGERS, Array, all_codes, anything, numbers, stored, values
 
 SHAPE = (9, 47)
+#: Rows of a block at most: tiles of more would not fit the shared memory of every target.
+BLOCK = 9
 
 
 def units() -> list[Unit]:
@@ -25,18 +27,19 @@ def _elementwise(
     op: str, name: str, dtype: str, parts: dict[str, tuple[str, Any, str, Tolerance]], data: Any, shape: tuple[int, ...] = SHAPE
 ) -> Unit:
     """Return a unit of expressions over a[i, j] and b[i, j]: part -> (expression, reference, output type, tolerance)."""
-    made = {}
+    rows = min(shape[0], BLOCK)
+    tile, made = (rows, *shape[1:]), {}
     for part, (expression, want, out, tolerance) in parts.items():
-        body = f"for i, j in T.Parallel{shape}:\n    O_{part}[i, j] = {expression}"
+        body = f"for i, j in T.Parallel{tile}:\n    O_{part}[bx * {rows} + i, j] = {expression}"
         made[part] = Part((output(f"O_{part}", out, *shape),), body, want, tolerance)
     start = f'''
-        a = T.alloc_fragment({shape}, "{dtype}")
-        b = T.alloc_shared({shape}, "{dtype}")
-        T.copy(A, a)
-        T.copy(B, b)
+        a = T.alloc_fragment({tile}, "{dtype}")
+        b = T.alloc_shared({tile}, "{dtype}")
+        T.copy(A[bx * {rows}, 0], a)
+        T.copy(B[bx * {rows}, 0], b)
     '''
     params = (tensor("A", dtype, *shape), tensor("B", dtype, *shape))
-    return Unit(op, name, params, start, made, {"": Launch(data)})
+    return Unit(op, name, params, start, made, {"": Launch(data)}, grid=str(-(-shape[0] // rows)))
 
 
 def _work(dtype: str) -> str:

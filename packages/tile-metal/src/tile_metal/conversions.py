@@ -1,0 +1,29 @@
+"""Conversions of narrow floats: functions of the text, printed from the expressions of ``tile_core.numerics``.
+
+They are integer arithmetic, so that an implementation that flushes subnormal numbers of half or float (MSL
+specification, "Numerical Compliance") does not lose those of 8-bit floats on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.numerics.build import cast
+from tile_core.passes.legalize_floats import Conversions
+from tile_core.simt import calls
+from tile_metal.emit.helpers import FP4, FP8
+
+
+def _decoder(name: str) -> Callable[[Any, str], Any]:
+    return lambda code, to: cast(to, calls.instruction(f"decode_{name}", [code], "float32"))
+
+
+def _encoder(name: str) -> Callable[[Any], Any]:
+    return lambda value: calls.instruction(f"encode_{name}", [value], "uint8")
+
+
+CONVERSIONS = Conversions(
+    decode={name: _decoder(name) for name in (*FP8, FP4)},
+    encode={name: _encoder(name) for name in (*FP8, FP4)},
+)

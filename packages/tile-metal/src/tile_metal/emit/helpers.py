@@ -1,0 +1,163 @@
+"""The functions that texts call besides the library's: each is written into the texts that need it.
+
+None is overloaded, and each names the address spaces of its pointers. They come from tables of this package
+(``emit/matrices.py``, ``emit/atomics.py``), or are printed from expressions of ``tile_core.numerics``, so that a
+conversion means the same on all targets.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.emit.writer import Writer
+from tile_core.errors.base import InternalError
+from tile_core.ir import nodes
+from tile_core.numerics import math
+from tile_core.numerics.exprs import decode_expr, encode_expr
+from tile_core.numerics.minmax import max_expr, min_expr
+from tile_metal.emit import atomics, matrices
+from tile_metal.emit.expressions import MslExpressions
+from tile_metal.emit.helper import Helper
+from tile_metal.emit.names import RESERVED
+
+FP8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+FP4 = "float4_e2m1fn"
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """A function that an expression of the core defines."""
+
+    params: tuple[tuple[str, str], ...]
+    result: str
+    build: Callable[..., Any]
+
+
+def helper(name: str) -> Helper:
+    """Return a helper function.
+
+    Raises
+    ------
+    InternalError
+        There is none of that name.
+    """
+    found = _WRITTEN.get(name)
+    if found is not None:
+        return found
+    if name in _PRINTED:
+        return _printed(name)
+    raise InternalError(stage="metal text", detail=f"there is no function {name}")
+
+
+def needed(names: Iterable[str]) -> list[Helper]:
+    """Return the helper functions of these names and those that they need, in an order in which they can stand."""
+    found: dict[str, Helper] = {}
+
+    def visit(name: str) -> None:
+        if name not in found:
+            one = helper(name)
+            for other in one.needs:
+                visit(other)
+            found[name] = one
+
+    for name in sorted(names):
+        visit(name)
+    return list(found.values())
+
+
+@functools.cache
+def _printed(name: str) -> Helper:
+    own = _PRINTED[name]
+    printer = _FunctionPrinter()
+    params = [tirx.Var(n, dtype) for n, dtype in own.params]
+    heads = [f"{printer.type(nodes.dtype_of(p))} {printer.writer.name(p)}" for p in params]
+    value = own.build(*params)
+    with printer.writer.block(f"static inline {printer.type(own.result)} {name}({', '.join(heads)})"):
+        printer.writer.line(f"return {printer.assigned(value)};")
+    return Helper(name, printer.writer.text().rstrip("\n"), tuple(sorted(printer.helpers)))
+
+
+class _FunctionPrinter(MslExpressions):
+    def __init__(self) -> None:
+        super().__init__(Writer(RESERVED))
+        self.helpers = set()
+
+
+def _log1p(x: Any) -> Any:
+    """log(1 + x): the error of the sum, which is exact to tell, is undone by a quotient (Kahan's way)."""
+    one = nodes.const(1.0, "float32")
+    total = tirx.Var("total", "float32")
+    log = tirx.call_intrin("float32", "tirx.log", total)
+    small = tirx.Select(tirx.EQ(total, one), x, log * x / (total - one))
+    # At infinity the quotient is none, and below -1 the logarithm is NaN.
+    value = tirx.Select(tirx.EQ(total, nodes.const(float("inf"), "float32")), total, small)
+    return tirx.Let(total, one + x, value)
+
+
+def _extreme(kind: str, propagate: bool) -> _Printed:
+    build = {"max": max_expr, "min": min_expr}[kind]
+    params = (("a", "float32"), ("b", "float32"))
+    return _Printed(params, "float32", lambda a, b: build(a, b, propagate))
+
+
+def _unary(build: Callable[[Any], Any], source: str = "float32", result: str = "float32") -> _Printed:
+    return _Printed((("x", source),), result, build)
+
+
+def _decoder(name: str) -> Callable[[Any], Any]:
+    return lambda code: decode_expr(code, name, "float32")
+
+
+def _encoder(name: str) -> Callable[[Any], Any]:
+    return lambda value: encode_expr(value, name)
+
+
+_PRINTED: Mapping[str, _Printed] = {
+    **{f"{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
+    "log1p_f32": _unary(_log1p),
+    **{f"{kind}{'_nan' if nan else ''}_f32": _extreme(kind, nan) for kind in ("max", "min") for nan in (False, True)},
+    **{f"decode_{name}": _unary(_decoder(name), "uint8") for name in (*FP8, FP4)},
+    **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8") for name in (*FP8, FP4)},
+}  # fmt: skip
+
+
+def _bfloat_of(dtype: str, name: str) -> Helper:
+    """A conversion of one rounding: what float32 has no room for goes to its last bit, which decides no tie."""
+    wide, signed = dtype.endswith("64"), not dtype.startswith("u")
+    word, bits = ("ulong", 64) if wide else ("uint", 32)
+    size = f"x < 0 ? 0 - ({word})x : ({word})x" if signed else "x"
+    negate = "x < 0 ? -rounded : rounded" if signed else "rounded"
+    text = f"""static inline bfloat bfloat_of_{dtype}({name} x) {{
+  const {word} size = {size};
+  const int extra = max({bits} - 24 - (int)clz(size), 0);
+  const {word} rest = size & ((({word})1 << extra) - 1);
+  const {word} kept = ((size >> extra) | ({word})(rest != 0)) << extra;
+  const float rounded = (float)kept;
+  return (bfloat)({negate});
+}}"""
+    return Helper(f"bfloat_of_{dtype}", text)
+
+
+_LANES = {
+    "idx": "(lane & -width) + (amount & (width - 1))",
+    "up": "(lane & (width - 1)) >= amount ? lane - amount : lane",
+    "down": "(lane & (width - 1)) + amount < width ? lane + amount : lane",
+}
+
+
+def _lane(mode: str) -> Helper:
+    """The lane that an exchange within segments of the simdgroup asks; one's own where there is none."""
+    name = f"lane_{mode}"
+    return Helper(name, f"static inline int {name}(int lane, int amount, int width) {{\n  return {_LANES[mode]};\n}}")
+
+
+_OWN = (
+    *(_bfloat_of(d, n) for d, n in (("int32", "int"), ("uint32", "uint"), ("int64", "long"), ("uint64", "ulong"))),
+    *(_lane(mode) for mode in _LANES),
+)  # fmt: skip
+
+_WRITTEN: Mapping[str, Helper] = {h.name: h for h in (*_OWN, *matrices.HELPERS, *atomics.HELPERS)}

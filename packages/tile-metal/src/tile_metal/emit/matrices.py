@@ -1,0 +1,108 @@
+"""Functions on matrices of a simdgroup: 8 x 8, two elements of a row in each lane.
+
+Lane ``t`` holds row ``4 * (t / 16) + t % 8 / 2`` and columns ``4 * (t / 8 % 2) + 2 * (t % 2)`` and the next. Apple does
+not say so, but MLX, tinygrad and others rely on it on every Apple GPU so far; ``examples/metal_selftest.py`` looks. It
+lets fragments be ordinary registers: what multiplies them puts them into matrices and takes them out again, which costs
+no instruction. Sources: MSL specification, "SIMD-Group Matrix Data Types" and "SIMD-Group Matrix Functions"; for the
+tensor operations "Metal Performance Primitives", ``MPPTensorOpsMatMul2d.h`` and the kernels of MLX.
+"""
+
+from __future__ import annotations
+
+from tile_metal.emit.helper import Helper
+
+NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+"""Element types of matrices, as names of functions have them."""
+
+_TYPES = {"f16": "half", "bf16": "bfloat", "f32": "float"}
+_HEADER = "metal_simdgroup_matrix"
+_TENSOR = ("metal_tensor", "MetalPerformancePrimitives/MetalPerformancePrimitives.h")
+
+PRODUCTS = (("f32", "f16"), ("f32", "bf16"), ("f32", "f32"), ("f16", "f16"), ("bf16", "bf16"))
+"""Types of accumulators and of operands that multiply."""
+
+
+def load_name(dtype: str, space: str, turned: bool) -> str:
+    """Return the function that reads a matrix from ``space``; ``turned``: its columns lie where rows do."""
+    return f"simdgroup_load_{NAMES[dtype]}_{space}{'_transposed' if turned else ''}"
+
+
+def multiply_name(accumulator: str, operand: str) -> str:
+    """Return the function that adds a product of two matrices to a third."""
+    return f"simdgroup_multiply_accumulate_{NAMES[accumulator]}_{NAMES[operand]}"
+
+
+def tensor_name(accumulator: str, operand: str) -> str:
+    """Return the function that adds a product of 16 x 16 by 16 x 32 elements to 16 x 32."""
+    return f"matmul2d_16x32x16_{NAMES[accumulator]}_{NAMES[operand]}"
+
+
+def _load(t: str, space: str, turned: bool) -> Helper:
+    kind, name = _TYPES[t], f"simdgroup_load_{t}_{space}{'_transposed' if turned else ''}"
+    origin = ", ulong2(0, 0), true" if turned else ""
+    text = f"""static inline void {name}(thread {kind}* to, {space} const {kind}* from, int pitch) {{
+  simdgroup_matrix<{kind}, 8, 8> m;
+  simdgroup_load(m, from, (ulong)pitch{origin});
+  to[0] = m.thread_elements()[0];
+  to[1] = m.thread_elements()[1];
+}}"""
+    return Helper(name, text, (), (_HEADER,))
+
+
+def _multiply(d: str, t: str) -> Helper:
+    name = f"simdgroup_multiply_accumulate_{d}_{t}"
+    total, kind = _TYPES[d], _TYPES[t]
+    text = f"""static inline void {name}(thread {total}* c, thread const {kind}* a, thread const {kind}* b) {{
+  simdgroup_matrix<{total}, 8, 8> sum;
+  simdgroup_matrix<{kind}, 8, 8> left, right;
+  sum.thread_elements()[0] = c[0];
+  sum.thread_elements()[1] = c[1];
+  left.thread_elements()[0] = a[0];
+  left.thread_elements()[1] = a[1];
+  right.thread_elements()[0] = b[0];
+  right.thread_elements()[1] = b[1];
+  simdgroup_multiply_accumulate(sum, left, right, sum);
+  c[0] = sum.thread_elements()[0];
+  c[1] = sum.thread_elements()[1];
+}}"""
+    return Helper(name, text, (), (_HEADER,))
+
+
+def _matmul2d(d: str, t: str) -> Helper:
+    """A product by tensor operations, on operands that are filled by hand.
+
+    Each 16 x 16 block is 8 elements of a lane: rows ``4 * (q & 4) ...`` as for matrices of 8 rows and the same 8 rows
+    further, 4 columns each. B and the result are two blocks side by side.
+    """
+    name = f"matmul2d_16x32x16_{d}_{t}"
+    total, kind = _TYPES[d], _TYPES[t]
+    text = f"""static inline void {name}(thread {total}* c, thread const {kind}* a, thread const {kind}* b) {{
+  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
+      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
+  auto left = product.get_left_input_cooperative_tensor<{kind}, {kind}, {total}>();
+  auto right = product.get_right_input_cooperative_tensor<{kind}, {kind}, {total}>();
+  auto sum = product.get_destination_cooperative_tensor<decltype(left), decltype(right), {total}>();
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 8; ++i) {{
+    left[i] = a[i];
+  }}
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {{
+    right[i] = b[i];
+    sum[i] = c[i];
+  }}
+  product.run(left, right, sum);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {{
+    c[i] = sum[i];
+  }}
+}}"""
+    return Helper(name, text, (), _TENSOR)
+
+
+HELPERS: tuple[Helper, ...] = (
+    *(_load(t, space, turned) for t in _TYPES for space in ("device", "threadgroup") for turned in (False, True)),
+    *(_multiply(d, t) for d, t in PRODUCTS),
+    *(_matmul2d(d, t) for d, t in PRODUCTS if d == "f32"),
+)

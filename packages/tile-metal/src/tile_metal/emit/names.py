@@ -1,0 +1,73 @@
+"""Names of MSL: element types, vectors of bytes, mathematical functions, and words that no variable may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TYPES: Mapping[str, str] = {
+    "bool": "bool", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort", "int32": "int",
+    "uint32": "uint", "int64": "long", "uint64": "ulong", "float16": "half", "bfloat16": "bfloat", "float32": "float",
+}  # fmt: skip
+"""By element type (MSL specification, "Scalar Data Types"). There is no type of 64-bit floats."""
+
+VECTORS: Mapping[int, str] = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
+"""What moves that many bytes at a time."""
+
+HALVES = frozenset({"float16", "bfloat16"})
+"""Types that are stored and converted, and computed with in float32."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of float32.
+
+    Attributes
+    ----------
+    name
+        In namespace ``metal``.
+    modes
+        Whether it has a precise and a fast form; others are exact in both.
+    """
+
+    name: str
+    modes: bool = True
+
+    def text(self, fast_math: bool) -> str:
+        """Return the name to call: without fast math the precise form, whatever the compiler's default is."""
+        return f"{'fast' if fast_math else 'precise'}::{self.name}" if self.modes else self.name
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    **{name: Function(name) for name in (
+        "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "pow",
+    )},
+    **{name: Function(name, False) for name in ("floor", "ceil", "trunc", "fabs", "fma")},
+    "round": Function("rint", False),
+    "nearbyint": Function("rint", False),
+}  # fmt: skip
+"""By the operator's name. ``round`` of the IR rounds ties to even. The others of the language are helper functions."""
+
+RESERVED = frozenset(
+    """
+    alignas alignof and and_eq asm atomic_bool atomic_float atomic_int atomic_uint atomic_ulong bfloat bitand bitor
+    catch char16_t char32_t class compl const_cast constant constexpr decltype delete device dynamic_cast explicit
+    export fragment friend half kernel main mesh metal mutable namespace new noexcept not not_eq nullptr object
+    operator or or_eq packed patch private protected public ptrdiff_t quad ray_data reinterpret_cast sampler size_t
+    smem static_assert static_cast stitchable tensor template texture this thread thread_local threadgroup
+    threadgroup_imageblock throw try typeid typename uchar uint ulong uniform ushort using vec vertex virtual
+    visible wchar_t xor xor_eq args abs all any as_type ceil clamp clz copysign cos ctz exp exp10 exp2 fabs fast
+    floor fma fmax fmin isfinite isinf isnan log log10 log2 max min mix mulhi popcount pow precise rint rotate round
+    rsqrt select sign sin sqrt step tan trunc NAN INFINITY HALF_MAX FLT_MAX M_PI_F as_float address simd mpp
+    dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup dispatch_threads_per_threadgroup
+    grid_origin grid_size quadgroup_index_in_threadgroup quadgroups_per_threadgroup simdgroup_index_in_threadgroup
+    simdgroups_per_threadgroup thread_execution_width thread_index_in_quadgroup thread_index_in_simdgroup
+    thread_index_in_threadgroup thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid
+    threadgroups_per_grid threads_per_grid threads_per_simdgroup threads_per_threadgroup
+    """.split()
+).union(
+    f"{kind}{n}" for kind in ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half",
+                              "bfloat", "float") for n in (2, 3, 4)
+)  # fmt: skip
+"""Words of the language, of its library as far as texts call it, and names of built-in attributes: those that occur in
+a kernel's body become parameters where MLX makes the kernel's head."""

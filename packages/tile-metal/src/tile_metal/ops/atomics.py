@@ -1,0 +1,63 @@
+"""Atomic updates, loads and stores by functions of the text, see ``emit/atomics.py``.
+
+All are relaxed: MSL has no other memory order before 3.2, and none that orders device memory between threadgroups on
+all devices of the baseline.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.ops.base import View
+from tile_core.simt import calls
+from tile_core.simt.ops.atomics import Atomics
+from tile_metal.emit import atomics
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class MetalAtomics(Atomics):
+    """Elements of up to 32 bits, relaxed."""
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept relaxed operations on elements of up to 32 bits."""
+        del ctx
+        dtype, order = call.args[0].dtype, str(call.attrs["order"])
+        if dtype not in (*atomics.WORDS, *atomics.SMALL):
+            return Reject(f"Metal has no atomics of {dtype}; nearest legal: int32, uint32 or float32")
+        if order != "relaxed":
+            return Reject(f"Metal's atomics have no memory_order={order!r}; nearest legal: 'relaxed'")
+        return Accept(note=_name(call))
+
+    def update(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+        """Return the call of the function."""
+        del ctx
+        return calls.execute(_name(call), [calls.address(dst.buffer, at, "a"), value], call.span)
+
+    def fetch(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> tuple[Any, Any]:
+        """Return the call of the function, which returns the previous value."""
+        del ctx
+        return None, calls.instruction(_name(call), [calls.address(dst.buffer, at, "a"), value], dst.dtype)
+
+    def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
+        """Return the call of the function."""
+        del ctx
+        return None, calls.instruction(_name(call), [calls.address(src.buffer, at, "a")], src.dtype)
+
+    def store(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+        """Return the call of the function."""
+        del ctx
+        return calls.execute(_name(call), [calls.address(dst.buffer, at, "a"), value], call.span)
+
+
+def _name(call: Any) -> str:
+    """Return the function that does what a call asks for."""
+    view = call.args[0]
+    space = "threadgroup" if view.scope == "shared" else "device"
+    if call.name == "atomic_load":
+        return atomics.load_name(view.dtype, space)
+    if call.name == "atomic_store":
+        return atomics.store_name(view.dtype, space)
+    return atomics.update_name(str(call.attrs["kind"]), view.dtype, space)

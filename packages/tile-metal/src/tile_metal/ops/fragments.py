@@ -1,0 +1,59 @@
+"""Where matrix instructions hold their operands: the element map of a block, and fragments made of blocks.
+
+A block has 8 rows, and each lane ``l`` holds some neighbours of one of them: of row ``4 * (l / 16) + l % 8 / 2`` the
+``each`` columns from ``each * (2 * (l / 8 % 2) + l % 2)`` on; the same for A, B and C. So a C whose simdgroups all lie
+along the rows can be the A of another product without moving.
+"""
+
+from __future__ import annotations
+
+from tile_core.layout.digits import Digit
+from tile_core.simt.distribution import Digits, Distribution
+from tile_core.simt.ops.policy import Split
+from tile_metal.ops.atoms import Unit
+
+SIMD = 32
+"""Lanes of a simdgroup."""
+
+Axis = tuple[int, int, int, int]
+"""Simdgroups along an axis, the distance of their first threads, instructions, the distance of their registers."""
+
+
+def accumulator(m: int, n: int, split: Split, unit: Unit, threads: int) -> Distribution:
+    """Return where C is: registers count instructions along M and along N, then as the instruction holds them."""
+    size = unit.m * unit.n // SIMD
+    rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, split.atoms_n * size)
+    columns = (split.warps_n, SIMD, split.atoms_n, size)
+    return Distribution((m, n), _blocks(unit, rows, columns, unit.m, unit.n), threads)
+
+
+def operand_a(m: int, k: int, split: Split, unit: Unit, threads: int) -> Distribution:
+    """Return where a fragment A is; simdgroups side by side hold copies."""
+    size, steps = unit.m * unit.k // SIMD, -(-k // unit.k)
+    rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, steps * size)
+    copies = (Digit(split.warps_n, SIMD, "thread"),) if split.warps_n > 1 else ()
+    return Distribution((m, k), _blocks(unit, rows, (1, 1, steps, size), unit.m, unit.k), threads, copies)
+
+
+def operand_b(k: int, n: int, split: Split, unit: Unit, threads: int) -> Distribution:
+    """Return where a fragment B is; simdgroups one below the other hold copies."""
+    size, steps = unit.n * unit.k // SIMD, -(-k // unit.k)
+    columns = (split.warps_n, SIMD, split.atoms_n, steps * size)
+    copies = (Digit(split.warps_m, SIMD * split.warps_n, "thread"),) if split.warps_m > 1 else ()
+    return Distribution((k, n), _blocks(unit, (1, 1, steps, size), columns, unit.k, unit.n), threads, copies)
+
+
+def _blocks(unit: Unit, rows: Axis, columns: Axis, height: int, width: int) -> tuple[Digits, Digits]:
+    """Return the digits of rows and columns; an instruction's registers count blocks along its columns first."""
+    high, wide = height // 8, width // unit.columns
+    down = (*_outer(rows), Digit(high, unit.each, "register"), Digit(2, 16, "thread"), Digit(4, 2, "thread"))
+    across = (
+        *_outer(columns), Digit(wide, high * unit.each, "register"), Digit(2, 8, "thread"), Digit(2, 1, "thread"),
+        Digit(unit.each, 1, "register"),
+    )  # fmt: skip
+    return down, across
+
+
+def _outer(axis: Axis) -> Digits:
+    warps, distance, atoms, registers = axis
+    return Digit(warps, distance, "thread"), Digit(atoms, registers, "register")

@@ -1,0 +1,224 @@
+"""Reading an operand of a matrix instruction into registers: by blocks, by element, or from a fragment."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.layout import LayoutMap
+from tile_core.ops.base import View
+from tile_core.ops.copy import convert
+from tile_core.ops.gemm import matrix
+from tile_core.simt.alignment import strides_of
+from tile_core.simt.calls import address, execute
+from tile_core.simt.ops import runs
+from tile_core.simt.ops.walk import choose, unrolled
+from tile_metal.emit import matrices
+from tile_metal.ops.atoms import SIMDGROUP, Unit
+from tile_metal.ops.fragments import SIMD
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Variables of a lane: its number, and the row and first column of the elements that it holds of a block."""
+
+    lane: Any
+    row: Any
+    column: Any
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A or B of a product, as a simdgroup reads it.
+
+    Attributes
+    ----------
+    view
+        The tile.
+    turned
+        Whether the tile is stored with rows and columns changed.
+    is_a
+        Whether it is A: K runs along the columns, else along the rows.
+    language, dtype
+        Element type as the program names it, and as the instruction takes it.
+    unit
+        The instruction.
+    lines, depth
+        Extents of the other axis, and of K.
+    tiles
+        Instructions of a simdgroup along the other axis.
+    first
+        The simdgroup's first line.
+    most
+        Lines with the padding of all simdgroups.
+    array
+        The registers of a fragment; ``None`` if the tile is in memory.
+    layout
+        Of a shared tile's buffer; row-major if there is none.
+    guarded
+        Whether elements may lie outside of the buffer, where they are zero.
+    ranges
+        An analyzer that knows the variables of the tile's corner.
+    """
+
+    view: View
+    turned: bool
+    is_a: bool
+    language: str
+    dtype: str
+    unit: Unit
+    lines: int
+    depth: int
+    tiles: int
+    first: Any
+    most: int
+    array: Any = None
+    layout: LayoutMap | None = None
+    guarded: bool = False
+    ranges: Any = None
+
+    @property
+    def step(self) -> int:
+        """Lines of an instruction."""
+        return self.unit.m if self.is_a else self.unit.n
+
+    @property
+    def size(self) -> int:
+        """Registers of an instruction."""
+        return self.step * self.unit.k // SIMD
+
+    @property
+    def way(self) -> str:
+        """How it is read: ``"fragment"``, ``"matrix"`` or ``"elements"``."""
+        if self.array is not None:
+            return "fragment"
+        whole = self.lines % 8 == 0 and self.depth % 8 == 0
+        if self.guarded or not whole or self.unit != SIMDGROUP or _stored(self.language) != self.dtype:
+            return "elements"
+        return "elements" if self.pitch is None else "matrix"
+
+    @property
+    def pitch(self) -> Any:
+        """Elements from a row of the tile as it is stored to the next, or ``None`` if blocks have none."""
+        rows, columns = self.view.matrix_dims()
+        if self.view.scope == "shared":
+            if not all(runs.divides(8, self.view.mins[d], self.ranges) for d in (rows, columns)):
+                return None
+            shape = tuple(nodes.shape_of(self.view.buffer))
+            return shape[columns] if self.layout is None else pitch_of(self.layout, rows, columns)
+        strides = strides_of(self.view.buffer)
+        return strides[rows] if nodes.as_int(strides[columns]) == 1 else None
+
+
+class Loader:
+    """Makes the statements that read an operand.
+
+    The registers of a step are those of its instructions, one after the other.
+
+    Parameters
+    ----------
+    operand
+        What is read.
+    lanes
+        The lane's variables.
+    registers
+        The array that is filled; that of a fragment is read in place.
+    name
+        For the names of variables.
+    """
+
+    def __init__(self, operand: Operand, lanes: Lanes, registers: Any, name: str) -> None:
+        self.operand, self.lanes, self.registers, self.name = operand, lanes, registers, name
+        self.way = operand.way
+        #: Whether the instructions read a fragment's own registers.
+        self.in_place = self.way == "fragment" and _stored(operand.language) == operand.dtype
+        self.steps = -(-operand.depth // operand.unit.k)
+
+    def at(self, tile: Any, step: Any) -> Any:
+        """Return the address of the registers of an instruction."""
+        o = self.operand
+        if self.in_place:
+            return address(o.array, [(tile * self.steps + step) * o.size])
+        return address(self.registers, [tile * o.size])
+
+    def load(self, step: Any) -> list[Any]:
+        """Return the statements that read the operands of a step along K, zeros beyond K."""
+        o = self.operand
+        if self.in_place:
+            return []
+        if self.way == "matrix":
+            return [unrolled(f"{self.name}_tile", o.tiles, lambda tile: self._matrix(tile, step))]
+        return [unrolled(f"{self.name}_tile", o.tiles, lambda tile: self._elements(tile, step))]
+
+    def _matrix(self, tile: Any, step: Any) -> Any:
+        o = self.operand
+        line = o.first + tile * 8
+        if o.most > o.lines:  # blocks of the padding: any other will do
+            line = tirx.min(line, nodes.int_const(o.lines - 8))
+        k = step * 8
+        at = matrix(o.view, o.turned, line, k) if o.is_a else matrix(o.view, o.turned, k, line)
+        space = "threadgroup" if o.view.scope == "shared" else "device"
+        name = matrices.load_name(o.dtype, space, o.turned)
+        pitch = o.pitch if not isinstance(o.pitch, int) else nodes.int_const(o.pitch)
+        to = address(self.registers, [tile * o.size], "w")
+        return execute(name, [to, address(o.view.buffer, at), nodes.cast(pitch, "int32")])
+
+    def _elements(self, tile: Any, step: Any) -> Any:
+        """Return the statement that fills the registers of one instruction."""
+        o, u = self.operand, self.operand.unit
+        height, width = (u.m, u.k) if o.is_a else (u.k, u.n)
+
+        def one(across: int, down: int, e: Any) -> Any:
+            """Return the store of element ``e`` of a block."""
+            row, column = self.lanes.row + down * 8, self.lanes.column + across * u.columns + e
+            register = across * (height // 8 * u.each) + down * u.each + e
+            line, k = (row, column) if o.is_a else (column, row)
+            value = self._value(o.first + tile * o.step + line, k, step, tile * o.size, register)
+            return nodes.store(self.registers, value, [tile * o.size + register])
+
+        found = []
+        for across in range(width // u.columns):
+            for down in range(height // 8):
+                found.append(unrolled(f"{self.name}_e", u.each, functools.partial(one, across, down)))
+        return nodes.seq(found)
+
+    def _value(self, line: Any, k: Any, step: Any, base: Any, register: Any) -> Any:
+        """Return one element as the instruction takes it; zero beyond K."""
+        o = self.operand
+        rest = o.depth - step * o.unit.k if isinstance(step, int) else o.unit.k
+        limits = [k < rest] if rest < o.unit.k else []
+        if o.array is not None:
+            tile = tirx.floordiv(base, o.size) if not isinstance(base, int) else base // o.size
+            held = nodes.load(o.array, [(tile * self.steps + step) * o.size + register])
+            return choose(limits, convert(held, o.dtype))
+        if o.most > o.lines:
+            line = tirx.min(line, nodes.int_const(o.lines - 1))
+        depth = k + step * o.unit.k
+        at = matrix(o.view, o.turned, line, depth) if o.is_a else matrix(o.view, o.turned, depth, line)
+        if o.guarded:
+            limits = [*limits, *runs.inside(o.view, at, o.ranges)]
+        return choose(limits, convert(nodes.load(o.view.buffer, at), o.dtype))
+
+
+@functools.cache
+def pitch_of(layout: LayoutMap, rows: int, columns: int) -> int | None:
+    """Return the distance of rows in a layout if all blocks of 8 x 8 have the same, with neighbours in a row."""
+    shape = layout.shape
+    if shape[rows] % 8 or shape[columns] % 8:
+        return None
+    places = np.moveaxis(np.asarray(layout.tables()["memory"]).reshape(shape), (rows, columns), (-2, -1))
+    blocks = places.reshape(-1, shape[rows] // 8, 8, shape[columns] // 8, 8)
+    pitch = int(blocks.reshape(-1)[0:0].size or blocks[0, 0, 1, 0, 0] - blocks[0, 0, 0, 0, 0])
+    even = np.arange(8)[:, None, None] * pitch + np.arange(8)
+    start = blocks[:, :, :1, :, :1]
+    return pitch if pitch > 0 and bool((blocks == start + even).all()) else None
+
+
+def _stored(dtype: str) -> str:
+    """Return the type that elements have in memory."""
+    return "float32" if dtype == "tfloat32" else dtype

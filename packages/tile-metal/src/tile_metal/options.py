@@ -1,0 +1,40 @@
+"""Choices of the Metal backend, and how they travel with a text: in the attributes of its launch facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+FAST_MATH = "metal.fast_math"
+
+
+@dataclass(frozen=True)
+class MetalOptions:
+    """How the Metal backend compiles.
+
+    Parameters
+    ----------
+    fast_math
+        Let functions of float32 be approximate, and the compiler take floats for numbers without NaN and infinities.
+        MSL says of either mode that subnormal numbers may be flushed to zero (MSL specification, "Numerical
+        Compliance").
+    line_info
+        Name the user's line in a comment wherever it changes.
+    """
+
+    fast_math: bool = False
+    line_info: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("fast_math", "line_info"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} is True or False")
+
+    def attributes(self) -> dict[str, bool | int | float | str]:
+        """Return what a runtime must know of a text: the fields that are not at default."""
+        return {FAST_MATH: True} if self.fast_math else {}
+
+    @staticmethod
+    def from_attributes(attributes: Mapping[str, object]) -> MetalOptions:
+        """Return the options of a text from the attributes of its launch facts."""
+        return MetalOptions(fast_math=bool(attributes.get(FAST_MATH, False)))

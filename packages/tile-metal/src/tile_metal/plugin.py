@@ -1,0 +1,80 @@
+"""The backend's answers to the plugin contract (see ``tile_core/plugins/hookspecs.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.plugins.manifest import BackendManifest, fingerprint_of
+from tile_metal.options import MetalOptions
+
+if TYPE_CHECKING:
+    from tile_core.lowering.variant import Variant
+    from tile_core.target import Target
+
+
+def tile_backend() -> BackendManifest:
+    """Return the manifest."""
+    return BackendManifest(
+        name="metal",
+        api=">=1,<2",
+        target_kinds=("metal",),
+        options=MetalOptions,
+        fingerprint=fingerprint_of("tile_metal", "tile-metal"),
+        summary="Apple GPUs from the M1 on",
+    )
+
+
+def tile_target(text: str) -> Target | None:
+    """Return the target of ``metal`` or ``metal:metal4``."""
+    from tile_metal.target import parse_target
+
+    return parse_target(text)
+
+
+def tile_detect() -> Target | None:
+    """Return the target of this machine's GPU, if it is a Mac's."""
+    from tile_metal.target import detect
+
+    return detect()
+
+
+def tile_language() -> Mapping[str, str]:
+    """Add the ops that promise an instruction."""
+    from tile_metal.language import NAMES
+
+    return NAMES
+
+
+def tile_lowerings(target: Target) -> Sequence[Variant]:
+    """Return the variants that the target can run."""
+    from tile_metal.ops import variants
+
+    found: Sequence[Variant] = variants(target)
+    return found
+
+
+def tile_pipeline(target: Target, spine: Any) -> Any:
+    """Return the core's spine with this backend's tail."""
+    from tile_metal.pipeline import pipeline
+
+    return pipeline(target, spine)
+
+
+def tile_emitter(target: Target) -> Any:
+    """Return nothing: the end of the pipeline makes the text."""
+    del target
+
+
+def tile_runtimes(target: Target) -> Sequence[Any]:
+    """Return the adapter that launches through the library of the arrays."""
+    from tile_metal.runtime import adapters
+
+    return adapters(target)
+
+
+def tile_emulation(target: Target) -> Any:
+    """Return the model of the language."""
+    from tile_metal.emulation import dialect
+
+    return dialect(target)
