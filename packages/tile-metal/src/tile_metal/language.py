@@ -1,7 +1,128 @@
-"""Names that this package adds to ``T``."""
+"""Names that this package adds to ``T``: products that promise an instruction, and tiles of simdgroup matrices.
+
+They are the language's own ops with the variant forced: a compile error where the instruction does not fit, never
+another way. What they compute is what ``T.gemm``, ``T.gemm_sp``, ``T.copy``, ``T.transpose`` and ``T.fill`` do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-NAMES: Mapping[str, str] = {}
+from tile_core.errors.ops import ScopeNotAllowed
+from tile_core.ops import operands
+from tile_core.ops.copy import copy
+from tile_core.ops.fill import fill
+from tile_core.ops.gemm import GemmWarpPolicy, gemm
+from tile_core.ops.gemm_sp import gemm_sp
+from tile_core.ops.transpose import transpose as transposed
+
+_NAMES = (
+    "simdgroup_gemm", "simdgroup_gemm_sp", "simdgroup_fill", "simdgroup_load", "simdgroup_multiply_accumulate",
+    "simdgroup_store", "cooperative_tensor_gemm", "cooperative_tensor_gemm_sp",
+)  # fmt: skip
+NAMES: Mapping[str, str] = {name: f"tile_metal.language:{name}" for name in _NAMES}
+"""By their names in ``T``."""
+
+SIMDGROUP, TENSOR = "metal.simdgroup", "metal.tensor_ops"
+
+
+def simdgroup_gemm(
+    A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
+) -> None:  # fmt: skip
+    """Multiply tiles on ``simdgroup_matrix``: ``T.gemm`` with ``variant="metal.simdgroup"``.
+
+    Parameters
+    ----------
+    A, B, C, transpose_A, transpose_B, policy, clear_accum
+        As for ``T.gemm``. A and B may be in any scope, also in device memory: they are not staged then.
+
+    Raises
+    ------
+    VariantRefused, VariantMissing
+        When it is compiled, if the instruction does not fit the call or the target has none.
+    """
+    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=SIMDGROUP)
+
+
+def simdgroup_gemm_sp(
+    A_sparse: Any, E: Any, B: Any, C: Any, transpose_A: bool = False, transpose_E: bool = False,
+    transpose_B: bool = False, policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
+) -> None:  # fmt: skip
+    """Multiply a 2:4 sparse tile by a dense one on ``simdgroup_matrix``, see ``T.gemm_sp`` and ``simdgroup_gemm``."""
+    turned = (transpose_A, transpose_E, transpose_B)
+    gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{SIMDGROUP}.sp")
+
+
+def cooperative_tensor_gemm(
+    A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
+) -> None:  # fmt: skip
+    """Multiply tiles by tensor operations of Metal 4: ``T.gemm`` with ``variant="metal.tensor_ops"``."""
+    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
+
+
+def cooperative_tensor_gemm_sp(
+    A_sparse: Any, E: Any, B: Any, C: Any, transpose_A: bool = False, transpose_E: bool = False,
+    transpose_B: bool = False, policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
+) -> None:  # fmt: skip
+    """Multiply a 2:4 sparse tile by a dense one by tensor operations of Metal 4, see ``T.gemm_sp``."""
+    turned = (transpose_A, transpose_E, transpose_B)
+    gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{TENSOR}.sp")
+
+
+def simdgroup_fill(tile: Any, value: Any) -> None:
+    """Set every element of a fragment: all of its 8 x 8 matrices, not their diagonals.
+
+    Raises
+    ------
+    ScopeNotAllowed
+        If the tile is no fragment.
+    """
+    _fragment("simdgroup_fill", "tile", tile)
+    fill(tile, value)
+
+
+def simdgroup_load(tile: Any, source: Any, transpose: bool = False) -> None:
+    """Load all matrices of a fragment from a tile in any memory, converted to its element type.
+
+    Parameters
+    ----------
+    tile
+        Fragment of any number of 8 x 8 matrices, also partial ones.
+    source
+        Tile of its shape, or with ``transpose`` of the transposed shape.
+
+    Raises
+    ------
+    ScopeNotAllowed
+        If ``tile`` is no fragment.
+    """
+    _fragment("simdgroup_load", "tile", tile)
+    (transposed if transpose else copy)(source, tile)
+
+
+def simdgroup_store(tile: Any, destination: Any, transpose: bool = False) -> None:
+    """Store all matrices of a fragment to a tile in any memory; see ``simdgroup_load``."""
+    _fragment("simdgroup_store", "tile", tile)
+    (transposed if transpose else copy)(tile, destination)
+
+
+def simdgroup_multiply_accumulate(C: Any, A: Any, B: Any) -> None:
+    """Multiply fragments: ``C += A @ B`` over all of their matrices, along K too.
+
+    Raises
+    ------
+    ScopeNotAllowed
+        If one of them is no fragment.
+    """
+    for role, tile in (("C", C), ("A", A), ("B", B)):
+        _fragment("simdgroup_multiply_accumulate", role, tile)
+    gemm(A, B, C, variant=SIMDGROUP)
+
+
+def _fragment(op: str, role: str, tile: Any) -> None:
+    region = operands.as_region(op, role, tile)
+    if region.scope != "local.fragment":
+        raise ScopeNotAllowed(op=op, role=role, found=region.scope, legal="a fragment (T.alloc_fragment)")

@@ -91,6 +91,6 @@ def _wrap(plan: Plan, ctx: Context) -> Plan:
 
 def _floats(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    func = tirx.PrimFunc(list(plan.notes["params"]), widen_floats(plan.body, HALVES))
+    func = tirx.PrimFunc(list(plan.notes["params"]), widen_floats(plan.body, HALVES, rounds_integers=True))
     func = legalize_floats(func, _NATIVE, CONVERSIONS)
     return plan.replace(body=func.body).note("params", tuple(func.params))

@@ -30,7 +30,7 @@ _CARRY = frozenset({"if_then_else", "reinterpret", "address_of", "buffer_data", 
 _WIDE_INTEGERS = frozenset({"int32", "uint32", "int64", "uint64"})
 
 
-def widen_floats(body: Any, types: frozenset[str] = STORED) -> Any:
+def widen_floats(body: Any, types: frozenset[str] = STORED, *, rounds_integers: bool = False) -> Any:
     """Return the statement with operations on ``types`` in float32.
 
     Parameters
@@ -39,20 +39,23 @@ def widen_floats(body: Any, types: frozenset[str] = STORED) -> Any:
         A statement of scalar operations. Tile calls keep their operands.
     types
         Names of types that float32 holds exactly.
+    rounds_integers
+        Whether the target's text converts integers of 32 and 64 bits to them with one rounding. Otherwise they go
+        through float64 where float32 would round first.
 
     Returns
     -------
     Stmt
         ``body`` itself if it computes with none of them.
     """
-    rewriter = _Rewriter(types)
+    rewriter = _Rewriter(types, rounds_integers)
     entries = [(_BINARY, rewriter.binary), (tirx.Cast, rewriter.cast), (ir.Call, rewriter.call)]
     return tvm_ffi.structural_mutate(body, entries)
 
 
 class _Rewriter:
-    def __init__(self, types: frozenset[str]) -> None:
-        self.types = types
+    def __init__(self, types: frozenset[str], rounds_integers: bool) -> None:
+        self.types, self.rounds_integers = types, rounds_integers
 
     def wide(self, e: Any) -> Any:
         """Return the value of an operand in float32."""
@@ -69,7 +72,7 @@ class _Rewriter:
         """Round once: a wide integer does not go through float32, unless all that it rounds there is infinite here."""
         new = mutator.default_mutate(e)
         source, target = type_name(new.value), type_name(new)
-        if target not in self.types or source not in _WIDE_INTEGERS:
+        if target not in self.types or source not in _WIDE_INTEGERS or self.rounds_integers:
             return new
         value = cast("float32", new.value) if target == "float16" else widen_expr(new.value)
         return cast(target, value)

@@ -103,8 +103,8 @@ def _update_small(kind: str, dtype: str, space: str) -> Helper:
 def _load_small(dtype: str, space: str) -> Helper:
     own, bits = TYPES[dtype], _BITS[dtype]
     code, each = f"u{'char' if bits == 8 else 'short'}", 32 // bits
-    text = f"""static inline {own} {load_name(dtype, space)}({space} {own}* x, int index) {{
-  const uint found = atomic_load_explicit(({space} atomic_uint*)x + index / {each}, {_RELAXED});
+    text = f"""static inline {own} {load_name(dtype, space)}({space} const {own}* x, int index) {{
+  const uint found = atomic_load_explicit(({space} const atomic_uint*)x + index / {each}, {_RELAXED});
   return as_type<{own}>(({code})(found >> ((uint)(index % {each}) * {bits}u)));
 }}"""
     return Helper(load_name(dtype, space), text)
@@ -118,8 +118,8 @@ def _word(dtype: str) -> tuple[str, str, str]:
 
 def _load_word(dtype: str, space: str) -> Helper:
     word, _, back = _word(dtype)
-    found = f"atomic_load_explicit(({space} atomic_{word}*)x, {_RELAXED})"
-    text = f"""static inline {TYPES[dtype]} {load_name(dtype, space)}({space} {TYPES[dtype]}* x) {{
+    found = f"atomic_load_explicit(({space} const atomic_{word}*)x, {_RELAXED})"
+    text = f"""static inline {TYPES[dtype]} {load_name(dtype, space)}({space} const {TYPES[dtype]}* x) {{
   return {back.format(found)};
 }}"""
     return Helper(load_name(dtype, space), text)

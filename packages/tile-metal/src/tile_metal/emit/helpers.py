@@ -92,7 +92,7 @@ def _log1p(x: Any) -> Any:
     one = nodes.const(1.0, "float32")
     total = tirx.Var("total", "float32")
     log = tirx.call_intrin("float32", "tirx.log", total)
-    small = tirx.Select(tirx.EQ(total, one), x, log * x / (total - one))
+    small = tirx.Select(tirx.EQ(total, one), x, log * (x / (total - one)))
     # At infinity the quotient is none, and below -1 the logarithm is NaN.
     value = tirx.Select(tirx.EQ(total, nodes.const(float("inf"), "float32")), total, small)
     return tirx.Let(total, one + x, value)

@@ -48,6 +48,9 @@ FUNCTIONS: Mapping[str, Function] = {
 }  # fmt: skip
 """By the operator's name. ``round`` of the IR rounds ties to even. The others of the language are helper functions."""
 
+LIBRARY = frozenset({"simd_sum"})
+"""Functions of the library that passes call by their names."""
+
 RESERVED = frozenset(
     """
     alignas alignof and and_eq asm atomic_bool atomic_float atomic_int atomic_uint atomic_ulong bfloat bitand bitor

@@ -16,7 +16,7 @@ from tile_core.ir.visit import annotation, collect, map_expr
 from tile_core.runtime.signature import Dim
 from tile_metal.emit.atomics import is_small
 from tile_metal.emit.expressions import MslExpressions
-from tile_metal.emit.names import RESERVED, VECTORS
+from tile_metal.emit.names import LIBRARY, RESERVED, VECTORS
 
 _AXES = "xyz"
 _BUILTINS = {"thread_index": "thread_position_in_threadgroup", "block_index": "threadgroup_position_in_grid"}
@@ -224,7 +224,7 @@ class MslPrinter(MslExpressions, CFamilyEmitter):
         if is_small(name):
             load = e.args[0].args[0]
             args[0] = f"{self.writer.name(load.source)}, {self.bare(self.offset(load.source, load.indices))}"
-        return f"{self.helper(name)}({', '.join(args)})"
+        return f"{name if name in LIBRARY else self.helper(name)}({', '.join(args)})"
 
     # What the lanes of a simdgroup exchange
 

@@ -14,7 +14,8 @@ from tile_core.simt.ops.rows import GatherElements, ScatterColumns
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_metal.ops.atomics import MetalAtomics
 from tile_metal.ops.atoms import SIMDGROUP, TENSOR
-from tile_metal.ops.gemm import MatrixGemm
+from tile_metal.ops.gemm import MatrixGemm, MatrixGemmSp
+from tile_metal.ops.vector import VectorByLanes, VectorByThreads
 from tile_metal.target import TENSOR_OPS
 
 if TYPE_CHECKING:
@@ -24,9 +25,18 @@ if TYPE_CHECKING:
 
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
-    tensors = (MatrixGemm(TENSOR, 20),) if target.capabilities.fact(TENSOR_OPS) else ()
-    products = (*tensors, MatrixGemm(SIMDGROUP, 10), GemmByThreads("metal"))
+    kinds = (MatrixGemm, MatrixGemmSp)
+    tensors = tuple(kind(TENSOR, 20) for kind in kinds) if target.capabilities.fact(TENSOR_OPS) else ()
+    products = (
+        *tensors,
+        *(kind(SIMDGROUP, 10) for kind in kinds),
+        VectorByLanes(),
+        VectorByThreads(),
+        GemmByThreads("metal"),
+    )
     warps = (ReduceByShuffles("metal"), ScanByShuffles("metal"), FinalizeByShuffles("metal"))
     rows = (GatherElements("metal"), ScatterColumns("metal"))
+    # Loops are no atomic updates: what Metal has no atomics for is refused.
+    plain = (MeaningVariant("metal", op) for op in OPS if not op.startswith("atomic"))
     atomics = atomic_variants("metal", MetalAtomics())
-    return (*products, *warps, *rows, *atomics, *(MeaningVariant("metal", op) for op in OPS))
+    return (*products, *warps, *rows, *atomics, *plain)

@@ -1,4 +1,4 @@
-"""``metal.simdgroup`` and ``metal.tensor_ops``: dense products on the matrix instructions of a simdgroup."""
+"""``metal.simdgroup`` and ``metal.tensor_ops``: products on the matrix instructions of a simdgroup."""
 
 from __future__ import annotations
 
@@ -36,20 +36,25 @@ class MatrixGemm(SimtVariant):
     """
 
     op = "gemm"
+    suffix = ""
 
     def __init__(self, unit: Unit, priority: int) -> None:
         self.unit, self.priority = unit, priority
-        self.name = f"metal.{unit.name}"
+        self.name = f"metal.{unit.name}{self.suffix}"
         atoms = table(unit)
         self.legality = Legality(
             operands=("A", "B", "C"), dtypes=frozenset().union(*(atom.dtypes for atom in atoms)), atoms=atoms,
-            tails=frozenset("MNK"), scopes={"A": _READ, "B": _READ, "C": _HELD},
+            tails=frozenset("MNK"), scopes=self.scopes(),
         )  # fmt: skip
+
+    def scopes(self) -> dict[str, tuple[str, ...]]:
+        """Return where operands may be."""
+        return {"A": _READ, "B": _READ, "C": _HELD}
 
     def asked(self, call: Any, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
         del ctx
-        return asked(call, False)
+        return asked(call, self.op == "gemm_sp")
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept every size of the table's types, for whole simdgroups."""
@@ -75,3 +80,15 @@ class MatrixGemm(SimtVariant):
         plan = Plan.of(call, self.unit)
         assert plan is not None
         return multiply(plan, call)
+
+
+class MatrixGemmSp(MatrixGemm):
+    """The same with a 2:4 sparse A, see ``ops/sparse.py``; metadata of any width and in any layout."""
+
+    op = "gemm_sp"
+    suffix = ".sp"
+
+    def scopes(self) -> dict[str, tuple[str, ...]]:
+        """Return where operands may be: lanes look up elements of A, E and B that others hold."""
+        seen = ("shared", "global")
+        return {"A": seen, "E": seen, "B": seen, "C": _HELD}

@@ -64,6 +64,8 @@ class Operand:
         Whether elements may lie outside of the buffer, where they are zero.
     ranges
         An analyzer that knows the variables of the tile's corner.
+    metadata
+        Of a sparse A (``ops/sparse.py``): which of its elements are stored.
     """
 
     view: View
@@ -81,6 +83,7 @@ class Operand:
     layout: LayoutMap | None = None
     guarded: bool = False
     ranges: Any = None
+    metadata: Any = None
 
     @property
     def step(self) -> int:
@@ -97,7 +100,7 @@ class Operand:
         """How it is read: ``"fragment"``, ``"matrix"`` or ``"elements"``."""
         if self.array is not None:
             return "fragment"
-        whole = self.lines % 8 == 0 and self.depth % 8 == 0
+        whole = self.lines % 8 == 0 and self.depth % 8 == 0 and self.metadata is None
         if self.guarded or not whole or self.unit != SIMDGROUP or _stored(self.language) != self.dtype:
             return "elements"
         return "elements" if self.pitch is None else "matrix"
@@ -136,7 +139,8 @@ class Loader:
         self.operand, self.lanes, self.registers, self.name = operand, lanes, registers, name
         self.way = operand.way
         #: Whether the instructions read a fragment's own registers.
-        self.in_place = self.way == "fragment" and _stored(operand.language) == operand.dtype
+        whole = operand.depth % operand.unit.k == 0  # beyond K registers hold anything
+        self.in_place = self.way == "fragment" and whole and _stored(operand.language) == operand.dtype
         self.steps = -(-operand.depth // operand.unit.k)
 
     def at(self, tile: Any, step: Any) -> Any:
@@ -199,6 +203,8 @@ class Loader:
         if o.most > o.lines:
             line = tirx.min(line, nodes.int_const(o.lines - 1))
         depth = k + step * o.unit.k
+        if o.metadata is not None:
+            return choose(limits, o.metadata.element(o, line, depth))
         at = matrix(o.view, o.turned, line, depth) if o.is_a else matrix(o.view, o.turned, depth, line)
         if o.guarded:
             limits = [*limits, *runs.inside(o.view, at, o.ranges)]

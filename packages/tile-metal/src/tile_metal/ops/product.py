@@ -19,11 +19,12 @@ from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops import runs
 from tile_core.simt.ops.policy import Split, splits
 from tile_core.simt.ops.problem import Problem, placed, policy_of
-from tile_core.simt.ops.walk import choose, unrolled
+from tile_core.simt.ops.walk import choose, unrolled, when
 from tile_core.simt.variant import SimtCall
 from tile_metal.ops.atoms import Unit, operand_type
 from tile_metal.ops.fragments import SIMD, accumulator, operand_a, operand_b
 from tile_metal.ops.operand import Lanes, Loader, Operand
+from tile_metal.ops.sparse import Metadata, contribution, finite
 
 TOTAL = "float32"
 """Element type of all accumulators in registers."""
@@ -134,6 +135,13 @@ def multiply(plan: Plan, call: SimtCall) -> Any:
     return step(whole, call.span)
 
 
+def metadata_of(call: SimtCall) -> Metadata | None:
+    """Return the metadata of a sparse product's A."""
+    if call.name != "gemm_sp":
+        return None
+    return Metadata(call.args[1], bool(call.attrs["transpose_E"]), int(call.attrs["group"]))
+
+
 class _Lower:
     def __init__(self, plan: Plan, call: SimtCall, other: _Lower | None = None) -> None:
         self.plan, self.call = plan, call
@@ -173,8 +181,9 @@ class _Lower:
                 ranges=self.call.ranges, **sizes,
             )  # fmt: skip
 
+        kept = metadata_of(self.call)
         most = s.warps_m * s.atoms_m * u.m, s.warps_n * s.atoms_n * u.n
-        a = make(p.a, p.turned_a, 0, lines=p.m, tiles=s.atoms_m, first=self.rows, most=most[0])
+        a = make(p.a, p.turned_a, 0, lines=p.m, tiles=s.atoms_m, first=self.rows, most=most[0], metadata=kept)
         b = make(p.b, p.turned_b, 1, lines=p.n, tiles=s.atoms_n, first=self.columns, most=most[1])
         return a, b
 
@@ -190,8 +199,17 @@ class _Lower:
             out += [] if loaders[-1].in_place else [new]
         steps, whole = -(-a.depth // self.plan.unit.k), a.depth // self.plan.unit.k
 
+        odd, new_odd = nodes.alloc([1], "int32", "odd", "local")
+        sparse = a.metadata is not None
+
         def one(at: Any) -> list[Any]:
-            return [*loaders[0].load(at), *loaders[1].load(at), self.multiplied(loaders, totals, at)]
+            loads, product = [*loaders[0].load(at), *loaders[1].load(at)], self.multiplied(loaders, totals, at)
+            if not sparse:
+                return [*loads, product]
+            registers = loaders[1].registers
+            count = b.tiles * b.size
+            clean = [new_odd, nodes.store(odd, nodes.int_const(0), [0]), finite(registers, count, b.dtype, odd)]
+            return [*loads, *clean, product, self.rest(a, b, totals, at, odd)]
 
         # Registers are not indexed by variables: with a fragment among the operands the loop is written out.
         short = whole <= _MOST_STEPS or any(o.way == "fragment" for o in (a, b))
@@ -201,6 +219,18 @@ class _Lower:
             var = nodes.fresh("k_step")
             out.append(nodes.for_loop(var, whole, nodes.seq(one(var)), "unroll" if short else "serial"))
         return out + [x for at in range(whole, steps) for x in one(at)]
+
+    def rest(self, a: Operand, b: Operand, totals: Any, at: Any, odd: Any) -> Any:
+        """Return the statement that adds what numbers of B contribute that the instructions took for zero."""
+        unit, k = self.plan.unit.k, nodes.fresh("k_odd")
+        found = nodes.tile_call("any_sync", [tirx.NE(odd[0], nodes.int_const(0))], ret="bool")
+        limits = [at * unit + k < a.depth] if a.depth % unit else []
+
+        def one(r: Any, i: Any, j: Any) -> Any:
+            row, column = (tirx.min(x, nodes.int_const(n - 1)) for x, n in ((i, a.lines), (j, b.lines)))
+            return contribution(a.metadata, a, b, (row, column, at * unit + k), totals, r)
+
+        return tirx.IfThenElse(found, nodes.for_loop(k, unit, when(limits, self.each(one))), None)
 
     def multiplied(self, loaders: list[Loader], totals: Any, at: Any) -> Any:
         """Return the instructions of one step for all of the simdgroup's part of C."""

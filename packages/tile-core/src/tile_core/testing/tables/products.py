@@ -64,10 +64,12 @@ def blocked(
         return {**sizes, "A": numbers(rng, x, a, low, high), "B": numbers(rng, y, b, low, high)}
 
     launches = {f"{m}x{n}x{k}": lambda rng, s=(m, n, k): data(rng, *s) for m, n, k in sizes}
+    held = ((bm * bk, a), (bk * bn, b), (bm * bn, c))
+    room = sum(count * max(8, DTYPES[t].bits) // 8 for (count, t), scope in zip(held, scopes, strict=True) if scope == "shared")
     params = [tensor("A", a, *left), tensor("B", b, *right), output("C", c, "m", "n")]
     return one(
         "gemm", name, params, body, want, launches, VALUE, threads=threads, symbols=("m", "n", "k"),
-        grid=f"T.ceildiv(n, {bn}), T.ceildiv(m, {bm})", axes="(bx, by)", **rest,
+        grid=f"T.ceildiv(n, {bn}), T.ceildiv(m, {bm})", axes="(bx, by)", needs=frozenset({f"shared:{room}"}), **rest,
     )  # fmt: skip
 
 

@@ -1,0 +1,105 @@
+"""Operands of a 2:4 sparse product: A is put back to its places while it is read, B is kept finite.
+
+Metal has no sparse instructions, so A becomes dense in registers: each lane reads the nibble of its elements' group and
+picks the stored values. The zeros that this fills in must not meet an infinity or NaN of B, which the sparse product
+never looks at there: such numbers of B are zero for the instructions, and where a simdgroup finds any, what they
+contribute to the rows that keep their index is added one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ops.base import View
+from tile_core.ops.copy import convert
+from tile_core.ops.gemm import matrix
+from tile_core.ops.gemm_sp import kept, nibble
+from tile_core.simt.ops import runs
+from tile_core.simt.ops.walk import choose, each
+from tile_metal.ops.operand import Operand
+
+_INFINITE = 0x7F800000
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Which elements of A are stored.
+
+    Attributes
+    ----------
+    view
+        The tile of metadata.
+    turned
+        Whether its rows are along K.
+    group
+        Elements of K that a nibble describes: 4, of which 2 are stored, or 2, of which 1 is.
+    """
+
+    view: View
+    turned: bool
+    group: int
+
+    def stored(self, a: Operand, line: Any, k: Any) -> tuple[list[Any], list[Any], Any]:
+        """Return the values that a group stores, the places in the group that they have, and the place of ``k``."""
+        group = tirx.floordiv(k, self.group)
+        slots = 2 if self.group == 4 else 1
+        code = nibble(self.view, self.turned, line, group)
+        values = []
+        for slot in range(slots):
+            at = matrix(a.view, a.turned, line, group * slots + slot)
+            limits = runs.inside(a.view, at, a.ranges) if a.guarded else []
+            values.append(choose(limits, convert(nodes.load(a.view.buffer, at), a.dtype)))
+        return values, kept(self.group, code), tirx.floormod(k, self.group)
+
+    def element(self, a: Operand, line: Any, k: Any) -> Any:
+        """Return an element of A, zero where it is not stored."""
+        values, places, place = self.stored(a, line, k)
+        found = nodes.zero(a.dtype)
+        for value, where in reversed(list(zip(values, places, strict=True))):
+            found = tirx.Select(tirx.EQ(where, place), value, found)
+        return found
+
+
+def finite(registers: Any, count: int, dtype: str, odd: Any) -> Any:
+    """Return the statement that replaces what is no number by zero, and sets ``odd`` if there was any."""
+
+    def one(r: Any) -> Any:
+        replace = nodes.seq([nodes.store(registers, nodes.zero(dtype), [r]), nodes.store(odd, nodes.int_const(1), [0])])
+        return tirx.IfThenElse(is_odd(registers[r]), replace, None)
+
+    return each(count, one)
+
+
+def is_odd(value: Any) -> Any:
+    """Return whether a float is infinite or NaN."""
+    bits = tirx.reinterpret("uint32", nodes.cast(value, "float32"))
+    limit = nodes.const(_INFINITE, "uint32")
+    return tirx.EQ(tirx.bitwise_and(bits, limit), limit)
+
+
+def contribution(metadata: Metadata, a: Operand, b: Operand, at: tuple[Any, Any, Any], total: Any, r: Any) -> Any:
+    """Return the statement that adds one product to a total if B is no number there and A stores its factor.
+
+    Parameters
+    ----------
+    at
+        Row, column and index along K.
+    total, r
+        The accumulators, and the one to add to.
+    """
+    row, column, k = at
+    values, places, place = metadata.stored(a, row, k)
+    index = matrix(b.view, b.turned, k, column)
+    limits = runs.inside(b.view, index, b.ranges) if b.guarded else []
+    factor = nodes.fresh("factor", "float32")
+    own = nodes.cast(choose(limits, convert(nodes.load(b.view.buffer, index), b.dtype)), "float32")
+    adds = [
+        tirx.IfThenElse(
+            tirx.EQ(where, place), nodes.store(total, total[r] + nodes.cast(v, "float32") * factor, [r]), None
+        )
+        for v, where in zip(values, places, strict=True)
+    ]
+    return nodes.seq([tirx.Bind(factor, own), tirx.IfThenElse(is_odd(factor), nodes.seq(adds), None)])
