@@ -39,6 +39,31 @@ __global__ void k(int* out) {
         assert result.stats.counters["blocks"] == 0
 
 
+class TestCounters:
+    def test_bytes_and_collectives(self):
+        body = """
+  extern __shared__ float s[];
+  int i = threadIdx.x;
+  if (i < 16) *(float4*)&s[i * 4] = *(const float4*)&a[i * 4];
+  __syncthreads();
+  out[i] = __shfl_xor_sync(~0u, s[i], 1) + __shfl_xor_sync(~0u, s[i], 2);"""
+        _, result = run_body(body, shared_bytes=256)
+        assert result.ok
+        counters = result.stats.counters
+        bytes_of = [counters[name] for name in ("array_reads", "array_writes", "shared_reads", "shared_writes")]
+        assert bytes_of[:2] == [256, 256]
+        assert bytes_of[2] in (256, 512)  # a compiler reads s[i] once or twice
+        assert bytes_of[3] == 256
+        assert result.stats.met == {"shfl": 4}
+
+    def test_a_model_reads_for_a_thread(self):
+        """What `load` and `store` of models do counts like what the text does itself."""
+        n = 32
+        text = "__global__ void k(int* out) { atomicAdd(&out[threadIdx.x], 1); }"
+        counters = run(text, [np.zeros(n, "int32")], block=(n, 1, 1)).stats.counters
+        assert (counters["array_reads"], counters["array_writes"]) == (0, 128)
+
+
 class TestOrders:
     TEXT = "__global__ void k(int* out, int* turn) { out[threadIdx.x] = atomicAdd(turn, 1); }"
 

@@ -44,13 +44,18 @@ class Stats:
         Whether the library was there before.
     counters
         ``switches`` between threads, ``meetings`` of collectives, ``barriers`` (arrivals), checked ``accesses``,
-        asynchronous ``operations``, ``blocks`` that ended.
+        asynchronous ``operations``, ``blocks`` that ended; bytes of accesses to arrays and to shared memory:
+        ``array_reads``, ``array_writes``, ``shared_reads``, ``shared_writes``. What is read and written in one step
+        counts as written. Without any check accesses are not seen.
+    met
+        How many times each collective was executed by a group of threads, by its name.
     """
 
     compile_seconds: float
     run_seconds: float
     cached: bool
     counters: Mapping[str, int] = field(default_factory=dict)
+    met: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ def _execute(
         reader = Reader(launch, image, text, Symbols(library))
         reports = tuple(reader.report(record) for record in ended.records)
         counters = {name: n for name, n in ended.end.items() if isinstance(n, int)}
-        stats = Stats(compiled - begin, time.perf_counter() - compiled, cached, counters)
+        stats = Stats(compiled - begin, time.perf_counter() - compiled, cached, counters, ended.end.get("met", {}))
         return RunResult(image.outputs(), reports, stats, ended.output)
 
 

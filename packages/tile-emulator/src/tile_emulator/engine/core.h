@@ -171,8 +171,16 @@ struct Launch {
   unsigned char *static_low, *static_high;  // shared arrays of the kernel's image
 };
 
+enum { ARRAYS = 0, SHARED = 1, WHERES = 2 };
+
 struct Counters {
   unsigned long long switches, meetings, barriers, accesses, operations, blocks;
+  unsigned long long bytes[WHERES][2];  // of accesses to arrays and to shared memory: read, written
+};
+
+struct Met {  // a collective that ended, by its name
+  const char* name;
+  unsigned long long count;
 };
 
 extern Launch* launch;
@@ -219,6 +227,7 @@ bool order_known(const Clock& seen, unsigned slot, unsigned when, unsigned compo
 bool order_observed(const Clock& seen, unsigned slot, const void* p);
 
 // sync.cpp
+extern Vec<Met> met;
 void sync_start();
 Phase* find_phase(const void* p);
 void phase_progress(Phase& p);

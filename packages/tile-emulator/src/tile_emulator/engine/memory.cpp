@@ -33,7 +33,7 @@ static unsigned char* slabs;
 static size_t slab_stride;
 
 // Arrays lie far apart, so that an index that runs out of one does not come out in another.
-static const uintptr_t ARRAYS = 1ull << 37, SLABS = 1ull << 36, APART = 1ull << 33;
+static const uintptr_t ARRAYS_AT = 1ull << 37, SLABS = 1ull << 36, APART = 1ull << 33;
 
 static void* map_at(uintptr_t where, size_t bytes, int flags, int file, unsigned long long offset) {
 #ifdef MAP_FIXED_NOREPLACE
@@ -51,7 +51,7 @@ static void add_region(void* low, size_t bytes, int buffer, unsigned flags) {
 }
 
 void map_memory() {
-  uintptr_t next = ARRAYS;
+  uintptr_t next = ARRAYS_AT;
   for (unsigned i = 0; i < launch->buffers_n; i++) {
     Buffer& b = launch->buffers[i];
     unsigned char* pages = (unsigned char*)map_at(next, b.mapped, MAP_SHARED, launch->data, b.file_offset);
@@ -357,6 +357,7 @@ void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* 
     return report(finding(a, "bounds", true), "%s of %u byte(s)%s", write ? "write" : "read", bytes,
                   near ? "" : " where no array is");
   }
+  if (!(r->flags & VALUES)) counters.bytes[r->buffer < 0 ? SHARED : ARRAYS][write] += bytes;
   if (write && r->flags & (READ_ONLY | VALUES) && option(BOUNDS))
     report(finding(accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc)), "read-only", false),
            "write of %u byte(s) to an array that the kernel only reads", bytes);
@@ -401,7 +402,7 @@ void access(const void* p, unsigned bytes, bool write, const Thread* thread) {
 }
 
 void access_atomic(void* p, unsigned bytes, unsigned how) {
-  check(p, bytes, true, true, nullptr, __builtin_frame_address(0), nullptr);
+  check(p, bytes, (how & WRITES) != 0, true, nullptr, __builtin_frame_address(0), nullptr);
   if (option(RACE) && current && !running) order_access(p, how);
 }
 

@@ -228,7 +228,15 @@ void finish(const char* end) {
   const Counters& c = counters;
   put(", \"switches\": %llu, \"meetings\": %llu, \"barriers\": %llu, \"accesses\": %llu, \"operations\": %llu",
       c.switches, c.meetings, c.barriers, c.accesses, c.operations);
-  put(", \"blocks\": %llu, \"counts\": [", c.blocks);
+  put(", \"array_reads\": %llu, \"array_writes\": %llu, \"shared_reads\": %llu, \"shared_writes\": %llu",
+      c.bytes[ARRAYS][0], c.bytes[ARRAYS][1], c.bytes[SHARED][0], c.bytes[SHARED][1]);
+  put(", \"blocks\": %llu, \"met\": {", c.blocks);
+  for (Met& m : met) {
+    put("%s", &m == met.data ? "" : ", ");
+    put_string(m.name);
+    put(": %llu", m.count);
+  }
+  put("}, \"counts\": [");
   for (Known& k : known) put("%s%llu", &k == known.data ? "" : ", ", k.count);
   put("]}");
   flush();

@@ -5,6 +5,7 @@ namespace simt {
 
 static Vec<Phase*> phases;
 static Barrier cluster_barrier;
+Vec<Met> met;
 
 void sync_start() {
   for (Phase* p : phases) {
@@ -51,6 +52,15 @@ static Meet& find_meet(Cta* cta, const char* name, unsigned warps, unsigned grou
   return *found;
 }
 
+static void count_meeting(const char* name) {
+  for (Met& m : met)
+    if (m.name == name || !strcmp(m.name, name)) {
+      m.count++;
+      return;
+    }
+  met.push(Met{name, 1});
+}
+
 void meet(const char* name, unsigned warps, uint64_t mask, void* pack, Meeting fn, int line) {
   Fiber* me = current;
   Cta* cta = me->cta;
@@ -75,6 +85,7 @@ void meet(const char* name, unsigned warps, uint64_t mask, void* pack, Meeting f
     block_here(name, nullptr, at, 0, line);
     return;
   }
+  count_meeting(name);
   if (fn) {
     static Vec<Thread*> threads;
     threads.clear();
