@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
-import numpy as np
+from zoo import launch
+from zoo.case import Case
 
 import tile_emulator
-from tile_core.compiler import lower
 from tile_core.context import make_context
 from tile_core.emit.facts import KernelText
-from tile_core.plugins.manager import installed
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
 
-from .case import Case
 from .table import BY_NAME
 
 
@@ -28,57 +25,16 @@ def case_of(name: str) -> Case:
 
 def lowered(program: Any, arch: str = "sm_80") -> KernelText:
     """Return the text of a program."""
-    found: KernelText = lower(program, make_context(f"cuda:{arch}"), installed()).notes["lowered"]
-    return found
+    return launch.lowered(program, make_context(f"cuda:{arch}"))
 
 
 @functools.cache
 def text_of(name: str, arch: str = "sm_80") -> KernelText:
     """Return the text that a call with a case's arguments takes."""
-    case = case_of(name)
-    found = lowered(case.program, arch)
-    values = values_of(case, found)
-    if any(values[param] % by for param, by in found.facts.divides.items()):
-        assert found.general is not None
-        found = found.general()
-    return found
-
-
-def values_of(case: Case, text: KernelText) -> dict[str, Any]:
-    """Return the arguments by their names in the text: the arrays, then the values of symbols."""
-    symbols: dict[str, int] = {}
-    for param, value in zip(case.program.params, case.args, strict=True):
-        for dim, extent in zip(param.shape or (), np.shape(value), strict=False):
-            if isinstance(dim, str):
-                symbols[dim] = extent
-    names = [p.name for p in text.facts.params]
-    facts = zip(text.facts.params, case.args, strict=False)
-    values = {p.name: _stored(v, p.dtype) if p.kind == "pointer" else v for p, v in facts}
-    return values | {name: symbols[name] for name in names[len(case.args) :]}
-
-
-def _stored(array: Any, dtype: str) -> Any:
-    """Return an array as the text has it: narrow floats are integers there."""
-    return array if str(array.dtype) == dtype or array.dtype.itemsize != 1 else array.view(dtype)
+    return launch.text_for(case_of(name), make_context(f"cuda:{arch}"))
 
 
 def run(case: Case, text: KernelText, arch: str = "sm_80", **how: Any) -> tile_emulator.RunResult:
     """Run a text on copies of a case's arguments."""
     how = {"completion": "late", **how}
-    return tile_emulator.run(text.text, text.facts, values_of(case, text), dialect_of(Arch.of(arch)), **how)
-
-
-def wrong(case: Case, text: KernelText, result: tile_emulator.RunResult) -> list[str]:
-    """Return what is not as NumPy computes it, one line per array."""
-    found = []
-    for wanted in case.wanted:
-        given, name = case.args[wanted.index], text.facts.params[wanted.index].name
-        got = result.outputs[name].view(given.dtype).reshape(given.shape)
-        if not wanted.holds(got):
-            found.append(f"{name}: error {wanted.error(got):.3g}, allowed {wanted.tolerance:.3g}")
-    return found
-
-
-def edited(text: KernelText, new: str) -> KernelText:
-    """Return another text with the facts of a kernel."""
-    return dataclasses.replace(text, text=new, general=None)
+    return tile_emulator.run(text.text, text.facts, launch.values_of(case, text), dialect_of(Arch.of(arch)), **how)

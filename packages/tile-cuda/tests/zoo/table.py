@@ -2,97 +2,35 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from . import programs
-from .case import Case, from_example
-
-F16 = ("float16", "float16", "float32")
-BF16 = ("bfloat16", "bfloat16", "float32")
-TF32 = ("tfloat32", "tfloat32", "float32")
-INT8 = ("int8", "int8", "int32")
-FP8 = ("float8_e4m3fn", "float8_e5m2", "float32")
-FP64 = ("float64", "float64", "float64")
-FP32 = ("float32", "float32", "float32")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A kernel of the zoo.
-
-    Attributes
-    ----------
-    name
-        Stable; its golden text is kept under it.
-    make
-        Makes the program, arguments and what is expected.
-    slow
-        Whether it is left to runs with ``-m slow``.
-    golden
-        Whether its text is kept.
-    """
-
-    name: str
-    make: Callable[[], Case]
-    slow: bool = False
-    golden: bool = False
-
-
-def _gemm(name: str, M: int, N: int, K: int, types: programs.Types, **how: object) -> Entry:
-    own = {key: how.pop(key) for key in ("slow", "golden") if key in how}
-    return Entry(f"gemm_{name}", functools.partial(programs.gemm_case, M, N, K, types, **how), **own)  # type: ignore[arg-type]
-
-
-NT, TN, TT = (False, True), (True, False), (True, True)
+from zoo import programs
+from zoo.table import BF16, F16, FP8, FP32, FP64, INT8, KERNELS, NT, TF32, TN, TT, Entry, gemm
 
 ZOO: tuple[Entry, ...] = (
-    _gemm("f16", 64, 64, 96, F16, block=(64, 64, 32), stages=3, golden=True),
-    _gemm("f16_small", 29, 24, 72, F16, stages=3),
-    _gemm("f16_tails", 65, 39, 71, F16),
-    _gemm("f16_nt", 40, 72, 80, F16, trans=NT),
-    _gemm("f16_tn", 40, 72, 80, F16, trans=TN, stages=1, slow=True),
-    _gemm("f16_tt", 33, 31, 17, F16, trans=TT, stages=4),
-    _gemm("f16_256_threads", 64, 128, 64, F16, block=(64, 128, 32), threads=256, stages=4, slow=True),
-    _gemm("f16_one", 1, 1, 1, F16, slow=True),
-    _gemm("bf16", 48, 56, 64, BF16, trans=NT, stages=2),
-    _gemm("tf32", 33, 40, 36, TF32, trans=NT),
-    _gemm("int8", 48, 40, 96, INT8, trans=NT, golden=True),
-    _gemm("int8_nn", 33, 47, 65, INT8, slow=True),
-    _gemm("fp8", 40, 24, 64, FP8, trans=NT),
-    _gemm("fp64", 17, 24, 20, FP64, block=(16, 16, 16)),
-    _gemm("fp32", 33, 35, 29, FP32),
-    _gemm("dynamic", 37, 40, 56, F16, dynamic=True, golden=True),
+    gemm("f16", 64, 64, 96, F16, block=(64, 64, 32), stages=3),
+    gemm("f16_small", 29, 24, 72, F16, stages=3),
+    gemm("f16_tails", 65, 39, 71, F16),
+    gemm("f16_nt", 40, 72, 80, F16, trans=NT),
+    gemm("f16_tn", 40, 72, 80, F16, trans=TN, stages=1, slow=True),
+    gemm("f16_tt", 33, 31, 17, F16, trans=TT, stages=4),
+    gemm("f16_256_threads", 64, 128, 64, F16, block=(64, 128, 32), threads=256, stages=4, slow=True),
+    gemm("f16_one", 1, 1, 1, F16, slow=True),
+    gemm("bf16", 48, 56, 64, BF16, trans=NT, stages=2),
+    gemm("tf32", 33, 40, 36, TF32, trans=NT),
+    gemm("int8", 48, 40, 96, INT8, trans=NT),
+    gemm("int8_nn", 33, 47, 65, INT8, slow=True),
+    gemm("fp8", 40, 24, 64, FP8, trans=NT),
+    gemm("fp64", 17, 24, 20, FP64, block=(16, 16, 16)),
+    gemm("fp32", 33, 35, 29, FP32),
+    gemm("dynamic", 37, 40, 56, F16, dynamic=True),
     Entry("sp_f16", lambda: programs.gemm_sp_case(33, 40, 128, "float16", False, (32, 32, 64))),
     Entry("sp_int8", lambda: programs.gemm_sp_case(40, 33, 128, "int8", False, (32, 32, 64)), slow=True),
-    Entry("sp_f16_cutlass", lambda: programs.gemm_sp_case(64, 64, 128, "float16", True), golden=True),
+    Entry("sp_f16_cutlass", lambda: programs.gemm_sp_case(64, 64, 128, "float16", True)),
     Entry("sp_int8_cutlass", lambda: programs.gemm_sp_case(64, 64, 256, "int8", True, (64, 64, 128))),
-    Entry("attention", from_example("flash_attention", 1, 1, 64, 96, 32, True), golden=True),
-    Entry("attention_tails", from_example("flash_attention", 1, 2, 67, 75, 24, False), slow=True),
-    Entry("sparse_attention", from_example("sparse_attention", 7, 50, 40, 33), slow=True),
-    Entry("epilogue_gelu", from_example("fused_epilogue", 65, 40, 36, "gelu")),
-    Entry("epilogue_relu", from_example("fused_epilogue", 64, 64, 64, "relu"), slow=True),
-    Entry("softmax", from_example("softmax", "@softmax", 5, 129, "float32", 1e-6)),
-    Entry("online_softmax", from_example("softmax", "@online_softmax", 6, 300, "float32", 1e-6), slow=True),
-    Entry("rms_norm", from_example("rms_norm", 9, 128, "float16", 1e-3), golden=True),
-    Entry("rms_norm_tails", from_example("rms_norm", 5, 77, "float32", 1e-6), slow=True),
-    Entry("dequant", from_example("dequant_gemm", 33, 50, 96)),
-    Entry("moe", from_example("moe", 37, 3, 40, 68)),
-    Entry("kv_gather", from_example("kv_cache", 61, 40, 33, at=0)),
-    Entry("kv_append", from_example("kv_cache", 61, 40, 33, at=1)),
-    Entry("cumsum", from_example("cumsum", function="main", at=2), slow=True),
-    Entry("cumsum_columns", from_example("cumsum", function="main", at=3)),
-    Entry("fp8_rows", from_example("fp8_gemm", 33, 40, 96, "float8_e5m2", "row")),
-    Entry("fp8_blocks", from_example("fp8_gemm", 40, 48, 64, "float8_e4m3fn", "block"), slow=True),
-    Entry("scaled_add", from_example("elementwise", function="main", at=1)),
-    Entry("swish", from_example("elementwise", function="main", at=5)),
-    Entry("histogram", lambda: programs.histogram_case(301, 37)),
-    Entry("split_k", lambda: programs.split_k_case(33, 40, 96, 3)),
-    Entry("block_sum", lambda: programs.block_sum_case(3, 301), golden=True),
-    Entry("row_max", lambda: programs.row_max_case(6, 77)),
-    Entry("neighbours", lambda: programs.neighbours_case(131)),
+    *KERNELS,
 )  # fmt: skip
 
 BY_NAME = {entry.name: entry for entry in ZOO}
 assert len(BY_NAME) == len(ZOO)
+
+#: Kernels whose texts are kept.
+KEPT = ("gemm_f16", "gemm_int8", "gemm_dynamic", "sp_f16_cutlass", "attention", "rms_norm", "block_sum")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 
 import pytest
+from zoo import programs
+from zoo.table import BF16, F16, INT8, NT, TF32
 
 from tile_core.errors import UnsupportedError
 from tile_cuda.build import build
 
-from . import programs
 from .launch import lowered, text_of
-from .table import BF16, F16, INT8, NT, TF32, ZOO
+from .table import ZOO
 
 pytest.importorskip("cuda.bindings.nvrtc")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from zoo.launch import edited, wrong
+from zoo.mutant import Mutant
 
-from .launch import case_of, edited, run, text_of, wrong
-from .mutants import MUTANTS, Mutant
+from .launch import case_of, run, text_of
+from .mutants import MUTANTS
 
 BARRIER = r"\n *__syncthreads\(\);"
 #: Kernels whose barriers are left out one by one, and the barriers that order nothing, counted from the end.

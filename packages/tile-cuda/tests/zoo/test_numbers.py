@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from zoo.launch import wrong
 
-from .launch import case_of, run, text_of, wrong
+from .launch import case_of, run, text_of
 from .table import ZOO
 
 KERNELS = [pytest.param(e.name, marks=[pytest.mark.slow] if e.slow else [], id=e.name) for e in ZOO]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Wanted:
         return float(np.max(np.abs(np.asarray(got, "float64") - expected) / scale, initial=0.0))
 
     def holds(self, got: Any) -> bool:
+        """Whether an array is what is wanted."""
         return bool(self.error(got) <= self.tolerance)
 
 

@@ -1,5 +1,9 @@
 """Kernels that no example has: every element type, tile, stage count and orientation of a product, and thread code."""
 
+# Annotations of kernels are shapes and names of element types, no types.
+# ruff: noqa: ANN202
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,6 +23,7 @@ def gemm(
     M: Any, N: Any, K: Any, types: Types, block: tuple[int, int, int], stages: int, trans: tuple[bool, bool],
     threads: int = 128,
 ) -> Any:  # fmt: skip
+    """Return a product with pipelined copies of tiles; sums of floats are stored in the type of the operands."""
     (a_type, b_type, c_type), (block_M, block_N, block_K), (trans_a, trans_b) = types, block, trans
     stored = c_type if c_type != "float32" else types[0] if types[0] in ("float16", "bfloat16") else c_type
 

@@ -1,0 +1,1 @@
+"""Kernels of every kind that people write, for the test-suites of backends: made, launched, changed, compared."""
