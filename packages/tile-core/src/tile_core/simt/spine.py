@@ -25,6 +25,7 @@ from tile_core.simt import arena, barriers, pipeline, shared
 from tile_core.simt.alignment import Aligned
 from tile_core.simt.carry import carry
 from tile_core.simt.distribute import distribute
+from tile_core.simt.idle import drop_idle_barriers
 from tile_core.simt.infer import Inferred, infer
 from tile_core.simt.launch import block_of, launch
 from tile_core.simt.lower import lower_selected
@@ -203,7 +204,7 @@ def _arena(plan: Plan, ctx: Context) -> Plan:
 def _barriers(plan: Plan, ctx: Context) -> Plan:
     del ctx
     body, report = barriers.place_barriers(plan.body, plan.notes["block"])
-    return plan.replace(body=body).note("barriers", report)
+    return plan.replace(body=drop_idle_barriers(body)).note("barriers", report)
 
 
 def _launch(plan: Plan, ctx: Context) -> Plan:

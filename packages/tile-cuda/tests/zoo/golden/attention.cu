@@ -335,7 +335,6 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     }
   }
   cp_async_wait_group_0();
-  __syncthreads();
   #pragma unroll
   for (int r_28 = 0; r_28 < 4; ++r_28) {
     #pragma unroll

@@ -127,7 +127,6 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     }
   }
   cp_async_wait_group_0();
-  __syncthreads();
   if (by * 32 + 31 < m && bx * 32 + 31 < n) {
     const int i0 = (tid / 64) * 16 + (tid % 32) / 4;
     const int i1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;

@@ -142,7 +142,6 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     }
   }
   cp_async_wait_group_0();
-  __syncthreads();
   const int i0 = (tid / 64) * 32 + (tid % 32) / 4;
   const int i1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
   #pragma unroll

@@ -113,7 +113,6 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     }
   }
   cp_async_wait_group_0();
-  __syncthreads();
   if (by < 1 && bx < 1) {
     const int i0 = (tid / 64) * 16 + (tid % 32) / 4;
     const int i1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;

@@ -139,7 +139,6 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     }
   }
   cp_async_wait_group_0();
-  __syncthreads();
   const int i0_1 = (tid / 64) * 32 + (tid % 32) / 4;
   const int i1_1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
   #pragma unroll

@@ -402,7 +402,10 @@ void access(const void* p, unsigned bytes, bool write, const Thread* thread) {
 }
 
 void access_atomic(void* p, unsigned bytes, unsigned how) {
-  check(p, bytes, (how & WRITES) != 0, true, nullptr, __builtin_frame_address(0), nullptr);
+  // An atomic read counts as a write, which races with no atomic access, unless nobody may write there.
+  Region* r = find(p);
+  bool write = how & WRITES || !(r && r->flags & READ_ONLY);
+  check(p, bytes, write, true, nullptr, __builtin_frame_address(0), nullptr);
   if (option(RACE) && current && !running) order_access(p, how);
 }
 

@@ -1,0 +1,91 @@
+"""Barriers at the end of a kernel after which threads only work for themselves: they are not needed.
+
+A pipelined loop ends with a barrier, so that what comes next may use its buffers. Often nothing does: the rest of the
+kernel computes on registers and writes results that nobody has looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import collect, loads_of, replace_for, role
+
+
+def drop_idle_barriers(body: Any) -> Any:
+    """Return the body without the barriers of the block after which no thread touches what another one touched.
+
+    Parameters
+    ----------
+    body
+        What one thread does, with all barriers.
+    """
+    return _Tail(body).rest(body)
+
+
+class _Tail:
+    """Goes back from the end of the kernel until a statement may depend on other threads."""
+
+    def __init__(self, body: Any) -> None:
+        self.views = {v.buffer: x for v in collect(body, tirx.DeclBuffer) for x in collect(v.data, tirx.Var)}
+        self.whole = self.accesses(body)
+        #: Accesses of global memory that come after.
+        self.after: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
+        self.done = False
+
+    def rest(self, s: Any) -> Any:
+        """Return a statement after which only private work follows, without barriers at its end."""
+        if self.done:
+            return s
+        if isinstance(s, tirx.SeqStmt):
+            parts = [self.rest(part) for part in reversed(list(s.seq))][::-1]
+            return s if all(a.same_as(b) for a, b in zip(parts, s.seq, strict=True)) else nodes.seq(parts)
+        if isinstance(s, tirx.AttrStmt):
+            inner = self.rest(s.body)
+            return s if inner.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, inner, s.span)
+        if isinstance(s, tirx.For) and role(s) == "grid":
+            inner = self.rest(s.body)
+            return s if inner.same_as(s.body) else replace_for(s, inner)
+        if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "sync_threads"):
+            self.done = not self.is_idle()
+            return s if self.done else nodes.seq([])
+        self.look(s)
+        return s
+
+    def look(self, s: Any) -> None:
+        """Note what a statement does to global memory; stop if it does more than that and private work."""
+        calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c)]
+        reads, writes = self.accesses(s)
+        self.after[0].update(reads)
+        self.after[1].update(writes)
+        other = any(not nodes.is_tile_call(c, "move") for c in calls)
+        self.done = other or any(nodes.scope_of(b) not in (*PRIVATE, "global") for b in (*reads, *writes))
+
+    def is_idle(self) -> bool:
+        """Whether nothing that comes after meets what came before in global memory."""
+        (reads, writes), (all_reads, all_writes) = self.after, self.whole
+        alone = all(all_reads[b] + all_writes[b] == reads[b] + writes[b] for b in writes if _is_global(b))
+        return alone and all(all_writes[b] == writes[b] for b in reads if _is_global(b))
+
+    def accesses(self, s: Any) -> tuple[Counter[Any], Counter[Any]]:
+        """Return how often each buffer is read and written in a statement."""
+        moved = [c.args[0] for c in collect(s, ir.Call) if nodes.is_tile_call(c, "move")]
+        writes = Counter(
+            self.root(b) for b in (*(x.buffer for x in collect(s, tirx.BufferStore)), *(m.source for m in moved))
+        )
+        reads = Counter(self.root(x.source) for x in loads_of(s))
+        reads.subtract(Counter(self.root(m.source) for m in moved))
+        return +reads, writes
+
+    def root(self, buffer: Any) -> Any:
+        """Return the buffer whose memory a view shows."""
+        while buffer in self.views:
+            buffer = self.views[buffer]
+        return buffer
+
+
+def _is_global(buffer: Any) -> bool:
+    return nodes.scope_of(buffer) == "global"
