@@ -18,7 +18,6 @@ from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
 from tile_core.numerics import math
 from tile_core.numerics.exprs import decode_expr, encode_expr
-from tile_core.numerics.minmax import max_expr, min_expr
 from tile_metal.emit import atomics, matrices
 from tile_metal.emit.expressions import MslExpressions
 from tile_metal.emit.helper import Helper
@@ -98,10 +97,20 @@ def _log1p(x: Any) -> Any:
     return tirx.Let(total, one + x, value)
 
 
-def _extreme(kind: str, propagate: bool) -> _Printed:
-    build = {"max": max_expr, "min": min_expr}[kind]
-    params = (("a", "float32"), ("b", "float32"))
-    return _Printed(params, "float32", lambda a, b: build(a, b, propagate))
+def _extreme(kind: str) -> Helper:
+    """The library's function leaves NaN out, but says nothing about the order of zeros, which have different bits."""
+    joined = "&" if kind == "max" else "|"
+    text = f"""static inline float {kind}_f32(float a, float b) {{
+  return a == b ? as_type<float>(as_type<uint>(a) {joined} as_type<uint>(b)) : f{kind}(a, b);
+}}"""
+    return Helper(f"{kind}_f32", text)
+
+
+def _extreme_nan(kind: str) -> Helper:
+    text = f"""static inline float {kind}_nan_f32(float a, float b) {{
+  return a != a || b != b ? as_type<float>(0x7fc00000u) : {kind}_f32(a, b);
+}}"""
+    return Helper(f"{kind}_nan_f32", text, (f"{kind}_f32",))
 
 
 def _unary(build: Callable[[Any], Any], source: str = "float32", result: str = "float32") -> _Printed:
@@ -119,7 +128,6 @@ def _encoder(name: str) -> Callable[[Any], Any]:
 _PRINTED: Mapping[str, _Printed] = {
     **{f"{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
     "log1p_f32": _unary(_log1p),
-    **{f"{kind}{'_nan' if nan else ''}_f32": _extreme(kind, nan) for kind in ("max", "min") for nan in (False, True)},
     **{f"decode_{name}": _unary(_decoder(name), "uint8") for name in (*FP8, FP4)},
     **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8") for name in (*FP8, FP4)},
 }  # fmt: skip
@@ -156,6 +164,7 @@ def _lane(mode: str) -> Helper:
 
 
 _OWN = (
+    *(make(kind) for make in (_extreme, _extreme_nan) for kind in ("max", "min")),
     *(_bfloat_of(d, n) for d, n in (("int32", "int"), ("uint32", "uint"), ("int64", "long"), ("uint64", "ulong"))),
     *(_lane(mode) for mode in _LANES),
 )  # fmt: skip

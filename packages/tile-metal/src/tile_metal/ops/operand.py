@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from tile_core.ops.gemm import matrix
 from tile_core.simt.alignment import strides_of
 from tile_core.simt.calls import address, execute
 from tile_core.simt.ops import runs
-from tile_core.simt.ops.walk import choose, unrolled
+from tile_core.simt.ops.walk import VECTOR, choose, unrolled
 from tile_metal.emit import matrices
 from tile_metal.ops.atoms import SIMDGROUP, Unit
 from tile_metal.ops.fragments import SIMD
@@ -188,8 +189,14 @@ class Loader:
         found = []
         for across in range(width // u.columns):
             for down in range(height // 8):
-                found.append(unrolled(f"{self.name}_e", u.each, functools.partial(one, across, down)))
+                found.append(self._neighbours(functools.partial(one, across, down)))
         return nodes.seq(found)
+
+    def _neighbours(self, one: Callable[[Any], Any]) -> Any:
+        """Return the loop over the elements that a lane holds of a block: those of memory may be read together."""
+        e, count = nodes.fresh(f"{self.name}_e"), self.operand.unit.each
+        marks = {VECTOR: nodes.int_const(count)} if self.operand.array is None else {}
+        return nodes.for_loop(e, count, one(e), "unroll", annotations=marks)
 
     def _value(self, line: Any, k: Any, step: Any, base: Any, register: Any) -> Any:
         """Return one element as the instruction takes it; zero beyond K."""
