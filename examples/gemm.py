@@ -13,7 +13,7 @@ import tile_core.language as T
 
 
 def matmul(
-    M: int, N: int, K: int, trans_a: bool = False, trans_b: bool = False,
+    M: int = 1024, N: int = 1024, K: int = 1024, trans_a: bool = False, trans_b: bool = False,
     dtype: str = "float32", accum: str = "float32", block_M: int = 64, block_N: int = 64, block_K: int = 32,
 ) -> Any:  # fmt: skip
     @T.prim_func
