@@ -6,8 +6,9 @@ import pytest
 
 from tile_core.target import Capabilities
 from tile_cuda import build, target
-from tile_cuda.errors import UnknownArchitecture
+from tile_cuda.errors import DriverFailed, NoDriver, UnknownArchitecture
 from tile_cuda.options import CudaOptions
+from tile_cuda.plugin import tile_detect
 from tile_cuda.runtime import api
 from tile_cuda.target import FEATURES, RECORDS, arch_for, detect, make_target, nearest, parse_target, runs_on
 
@@ -162,3 +163,18 @@ class TestDetection:
 
         monkeypatch.setattr(api, "open_driver", fails)
         assert api.current_compute() is None
+
+    @pytest.mark.parametrize(
+        "error", [api.Broken("driver and library differ"), api.Failed("cuDeviceGet", 999, "unknown")]
+    )
+    def test_a_driver_that_does_not_work_is_not_hidden(self, monkeypatch, error):
+        """``target="cuda"`` still makes text; ``"auto"`` warns before it looks for other devices."""
+
+        def fails():
+            raise error
+
+        monkeypatch.setattr(api, "open_driver", fails)
+        assert detect() is None
+        assert parse_target("cuda").text == "cuda:sm_80"
+        with pytest.raises((NoDriver, DriverFailed), match=r"differ|unknown"):
+            tile_detect()

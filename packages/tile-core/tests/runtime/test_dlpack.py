@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from tile_core.dtypes import DTYPES
+from tile_core.errors.launch import ReadOnlyOutput
 from tile_core.runtime import dlpack
-from tile_core.runtime.arrays import facts_of
+from tile_core.runtime.adapter import HostMemory
+from tile_core.runtime.arguments import Binder
+from tile_core.runtime.arrays import facts_of, share_memory
+from tile_core.runtime.signature import Param, Signature
 
 TYPES = sorted(name for name, kind in DTYPES.items() if not kind.is_packed and name != "tfloat32")
 
@@ -135,3 +139,57 @@ def test_types_without_a_code(dtype):
 
 def test_the_structures_have_the_sizes_of_the_specification():
     assert [ctypes.sizeof(s) for s in (dlpack.DLTensor, dlpack.Managed, dlpack.Versioned)] == [48, 64, 80]
+
+
+class Handled(Exported):
+    """Memory of a device whose buffers have handles: data is one, and byte_offset says where in the buffer."""
+
+    def __init__(self, array, handle, offset=0, device=(8, 0)):
+        super().__init__(array, device=device)
+        self.handle, self.offset = handle, offset
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        strides = tuple(s // self.array.itemsize for s in self.array.strides)
+        where = (self.handle, self.device, self.array.shape, strides, self.dtype, self.array)
+        return dlpack.export(*where, max_version=max_version, byte_offset=self.offset)
+
+
+@pytest.mark.parametrize("kind", sorted(dlpack.HANDLE_DEVICES))
+def test_handles_are_no_addresses(kind):
+    """Handles of two buffers may be closer together than the buffers are long."""
+    array = np.zeros(1000, np.float32)
+    first, second = (facts_of(Handled(array, handle, device=(kind, 0))) for handle in (0x1000, 0x1010))
+    assert (first.handle, first.pointer, second.handle) == (0x1000, 0, 0x1010)
+    assert not share_memory(first, second)
+    parts = [facts_of(Handled(array[:10], 0x1000, offset, (kind, 0))) for offset in (0, 36, 40)]
+    assert [part.pointer for part in parts] == [0, 36, 40]
+    assert share_memory(parts[0], parts[1])
+    assert not share_memory(parts[0], parts[2])
+
+
+def test_an_offset_on_other_devices_is_part_of_the_address():
+    facts = facts_of(Handled(np.zeros(4, np.float32), 0x1000, 12, (2, 0)))
+    assert (facts.pointer, facts.handle) == (0x100C, 0)
+
+
+@pytest.mark.parametrize("access", ["write", "readwrite"])
+def test_immutable_arrays_that_a_runtime_renews(launch, access):
+    class Array(Exported):
+        __module__ = "jax.arrays"
+
+    class Other(Exported):
+        __module__ = "mlx.core"
+
+    class Renews(HostMemory):
+        renews = frozenset({"jax"})
+
+    signature = Signature("f", (Param("C", "tensor", "float32", ("m",), access=access),))
+    call = Binder(signature, launch, Renews())
+    call(Array(np.zeros(3, np.float32)))
+    assert len(launch.calls) == 1
+    with pytest.raises(ReadOnlyOutput, match="an immutable mlx array"):
+        call(Other(np.zeros(3, np.float32)))
+    with pytest.raises(ReadOnlyOutput, match="an immutable jax array"):
+        Binder(signature, launch)(Array(np.zeros(3, np.float32)))
+    with pytest.raises(ReadOnlyOutput, match="exported as read-only"):
+        call(Exported(np.zeros(3, np.float32), read_only=True))

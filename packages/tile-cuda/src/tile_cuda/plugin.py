@@ -33,10 +33,10 @@ def tile_target(text: str) -> Target | None:
 
 
 def tile_detect() -> Target | None:
-    """Return the target of the current device."""
+    """Return the target of the current device; a driver that does not work is an error, so that ``auto`` says so."""
     from tile_cuda.target import detect
 
-    return detect()
+    return detect(strict=True)
 
 
 def tile_language() -> Mapping[str, str]:

@@ -128,11 +128,32 @@ def parse_target(text: str) -> Target | None:
     return make_target(parts.arch)
 
 
-def detect() -> Target | None:
-    """Return the target of the current device, or ``None`` if there is no device or no driver."""
-    from tile_cuda.runtime.api import current_compute
+def detect(strict: bool = False) -> Target | None:
+    """Return the target of the current device, or ``None`` if there is no device or no driver.
 
-    compute = current_compute()
+    Parameters
+    ----------
+    strict
+        Raise if there is a driver that does not work, instead of ``None``.
+
+    Raises
+    ------
+    NoDriver, DriverFailed, DeviceFault
+        With what the driver reports.
+    """
+    from tile_cuda.runtime.api import Broken, Failed, current_compute
+
+    try:
+        compute = current_compute()
+    except (Broken, Failed) as error:
+        if not strict:
+            return None
+        from tile_cuda.errors import NoDriver
+        from tile_cuda.runtime.faults import typed
+
+        if isinstance(error, Failed):
+            raise typed(error) from error
+        raise NoDriver(kernel="the search for a device", target=KIND, reason=str(error)) from error
     return None if compute is None else make_target(arch_for(compute))
 
 

@@ -82,6 +82,10 @@ class AdapterFacts(Protocol):
     def convention(self) -> Convention:
         """How the launch callable takes its arguments, see ``RuntimeAdapter.load``."""
 
+    @property
+    def renews(self) -> frozenset[str]:
+        """Libraries of immutable arrays that a launch gives new content."""
+
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """An uninitialised array, or ``None`` to let the binder do it."""
 
@@ -97,11 +101,15 @@ class RuntimeAdapter(ABC):
         DLPack device types whose memory the kernel can reach.
     convention
         ``"packed"`` or ``"pointers"``, see `load`.
+    renews
+        Libraries whose arrays are values, immutable, but are taken for parameters that the kernel writes: a launch lets
+        the object that it is given stand for new content, which keeps the old elements where the kernel wrote none.
     """
 
     name: str = ""
     devices: frozenset[int] = frozenset({HOST_DEVICE})
     convention: Convention = "packed"
+    renews: frozenset[str] = frozenset()
 
     @abstractmethod
     def load(self, artefact: Any) -> Callable[..., Any]:

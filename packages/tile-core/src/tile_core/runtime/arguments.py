@@ -30,6 +30,7 @@ from tile_core.runtime.signature import Param, Signature, shape_text, solvable
 _MOST_PLANS = 256
 _MOST_WAYS = 4
 _NUMPY_OWNS = 4  # NPY_ARRAY_OWNDATA
+_HANDLE_ALIGN = 16
 
 
 @dataclass(frozen=True)
@@ -414,6 +415,9 @@ class _Plan:
             for i, a in arrays.items()
             if a.library == "torch" and a.size
         )
+        # Handles are aligned to what objects in memory are, buffers to more: larger alignments need the full check.
+        if any(a.handle and signature.params[signature.inputs[i]].align > _HANDLE_ALIGN for i, a in arrays.items()):
+            self.repeatable = False
 
 
 _torch_attributes = operator.attrgetter("shape", "dtype", "device", "layout", "requires_grad")

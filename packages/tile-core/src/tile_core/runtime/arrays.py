@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.runtime.adapter import HOST_DEVICE
-from tile_core.runtime.dlpack import CODES, NARROW_CODES, READ_ONLY, DLTensor, Versioned, contiguous_strides
+from tile_core.runtime.dlpack import (
+    CODES,
+    HANDLE_DEVICES,
+    NARROW_CODES,
+    READ_ONLY,
+    DLTensor,
+    Versioned,
+    contiguous_strides,
+)
 
 IMMUTABLE_LIBRARIES = frozenset({"jax", "mlx", "tensorflow"})
 """Libraries whose arrays are values: nothing may write them after they exist."""
@@ -55,7 +63,8 @@ class ArrayFacts:
     device
         DLPack device type and device number.
     pointer
-        Address of the first element (byte offset included).
+        Address of the first element (byte offset included); on a device whose buffers have handles, its byte offset
+        in the buffer.
     writable
         Whether the memory may be written.
     why_read_only
@@ -64,6 +73,8 @@ class ArrayFacts:
         Whether it is a torch tensor that requires a gradient.
     keep
         What must stay alive while ``pointer`` is used, besides the array itself.
+    handle
+        The buffer that ``pointer`` counts from; 0 where ``pointer`` is an address.
     """
 
     library: str
@@ -77,6 +88,7 @@ class ArrayFacts:
     why_read_only: str = ""
     requires_grad: bool = False
     keep: Any = field(default=None, compare=False, repr=False)
+    handle: int = 0
 
     @property
     def size(self) -> int:
@@ -209,7 +221,7 @@ def numpy_alias(facts: ArrayFacts, owner: Any, storage: str | None = None) -> An
 
 def share_memory(a: ArrayFacts, b: ArrayFacts) -> bool:
     """Whether any byte may belong to both; exact for strided arrays unless that is too hard to decide."""
-    if a.device != b.device or not a.size or not b.size:
+    if (a.device, a.handle) != (b.device, b.handle) or not a.size or not b.size:
         return False
     (a_low, a_high), (b_low, b_high) = a.address_range, b.address_range
     if a_high <= b_low or b_high <= a_low:
@@ -280,7 +292,10 @@ def _torch_facts(tensor: Any) -> ArrayFacts:
         raise Unreadable("it is on the meta device and has no memory")
     try:
         device = (HOST_DEVICE, 0) if tensor.device.type == "cpu" else tuple(map(int, tensor.__dlpack_device__()))
-        pointer = tensor.data_ptr()
+        pointer, handle = tensor.data_ptr(), 0
+        if device[0] in HANDLE_DEVICES:
+            handle = tensor.untyped_storage().data_ptr()
+            pointer = tensor.storage_offset() * tensor.element_size()
     except (RuntimeError, ValueError, BufferError, TypeError) as error:
         raise Unreadable(str(error)) from error
     return ArrayFacts(
@@ -293,6 +308,7 @@ def _torch_facts(tensor: Any) -> ArrayFacts:
         pointer=pointer,
         writable=True,
         requires_grad=tensor.requires_grad,
+        handle=handle,
     )
 
 
@@ -315,6 +331,7 @@ def _dlpack_facts(value: Any) -> ArrayFacts:
     immutable = library in IMMUTABLE_LIBRARIES
     reason = f"an immutable {library} array" if immutable else "exported as read-only"
     itemsize = -(-tensor.bits * tensor.lanes // 8)
+    handle = (tensor.data or 0) if tensor.device_type in HANDLE_DEVICES else 0
     return ArrayFacts(
         library=library,
         dtype=_dlpack_name(tensor),
@@ -322,10 +339,11 @@ def _dlpack_facts(value: Any) -> ArrayFacts:
         shape=shape,
         strides=_dlpack_strides(tensor, shape),
         device=(tensor.device_type, tensor.device_id),
-        pointer=(tensor.data or 0) + tensor.byte_offset,
+        pointer=(tensor.data or 0) - handle + tensor.byte_offset,
         writable=not (immutable or read_only),
         why_read_only=reason if immutable or read_only else "",
         keep=capsule,
+        handle=handle,
     )
 
 

@@ -13,6 +13,7 @@ from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
 from tile_core.runtime.adapter import AdapterFacts
 from tile_core.runtime.arrays import (
+    IMMUTABLE_LIBRARIES,
     ArrayFacts,
     ForeignByteOrder,
     NoArray,
@@ -51,7 +52,7 @@ def check_arrays(signature: Signature, adapter: AdapterFacts, values: Mapping[in
     _check_devices(signature, adapter, arrays)
     for position, facts in arrays.items():
         if signature.params[position].writes:
-            _check_writable(signature, signature.params[position], facts)
+            _check_writable(signature, adapter, signature.params[position], facts)
     return arrays
 
 
@@ -253,10 +254,11 @@ def _check_devices(signature: Signature, adapter: AdapterFacts, arrays: Arrays) 
             raise errors.DeviceConflict(kernel=signature.name, name=name, found=found, other=other, expected=expected)
 
 
-def _check_writable(signature: Signature, param: Param, facts: ArrayFacts) -> None:
+def _check_writable(signature: Signature, adapter: AdapterFacts, param: Param, facts: ArrayFacts) -> None:
     if facts.requires_grad:
         raise errors.GradientOutput(kernel=signature.name, name=param.name)
-    if not facts.writable:
+    renewed = facts.library in IMMUTABLE_LIBRARIES and facts.library in adapter.renews
+    if not (facts.writable or renewed):
         note = "" if facts.library == "numpy" else f", or compile with out_idx so that {param.name} is returned"
         raise errors.ReadOnlyOutput(kernel=signature.name, name=param.name, found=facts.why_read_only, note=note)
 

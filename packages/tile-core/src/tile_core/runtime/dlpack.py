@@ -26,6 +26,10 @@ NARROW_CODES = {
 """Element types with a code of their own."""
 
 
+HANDLE_DEVICES = frozenset({4, 7, 8})
+"""Device types whose ``data`` is the handle of a buffer, which ``byte_offset`` counts from, and no address."""
+
+
 class DLTensor(ctypes.Structure):
     """``DLTensor``."""
 
@@ -72,13 +76,14 @@ def export(
     *,
     max_version: tuple[int, int] | None = None,
     read_only: bool = False,
+    byte_offset: int = 0,
 ) -> Any:
     """Return a capsule over memory, as ``__dlpack__`` returns it.
 
     Parameters
     ----------
     pointer
-        Address of the first element.
+        Address of the first element, less ``byte_offset``; the handle of a buffer on devices that have handles.
     device
         DLPack device type and device number.
     shape, strides
@@ -91,6 +96,8 @@ def export(
         What the consumer understands: ``None`` is a consumer older than DLPack 1.0, and gets a capsule of its time.
     read_only
         Whether the memory must not be written.
+    byte_offset
+        Where the first element is, counted from ``pointer``.
 
     Raises
     ------
@@ -109,7 +116,7 @@ def export(
     tensor = managed.tensor
     tensor.data, (tensor.device_type, tensor.device_id), tensor.ndim = pointer, device, len(shape)
     tensor.code, tensor.bits = code_of(dtype)
-    tensor.lanes = 1
+    tensor.lanes, tensor.byte_offset = 1, byte_offset
     tensor.shape = ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
     tensor.strides = ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64))
     address = ctypes.addressof(managed)

@@ -31,6 +31,10 @@ class Unusable(Exception):
     """Why there is no working driver."""
 
 
+class Broken(Unusable):
+    """There is a driver, but it does not start, for another reason than that there is no device."""
+
+
 class Failed(Exception):
     """A call of the driver failed.
 
@@ -263,6 +267,9 @@ class Driver:
         return results[0] if results else None
 
 
+_ABSENT = (34, 100)  # a stub in place of the library; no device
+
+
 @functools.cache
 def open_driver() -> Driver:
     """Return the driver, initialised. A failure is not kept: the next call tries again.
@@ -270,7 +277,7 @@ def open_driver() -> Driver:
     Raises
     ------
     Unusable
-        There is no driver, or it does not work.
+        There is no driver, or (`Broken`) it does not work.
     """
     try:
         from cuda.bindings import driver as bound
@@ -282,14 +289,23 @@ def open_driver() -> Driver:
         raise Unusable(f"the driver's library is not found ({str(error).splitlines()[0]})") from error
     driver = Driver(bound)
     if int(code) != SUCCESS:
-        raise Unusable(f"the driver does not start: {driver.reason(int(code))}")
+        kind = Unusable if int(code) in _ABSENT else Broken
+        raise kind(f"the driver does not start: {driver.reason(int(code))}")
     return driver
 
 
 def current_compute() -> tuple[int, int] | None:
-    """Return the compute capability of the current device; ``None`` without a device or driver."""
+    """Return the compute capability of the current device; ``None`` without a device or driver.
+
+    Raises
+    ------
+    Broken, Failed
+        There is a driver, but it does not work.
+    """
     try:
         driver = open_driver()
         return driver.device(driver.current()).compute if driver.count() else None
-    except (Unusable, Failed):
+    except Broken:
+        raise
+    except Unusable:
         return None

@@ -1,0 +1,86 @@
+"""What ``tile doctor`` says about Metal: the system, its device, and the libraries that launch there."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tile_core.cli.checks import Check
+from tile_metal.runtime.libraries import FIND, Unusable
+from tile_metal.runtime.mps import FAST_MATH
+
+LANGUAGES = ((26, "4.0"), (15, "3.2"), (14, "3.1"))
+"""Versions of macOS, and the version of MSL that each compiles."""
+
+
+def checks() -> Iterator[Check]:
+    """Yield the checks; the entry point of the group ``tile.checks``."""
+    if sys.platform != "darwin":
+        yield elsewhere()
+        return
+    yield system()
+    found = [library(name) for name in FIND]
+    if not any(check.status == "OK" for check in found):
+        remedy = "pip install mlx, or a torch with the device mps"
+        yield Check("metal: libraries", "missing", "none launches kernels here", remedy)
+    yield from found
+    yield from environment()
+
+
+def elsewhere() -> Check:
+    """Say what works without a Mac."""
+    name = "metal: device"
+    detail = f"there is no Metal on {platform.system()}; text for metal is produced"
+    if importlib.util.find_spec("tile_emulator") is not None:
+        return Check(name, "note", f"{detail} and run by the emulator", 'compile with runtime="emulator" to run it')
+    return Check(name, "note", detail, "pip install tile-emulator to run it here")
+
+
+def system() -> Check:
+    """Say which macOS this is and which MSL it compiles."""
+    name, version, machine = "metal: system", platform.mac_ver()[0], platform.machine()
+    if machine != "arm64":
+        return Check(name, "missing", f"macOS {version} on {machine}", "kernels need a Mac with Apple silicon")
+    major = int(version.partition(".")[0] or 0)
+    language = next((msl for first, msl in LANGUAGES if major >= first), "")
+    if not language:
+        return Check(name, "missing", f"macOS {version}", f"update to macOS {LANGUAGES[-1][0]} or later")
+    return Check(name, "OK", f"macOS {version}, MSL {language}")
+
+
+def library(name: str) -> Check:
+    """Say whether a library launches kernels here, and on which device."""
+    title = f"metal: {name}"
+    try:
+        module = FIND[name]()
+    except Unusable as error:
+        return Check(title, "note", str(error), f"pip install {name} to launch kernels on its arrays")
+    detail = f"{name} {getattr(module, '__version__', '')}"
+    if name == "torch":
+        if not hasattr(module.mps, "compile_shader"):
+            return Check(title, "note", f"{detail} has no mps.compile_shader", "pip install --upgrade torch")
+        return Check(title, "OK", f"{detail}: kernels run on its stream of the device mps")
+    return Check(title, "OK", f"{detail}{device_text(module)}: kernels run on the stream of its GPU")
+
+
+def device_text(mx: Any) -> str:
+    """Return what MLX says of the device, for messages."""
+    try:
+        info = mx.device_info()
+    except (AttributeError, RuntimeError):
+        return ""
+    gib = int(info.get("max_buffer_length", 0)) >> 30
+    return f", {info.get('device_name', 'a GPU')} ({info.get('architecture', 'unknown')}), buffers of at most {gib} GiB"
+
+
+def environment() -> Iterator[Check]:
+    """Say if the environment changes what kernels compute."""
+    import os
+
+    value = os.environ.get(FAST_MATH, "")
+    if value not in ("", "0"):
+        detail = f"{FAST_MATH}={value}: torch compiles with fast math, so precise kernels are refused there"
+        yield Check("metal: arithmetic", "note", detail, f"unset {FAST_MATH}")

@@ -1,0 +1,120 @@
+"""S8xx, U8xx, K8xx: what this machine lacks, what a device cannot do, and what a device reports."""
+
+from __future__ import annotations
+
+from tile_core.errors import KernelError, SetupError, UnsupportedError
+
+
+class UnknownFamily(UnsupportedError):
+    """The target names no family of devices that this backend has a record of."""
+
+    code = "U801"
+    template = "{found!r} is not a family of target metal"
+    remedy = "use metal, or one of: {known}"
+
+
+class TooManyBuffers(UnsupportedError):
+    """A kernel has more parameters than Metal has places for buffers."""
+
+    code = "U802"
+    template = "{kernel} needs {found} buffers; Metal binds at most {limit}"
+    remedy = "pass fewer arrays, for example several as one; all scalars together take one place"
+
+
+class NoLibrary(SetupError):
+    """There is no library that launches kernels on a Metal device, or there is no device."""
+
+    code = "S801"
+    template = "{kernel}: no kernel for {target} can be launched on this machine: {reason}"
+    remedy = (
+        'on a Mac with Apple silicon, pip install mlx or torch; elsewhere run the kernel with runtime="emulator". '
+        "`tile doctor` says what is missing. Text is still produced"
+    )
+
+
+class LibraryTooOld(SetupError):
+    """The installed library has no way to launch a text."""
+
+    code = "S802"
+    template = "{kernel}: {library} {version} has no {function}, which kernels for {target} are launched with"
+    remedy = "pip install --upgrade {library}"
+
+
+class FastMathForced(SetupError):
+    """The environment makes every kernel's arithmetic approximate, and this kernel's shall be precise."""
+
+    code = "S803"
+    template = "{kernel}: {variable} is set to {found!r}, so that torch compiles kernels with fast math"
+    remedy = "unset it before torch is used, or compile with options=MetalOptions(fast_math=True)"
+
+
+class GridTooLarge(UnsupportedError):
+    """A launch needs more threads along an axis than can be counted."""
+
+    code = "U803"
+    template = "{kernel}: a launch through {library} has at most {limit} threads along {axis}, this one has {found}"
+    remedy = "let each threadgroup do more, or spread the blocks over the axes of T.Kernel"
+
+
+class TooManyThreads(UnsupportedError):
+    """A threadgroup is larger than the compiled kernel, or any kernel, may have."""
+
+    code = "U804"
+    template = "{kernel}: a threadgroup of {found} threads; {where_from} allows {limit}"
+    remedy = "use fewer threads in T.Kernel, or smaller tiles, so that a thread needs fewer registers"
+
+
+class TooMuchShared(UnsupportedError):
+    """A threadgroup needs more memory than there is."""
+
+    code = "U805"
+    template = "{kernel}: a threadgroup uses {found} bytes of threadgroup memory; there are {limit}"
+    remedy = "use smaller tiles or fewer stages"
+
+
+class TextRefused(UnsupportedError):
+    """Metal's compiler refused the text."""
+
+    code = "U806"
+    template = "{kernel}: Metal's compiler, called by {library}, refused the text: {reason}"
+    remedy = "if it names code of your own, correct it; otherwise please report it with kernel.source"
+
+
+class WrongWidth(UnsupportedError):
+    """Fewer or more threads execute together than the text was made for."""
+
+    code = "U807"
+    template = "{kernel}: {found} threads execute together on this device; the text is made for {expected}"
+    remedy = "run it on a GPU of Apple silicon"
+
+
+class WrongLibrary(KernelError):
+    """The arrays of a call are not of one library that launches kernels."""
+
+    code = "K801"
+    template = "{kernel}: argument {name!r} is {found}; this call is launched through {expected}"
+    remedy = "pass arrays of one library in a call, mlx.core or torch on the device mps: they do not share a stream"
+
+
+class NotPassed(KernelError):
+    """MLX has no way to pass an array as the kernel wants it."""
+
+    code = "K802"
+    template = "{kernel}: argument {name!r} cannot be passed through MLX: {reason}"
+    remedy = "pass mx.contiguous({name}); an output may also be allocated by the call, see out_idx"
+
+
+class MemoryDamaged(KernelError):
+    """A kernel wrote memory that belongs to none of its arrays, next to one or between the elements of one."""
+
+    code = "K803"
+    template = "memory that belongs to no element of an array {array} was written: {count} bytes, first {place}"
+    remedy = 'run the kernel with runtime="emulator", which names the line and the index'
+
+
+class DeviceFault(KernelError):
+    """The device stopped with an error of a kernel."""
+
+    code = "K804"
+    template = "{kernel}: {library} reports a fault of this launch or of one before it: {reason}"
+    remedy = 'run the kernel with runtime="emulator", which names the line and the index'

@@ -1,0 +1,285 @@
+"""The runtime ``metal``: kernels launched through the library of the arrays of a call.
+
+Loading works on every machine, so that the text of a kernel can be looked at everywhere; only a launch needs a library
+and a device. What a text takes for granted about addresses is checked without them: buffers of Metal begin at a page,
+so the offset of an array in its buffer says what its address is a multiple of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.emit.choose import Choice
+from tile_core.emit.facts import KernelText
+from tile_core.errors.base import InternalError
+from tile_core.errors.launch import NotProvided
+from tile_core.runtime.adapter import RuntimeAdapter
+from tile_core.runtime.arrays import facts_of, library_of
+from tile_metal.errors import NoLibrary, WrongLibrary
+from tile_metal.runtime.libraries import FIND, Find, Unusable
+from tile_metal.runtime.limits import check_static
+from tile_metal.runtime.source import split
+
+if TYPE_CHECKING:
+    from tile_core.target import Target
+    from tile_metal.runtime.mlx import MlxLauncher
+    from tile_metal.runtime.mps import TorchLauncher
+
+METAL = 8
+"""kDLMetal."""
+
+_OWN = __name__.partition(".")[0]
+"""Arrays of `from_host`, as the library of an array."""
+
+_SHOWN = {"mlx": "MLX", "torch": "torch"}
+
+
+class MetalAdapter(RuntimeAdapter):
+    """Launches on the GPU of a Mac.
+
+    Parameters
+    ----------
+    target
+        What kernels are compiled for.
+    name
+        Of the runtime.
+    libraries
+        Those that it launches through, in order of preference where the arrays of a call do not decide.
+    find
+        How each library is found; replaced in tests.
+    """
+
+    devices = frozenset({METAL})
+    convention = "packed"
+    #: Arrays of MLX are values: a launch gives the caller's object new content, see `tile_metal.runtime.mlx`.
+    renews = frozenset({"mlx"})
+
+    def __init__(
+        self,
+        target: Target,
+        name: str = "metal",
+        *,
+        libraries: tuple[str, ...] = ("mlx", "torch"),
+        find: Mapping[str, Find] = FIND,
+    ) -> None:
+        self.target, self.name, self.libraries = target, name, libraries
+        self._find = find
+        self._used: dict[str, Any] = {}
+        self._allocated = _Objects()
+
+    def load(self, artefact: Any) -> Callable[..., None]:
+        """Return the launch of a ``KernelText``.
+
+        Raises
+        ------
+        TooManyThreads, TooMuchShared
+            No device can launch it.
+        """
+        if not isinstance(artefact, KernelText):
+            detail = f"the pipeline of {self.target.text} made {type(artefact).__name__}, no text"
+            raise InternalError(stage="loading", detail=detail)
+        check_static(artefact.facts)
+        return _Launch(self, artefact)
+
+    def synchronize(self) -> None:
+        """Wait for the work of the libraries that kernels were launched through."""
+        for library, module in self._used.items():
+            if library == "torch":
+                module.mps.synchronize()
+            else:
+                module.synchronize(module.default_stream(module.gpu))
+
+    def from_host(self, array: Any) -> Any:
+        """Copy a NumPy array to memory of the preferred library, between guards; see `tile_metal.runtime.memory`.
+
+        Raises
+        ------
+        NoLibrary
+            There is no library or no device.
+        UnsupportedArray
+            The array has no description.
+        """
+        from tile_metal.runtime.memory import Guarded
+
+        library, module = self.preferred("from_host")
+        return Guarded(library, module, array)
+
+    def to_host(self, array: Any) -> Any:
+        """Copy an array that `from_host` returned back, once the work on it has finished.
+
+        Raises
+        ------
+        MemoryDamaged
+            Memory around the array was written.
+        NotProvided
+            The array is of somebody else.
+        """
+        from tile_metal.runtime.memory import Guarded
+
+        if isinstance(array, Guarded):
+            return array.get()
+        reason, advice = f"from_host() did not make this {type(array).__name__}", "let its own library copy it"
+        raise NotProvided(kernel="a copy", action="to_host()", target=self.target.text, reason=reason, advice=advice)
+
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+        """Allocate an output of MLX or among arrays of `from_host`; torch allocates its own.
+
+        An output of MLX is an object without content, which the launch gives it.
+        """
+        if library == _OWN:
+            import numpy as np
+
+            from tile_core.dtypes import DTYPES
+
+            return self.from_host(np.empty(shape, DTYPES[dtype].numpy()))
+        module = None
+        if library == "numpy":  # there is no array among the arguments
+            library, module = self.preferred("an output")
+            if library == "torch":
+                return module.empty(shape, dtype=getattr(module, dtype), device="mps")
+        if library != "mlx":
+            return None
+        from tile_metal.runtime.mlx import storage_of
+
+        mx = module or self.module("mlx", "an output")
+        kind = storage_of(mx, dtype)
+        if kind is None:
+            return None
+        array = mx.zeros(shape, kind)
+        self._allocated.add(array)
+        return array
+
+    def module(self, library: str, kernel: str) -> Any:
+        """Return a library.
+
+        Raises
+        ------
+        NoLibrary
+            It is not here, or sees no device.
+        """
+        if library not in self._used:
+            try:
+                self._used[library] = self._find[library]()
+            except Unusable as error:
+                raise NoLibrary(kernel=kernel, target=self.target.text, reason=str(error)) from error
+        return self._used[library]
+
+    def preferred(self, kernel: str) -> tuple[str, Any]:
+        """Return the first library that works, and its name.
+
+        Raises
+        ------
+        NoLibrary
+            With the reason for each.
+        """
+        reasons = []
+        for library in self.libraries:
+            try:
+                return library, self.module(library, kernel)
+            except NoLibrary as error:
+                reasons.append(str(error.facts["reason"]))
+        raise NoLibrary(kernel=kernel, target=self.target.text, reason="; ".join(reasons))
+
+
+class _Objects:
+    """Objects that have not been launched with yet, found by identity and not kept alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, value: Any) -> None:
+        key, known = id(value), self._known
+        known[key] = weakref.ref(value, lambda _: known.pop(key, None))
+
+    def __contains__(self, value: Any) -> bool:
+        found = self._known.get(id(value))
+        return found is not None and found() is value
+
+    def move(self, value: Any, other: _Objects) -> bool:
+        """Move an object elsewhere, if it is here."""
+        if value not in self:
+            return False
+        del self._known[id(value)]
+        other.add(value)
+        return True
+
+
+class _Text:
+    """A text, made launchable by each library that a call goes through."""
+
+    def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
+        self._adapter, self._kernel = adapter, kernel
+        self._pieces = split(kernel)
+        self._mlx: MlxLauncher | None = None
+        self._torch: TorchLauncher | None = None
+
+    def mlx(self) -> MlxLauncher:
+        if self._mlx is None:
+            from tile_metal.runtime.mlx import MlxLauncher
+
+            mx = self._adapter.module("mlx", self._kernel.facts.entry)
+            self._mlx = MlxLauncher(self._kernel, self._pieces, mx, self._adapter.target.text)
+        return self._mlx
+
+    def torch(self) -> TorchLauncher:
+        if self._torch is None:
+            from tile_metal.runtime.mps import TorchLauncher
+
+            torch = self._adapter.module("torch", self._kernel.facts.entry)
+            self._torch = TorchLauncher(self._kernel, torch, self._adapter.target.text)
+        return self._torch
+
+
+class _Launch:
+    """The launch of a kernel: finds the library of the arrays, and the text that serves them."""
+
+    def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
+        self._adapter, self._facts = adapter, kernel.facts
+        self._arrays = [(i, p.name) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
+        self._choice: Choice[_Text] = Choice(kernel, lambda text: _Text(adapter, text))
+        self._choice.loaded()
+        # Outputs that calls of this kernel allocated: `bench` launches with the same ones again and again.
+        self._own = _Objects()
+
+    def __call__(self, *values: Any) -> None:
+        library = self._library(values)
+        choice = self._choice
+        text = choice(self._numbers(values)) if choice.assumes else choice.loaded()
+        if library == "torch":
+            text.torch()(values)
+        else:
+            text.mlx()(values, self._is_allocated)
+
+    def _is_allocated(self, value: Any) -> bool:
+        return value in self._own or self._adapter._allocated.move(value, self._own)
+
+    def _library(self, values: Sequence[Any]) -> str:
+        found, adapter = "", self._adapter
+        for i, name in self._arrays:
+            value = values[i]
+            if isinstance(value, (int, ctypes.c_void_p)):
+                raise self._wrong(name, "an address, which is no buffer of Metal", found or adapter.libraries[0])
+            library = library_of(value)
+            library = value.library if library == _OWN else library
+            if library not in adapter.libraries or (found and library != found):
+                raise self._wrong(name, f"an array of {library}", found or " or ".join(adapter.libraries))
+            found = library
+        return found or adapter.preferred(self._facts.entry)[0]
+
+    def _wrong(self, name: str, found: str, expected: str) -> WrongLibrary:
+        expected = _SHOWN.get(expected, expected)
+        return WrongLibrary(
+            kernel=self._facts.entry, name=name, found=found, expected=expected, where=self._facts.where
+        )
+
+    def _numbers(self, values: Sequence[Any]) -> list[Any]:
+        """Return the values with the offset of each array in its buffer in place of the array."""
+        numbers = list(values)
+        for i, _ in self._arrays:
+            value = values[i]
+            own = value in self._own or value in self._adapter._allocated
+            numbers[i] = 0 if own else facts_of(value).pointer
+        return numbers

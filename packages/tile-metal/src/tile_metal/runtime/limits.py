@@ -1,0 +1,100 @@
+"""What a launch must keep to, checked before anything is dispatched: Metal's own answer may be to end the process."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.emit.facts import LaunchFacts
+from tile_core.runtime.signature import symbols_of
+from tile_metal.errors import GridTooLarge, TooManyThreads, TooMuchShared, WrongWidth
+
+WIDTH = 32
+"""Threads of a simdgroup."""
+MOST_THREADS = 1024
+MOST_SHARED = 32768
+"""Of a threadgroup on every Apple GPU since the M1 (Metal Feature Set Tables)."""
+
+_MOST_GRIDS = 4096
+
+Extents = tuple[int, int, int]
+
+
+def check_static(facts: LaunchFacts) -> None:
+    """Refuse a text that no device can launch.
+
+    Raises
+    ------
+    TooManyThreads, TooMuchShared
+        It is over the limits of all devices.
+    """
+    check_threads(facts, MOST_THREADS, "Metal")
+    if facts.shared_bytes > MOST_SHARED:
+        raise TooMuchShared(kernel=facts.entry, found=facts.shared_bytes, limit=MOST_SHARED, where=facts.where)
+
+
+def check_threads(facts: LaunchFacts, limit: int, where_from: str) -> None:
+    """Refuse a threadgroup that is larger than a limit."""
+    if facts.threads > limit:
+        shown = {"kernel": facts.entry, "found": facts.threads, "limit": limit, "where_from": where_from}
+        raise TooManyThreads(where=facts.where, **shown)
+
+
+def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) -> None:
+    """Refuse a compiled kernel that cannot be launched as its facts say.
+
+    Parameters
+    ----------
+    facts
+        Of the text.
+    threads, width, shared
+        What the pipeline says: the most threads of a threadgroup, how many execute together, and the bytes of
+        threadgroup memory.
+
+    Raises
+    ------
+    TooManyThreads, WrongWidth, TooMuchShared
+        With what was found.
+    """
+    check_threads(facts, threads, "the compiled kernel")
+    if width != WIDTH:
+        raise WrongWidth(kernel=facts.entry, found=width, expected=WIDTH, where=facts.where)
+    if shared > MOST_SHARED:
+        raise TooMuchShared(kernel=facts.entry, found=shared, limit=MOST_SHARED, where=facts.where)
+
+
+def threads_of(facts: LaunchFacts, library: str, limit: int) -> Callable[[Sequence[Any]], Extents | None]:
+    """Return a function from the values of a launch to its threads along x, y and z: ``None`` if there are none.
+
+    The function raises ``GridTooLarge`` if an axis has more than ``limit``.
+    """
+    symbols = sorted({s for dim in facts.grid for s in symbols_of(dim)})
+    at = {p.name: i for i, p in enumerate(facts.params)}
+    if not symbols:
+        fixed = facts.blocks({})
+        return lambda values: _checked(facts, fixed, library, limit)
+    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*(at[s] for s in symbols))
+    known: dict[Any, Extents | None] = {}
+
+    def threads(values: Sequence[Any]) -> Extents | None:
+        key = pick(values)
+        if key not in known:
+            if len(known) >= _MOST_GRIDS:
+                known.clear()
+            found = key if len(symbols) > 1 else (key,)
+            known[key] = _checked(facts, facts.blocks(dict(zip(symbols, found, strict=True))), library, limit)
+        return known[key]
+
+    return threads
+
+
+def _checked(facts: LaunchFacts, blocks: Extents, library: str, limit: int) -> Extents | None:
+    if min(blocks) <= 0:
+        return None
+    x, y, z = (n * size for n, size in zip(blocks, facts.block, strict=True))
+    for axis, found in zip("xyz", (x, y, z), strict=True):
+        if found > limit:
+            shown = {"kernel": facts.entry, "library": library, "axis": axis, "found": found, "limit": limit}
+            raise GridTooLarge(where=facts.where, **shown)
+    return x, y, z

@@ -1,0 +1,268 @@
+"""One text launched through ``mx.fast.metal_kernel``.
+
+Arrays of MLX are values. A kernel's inputs are passed as they are, without a copy; those of fewer than 8 elements are
+copied into arrays of 8, because MLX declares smaller ones in another address space. What a call allocates (``out_idx``)
+is an output of MLX. An array that the caller passes to be written is renewed in three steps that MLX orders by their
+data: a copy is made, the kernel changes the copy, and when it has run the copy's content becomes that of the caller's
+object, as ``array[...] = content`` does. So elements that the kernel does not write keep their value, and arrays that
+were derived from the object before keep theirs.
+
+The work of a call is queued when the call returns. Only the first launch of a text waits, since MLX compiles a text,
+and compares its threadgroup with what the pipeline allows, when its result is computed. The arrays of a call are
+evaluated before, because the place of an array in its buffer decides which text may run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.emit.facts import KernelText
+from tile_core.errors.base import TileError
+from tile_core.runtime.arrays import Unreadable, facts_of
+from tile_metal.errors import DeviceFault, LibraryTooOld, NotPassed, TextRefused, TooManyBuffers, TooManyThreads
+from tile_metal.options import MetalOptions
+from tile_metal.runtime.limits import threads_of
+from tile_metal.runtime.memory import Guarded
+from tile_metal.runtime.pack import Packer, words_of
+from tile_metal.runtime.source import CONSTANT_BELOW, MlxSource, Pieces, Slot, mlx_source
+
+MOST_THREADS_OF_A_GRID = 2**31 - 1
+"""Along one axis: MLX takes the grid as ints."""
+MOST_BUFFERS = 31
+
+_MOST_FORMS = 64
+_MOST_ARGUMENTS = 256
+_TOO_LARGE = re.compile(r"[Tt]hread ?group size \((\d+)\).*maximum allowed.*\((\d+)\)", re.DOTALL)
+_NOT_BUILT = re.compile(r"build metal library|compil|program_source|error:", re.IGNORECASE)
+
+# Both counts are those of the arrays: `origin` has at least one element, `destination` as many as there are threads.
+_COPY = """
+  const uint i = thread_position_in_grid.x;
+  destination[i] = origin[min(i, (uint)origin_shape[0] - 1u)];
+"""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A text made callable for one way of passing its arrays."""
+
+    call: Callable[..., Any]
+    source: MlxSource
+
+
+class MlxLauncher:
+    """A text on MLX's device.
+
+    Parameters
+    ----------
+    kernel
+        The text.
+    pieces
+        The text in parts.
+    mx
+        ``mlx.core``.
+    target
+        The target, for messages.
+    """
+
+    def __init__(self, kernel: KernelText, pieces: Pieces, mx: Any, target: str) -> None:
+        self.facts, self._pieces, self._mx, self._target = kernel.facts, pieces, mx, target
+        self._threads = threads_of(kernel.facts, "MLX", MOST_THREADS_OF_A_GRID)
+        self._packer = Packer(kernel.facts)
+        self._arrays = [(i, p) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
+        # MLX keeps one library per name.
+        self._name = f"{kernel.facts.entry}_{hashlib.sha256(kernel.text.encode()).hexdigest()[:12]}"
+        self._forms: dict[tuple[Slot, ...], _Form] = {}
+        self._arguments: dict[bytes, Any] = {}
+        self._ran: set[tuple[Any, ...]] = set()
+        self._fast_math = MetalOptions.from_attributes(kernel.facts.attributes).fast_math
+        if not hasattr(getattr(mx, "fast", None), "metal_kernel"):
+            version = getattr(mx, "__version__", "")
+            raise LibraryTooOld(
+                kernel=kernel.facts.entry, library="mlx", version=version, function="fast.metal_kernel", target=target
+            )
+        self._copy = mx.fast.metal_kernel(
+            name="tile_copy", input_names=["origin", "after"], output_names=["destination"], source=_COPY,
+            header="#include <metal_stdlib>\nusing namespace metal;\n",
+        )  # fmt: skip
+
+    def __call__(self, values: Sequence[Any], allocated: Callable[[Any], bool]) -> None:
+        """Launch; returns when the work is queued.
+
+        Parameters
+        ----------
+        values
+            One per parameter of the text.
+        allocated
+            Tells whether an array was allocated for this call, so that it has no content yet.
+        """
+        threads = self._threads(values)
+        if threads is None:
+            return
+        slots = tuple(_slot(p.access, values[i], allocated) for i, p in self._arrays)
+        try:
+            inputs, copies = self._inputs(values, slots)
+            done = self._dispatch(values, slots, inputs, threads)
+            content = self._content(values, slots, copies, done)
+            key = (slots, tuple((a.dtype, a.size < CONSTANT_BELOW) for a in inputs))
+            made = [new for _, new in content] + done
+            if key in self._ran:
+                self._mx.async_eval(*made)
+            else:
+                self._mx.eval(*made)
+                self._ran.add(key)
+        except (RuntimeError, ValueError) as error:
+            raise self._typed(error) from error
+        for target, new in content:
+            if isinstance(target, Guarded):
+                target.memory = new
+            else:
+                target[...] = new
+
+    def _inputs(self, values: Sequence[Any], slots: Sequence[Slot]) -> tuple[list[Any], dict[int, Any]]:
+        """Return the inputs of the kernel, and among them the copies that it changes, by position of the array."""
+        inputs, copies = [], {}
+        for at, ((i, param), slot) in enumerate(zip(self._arrays, slots, strict=True)):
+            value = values[i].memory if isinstance(values[i], Guarded) else values[i]
+            if slot.role == "output":
+                continue
+            if slot.role == "renewed":
+                copies[at] = self._filled(param.name, value, max(value.size, CONSTANT_BELOW))
+                inputs.append(copies[at])
+            elif value.size < CONSTANT_BELOW:
+                inputs.append(self._filled(param.name, value, CONSTANT_BELOW))
+            else:
+                inputs.append(value)
+        if self._packer.size:
+            inputs.append(self._scalars(self._packer.pack(values)))
+        return inputs, copies
+
+    def _dispatch(
+        self, values: Sequence[Any], slots: tuple[Slot, ...], inputs: list[Any], threads: tuple[int, int, int]
+    ) -> list[Any]:
+        """Add the kernel to MLX's graph and return its outputs, the token last if there is one."""
+        mx, form = self._mx, self._form(slots)
+        outputs = [values[i] for (i, _), slot in zip(self._arrays, slots, strict=True) if slot.role == "output"]
+        shapes = [tuple(a.shape) if a.size else (1,) for a in outputs]
+        dtypes = [a.dtype for a in outputs]
+        if form.source.token:
+            shapes, dtypes = [*shapes, (1,)], [*dtypes, mx.uint8]
+        return list(
+            form.call(
+                inputs=inputs, output_shapes=shapes, output_dtypes=dtypes, grid=threads, threadgroup=self.facts.block,
+                stream=mx.gpu,
+            )
+        )  # fmt: skip
+
+    def _content(
+        self, values: Sequence[Any], slots: Sequence[Slot], copies: dict[int, Any], done: Sequence[Any]
+    ) -> list[tuple[Any, Any]]:
+        """Return the objects to renew, each with its new content."""
+        found, results = [], iter(done)
+        for at, ((i, _), slot) in enumerate(zip(self._arrays, slots, strict=True)):
+            value = values[i]
+            if slot.role == "output":
+                result = next(results)
+                if value.size:
+                    found.append((value, result))
+            elif slot.role == "renewed":
+                now = value.memory if isinstance(value, Guarded) else value
+                if now.size:
+                    # The token is an input of this copy, so that it comes after the kernel.
+                    new = self._copied(copies[at], done[-1], now.size)
+                    found.append((value, new.reshape(now.shape)))
+        return found
+
+    def _filled(self, name: str, array: Any, count: int) -> Any:
+        """Return a new flat array that begins with the elements of another one."""
+        mx = self._mx
+        if not array.size:
+            return mx.zeros((count,), array.dtype)
+        reason = ""
+        try:
+            if not facts_of(array).contiguous:
+                reason = "it has less than 8 elements or is written, and its memory is not contiguous"
+        except Unreadable as error:
+            reason = str(error)
+        if count > MOST_THREADS_OF_A_GRID:
+            reason = f"it is written and has {count} elements, more than {MOST_THREADS_OF_A_GRID}"
+        if reason:
+            raise NotPassed(kernel=self.facts.entry, name=name, reason=reason, where=self.facts.where)
+        return self._copied(array.reshape(-1), mx.zeros((1,), mx.uint8), count)
+
+    def _copied(self, origin: Any, after: Any, count: int) -> Any:
+        (copy,) = self._copy(
+            inputs=[origin, after], output_shapes=[(count,)], output_dtypes=[origin.dtype], grid=(count, 1, 1),
+            threadgroup=(min(count, 256), 1, 1), stream=self._mx.gpu,
+        )  # fmt: skip
+        return copy
+
+    def _scalars(self, data: bytes) -> Any:
+        found = self._arguments.get(data)
+        if found is None:
+            if len(self._arguments) >= _MOST_ARGUMENTS:
+                self._arguments.clear()
+            found = self._arguments[data] = self._mx.array(words_of(data), dtype=self._mx.int64)
+        return found
+
+    def _form(self, slots: tuple[Slot, ...]) -> _Form:
+        form = self._forms.get(slots)
+        if form is None:
+            if len(self._forms) >= _MOST_FORMS:
+                self._forms.clear()
+            form = self._forms[slots] = self._made(slots)
+        return form
+
+    def _made(self, slots: tuple[Slot, ...]) -> _Form:
+        source = mlx_source(self._pieces, slots, self._packer.words)
+        buffers = len(source.inputs) + len(source.outputs)
+        if buffers > MOST_BUFFERS:
+            raise TooManyBuffers(kernel=self.facts.entry, found=buffers, limit=MOST_BUFFERS, where=self.facts.where)
+        tag = hashlib.sha256(source.source.encode()).hexdigest()[:8]
+        given: dict[str, Any] = {
+            "name": f"{self._name}_{tag}",
+            "input_names": list(source.inputs),
+            "output_names": list(source.outputs),
+            "source": source.source,
+            "header": source.header,
+            # Strides are checked against the signature before, and a copy would change them.
+            "ensure_row_contiguous": False,
+        }
+        if not self._fast_math:
+            return _Form(self._mx.fast.metal_kernel(**given), source)
+        try:
+            return _Form(self._mx.fast.metal_kernel(**given, compile_options={"math_mode": "fast"}), source)
+        except TypeError:  # MLX before compile_options: precise, which fast math allows
+            return _Form(self._mx.fast.metal_kernel(**given), source)
+
+    def _typed(self, error: Exception) -> TileError:
+        text, where = str(error).strip(), self.facts.where
+        large = _TOO_LARGE.search(text)
+        if large:
+            found, limit = map(int, large.groups())
+            shown = {"kernel": self.facts.entry, "found": found, "limit": limit}
+            return TooManyThreads(where_from="the compiled kernel", where=where, **shown)
+        kind = TextRefused if _NOT_BUILT.search(text) else DeviceFault
+        return kind(kernel=self.facts.entry, library="MLX", reason=text, where=where)
+
+
+def storage_of(mx: Any, dtype: str) -> Any:
+    """Return the element type of MLX that an element type is stored as; ``None`` if there is none."""
+    from tile_core.dtypes import DTYPES
+
+    kind = DTYPES[dtype]
+    if kind.is_narrow or kind.is_packed:
+        return mx.uint8
+    # MLX has double precision on the processor only.
+    return None if dtype == "float64" else getattr(mx, "bool_" if dtype == "bool" else dtype, None)
+
+
+def _slot(access: str, value: Any, allocated: Callable[[Any], bool]) -> Slot:
+    offset = value.offset if isinstance(value, Guarded) else None
+    if access == "read":
+        return Slot("input", offset)
+    return Slot("output") if offset is None and allocated(value) else Slot("renewed", offset)

@@ -1,0 +1,314 @@
+"""``mlx.core`` as far as launches need it: lazy values, ``mx.fast.metal_kernel`` by its contract, and no more.
+
+The head of a kernel is made as MLX makes it (``metal_kernel.cpp``): parameters follow from words in the body. Work is
+ordered as MLX orders it: a kernel waits for those whose *outputs* are among its inputs, and for no other.
+"""
+
+import re
+import types
+
+import numpy as np
+
+from tile_core.runtime.dlpack import contiguous_strides, export
+from tile_metal.runtime.source import ATTRIBUTES
+
+from . import machine
+from .machine import Buffer, Violation, need, numpy_kind
+
+NAMES = {
+    "bool": "bool", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t",
+    "int32": "int32_t", "uint32": "uint32_t", "int64": "int64_t", "uint64": "uint64_t", "float16": "float16_t",
+    "bfloat16": "bfloat16_t", "float32": "float",
+}  # fmt: skip
+#: What the text of MLX's utils.h adds, as far as generated heads use it.
+UTILS = "typedef half float16_t;\ntypedef bfloat bfloat16_t;\n"
+
+
+class Dtype:
+    """An element type."""
+
+    __module__ = "mlx.core"
+
+    def __init__(self, name):
+        self.name, self.kind = name, numpy_kind(name)
+        self.size = self.kind.itemsize
+
+    def __repr__(self):
+        return f"mlx.core.{self.name}"
+
+
+class Lazy:
+    """A value that is computed when it is needed."""
+
+    def __init__(self, compute):
+        self.compute, self.done = compute, None
+
+    def get(self):
+        if self.done is None:
+            self.done = self.compute()
+        return self.done
+
+
+class Array:
+    """``mlx.core.array``."""
+
+    __module__ = "mlx.core"
+    __hash__ = object.__hash__
+
+    def __init__(self, mx, shape, dtype, compute):
+        self._mx, self.shape, self.dtype, self._value = mx, tuple(shape), dtype, Lazy(compute)
+
+    size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
+    ndim = property(lambda self: len(self.shape))
+    evaluated = property(lambda self: self._value.done is not None)
+
+    def data(self):
+        """Return buffer, offset in bytes, strides in elements."""
+        return self._value.get()
+
+    def numpy(self):
+        buffer, offset, strides = self.data()
+        return buffer.elements(self.dtype.kind, offset, self.shape, strides)
+
+    def __array__(self, dtype=None, copy=None):
+        need(self.dtype.name != "bfloat16", "bfloat16 cannot go to NumPy")
+        self._mx.eval(self)
+        return np.array(self.numpy(), dtype)
+
+    def __dlpack_device__(self):
+        return self._mx.device
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        self._mx.eval(self)
+        buffer, offset, strides = self.data()
+        how = {"max_version": max_version, "byte_offset": offset}
+        start = buffer.handle if self._mx.device[0] == 8 else buffer.bytes.ctypes.data
+        return export(start, self._mx.device, self.shape, strides, self.dtype.name, buffer, **how)
+
+    def __setitem__(self, where, value):
+        need(where is Ellipsis, "only array[...] = value is known here")
+        need((value.shape, value.dtype) == (self.shape, self.dtype), "content of another kind")
+        self._value = value._value  # the object stands for another value; arrays derived before keep theirs
+
+    def __getitem__(self, rows):
+        def compute():
+            buffer, offset, strides = self.data()
+            start, _, step = rows.indices(self.shape[0])
+            return buffer, offset + start * strides[0] * self.dtype.size, (strides[0] * step, *strides[1:])
+
+        shape = (len(range(*rows.indices(self.shape[0]))), *self.shape[1:])
+        return Array(self._mx, shape, self.dtype, compute)
+
+    @property
+    def T(self):
+        return Array(self._mx, self.shape[::-1], self.dtype, lambda: (*self.data()[:2], self.data()[2][::-1]))
+
+    def reshape(self, *shape):
+        shape = shape[0] if isinstance(shape[0], (tuple, list)) else shape
+        rest = -int(np.prod(shape)) or 1
+        shape = tuple(self.size // rest if n == -1 else n for n in shape)
+        need(int(np.prod(shape)) == self.size, "reshape keeps the number of elements")
+
+        def compute():
+            buffer, offset, strides = self.data()
+            need(self.size <= 1 or strides == contiguous_strides(self.shape), "a copy, which these tests do not expect")
+            return buffer, offset, contiguous_strides(shape)
+
+        return Array(self._mx, shape, self.dtype, compute)
+
+
+class Mlx:
+    """The module. ``launches`` are the kernels that ran; ``run=False`` only records them.
+
+    ``device`` is what DLPack says; ``limit`` the threads that every pipeline allows.
+    """
+
+    __version__ = "0.30.0"
+
+    def __init__(self, *, device=(8, 0), run=True, limit=1024, options=True, refuse=""):
+        self.device, self.run, self.limit, self.options, self.refuse = device, run, limit, options, refuse
+        self.array, self.Dtype = self._make, Dtype
+        for name in NAMES:
+            setattr(self, "bool_" if name == "bool" else name, Dtype(name))
+        self.gpu, self.cpu = "gpu", "cpu"
+        self.metal = types.SimpleNamespace(is_available=lambda: device[0] == 8)
+        self.fast = types.SimpleNamespace(metal_kernel=self._metal_kernel)
+        self.launches, self.kernels, self.waits, self.queued = [], [], 0, 0
+        self._outputs, self._changed, self._read = set(), set(), set()
+
+    def device_info(self):
+        return {"device_name": "Double", "architecture": "applegpu_g13d", "max_buffer_length": 1 << 34}
+
+    def default_stream(self, device):
+        return device
+
+    def synchronize(self, stream):
+        need(stream == "gpu", "the stream of the GPU")
+        self._wait()
+
+    def eval(self, *arrays):
+        for array in arrays:
+            array.data()
+        self._wait()
+
+    def async_eval(self, *arrays):
+        self.queued += 1
+        for array in arrays:
+            array.data()
+
+    def zeros(self, shape, dtype=None):
+        dtype = dtype or self.float32
+        need(isinstance(dtype, Dtype), f"{dtype!r} is no element type")
+        return self._new(np.zeros(shape, dtype.kind), dtype)
+
+    def _make(self, data, dtype=None):
+        need(isinstance(data, (list, np.ndarray)), "an array of a list or of NumPy")
+        if dtype is None:
+            dtype = getattr(self, {"bool": "bool_"}.get(data.dtype.name, data.dtype.name))
+        for x in np.ravel(data) if dtype.kind.kind in "iu" else ():
+            need(np.iinfo(dtype.kind).min <= x <= np.iinfo(dtype.kind).max, f"{x} does not fit in {dtype}")
+        return self._new(np.array(data, dtype.kind), dtype)
+
+    def _new(self, content, dtype):
+        def compute():
+            buffer = Buffer(content.nbytes)
+            buffer.elements(dtype.kind, 0, content.shape, contiguous_strides(content.shape))[...] = content
+            return buffer, 0, contiguous_strides(content.shape)
+
+        return Array(self, content.shape, dtype, compute)
+
+    def _wait(self):
+        self.waits += 1
+        self._outputs, self._changed, self._read = set(), set(), set()
+
+    def _metal_kernel(self, name, input_names, output_names, source, header="", ensure_row_contiguous=True,
+                      atomic_outputs=False, **more):  # fmt: skip
+        if set(more) - {"compile_options"} or (more and not self.options):
+            raise TypeError("metal_kernel(): incompatible function arguments")
+        need(output_names, "[metal_kernel] Must specify at least one output.")
+        need(re.fullmatch(r"\w+", name), f"{name!r} is no name")
+        known = {("math_mode", m) for m in ("safe", "relaxed", "fast")}
+        need(not set((more.get("compile_options") or {}).items()) - known, "a known option")
+        kernel = Kernel(self, name, input_names, output_names, source, header, ensure_row_contiguous, more)
+        self.kernels.append(kernel)
+        return kernel
+
+
+class Kernel:
+    """What ``mx.fast.metal_kernel`` returns."""
+
+    def __init__(self, mx, name, inputs, outputs, source, header, row_contiguous, options):
+        self.mx, self.name, self.inputs, self.outputs = mx, name, inputs, outputs
+        self.source, self.header, self.row_contiguous, self.options = source, header, row_contiguous, options
+
+    def __call__(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, init_value=None,
+                 verbose=False, stream=None):  # fmt: skip
+        need(len(inputs) == len(self.inputs), "as many inputs as names")
+        need(len(output_shapes) == len(output_dtypes) == len(self.outputs), "as many outputs as names")
+        need(all(isinstance(a, Array) for a in inputs), "inputs are arrays")
+        need(all(a.dtype.name != "float64" for a in inputs), "no double on a GPU")
+        need(stream == "gpu", "[metal_kernel] Only supports the GPU.")
+        for extents in (grid, threadgroup):
+            need(len(extents) == 3 and all(type(n) is int and 0 < n < 2**31 for n in extents), f"{extents} are no ints")
+        need(all(n < 2**31 for s in output_shapes for n in s), "extents are ints")
+        lazy = Lazy(lambda: self._run(inputs, output_shapes, output_dtypes, grid, threadgroup))
+        rows = enumerate(zip(output_shapes, output_dtypes, strict=True))
+        return [Array(self.mx, s, d, lambda i=i: lazy.get()[i]) for i, (s, d) in rows]
+
+    def head(self, arrays, dtypes):
+        """Return the head that MLX writes, and rows of parameter name, space and whether it is const."""
+        rows, lines = [], []
+        for name, array in zip(self.inputs, arrays, strict=True):
+            space = "constant" if array.size < 8 else "device"
+            lines.append(f"const {space} {NAMES[array.dtype.name]}{'*' if array.ndim else '&'} {name}")
+            rows.append(name)
+            for word, kind in (("shape", "int*"), ("strides", "int64_t*"), ("ndim", "int&")):
+                if array.ndim and f"{name}_{word}" in self.source:
+                    lines.append(f"const constant {kind} {name}_{word}")
+                    rows.append(f"{name}_{word}")
+        for name, dtype in zip(self.outputs, dtypes, strict=True):
+            lines.append(f"device {NAMES[dtype.name]}* {name}")
+            rows.append(name)
+        lines = [f"  {line} [[buffer({i})]]" for i, line in enumerate(lines)]
+        need(len(lines) <= 31, "31 buffers")
+        builtins = [a for a in ATTRIBUTES if a in self.source]
+        need(set(builtins) <= set(machine.BUILTINS), f"a parameter by accident: {builtins}")
+        need(len(set(rows)) == len(rows) and not set(rows) & set(builtins), "every name once")
+        return ",\n".join([*lines, *(f"  {ATTRIBUTES[a]} {a} [[{a}]]" for a in builtins)]), rows
+
+    def entry(self, arrays, dtypes):
+        """Return the name that MLX gives the function."""
+        kinds = [NAMES[a.dtype.name] + ("s" if not a.ndim else "c" if a.size < 8 else "") for a in arrays]
+        return "_".join(["custom_kernel", self.name, *kinds, *(NAMES[d.name] for d in dtypes)])
+
+    def text(self, arrays, dtypes):
+        """Return the text as MLX makes it."""
+        head, _ = self.head(arrays, dtypes)
+        return f"{self.header}[[kernel]] void {self.entry(arrays, dtypes)}(\n{head}) {{\n{self.source}\n}}\n"
+
+    def _run(self, inputs, shapes, dtypes, grid, group):
+        mx = self.mx
+        data = [a.data() for a in inputs]
+        entry = self.entry(inputs, dtypes)
+        text = UTILS + self.text(inputs, dtypes)
+        self._check_spaces(inputs)
+        machine.compiles(text)
+        if mx.refuse:
+            raise RuntimeError(f"[metal::Device] Unable to build metal library from source\n{mx.refuse}")
+        if (size := int(np.prod(group))) > mx.limit:
+            raise ValueError(f"Thread group size ({size}) is greater than  the maximum allowed threads per "
+                             f"threadgroup ({mx.limit}).")  # fmt: skip
+        if self.row_contiguous:
+            plain = [a.size <= 1 or s == contiguous_strides(a.shape) for a, (_, _, s) in zip(inputs, data, strict=True)]
+            need(all(plain), "a copy, which these tests do not expect")
+        outputs = [Buffer(int(np.prod(s)) * d.size) for s, d in zip(shapes, dtypes, strict=True)]
+        self._order({buffer.handle for buffer, _, _ in data}, {b.handle for b in outputs})
+        group = tuple(map(min, group, grid))  # MLX does
+        mx.launches.append(types.SimpleNamespace(kernel=self, text=text, entry=entry, grid=grid, group=group))
+        if mx.run:
+            self._execute(text, entry, inputs, data, dtypes, outputs, grid, group)
+        return [(b, 0, contiguous_strides(s)) for b, s in zip(outputs, shapes, strict=True)]
+
+    def _order(self, inputs, outputs):
+        """Put a barrier before the kernel if an input is an output of one that may still run; refuse races."""
+        mx = self.mx
+        if inputs & mx._outputs:
+            mx._outputs, mx._changed, mx._read = set(), set(), set()
+        if (inputs | outputs) & mx._changed:
+            raise Violation("a kernel uses what another one, which may still run, changed through its inputs")
+        mx._outputs |= outputs
+
+    def _check_spaces(self, arrays):
+        """A cast from one address space to another does not compile."""
+        for name, array in zip(self.inputs, arrays, strict=True):
+            space = "constant" if array.size < 8 else "device"
+            for cast in re.findall(rf"\((\w+)[^()]*\)\s*{name}\b", self.source):
+                need(cast == space, f"{name} is in {space} and cast to {cast}")
+            for use in re.findall(rf"\b{name}\s*\[", self.source):
+                need(array.ndim, f"{use}...] of a reference")
+
+    def _execute(self, text, entry, inputs, data, dtypes, outputs, grid, group):
+        plain = "#define const\n" in self.header and "#undef const\n" in self.source
+        given, before = [], []
+        for name, array, (buffer, offset, strides) in zip(self.inputs, inputs, data, strict=True):
+            span = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
+            flat = buffer.bytes[offset : offset + span * array.dtype.size].view(array.dtype.kind)
+            writes = plain and array.size >= 8
+            given.append((name, flat, "readwrite" if writes else "read"))
+            before.append((buffer, flat, flat.copy()))
+            for word, value in (("shape", array.shape), ("strides", strides)):
+                if array.ndim and f"{name}_{word}" in self.source:
+                    kind = np.int32 if word == "shape" else np.int64
+                    given.append((f"{name}_{word}", np.array(value, kind), "read"))
+        for name, dtype, buffer in zip(self.outputs, dtypes, outputs, strict=True):
+            given.append((name, buffer.bytes.view(dtype.kind), "write"))
+        blocks, ragged = tuple(g // t for g, t in zip(grid, group, strict=True)), any(map(int.__mod__, grid, group))
+        if ragged:  # the same threads, one to a group: only right if that does not matter
+            need(not re.search("threadgroup|simd", self.source), "full threadgroups")
+            blocks, group = grid, (1, 1, 1)
+        machine.execute(text, entry, given, [], blocks, group, machine.slab(self.source))
+        for buffer, now, then in before:
+            if now.tobytes() != then.tobytes():
+                need(buffer.handle not in self.mx._read, "a kernel changes what another one reads, which may still run")
+                self.mx._changed.add(buffer.handle)
+        self.mx._read |= {buffer.handle for buffer, _, _ in before}

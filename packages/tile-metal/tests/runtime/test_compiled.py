@@ -1,0 +1,82 @@
+"""Kernels from the language to the numbers: compiled for metal, launched through the doubles of both libraries."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.compat.tvm  # TVM looks for torch when it is imported: before a double is in its place
+import tile_core.language as T
+from tile_core.plugins.manager import installed
+from tile_metal.runtime import libraries
+
+from .fake_mlx import Mlx
+from .fake_torch import Torch
+
+
+@pytest.fixture(params=["mlx", "torch"])
+def library(request, monkeypatch):
+    """A double in place of a library, where the backend's own runtimes find it."""
+    module = Mlx() if request.param == "mlx" else Torch()
+    monkeypatch.setitem(sys.modules, "torch", module if request.param == "torch" else None)
+    monkeypatch.setitem(libraries.FIND, request.param, lambda: module)
+    for adapter in installed().runtimes(installed().resolve_target("metal")):
+        monkeypatch.setattr(adapter, "_used", {})
+    return module
+
+
+def there(library, array):
+    return library.array(array) if isinstance(library, Mlx) else library.tensor(array)
+
+
+def back(library, array):
+    return np.array(array) if isinstance(library, Mlx) else array.cpu().numpy()
+
+
+@T.prim_func
+def shifted(A: T.Tensor((T.dynamic("n"),), "float16"), B: T.Tensor((T.dynamic("n"),), "float16"), by: T.float16):
+    with T.Kernel(T.ceildiv(A.shape[0], 256), threads=64) as bx:
+        for i in T.Parallel(256):
+            B[bx * 256 + i] = A[bx * 256 + i] + by
+
+
+@pytest.mark.parametrize("start", [0, 1, 8])
+def test_vectors_are_for_aligned_views_only(library, start):
+    kernel = tile.compile(shifted, target="metal", out_idx=1)
+    values = np.arange(300, dtype=np.float16)
+    out = kernel(there(library, values)[start:], 0.5)
+    np.testing.assert_array_equal(back(library, out), values[start:] + np.float16(0.5))
+
+
+def test_a_product(library):
+    @T.prim_func
+    def gemm(A: T.Tensor((40, 24), "float16"), B: T.Tensor((24, 33), "float16"), C: T.Tensor((40, 33), "float32")):
+        with T.Kernel(T.ceildiv(33, 16), T.ceildiv(40, 16), threads=64) as (bx, by):
+            A_s, B_s = T.alloc_shared((16, 16), "float16"), T.alloc_shared((16, 16), "float16")
+            C_f = T.alloc_fragment((16, 16), "float32")
+            T.clear(C_f)
+            for k in T.Pipelined(T.ceildiv(24, 16), num_stages=2):
+                T.copy(A[by * 16, k * 16], A_s)
+                T.copy(B[k * 16, bx * 16], B_s)
+                T.gemm(A_s, B_s, C_f)
+            T.copy(C_f, C[by * 16, bx * 16])
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((40, 24), (24, 33)))
+    c = there(library, np.full((40, 33), np.nan, np.float32))
+    tile.compile(gemm, target="metal")(there(library, a), there(library, b), c)
+    np.testing.assert_array_equal(back(library, c), a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_verify_on_the_device(library):
+    """The way of the conformance kit: arrays are copied there, guarded, and back."""
+
+    @T.prim_func
+    def half(A: T.Tensor((5, 7), "float32"), B: T.Tensor((5, 7), "float32")):
+        with T.Kernel(1, threads=32):
+            for i, j in T.Parallel(5, 7):
+                B[i, j] = A[i, j] * T.float32(0.5)
+
+    report = tile.compile(half, target="metal", out_idx=1).verify()
+    assert report.outputs[0].elements == 35

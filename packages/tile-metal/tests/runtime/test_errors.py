@@ -1,0 +1,39 @@
+"""The errors of this package: complete, each code once, and on the page for users of Macs."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from tile_core.errors import KernelError, SetupError, UnsupportedError
+from tile_metal import errors
+from tile_metal.errors import DeviceFault, MemoryDamaged
+
+PAGE = Path(__file__).parents[4] / "docs" / "metal-first-kernel.md"
+FAMILIES = {"K": KernelError, "S": SetupError, "U": UnsupportedError}
+CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize("error", CLASSES, ids=lambda c: c.code)
+def test_a_class_is_complete(error):
+    assert re.fullmatch(r"[KSU]8\d\d", error.code)
+    assert issubclass(error, FAMILIES[error.code[0]])
+    assert error.__doc__
+    assert error.remedy
+    assert [c.__name__ for c in CLASSES if c.code == error.code] == [error.__name__]
+
+
+def test_the_page_has_them_all():
+    if not PAGE.is_file():
+        pytest.skip("the pages are not here")
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    found = dict(rows)
+    assert {c.code: c.__name__ for c in CLASSES if c.code in found} == found
+
+
+def test_how_they_read():
+    damaged = MemoryDamaged(array="float32(3,)", count=4, place="0 bytes behind the end")
+    assert str(damaged).startswith("[K803] memory that belongs to no element of an array float32(3,) was written")
+    fault = DeviceFault(kernel="f", library="MLX", reason="it stopped")
+    assert "= help: run the kernel with runtime" in str(fault)
