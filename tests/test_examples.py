@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "checks")
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in ("checks", "metal_selftest"))
 
 
 @pytest.fixture(autouse=True)
