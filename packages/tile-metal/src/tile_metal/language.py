@@ -6,7 +6,6 @@ another way. What they compute is what ``T.gemm``, ``T.gemm_sp``, ``T.copy``, ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tile_core.errors.ops import ScopeNotAllowed
@@ -16,13 +15,6 @@ from tile_core.ops.fill import fill
 from tile_core.ops.gemm import GemmWarpPolicy, gemm
 from tile_core.ops.gemm_sp import gemm_sp
 from tile_core.ops.transpose import transpose as transposed
-
-_NAMES = (
-    "simdgroup_gemm", "simdgroup_gemm_sp", "simdgroup_fill", "simdgroup_load", "simdgroup_multiply_accumulate",
-    "simdgroup_store", "cooperative_tensor_gemm", "cooperative_tensor_gemm_sp",
-)  # fmt: skip
-NAMES: Mapping[str, str] = {name: f"tile_metal.language:{name}" for name in _NAMES}
-"""By their names in ``T``."""
 
 SIMDGROUP, TENSOR = "metal.simdgroup", "metal.tensor_ops"
 

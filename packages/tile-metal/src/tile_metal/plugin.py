@@ -41,9 +41,11 @@ def tile_detect() -> Target | None:
 
 def tile_language() -> Mapping[str, str]:
     """Add the ops that promise an instruction."""
-    from tile_metal.language import NAMES
-
-    return NAMES
+    names = (
+        *("simdgroup_gemm", "simdgroup_gemm_sp", "cooperative_tensor_gemm", "cooperative_tensor_gemm_sp"),
+        *("simdgroup_fill", "simdgroup_load", "simdgroup_multiply_accumulate", "simdgroup_store"),
+    )
+    return {name: f"tile_metal.language:{name}" for name in names}
 
 
 def tile_lowerings(target: Target) -> Sequence[Variant]:

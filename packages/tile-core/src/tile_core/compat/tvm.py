@@ -8,6 +8,7 @@ module imports TVM without them. It is imported at the first trace or compile, n
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import os
 import sys
@@ -21,12 +22,17 @@ def _without_side_effects() -> Iterator[None]:
     autoload = os.environ.get("TVM_DEVICE_BACKEND_AUTOLOAD")
     hide_torch = "torch" not in sys.modules
     os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    # A fifth of the time goes to looking for garbage among thousands of new classes and functions that all stay.
+    collects = gc.isenabled()
+    gc.disable()
     if hide_torch:
         # None makes `import torch` raise ImportError; tvm_ffi treats torch as optional and still takes torch tensors.
         sys.modules["torch"] = None  # type: ignore[assignment]
     try:
         yield
     finally:
+        if collects:
+            gc.enable()
         if hide_torch:
             del sys.modules["torch"]
         if autoload is None:

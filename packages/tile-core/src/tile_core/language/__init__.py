@@ -7,6 +7,7 @@ of the installed backends, which add their own.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 _DTYPES = (
@@ -97,11 +98,13 @@ def __dir__() -> list[str]:
 def _of_backends(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tile_core.plugins.manager import installed
+    # `from tile_core.language import checks` asks here first: no backend is loaded for a module of this package.
+    if importlib.util.find_spec(f"{__name__}.{name}") is None:
+        from tile_core.plugins.manager import installed
 
-    found = installed().language_name(name)
-    if found is not None:
-        return found
+        found = installed().language_name(name)
+        if found is not None:
+            return found
     import difflib
 
     near = difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.5)
