@@ -130,10 +130,10 @@ SIMT_MODEL inline void launch(void (*entry)(A...), const int* sources, int threa
   call(entry, sources, buffers, typename simt::detail::Count<sizeof...(A)>::type());
 }
 
-// The slab of threadgroup memory that a text declares.
+// The slab of threadgroup memory that a text declares: what lies in it must be what the launch knows of.
 template <unsigned BYTES>
 SIMT_MODEL inline unsigned char* slab() {
-  if (simt::block->shared_bytes < BYTES)
+  if (simt::block->shared_bytes != BYTES)
     simt::fail("shared", "%u bytes of threadgroup memory, the launch has %u", BYTES, simt::block->shared_bytes);
   return simt::block->shared;
 }
