@@ -70,3 +70,12 @@ def test_an_instruction_that_nobody_knows_stays_behind():
     c = Case()
     _, before = staged(c)
     assert left(*before, calls.sync_threads(), calls.execute("anything", [])) == 1
+
+
+def test_an_instruction_on_global_memory_alone_is_private_work():
+    c = Case()
+    s, before = staged(c)
+    outside = calls.execute("add", [calls.address(c.B, [c.tid], "rw"), nodes.int_const(1)])
+    assert left(*before, calls.sync_threads(), outside) == 0
+    assert left(outside, calls.sync_threads(), outside) == 1
+    assert left(*before, calls.sync_threads(), calls.execute("add", [calls.address(s, [c.tid], "rw")])) == 1

@@ -18,8 +18,7 @@ BARRIER = r"\n *__syncthreads\(\);"
 #: Kernels whose barriers are left out one by one, and the barriers that order nothing, counted from the end.
 BARRIERS = {
     "gemm_f16_small": set(),
-    # The one after the loop: an instruction follows, which might look at shared memory for all that is known.
-    "split_k": {-1},
+    "split_k": set(),
     "row_max": set(),
     "cumsum_columns": set(),
     "block_sum": set(),

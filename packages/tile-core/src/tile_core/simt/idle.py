@@ -26,6 +26,10 @@ def drop_idle_barriers(body: Any) -> Any:
     return _Tail(body).rest(body)
 
 
+#: Calls that touch no memory but what their loads name.
+_HARMLESS = frozenset({"move", "address", "shuffle", "vote"})
+
+
 class _Tail:
     """Goes back from the end of the kernel until a statement may depend on other threads."""
 
@@ -61,8 +65,8 @@ class _Tail:
         reads, writes = self.accesses(s)
         self.after[0].update(reads)
         self.after[1].update(writes)
-        other = any(not nodes.is_tile_call(c, "move") for c in calls)
-        self.done = other or any(nodes.scope_of(b) not in (*PRIVATE, "global") for b in (*reads, *writes))
+        other = any(str(c.op.name)[5:] not in _HARMLESS and not _stays_outside(c) for c in calls)
+        self.done = other or not all(map(_is_outside, (*reads, *writes)))
 
     def is_idle(self) -> bool:
         """Whether nothing that comes after meets what came before in global memory."""
@@ -76,6 +80,9 @@ class _Tail:
         writes = Counter(
             self.root(b) for b in (*(x.buffer for x in collect(s, tirx.BufferStore)), *(m.source for m in moved))
         )
+        # The address of an element stands for whatever an instruction does there.
+        addresses = [c.args[0] for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address")]
+        writes.update(self.root(a.source) for a in addresses)
         reads = Counter(self.root(x.source) for x in loads_of(s))
         reads.subtract(Counter(self.root(m.source) for m in moved))
         return +reads, writes
@@ -85,6 +92,16 @@ class _Tail:
         while buffer in self.views:
             buffer = self.views[buffer]
         return buffer
+
+
+def _stays_outside(call: Any) -> bool:
+    """Whether an instruction is given addresses, and none of shared memory: an atomic update of a result, say."""
+    places = [a.args[0].source for a in call.args if nodes.is_tile_call(a, "address")]
+    return nodes.is_tile_call(call, "instruction") and bool(places) and all(map(_is_outside, places))
+
+
+def _is_outside(buffer: Any) -> bool:
+    return nodes.scope_of(buffer) in (*PRIVATE, "global")
 
 
 def _is_global(buffer: Any) -> bool:
