@@ -1,0 +1,230 @@
+"""Products on simdgroup matrices: blocks of 8 rows, all blocks of a tile, all steps of K, fragments as operands."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from zoo.case import poisoned
+
+import tile_core.language as T
+
+from .kit import TARGETS, numbers, right
+
+Policy = T.GemmWarpPolicy
+TYPES = ("float16", "bfloat16", "float32")
+
+
+def product(m, n, k, threads, policy=Policy.Square, dtype="float16"):
+    @T.prim_func
+    def product(A: T.Tensor((m, k), dtype), B: T.Tensor((k, n), dtype), C: T.Tensor((m, n), "float32")):
+        with T.Kernel(1, threads=threads):
+            A_shared = T.alloc_shared((m, k), dtype)
+            B_shared = T.alloc_shared((k, n), dtype)
+            C_local = T.alloc_fragment((m, n), "float32")
+            T.copy(A, A_shared)
+            T.copy(B, B_shared)
+            T.clear(C_local)
+            T.gemm(A_shared, B_shared, C_local, policy=policy)
+            T.copy(C_local, C)
+
+    return product
+
+
+def check(program, m, n, k, dtype="float16", target=TARGETS[0]):
+    numpy = T.dtype(dtype).numpy()
+    a, b = numbers((m, k), numpy), numbers((k, n), numpy, 2)
+    found, out = right(program, a, b, poisoned((m, n), "float32"), target=target)
+    np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))
+    return found.text
+
+
+def slow_unless(keep, *values):
+    return pytest.param(*values, marks=[] if keep else [pytest.mark.slow])
+
+
+class TestPartition:
+    """A simdgroup takes whole blocks of 8 rows, and none goes without where there are blocks for it."""
+
+    @pytest.mark.parametrize(
+        ("m", "simdgroups", "policy"),
+        [
+            slow_unless((m // 8 + s + p) % 4 == 0, m, s, policy)
+            for m in (8, 16, 24)
+            for s in (1, 2, 3, 4)
+            for p, policy in enumerate((Policy.Square, Policy.FullRow, Policy.FullCol))
+        ],
+    )
+    def test_rows(self, m, simdgroups, policy):
+        text = check(product(m, 32, 16, simdgroups * 32, policy), m, 32, 16)
+        assert "simdgroup_multiply_accumulate" in text
+        # Blocks of 8 x 8 that a simdgroup sums up, times simdgroups: all of C, and little more where that is odd.
+        (held,) = re.findall(r"float C_local\[(\d+)\]", text)
+        blocks = int(held) // 2
+        assert m // 8 * 4 <= blocks * simdgroups
+        assert blocks == m // 8 * 4 if simdgroups == 1 else blocks < m // 8 * 4
+
+    @pytest.mark.parametrize("policy", [Policy.Square, Policy.FullRow, Policy.FullCol])
+    def test_policies_differ(self, policy):
+        """Four simdgroups over 32 x 32: two by two, four over the rows, or four over the columns."""
+        text = check(product(32, 32, 16, 128, policy), 32, 32, 16)
+        rows, columns = (re.search(rf"const int simd_{what} = (.*);", text)[1] for what in ("row", "column"))
+        expected = {
+            Policy.Square: (("* 16", "* 16")),
+            Policy.FullRow: ("* 8", "0"),
+            Policy.FullCol: ("0", "* 8"),
+        }[policy]
+        assert rows.endswith(expected[0])
+        assert columns.endswith(expected[1])
+
+
+class TestFragments:
+    @pytest.mark.parametrize("dtype", TYPES)
+    @pytest.mark.parametrize("k", [8, slow_unless(True, 40), slow_unless(False, 72)])
+    def test_k_of_many_blocks(self, k, dtype):
+        """Every block along K is added, not only the first."""
+        text = check(product(16, 16, k, 32, dtype=dtype), 16, 16, k, dtype)
+        assert k == 8 or f"k_step < {k // 8}" in text
+
+    @pytest.mark.parametrize("k", [5, 13, 20])
+    def test_k_of_no_whole_blocks(self, k):
+        check(product(16, 24, k, 64), 16, 24, k)
+
+    @pytest.mark.parametrize("shape", [(8, 8), (24, 40), (64, 8)])
+    def test_copies_of_many_blocks(self, shape):
+        """A tile of several blocks is filled from memory and written back as a whole, to both memories."""
+        m, n = shape
+
+        @T.prim_func
+        def moved(X: T.Tensor((m, n), "float32"), Y: T.Tensor((m, n), "float32"), Z: T.Tensor((m, n), "float16")):
+            with T.Kernel(1, threads=64):
+                A_shared = T.alloc_shared((m, 8), "float16")
+                B_shared = T.alloc_shared((8, n), "float16")
+                staged = T.alloc_shared((m, n), "float16")
+                C_local = T.alloc_fragment((m, n), "float32")
+                T.clear(A_shared)
+                T.clear(B_shared)
+                T.copy(X, C_local)
+                T.gemm(A_shared, B_shared, C_local)
+                T.copy(C_local, Y)
+                T.copy(C_local, staged)
+                T.copy(staged, Z)
+
+        x = numbers(shape, "float32")
+        _, out = right(moved, x, poisoned(shape, "float32"), poisoned(shape, "float16"))
+        np.testing.assert_array_equal(out["Y"], x)
+        np.testing.assert_array_equal(out["Z"], x)
+
+    @pytest.mark.parametrize("threads", [32, slow_unless(False, 64), 128])
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_the_result_is_the_next_operand(self, threads, target):
+        """A fragment of many blocks along K is A of the next product without going through memory."""
+
+        @T.prim_func
+        def chained(
+            A: T.Tensor((32, 16), "float16"), B: T.Tensor((16, 24), "float16"), D: T.Tensor((24, 16), "float16"),
+            C: T.Tensor((32, 16), "float32"),
+        ):  # fmt: skip
+            with T.Kernel(1, threads=threads):
+                A_shared = T.alloc_shared((32, 16), "float16")
+                B_shared = T.alloc_shared((16, 24), "float16")
+                D_shared = T.alloc_shared((24, 16), "float16")
+                first = T.alloc_fragment((32, 24), "float32")
+                middle = T.alloc_fragment((32, 24), "float16")
+                last = T.alloc_fragment((32, 16), "float32")
+                T.copy(A, A_shared)
+                T.copy(B, B_shared)
+                T.copy(D, D_shared)
+                T.clear(first)
+                T.clear(last)
+                T.gemm(A_shared, B_shared, first, policy=Policy.FullRow)
+                T.copy(first, middle)
+                T.gemm(middle, D_shared, last, policy=Policy.FullRow)
+                T.copy(last, C)
+
+        a, b, d = numbers((32, 16)), numbers((16, 24), seed=2), numbers((24, 16), seed=3)
+        found, out = right(chained, a, b, d, poisoned((32, 16), "float32"), target=target)
+        np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64") @ d.astype("float64"))
+        # One barrier: between the copies and the first product.
+        assert found.text.count("threadgroup_barrier") == 1
+
+
+class TestBarriers:
+    @pytest.mark.parametrize("how", [{}, {"order": "reverse"}, {"order": "random", "seed": 3}])
+    def test_after_stores_that_other_simdgroups_read(self, how):
+        """A fragment goes to threadgroup memory and is an operand there: one barrier between, for all of it."""
+
+        @T.prim_func
+        def staged(
+            A: T.Tensor((32, 32), "float16"), B: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")
+        ):
+            with T.Kernel(1, threads=128):
+                A_shared = T.alloc_shared((32, 32), "float16")
+                B_shared = T.alloc_shared((32, 32), "float16")
+                between = T.alloc_shared((32, 32), "float16")
+                first = T.alloc_fragment((32, 32), "float32")
+                last = T.alloc_fragment((32, 32), "float32")
+                T.copy(A, A_shared)
+                T.copy(B, B_shared)
+                T.clear(first)
+                T.gemm(A_shared, B_shared, first)
+                T.copy(first, between)
+                T.clear(last)
+                T.gemm(between, B_shared, last)
+                T.copy(last, C)
+
+        a, b = numbers((32, 32)), numbers((32, 32), seed=2)
+        found, out = right(staged, a, b, poisoned((32, 32), "float32"), **how)
+        np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64") @ b.astype("float64"))
+        stored = re.search(r"\*\(threadgroup uint\*\)&between\[", found.text).start()
+        loaded = re.search(r"\(&\w+\[.*?\], &between\[", found.text).start()
+        assert found.text[stored:loaded].count("threadgroup_barrier(mem_flags::mem_threadgroup);") == 1
+
+
+class TestStages:
+    @staticmethod
+    def pipelined(stages, turns=5):
+        @T.prim_func
+        def pipelined(A: T.Tensor((32, turns * 16), "float16"), B: T.Tensor((turns * 16, 32), "float16"),
+                      C: T.Tensor((32, 32), "float32")):  # fmt: skip
+            with T.Kernel(1, threads=128):
+                A_shared = T.alloc_shared((32, 16), "float16")
+                B_shared = T.alloc_shared((16, 32), "float16")
+                C_local = T.alloc_fragment((32, 32), "float32")
+                T.clear(C_local)
+                for k in T.Pipelined(turns, num_stages=stages):
+                    T.copy(A[0, k * 16], A_shared)
+                    T.copy(B[k * 16, 0], B_shared)
+                    T.gemm(A_shared, B_shared, C_local)
+                T.copy(C_local, C)
+
+        return pipelined
+
+    @pytest.mark.parametrize("stages", [1, 2, 3, 4])
+    def test_the_slot_is_part_of_each_address(self, stages):
+        a, b = numbers((32, 80)), numbers((80, 32), seed=2)
+        found, out = right(self.pipelined(stages), a, b, poisoned((32, 32), "float32"))
+        np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))
+        text = found.text
+        loads = re.findall(r"simdgroup_load_f16_threadgroup\(&\w+\[.*?\], &(\w+)\[(.*?)\], (\d+)\)", text)
+        assert len(loads) == 2
+        if stages == 1:
+            assert "slot" not in text
+            return
+        # Rows are 16 bytes apart where that is needed: the distance of slots is that of the rows times their number.
+        slots = {"A_shared_stages": 32, "B_shared_stages": 16}
+        for name, index, pitch in loads:
+            distance = int(pitch) * slots[name]
+            assert index.startswith(f"slot * {distance} + ")
+            assert re.search(rf"\*\(threadgroup uint[24]\*\)&{name}\[slot_ahead \* {distance} \+ ", text)
+        sizes = {s.name: s.bytes for s in found.facts.shared}
+        assert sizes == {name: int(pitch) * slots[name] * 2 * stages for name, _, pitch in loads}
+        assert f"slot = k % {stages};" in text
+        assert f"slot_ahead = (k + {stages - 1}) % {stages};" in text
+
+    @pytest.mark.parametrize("stages", [2, slow_unless(False, 3), 4])
+    def test_fewer_turns_than_stages(self, stages):
+        a, b = numbers((32, 16)), numbers((16, 32), seed=2)
+        _, out = right(self.pipelined(stages, 1), a, b, poisoned((32, 32), "float32"), order="random", seed=1)
+        np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))

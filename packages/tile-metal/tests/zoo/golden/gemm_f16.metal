@@ -1,0 +1,118 @@
+#include <metal_stdlib>
+#include <metal_simdgroup_matrix>
+using namespace metal;
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+
+static inline void simdgroup_load_f16_threadgroup(thread half* to, threadgroup const half* from, int pitch) {
+  simdgroup_matrix<half, 8, 8> m;
+  simdgroup_load(m, from, (ulong)pitch);
+  to[0] = m.thread_elements()[0];
+  to[1] = m.thread_elements()[1];
+}
+
+static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread const half* a, thread const half* b) {
+  simdgroup_matrix<float, 8, 8> sum;
+  simdgroup_matrix<half, 8, 8> left, right;
+  sum.thread_elements()[0] = c[0];
+  sum.thread_elements()[1] = c[1];
+  left.thread_elements()[0] = a[0];
+  left.thread_elements()[1] = a[1];
+  right.thread_elements()[0] = b[0];
+  right.thread_elements()[1] = b[1];
+  simdgroup_multiply_accumulate(sum, left, right, sum);
+  c[0] = sum.thread_elements()[0];
+  c[1] = sum.thread_elements()[1];
+}
+
+[[kernel, max_total_threads_per_threadgroup(128)]] void gemm(
+    device const half* __restrict A [[buffer(0)]],
+    device const half* __restrict B [[buffer(1)]],
+    device half* __restrict C [[buffer(2)]],
+    uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]]
+) {
+  alignas(16) threadgroup uchar smem[19456];
+  const int tid = (int)thread_position_in_threadgroup.x;
+  const int bx = 0;
+  const int by = 0;
+  threadgroup half* const A_shared_stages = (threadgroup half*)smem;
+  threadgroup half* const B_shared_stages = (threadgroup half*)(smem + 10240);
+  float C_local[32];
+  #pragma clang loop unroll(full)
+  for (int r = 0; r < 4; ++r) {
+    #pragma clang loop unroll(full)
+    for (int r_1 = 0; r_1 < 4; ++r_1) {
+      #pragma clang loop unroll(full)
+      for (int v = 0; v < 2; ++v) {
+        C_local[r * 8 + r_1 * 2 + v] = 0.0f;
+      }
+    }
+  }
+  const int i0 = tid / 4;
+  const int i1 = (tid % 4) * 8;
+  #pragma clang loop unroll(full)
+  for (int r_2 = 0; r_2 < 2; ++r_2) {
+    *(threadgroup uint4*)&A_shared_stages[r_2 * 1280 + i0 * 40 + i1] = *(device const uint4*)&A[(by * 64 + r_2 * 32 + i0) * 96 + i1];
+  }
+  const int i0_1 = tid / 8;
+  const int i1_1 = (tid % 8) * 8;
+  #pragma clang loop unroll(full)
+  for (int r_3 = 0; r_3 < 2; ++r_3) {
+    *(threadgroup uint4*)&B_shared_stages[r_3 * 1152 + i0_1 * 72 + i1_1] = *(device const uint4*)&B[(r_3 * 16 + i0_1) * 64 + (bx * 64 + i1_1)];
+  }
+  for (int k = 0; k < 3; ++k) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const int slot = k % 2;
+    const int slot_ahead = (k + 1) % 2;
+    if (k + 1 < 3) {
+      const int i0_2 = tid / 4;
+      const int i1_2 = (tid % 4) * 8;
+      #pragma clang loop unroll(full)
+      for (int r_4 = 0; r_4 < 2; ++r_4) {
+        *(threadgroup uint4*)&A_shared_stages[slot_ahead * 2560 + r_4 * 1280 + i0_2 * 40 + i1_2] = *(device const uint4*)&A[(by * 64 + r_4 * 32 + i0_2) * 96 + (k * 32 + i1_2 + 32)];
+      }
+      const int i0_3 = tid / 8;
+      const int i1_3 = (tid % 8) * 8;
+      #pragma clang loop unroll(full)
+      for (int r_5 = 0; r_5 < 2; ++r_5) {
+        *(threadgroup uint4*)&B_shared_stages[slot_ahead * 2304 + r_5 * 1152 + i0_3 * 72 + i1_3] = *(device const uint4*)&B[(k * 32 + r_5 * 16 + i0_3 + 32) * 64 + (bx * 64 + i1_3)];
+      }
+    }
+    const int simd_row = (tid / 32 / 2) * 32;
+    const int simd_column = ((tid / 32) % 2) * 32;
+    half a_values[8];
+    half b_values[8];
+    #pragma clang loop unroll(full)
+    for (int k_step = 0; k_step < 4; ++k_step) {
+      #pragma clang loop unroll(full)
+      for (int a_tile = 0; a_tile < 4; ++a_tile) {
+        simdgroup_load_f16_threadgroup(&a_values[a_tile * 2], &A_shared_stages[slot * 2560 + a_tile * 320 + simd_row * 40 + k_step * 8], 40);
+      }
+      #pragma clang loop unroll(full)
+      for (int b_tile = 0; b_tile < 4; ++b_tile) {
+        simdgroup_load_f16_threadgroup(&b_values[b_tile * 2], &B_shared_stages[slot * 2304 + k_step * 576 + b_tile * 8 + simd_column], 72);
+      }
+      #pragma clang loop unroll(full)
+      for (int row_tile = 0; row_tile < 4; ++row_tile) {
+        #pragma clang loop unroll(full)
+        for (int column_tile = 0; column_tile < 4; ++column_tile) {
+          simdgroup_multiply_accumulate_f32_f16(&C_local[row_tile * 8 + column_tile * 2], &a_values[row_tile * 2], &b_values[column_tile * 2]);
+        }
+      }
+    }
+  }
+  const int i0_4 = (tid / 64) * 32 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
+  const int i1_4 = ((tid % 64) / 32) * 32 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+  #pragma clang loop unroll(full)
+  for (int r_6 = 0; r_6 < 4; ++r_6) {
+    #pragma clang loop unroll(full)
+    for (int r_7 = 0; r_7 < 4; ++r_7) {
+      alignas(16) half C_v[2];
+      #pragma clang loop unroll(full)
+      for (int v_1 = 0; v_1 < 2; ++v_1) {
+        C_v[v_1] = (half)C_local[r_6 * 8 + r_7 * 2 + v_1];
+      }
+      *(device uint*)&C[(by * 64 + r_6 * 8 + i0_4) * 64 + (bx * 64 + r_7 * 8 + i1_4)] = *(thread const uint*)&C_v[0];
+    }
+  }
+}

@@ -1,0 +1,245 @@
+#include <metal_stdlib>
+#include <metal_simdgroup_matrix>
+using namespace metal;
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+
+static inline void simdgroup_load_f16_threadgroup(thread half* to, threadgroup const half* from, int pitch) {
+  simdgroup_matrix<half, 8, 8> m;
+  simdgroup_load(m, from, (ulong)pitch);
+  to[0] = m.thread_elements()[0];
+  to[1] = m.thread_elements()[1];
+}
+
+static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread const half* a, thread const half* b) {
+  simdgroup_matrix<float, 8, 8> sum;
+  simdgroup_matrix<half, 8, 8> left, right;
+  sum.thread_elements()[0] = c[0];
+  sum.thread_elements()[1] = c[1];
+  left.thread_elements()[0] = a[0];
+  left.thread_elements()[1] = a[1];
+  right.thread_elements()[0] = b[0];
+  right.thread_elements()[1] = b[1];
+  simdgroup_multiply_accumulate(sum, left, right, sum);
+  c[0] = sum.thread_elements()[0];
+  c[1] = sum.thread_elements()[1];
+}
+
+[[kernel, max_total_threads_per_threadgroup(128)]] void main_1(
+    device const half* __restrict A_sparse [[buffer(0)]],
+    device const short* __restrict E [[buffer(1)]],
+    device const half* __restrict B [[buffer(2)]],
+    device float* __restrict C [[buffer(3)]],
+    uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
+    uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
+) {
+  alignas(16) threadgroup uchar smem[15872];
+  const int tid = (int)thread_position_in_threadgroup.x;
+  const int bx = (int)threadgroup_position_in_grid.x;
+  const int by = (int)threadgroup_position_in_grid.y;
+  threadgroup half* const A_shared_stages = (threadgroup half*)smem;
+  threadgroup short* const E_shared_stages = (threadgroup short*)(smem + 5120);
+  threadgroup half* const B_shared_stages = (threadgroup half*)(smem + 5632);
+  float C_local[8];
+  #pragma clang loop unroll(full)
+  for (int r = 0; r < 2; ++r) {
+    #pragma clang loop unroll(full)
+    for (int r_1 = 0; r_1 < 2; ++r_1) {
+      #pragma clang loop unroll(full)
+      for (int v = 0; v < 2; ++v) {
+        C_local[r * 4 + r_1 * 2 + v] = 0.0f;
+      }
+    }
+  }
+  if (by < 1) {
+    const int i0 = tid / 4;
+    const int i1 = (tid % 4) * 8;
+    *(threadgroup uint4*)&A_shared_stages[i0 * 40 + i1] = *(device const uint4*)&A_sparse[(by * 32 + i0) * 64 + i1];
+  }
+  else {
+    const int i0_1 = tid / 4;
+    const int i1_1 = (tid % 4) * 8;
+    alignas(16) half A_shared_stages_v[8];
+    #pragma clang loop unroll(full)
+    for (int r_2 = 0; r_2 < 8; ++r_2) {
+      A_shared_stages_v[r_2] = by * 32 + i0_1 < 33 ? A_sparse[(by * 32 + i0_1) * 64 + (i1_1 + r_2)] : (half)0.0f;
+    }
+    *(threadgroup uint4*)&A_shared_stages[i0_1 * 40 + i1_1] = *(thread const uint4*)&A_shared_stages_v[0];
+  }
+  if (by < 1) {
+    const int i0_2 = tid / 4;
+    const int i1_2 = tid % 4;
+    E_shared_stages[i0_2 * 4 + i1_2] = E[(by * 32 + i0_2) * 8 + i1_2];
+  }
+  else {
+    const int i0_3 = tid / 4;
+    const int i1_3 = tid % 4;
+    E_shared_stages[i0_3 * 4 + i1_3] = by * 32 + i0_3 < 33 ? E[(by * 32 + i0_3) * 8 + i1_3] : (short)0;
+  }
+  if (bx < 1) {
+    const int i0_4 = tid / 4;
+    const int i1_4 = (tid % 4) * 8;
+    #pragma clang loop unroll(full)
+    for (int r_3 = 0; r_3 < 2; ++r_3) {
+      *(threadgroup uint4*)&B_shared_stages[r_3 * 1280 + i0_4 * 40 + i1_4] = *(device const uint4*)&B[(r_3 * 32 + i0_4) * 40 + (bx * 32 + i1_4)];
+    }
+  }
+  else {
+    const int i0_5 = tid / 4;
+    const int i1_5 = (tid % 4) * 8;
+    #pragma clang loop unroll(full)
+    for (int r_4 = 0; r_4 < 2; ++r_4) {
+      alignas(16) half B_shared_stages_v[8];
+      #pragma clang loop unroll(full)
+      for (int v_1 = 0; v_1 < 8; ++v_1) {
+        B_shared_stages_v[v_1] = bx * 32 + (i1_5 + v_1) < 40 ? B[(r_4 * 32 + i0_5) * 40 + (bx * 32 + i1_5 + v_1)] : (half)0.0f;
+      }
+      *(threadgroup uint4*)&B_shared_stages[r_4 * 1280 + i0_5 * 40 + i1_5] = *(thread const uint4*)&B_shared_stages_v[0];
+    }
+  }
+  for (int k = 0; k < 2; ++k) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const int slot = k % 2;
+    const int slot_ahead = (k + 1) % 2;
+    if (k + 1 < 2) {
+      if (by < 1) {
+        const int i0_6 = tid / 4;
+        const int i1_6 = (tid % 4) * 8;
+        *(threadgroup uint4*)&A_shared_stages[slot_ahead * 1280 + i0_6 * 40 + i1_6] = *(device const uint4*)&A_sparse[(by * 32 + i0_6) * 64 + (k * 32 + i1_6 + 32)];
+      }
+      else {
+        const int i0_7 = tid / 4;
+        const int i1_7 = (tid % 4) * 8;
+        alignas(16) half A_shared_stages_v_1[8];
+        #pragma clang loop unroll(full)
+        for (int r_5 = 0; r_5 < 8; ++r_5) {
+          A_shared_stages_v_1[r_5] = by * 32 + i0_7 < 33 ? A_sparse[(by * 32 + i0_7) * 64 + (k * 32 + i1_7 + r_5 + 32)] : (half)0.0f;
+        }
+        *(threadgroup uint4*)&A_shared_stages[slot_ahead * 1280 + i0_7 * 40 + i1_7] = *(thread const uint4*)&A_shared_stages_v_1[0];
+      }
+      if (by < 1) {
+        const int i0_8 = tid / 4;
+        const int i1_8 = tid % 4;
+        E_shared_stages[slot_ahead * 128 + i0_8 * 4 + i1_8] = E[(by * 32 + i0_8) * 8 + (k * 4 + i1_8 + 4)];
+      }
+      else {
+        const int i0_9 = tid / 4;
+        const int i1_9 = tid % 4;
+        E_shared_stages[slot_ahead * 128 + i0_9 * 4 + i1_9] = by * 32 + i0_9 < 33 ? E[(by * 32 + i0_9) * 8 + (k * 4 + i1_9 + 4)] : (short)0;
+      }
+      if (bx < 1) {
+        const int i0_10 = tid / 4;
+        const int i1_10 = (tid % 4) * 8;
+        #pragma clang loop unroll(full)
+        for (int r_6 = 0; r_6 < 2; ++r_6) {
+          *(threadgroup uint4*)&B_shared_stages[slot_ahead * 2560 + r_6 * 1280 + i0_10 * 40 + i1_10] = *(device const uint4*)&B[(k * 64 + r_6 * 32 + i0_10 + 64) * 40 + (bx * 32 + i1_10)];
+        }
+      }
+      else {
+        const int i0_11 = tid / 4;
+        const int i1_11 = (tid % 4) * 8;
+        #pragma clang loop unroll(full)
+        for (int r_7 = 0; r_7 < 2; ++r_7) {
+          alignas(16) half B_shared_stages_v_1[8];
+          #pragma clang loop unroll(full)
+          for (int v_2 = 0; v_2 < 8; ++v_2) {
+            B_shared_stages_v_1[v_2] = bx * 32 + (i1_11 + v_2) < 40 ? B[(k * 64 + r_7 * 32 + i0_11 + 64) * 40 + (bx * 32 + i1_11 + v_2)] : (half)0.0f;
+          }
+          *(threadgroup uint4*)&B_shared_stages[slot_ahead * 2560 + r_7 * 1280 + i0_11 * 40 + i1_11] = *(thread const uint4*)&B_shared_stages_v_1[0];
+        }
+      }
+    }
+    const int lane = tid % 32;
+    const int lane_row = (lane / 16) * 4 + (lane % 8) / 2;
+    const int lane_column = ((lane / 8) % 2) * 4 + (lane % 2) * 2;
+    const int simd_row = (tid / 32 / 2) * 16;
+    const int simd_column = ((tid / 32) % 2) * 16;
+    half a_values[4];
+    half b_values[4];
+    #pragma clang loop unroll(full)
+    for (int k_step = 0; k_step < 8; ++k_step) {
+      #pragma clang loop unroll(full)
+      for (int a_tile = 0; a_tile < 2; ++a_tile) {
+        #pragma clang loop unroll(full)
+        for (int a_e = 0; a_e < 2; ++a_e) {
+          a_values[a_tile * 2 + a_e] = (((int)E_shared_stages[slot * 128 + a_tile * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((lane_column + a_e + k_step * 8) / 4) % 4) * 4)) & 15 & 3) == (lane_column + a_e + k_step * 8) % 4 ? A_shared_stages[slot * 1280 + a_tile * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + ((lane_column + a_e) / 4) * 2] : (((((int)E_shared_stages[slot * 128 + a_tile * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((lane_column + a_e + k_step * 8) / 4) % 4) * 4)) & 15) >> 2) & 3) == (lane_column + a_e + k_step * 8) % 4 ? A_shared_stages[slot * 1280 + a_tile * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + ((lane_column + a_e) / 4) * 2 + 1] : (half)0.0f;
+        }
+      }
+      #pragma clang loop unroll(full)
+      for (int b_tile = 0; b_tile < 2; ++b_tile) {
+        simdgroup_load_f16_threadgroup(&b_values[b_tile * 2], &B_shared_stages[slot * 2560 + k_step * 320 + b_tile * 8 + simd_column], 40);
+      }
+      int odd;
+      odd = 0;
+      #pragma clang loop unroll(full)
+      for (int r_8 = 0; r_8 < 4; ++r_8) {
+        if ((as_type<uint>((float)b_values[r_8]) & 2139095040u) == 2139095040u) {
+          b_values[r_8] = (half)0.0f;
+          odd = 1;
+        }
+      }
+      #pragma clang loop unroll(full)
+      for (int row_tile = 0; row_tile < 2; ++row_tile) {
+        #pragma clang loop unroll(full)
+        for (int column_tile = 0; column_tile < 2; ++column_tile) {
+          simdgroup_multiply_accumulate_f32_f16(&C_local[row_tile * 4 + column_tile * 2], &a_values[row_tile * 2], &b_values[column_tile * 2]);
+        }
+      }
+      const bool any_1 = simd_any(odd != 0);
+      if (any_1) {
+        for (int k_odd = 0; k_odd < 8; ++k_odd) {
+          #pragma clang loop unroll(full)
+          for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+            #pragma clang loop unroll(full)
+            for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
+              #pragma clang loop unroll(full)
+              for (int e = 0; e < 2; ++e) {
+                const float factor = B_shared_stages[slot * 2560 + k_step * 320 + k_odd * 40 + column_tile_1 * 8 + simd_column + lane_column + e];
+                if ((as_type<uint>(factor) & 2139095040u) == 2139095040u) {
+                  if ((((int)E_shared_stages[slot * 128 + row_tile_1 * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((k_step * 8 + k_odd) / 4) % 4) * 4)) & 15 & 3) == (k_step * 8 + k_odd) % 4) {
+                    C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] = C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] + (float)A_shared_stages[slot * 1280 + row_tile_1 * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + (k_odd / 4) * 2] * factor;
+                  }
+                  if ((((((int)E_shared_stages[slot * 128 + row_tile_1 * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((k_step * 8 + k_odd) / 4) % 4) * 4)) & 15) >> 2) & 3) == (k_step * 8 + k_odd) % 4) {
+                    C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] = C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] + (float)A_shared_stages[slot * 1280 + row_tile_1 * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + (k_odd / 4) * 2 + 1] * factor;
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  if (by < 1 && bx < 1) {
+    const int i0_12 = (tid / 64) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
+    const int i1_12 = ((tid % 64) / 32) * 16 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+    #pragma clang loop unroll(full)
+    for (int r_9 = 0; r_9 < 2; ++r_9) {
+      #pragma clang loop unroll(full)
+      for (int r_10 = 0; r_10 < 2; ++r_10) {
+        alignas(16) float C_v[2];
+        #pragma clang loop unroll(full)
+        for (int v_3 = 0; v_3 < 2; ++v_3) {
+          C_v[v_3] = C_local[r_9 * 4 + r_10 * 2 + v_3];
+        }
+        *(device uint2*)&C[(by * 32 + r_9 * 8 + i0_12) * 40 + (bx * 32 + r_10 * 8 + i1_12)] = *(thread const uint2*)&C_v[0];
+      }
+    }
+  }
+  else {
+    const int i0_13 = (tid / 64) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
+    const int i1_13 = ((tid % 64) / 32) * 16 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+    #pragma clang loop unroll(full)
+    for (int r_11 = 0; r_11 < 2; ++r_11) {
+      #pragma clang loop unroll(full)
+      for (int r_12 = 0; r_12 < 2; ++r_12) {
+        #pragma clang loop unroll(full)
+        for (int v_4 = 0; v_4 < 2; ++v_4) {
+          if (by * 32 + (r_11 * 8 + i0_13) < 33 && bx * 32 + (r_12 * 8 + i1_13 + v_4) < 40) {
+            C[(by * 32 + r_11 * 8 + i0_13) * 40 + (bx * 32 + r_12 * 8 + i1_13 + v_4)] = C_local[r_11 * 4 + r_12 * 2 + v_4];
+          }
+        }
+      }
+    }
+  }
+}
