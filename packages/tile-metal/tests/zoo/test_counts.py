@@ -1,7 +1,7 @@
 """What products cost per threadgroup, beside kernels that were written by hand (``reference/*.metal``).
 
 Both texts run in the emulator, which counts bytes of accesses and what simdgroups execute together. The table is part
-of ``COUNTS.md``; ``pytest packages/tile-metal/tests/zoo/test_counts.py --update-golden`` writes it anew.
+of ``docs/metal.md``; ``pytest packages/tile-metal/tests/zoo/test_counts.py --update-golden`` writes it anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tile_metal.lint import lint
 from .launch import context, run
 
 REFERENCE = Path(__file__).parent / "reference"
-COUNTS = Path(__file__).parents[2] / "COUNTS.md"
+COUNTS = Path(__file__).parents[4] / "docs" / "metal.md"
 FP8 = ("float8_e4m3fn", "float8_e4m3fn", "float32")
 CASES = {
     "gemm_f16": functools.partial(programs.gemm_case, 128, 128, 128, F16, (64, 64, 32), 2),
