@@ -55,7 +55,9 @@ class Config:
         return f"{self.dtype}_{self.out}_{tile}"
 
 
-_TILES = ((128, 128, 32, 128), (128, 128, 64, 128), (128, 256, 32, 256), (128, 256, 64, 256))
+_TILES = (
+    (128, 128, 32, 128), (128, 128, 64, 128), (128, 256, 32, 256), (128, 256, 64, 256), (256, 128, 64, 256),
+)  # fmt: skip
 
 #: Every tile with both depths of the pipeline, then other orders of blocks and float16 results for three stages.
 CONFIGS = (

@@ -2,8 +2,9 @@
 
     python benchmarks/cuda_sparse.py [--size 4096] [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
-float16 to float32, and int8 to int32 with B stored as (N, K). Rates count the operations of the dense product. What
-this torch cannot do is said and left out.
+float16 to float32, and int8 to int32 with B stored as (N, K). Metadata is in natural order, (M, K / 16), or transposed,
+(K / 16, M), where names end in ``_et``: then copies of it are as wide as those of the operands. Rates count the
+operations of the dense product. What this torch cannot do is said and left out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from cuda_gemm import Config, product
@@ -24,30 +26,53 @@ Named = list[tuple[str, Callable[[], object]]]
 #: Elements of K that one int16 of metadata describes, for elements of 8 and of 16 bits.
 _WORD = 16
 
+
+@dataclass(frozen=True)
+class SparseConfig(Config):
+    """How a sparse product is tiled.
+
+    Attributes
+    ----------
+    turned
+        Whether metadata is stored as (K / 16, M).
+    """
+
+    turned: bool = False
+
+    def __str__(self) -> str:
+        return super().__str__() + "_et" * self.turned
+
+
 _BYTES: dict[str, Any] = {"dtype": "int8", "accum": "int32", "out": "int32", "transposed": True}
-SPARSE = (
-    Config(128, 128, 64, 128), Config(128, 128, 64, 128, 4), Config(128, 128, 128, 128), Config(128, 256, 64, 256),
-    Config(128, 128, 64, 128, 3, 0), Config(128, 128, 64, 128, 3, 4), Config(128, 128, 64, 128, 3, 16),
-    Config(128, 128, 64, 128, 4, 0), Config(128, 128, 128, 128, 2, 0), Config(256, 128, 128, 256, 3, 0),
-    Config(128, 128, 128, 128, **_BYTES), Config(128, 128, 64, 128, 4, **_BYTES), Config(128, 256, 128, 256, **_BYTES),
-)  # fmt: skip
+_TURNED: dict[str, Any] = {"turned": True}
+SPARSE = tuple(SparseConfig(*tile, **more) for *tile, more in (
+    (128, 128, 64, 128, 3, 0, {}), (128, 128, 64, 128, 3, 8, {}), (128, 128, 64, 128, 4, 0, {}),
+    (128, 128, 128, 128, 2, 0, {}), (128, 128, 128, 128, 2, 8, {}), (256, 128, 128, 256, 2, 4, {}),
+    (128, 128, 64, 128, 3, 0, _TURNED), (128, 128, 64, 128, 3, 8, _TURNED), (128, 128, 64, 128, 4, 8, _TURNED),
+    (256, 128, 64, 256, 3, 4, _TURNED), (128, 256, 64, 256, 3, 8, _TURNED), (128, 128, 128, 128, 2, 8, _TURNED),
+    (128, 128, 128, 128, 3, 8, _BYTES), (128, 128, 128, 128, 3, 8, {**_BYTES, **_TURNED}),
+    (128, 128, 64, 128, 4, 8, _BYTES), (128, 128, 64, 128, 4, 8, {**_BYTES, **_TURNED}),
+    (128, 256, 128, 256, 3, 8, _BYTES),
+))  # fmt: skip
 DENSE = (
     Config(128, 128, 32, 128), Config(128, 128, 64, 128), Config(128, 256, 64, 256), Config(128, 256, 64, 256, 3, 0),
+    Config(256, 128, 64, 256, 3, 4), Config(256, 128, 64, 256, 3, 8),
     Config(128, 128, 64, 128, **_BYTES), Config(128, 128, 128, 128, **_BYTES), Config(128, 256, 64, 256, **_BYTES),
 )  # fmt: skip
 
 
-def sparse_product(size: int, c: Config) -> Any:
+def sparse_product(size: int, c: SparseConfig) -> Any:
     """Return the program of a configuration: A has two of every four values along K."""
+    described = (size // _WORD, size) if c.turned else (size, size // _WORD)
 
     @T.prim_func
     def gemm_sp(
-        A: T.Tensor((size, size // 2), c.dtype), E: T.Tensor((size, size // _WORD), "int16"),
+        A: T.Tensor((size, size // 2), c.dtype), E: T.Tensor(described, "int16"),
         B: T.Tensor((size, size), c.dtype), C: T.Tensor((size, size), c.out),
     ) -> None:  # fmt: skip
         with T.Kernel(T.ceildiv(size, c.n), T.ceildiv(size, c.m), threads=c.threads) as (bx, by):
             A_s = T.alloc_shared((c.m, c.k // 2), c.dtype)
-            E_s = T.alloc_shared((c.m, c.k // _WORD), "int16")
+            E_s = T.alloc_shared((c.k // _WORD, c.m) if c.turned else (c.m, c.k // _WORD), "int16")
             B_s = T.alloc_shared((c.n, c.k) if c.transposed else (c.k, c.n), c.dtype)
             C_f = T.alloc_fragment((c.m, c.n), c.accum)
             if c.panel:
@@ -55,12 +80,15 @@ def sparse_product(size: int, c: Config) -> Any:
             T.clear(C_f)
             for k in T.Pipelined(T.ceildiv(size, c.k), num_stages=c.stages):
                 T.copy(A[by * c.m, k * c.k // 2], A_s)
-                T.copy(E[by * c.m, k * c.k // _WORD], E_s)
+                if c.turned:
+                    T.copy(E[k * c.k // _WORD, by * c.m], E_s)
+                else:
+                    T.copy(E[by * c.m, k * c.k // _WORD], E_s)
                 if c.transposed:
                     T.copy(B[bx * c.n, k * c.k], B_s)
                 else:
                     T.copy(B[k * c.k, bx * c.n], B_s)
-                T.gemm_sp(A_s, E_s, B_s, C_f, transpose_B=c.transposed)
+                T.gemm_sp(A_s, E_s, B_s, C_f, transpose_E=c.turned, transpose_B=c.transposed)
             T.copy(C_f, C[by * c.m, bx * c.n])
 
     return gemm_sp
@@ -114,6 +142,7 @@ def one_type(torch: Any, arguments: argparse.Namespace, halves: bool) -> list[Ro
     else:
         dense, b = (torch.randint(-128, 128, (size, size), device="cuda", dtype=torch.int8) for _ in range(2))
     pruned, values, words = two_of_four(torch, dense)
+    turned = words.t().contiguous()
     stored = b if halves else b.t().contiguous()
     c = poisoned(torch, (size, size), torch.float32 if halves else torch.int32)
     expected = pruned.double() @ b.double()
@@ -121,7 +150,8 @@ def one_type(torch: Any, arguments: argparse.Namespace, halves: bool) -> list[Ro
     prefix = f"_{size}_{'float16' if halves else 'int8'}_"
     ours: Named = []
     for name, kernel in kernels(arguments, [x for x in candidates(size) if prefix in x.name]):
-        inputs = (values, words, stored, c) if name.startswith("gemm_sp") else (pruned, stored, c)
+        described = turned if name.endswith("_et") else words
+        inputs = (values, described, stored, c) if name.startswith("gemm_sp") else (pruned, stored, c)
         c.fill_(float("nan") if halves else -1)
         kernel(*inputs)
         wrong = fault(torch, c, expected, bound)

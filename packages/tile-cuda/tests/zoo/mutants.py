@@ -28,8 +28,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         GEMM,
         "copies to the row below",
-        r"slot_ahead \* 1024 \+ \(tid / 4\) \* 32",
-        "slot_ahead * 1024 + (tid / 4) * 32 + 32",
+        r"slot_ahead \* 2048\) \+ \(unsigned\)\(\(tid / 4\) \* 32",
+        "slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + 32",
     ),
     # Fragments
     Mutant(GEMM, "swizzled only where it is read", _SWIZZLE_WRITTEN, "(tid % 4)"),

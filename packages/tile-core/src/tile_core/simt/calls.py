@@ -15,6 +15,9 @@ STEP = "tile.step"
 MANAGED = "tile.managed"
 
 
+#: Annotation of a loop whose slots ``simt.rings`` counts.
+RING = "tile.ring"
+
 #: Attribute around parts of a lowered op that ``simt.carry`` may move; the node says which part it is.
 PART = "tile.part"
 
@@ -26,8 +29,9 @@ def part(which: str, statements: Sequence[Any]) -> Any:
     ----------
     which
         ``"setup"``: what is the same in every turn. ``"first"``: reads the operands of the first step into registers
-        that ``"last"``, the instructions of the last step, do not touch. ``"early"``: reads them where there are no
-        such registers.
+        that ``"last"``, the instructions of the last step, do not touch. ``"middle"``: a piece of what is between
+        them; copies of a later turn may begin in front of it. ``"ring"``: nothing, but asks for
+        slots without quotients.
     """
     return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 

@@ -8,21 +8,13 @@ operands that are read after them: the units stand still. An op that marks its p
     for k:
         copies of a later iteration; commit
         middle(k)
-        wait; sync_threads; first(k + 1), if there is such an iteration
+        wait; sync_threads; first(k + 1), or first(k) again in the last turn, for nothing
         last(k)
 
 Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` stands
 in front of the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
-read to.
-
-An op whose registers do not suffice for that marks its reads as ``early``: they only move in front of the copies, which
-take some time to begin::
-
-    setup
-    for k:
-        wait; sync_threads; early(k)
-        copies of a later iteration; commit
-        middle(k)
+read to. Where ``middle`` comes in pieces, the copies stand in front of one each: reads of operands would wait behind
+all of them in the queue that both share.
 
 The copies may overwrite the slot of iteration k - 1 as before: its last reads stand in front of the barrier of turn
 k - 1. Each wait stands as many groups after the one that it waits for as before.
@@ -31,12 +23,13 @@ k - 1. Each wait stands as many groups after the one that it waits for as before
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, statements, substitute
+from tile_core.ir.visit import StmtRewriter, collect, loads_of, renamed, replace_for, statements, substitute
 from tile_core.simt import calls
 from tile_core.simt.lower import LOWERED
 
@@ -98,14 +91,13 @@ def _parts(op: Any) -> dict[str, list[Any]] | None:
     inner = op.body
     if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
         return None
-    found: dict[str, list[Any]] = {"setup": [], "early": [], "first": [], "last": [], "middle": []}
+    found: dict[str, list[Any]] = {"setup": [], "ring": [], "first": [], "last": [], "middle": []}
     for s in statements(inner.body):
         if isinstance(s, tirx.AttrStmt) and s.attr_key == calls.PART:
             found[str(s.node.value)].append(s.body)
         else:
             found["middle"].append(s)
-    turns = found["early"] or (found["first"] and found["last"])
-    return found if found["setup"] and turns else None
+    return found if found["setup"] and found["first"] and found["last"] else None
 
 
 def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
@@ -113,37 +105,66 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
         whole = calls.step(nodes.seq(list(body)), turn.op.span)
         return tirx.AttrStmt(turn.op.node, LOWERED, turn.op.value, whole, turn.op.span)
 
-    def first(piece: Any, at: Any) -> Any:
-        """Return reads of the iteration ``at``, with names of their own for what depends on it."""
-        mapping: dict[Any, Any] = {loop.loop_var: at}
+    start, extent, var = loop.min, loop.extent, loop.loop_var
+    kind = nodes.dtype_of(var)
+    zero, following = nodes.int_const(0, kind) + start, var + nodes.int_const(1, kind)
+    more = following < start + extent
+
+    def first(piece: Any, then: Callable[[Any], Any]) -> Any:
+        """Return reads of another iteration, with names of their own for what depends on it."""
+        names: dict[Any, Any] = {}
         own = []
         for bind in turn.binds:
-            var = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
-            own.append(tirx.Bind(var, substitute(bind.value, mapping), bind.span))
-            mapping[bind.var] = var
+            name = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
+            own.append(tirx.Bind(name, substitute(then(bind.value), names), bind.span))
+            names[bind.var] = name
         used = set(collect(piece, tirx.Var))
         needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
-        return nodes.seq([*needed, around(renamed(substitute(piece, mapping)))])
+        return nodes.seq([*needed, around(renamed(substitute(then(piece), names)))])
 
-    if parts["early"]:
-        body = [turn.wait, turn.sync, *turn.binds, around(*parts["early"]), *turn.issue, around(*parts["middle"])]
-        return nodes.seq([*parts["setup"], replace_for(loop, nodes.seq(body))])
-    start, extent = loop.min, loop.extent
-    kind = nodes.dtype_of(loop.loop_var)
-    zero, following = nodes.int_const(0, kind) + start, loop.loop_var + nodes.int_const(1, kind)
-    begin = nodes.seq([turn.wait, turn.sync, *(first(piece, zero) for piece in parts["first"])])
+    def at_first(node: Any) -> Any:
+        return substitute(node, {var: zero})
+
+    def at_next(node: Any) -> Any:
+        """Return what a node is in the next iteration, or in this one if it is the last."""
+        if isinstance(node, tirx.Stmt) or loads_of(node):
+            return substitute(node, {var: tirx.Select(more, following, var)})
+        return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
+
+    begin = nodes.seq([turn.wait, turn.sync, *(first(piece, at_first) for piece in parts["first"])])
     if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
         begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
-    more = [
-        tirx.IfThenElse(following < start + extent, first(piece, following), None, loop.span)
-        for piece in parts["first"]
-    ]
+    # No condition around these reads: instructions are not moved across a branch.
+    reads = [first(piece, at_next) for piece in parts["first"]]
     last = [around(piece) for piece in parts["last"]]
     if len(last) == 1:
         last.insert(0, None)
-    end = [x for pair in itertools.zip_longest(more, last[1:]) for x in pair]
-    body = [*turn.binds, *turn.issue, around(*parts["middle"]), last[0], turn.wait, turn.sync, *end]
-    return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body))])
+    end = [x for pair in itertools.zip_longest(reads, last[1:]) for x in pair]
+    middle = [around(piece) for piece in parts["middle"]]
+    body = [*turn.binds, *_spread(turn.issue, middle), last[0], turn.wait, turn.sync, *end]
+    notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
+    return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
+
+
+def _spread(issue: list[Any], middle: list[Any]) -> list[Any]:
+    """Return the pieces of the middle with a copy in front of each of the first ones, and the end of their group."""
+    begin = list(itertools.chain.from_iterable(_apart(s) for s in issue[:-1]))
+    if len(begin) > len(middle):
+        rest = max(len(middle) - 1, 0)
+        begin = [*begin[:rest], nodes.seq(begin[rest:])]
+    count = len(begin)
+    mixed = [x for pair in itertools.zip_longest(begin, middle[: count - 1]) for x in pair if x is not None]
+    return [*mixed, issue[-1], *middle[max(count - 1, 0) :]]
+
+
+def _apart(s: Any) -> list[Any]:
+    """Return the copies of a turn one by one, each under the condition that there is such an iteration."""
+    if not isinstance(s, tirx.IfThenElse) or s.else_case is not None:
+        return [s]
+    inner = list(statements(s.then_case))
+    if any(isinstance(x, tirx.Bind) for x in inner):  # what it names is used by the copies behind it
+        return [s]
+    return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
 
 
 def _defined(turn: _Turn, loop: Any) -> set[Any]:

@@ -32,6 +32,7 @@ from tile_core.simt.lower import lower_selected
 from tile_core.simt.ops.reducer import may_be_partial
 from tile_core.simt.promises import relied
 from tile_core.simt.rescope import rescope
+from tile_core.simt.rings import with_rings
 from tile_core.simt.select import Selected, select_ops
 from tile_core.simt.sites import number_nests
 from tile_core.simt.varying import uses_threads
@@ -75,6 +76,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
         Pass("barriers", _barriers, "after everything that touches memory"),
         Pass("launch", _launch, "late: guards and proofs wanted the grid's extents"),
+        Pass("rings", _rings, "after all proofs: a remainder is bounded, a variable is not"),
         Pass("unused", _unused, "last: what is bound here is read by code that passes wrote before"),
     )
 
@@ -211,6 +213,11 @@ def _launch(plan: Plan, ctx: Context) -> Plan:
     del ctx
     body, grid = launch(plan.body, plan.notes["block"], plan.program.attrs.get("swizzle"))
     return plan.replace(body=body).note("grid", grid)
+
+
+def _rings(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=with_rings(plan.body))
 
 
 def _unused(plan: Plan, ctx: Context) -> Plan:

@@ -18,6 +18,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
 from tile_core.simt.alignment import strides_of
+from tile_cuda.emit import places
 from tile_cuda.emit.debug import DebugStatements
 from tile_cuda.emit.functions import EXTREMES, FUNCTIONS, RESERVED
 from tile_cuda.emit.prepare import Prepared
@@ -67,6 +68,9 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
         self.needed: set[Any] = set()
         self._single: set[Any] = set()
         self._constants: set[Any] = set()
+        #: What each turn of a loop binds, and how many loops the statement stands in.
+        self._changing: set[Any] = set()
+        self._loops = 0
         self._head = ""
         self._commented: Where | None = None
         self._slab = False
@@ -163,7 +167,15 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
         partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
         if partly or s.kind == tirx.ForKind.VECTORIZED:
             self.unroll(s)
+        self._loops += s.kind == tirx.ForKind.SERIAL
         super().write_For(s)
+        self._loops -= s.kind == tirx.ForKind.SERIAL
+
+    def write_Bind(self, s: Any) -> None:
+        """Write a constant."""
+        if self._loops:
+            self._changing.add(s.var)
+        super().write_Bind(s)
 
     def write_AllocBuffer(self, s: Any) -> None:
         """Declare a variable, an array in registers, or a part of the block's shared memory."""
@@ -255,7 +267,25 @@ class CudaPrinter(WarpCalls, DebugStatements, CFamilyEmitter):
             if split is not None:
                 indices, added = split
                 return infix("+", Text(f"&{self.element(buffer, indices)}", UNARY), self.bare(added))
-        return Text(f"&{self.bare(load)}", UNARY)
+        return self._shared_place(load) or Text(f"&{self.bare(load)}", UNARY)
+
+    def print_TensorLoad(self, e: Any) -> str:
+        """Print a load of one element."""
+        place = self._shared_place(e)
+        return super().print_TensorLoad(e) if place is None else Text(f"*{place}", UNARY)
+
+    def _shared_place(self, load: Any) -> str | None:
+        """Print a place in shared memory by bytes, if its index changes in a loop in part (see ``places``)."""
+        size, rest = divmod(_bits(nodes.element_type(load.source)), 8)
+        if nodes.scope_of(load.source) not in _SHARED or rest:
+            return None
+        parts = places.apart(self.offset(load.source, load.indices), self._changing)
+        if parts is None:
+            return None
+        moved, stays = self.analyzer.simplify(parts[0] * size), wrapped(self.bare(parts[1]), UNARY)
+        added = f"(unsigned){wrapped(self.bare(moved), UNARY)} + (unsigned){stays} * {size}u"
+        element = self.type(nodes.element_type(load.source))
+        return Text(f"({element}*)((char*){self.writer.name(load.source)} + ({added}))", UNARY)
 
     def _split(self, buffer: Any, indices: list[Any]) -> tuple[list[Any], Any] | None:
         """Return indices without the variables of written out loops, and what these add in elements."""

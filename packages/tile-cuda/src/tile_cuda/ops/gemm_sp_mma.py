@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Legality
+from tile_core.simt.distribution import Distribution
 from tile_cuda.ops.atoms import table
 from tile_cuda.ops.gemm_mma import MmaVariant
-from tile_cuda.ops.metadata import Metadata
+from tile_cuda.ops.metadata import Metadata, swizzled
 from tile_cuda.ops.operand import Lanes
 from tile_cuda.ops.product import Plan, multiply
 
@@ -34,6 +39,16 @@ class MmaGemmSp(MmaVariant):
             tails=frozenset("MNK"),
             scopes={"A": held, "B": held, "C": held, "E": ("shared",)},
         )
+
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
+        """Return besides how metadata whose rows are along K is swizzled: lanes read four of these rows at once."""
+        found = dict(super().layouts(call, ctx))
+        view = call.args[1]
+        if call.attrs["transpose_E"] and view.buffer not in call.places.layouts:
+            layout = swizzled(tuple(nodes.shape_of(view.buffer)), DTYPES[view.dtype].bits)
+            if layout is not None:
+                found[1] = layout
+        return found
 
     def lower(self, call: Any, ctx: Context) -> Any:
         """Return the product for one thread."""

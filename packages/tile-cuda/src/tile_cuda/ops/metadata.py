@@ -8,11 +8,13 @@ instructions over four blocks: their selectors name the lanes. For elements of 8
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, row_major
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
 from tile_core.simt.ops import runs
@@ -26,6 +28,9 @@ _BEYOND = 0x44444444
 
 class Metadata:
     """Reads metadata to registers, ahead of the steps that need it.
+
+    What is read ahead is kept as it is and made fit for the instructions in front of the first ones that take it: a
+    warp issues in order, so arithmetic on what has not arrived yet would hold up the instructions behind it.
 
     Parameters
     ----------
@@ -52,38 +57,46 @@ class Metadata:
         #: Blocks that one register describes, and their bits.
         self.group, self.bits = (2, 32) if self.wide else (4, 16)
         self.width = DTYPES[view.dtype].bits
+        self.ahead: Any = None
         self.registers: Any = None
         self.loaded = -1
 
     def prepare(self) -> list[Any]:
-        """Return the allocation; two groups are held, as steps are read one ahead."""
+        """Return the allocations: of what is read ahead, and of what instructions take."""
         self.loaded = -1
-        self.registers, new = nodes.alloc([2 * self.plan.split.atoms_m], "uint32", "metadata", "local")
-        return [new]
+        rows = self.plan.split.atoms_m
+        self.ahead, new = nodes.alloc([rows], "uint32", "metadata_ahead", "local")
+        self.registers, also = nodes.alloc([rows], "uint32", "metadata", "local")
+        return [new, also]
 
     def load(self, start: int) -> list[Any]:
-        """Return the statements that read what the step from block ``start`` on needs, unless they are there."""
+        """Return the statements that read ahead what the step from block ``start`` on needs, unless it is there."""
         group = start // self.group
-        if group <= self.loaded:
+        if group == self.loaded:
             return []
         self.loaded = group
 
         def one(i: Any) -> Any:
-            at = [self._place(i, group)]
-            read = nodes.store(self.registers, self._register(i, group), at)
-            return nodes.seq([read, nodes.store(self.registers, _increasing(nodes.load(self.registers, at)), at)])
+            return nodes.store(self.ahead, self._register(i, group), [i])
+
+        return [unrolled("row_tile", self.plan.split.atoms_m, one)]
+
+    def ready(self, start: int) -> list[Any]:
+        """Return the statements that stand between the reads for the step from block ``start`` on and later reads."""
+        if start % self.group:
+            return []
+
+        def one(i: Any) -> Any:
+            return nodes.store(self.registers, _increasing(nodes.load(self.ahead, [i])), [i])
 
         return [unrolled("row_tile", self.plan.split.atoms_m, one)]
 
     def word(self, i: Any, start: int, blocks: int) -> tuple[Any, int]:
         """Return the register for tile row ``i`` of the step of ``blocks`` blocks from ``start``, and the selector."""
-        value = nodes.load(self.registers, [self._place(i, start // self.group)])
+        value = nodes.load(self.registers, [i])
         if self.wide:
             return value, 0
         return value, start % self.group // blocks
-
-    def _place(self, i: Any, group: int) -> Any:
-        return i + (group % 2) * self.plan.split.atoms_m
 
     def _register(self, i: Any, group: int) -> Any:
         g, t = self.lanes.g, self.lanes.t
@@ -124,17 +137,28 @@ class Metadata:
         return choose([*limits, *runs.inside(self.view, at, self.ranges)], value, beyond)
 
 
+@cache
+def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
+    """Return a layout of metadata with rows along K in which a vector of 16 bytes shares no bank with three rows' more.
+
+    ``None`` if rows are too short, or no power of two. Only two bits change, so that addresses stay simple: lanes read
+    four rows at once.
+    """
+    vector, row = 128 // bits, shape[-1]
+    if row & (row - 1) or row < 4 * vector:
+        return None
+    base = vector.bit_length() - 1
+    swizzle = Swizzle(2, base, row.bit_length() - 1 - base)
+    return Layout(shape, DigitLayout(shape, row_major(shape).digits, swizzles=(swizzle,)), note="swizzled rows")
+
+
 def _increasing(word: Any) -> Any:
     """Return metadata whose empty nibbles keep elements 0 and 1.
 
     A nibble of zeros stands where a tail was filled up, and where a compressor found nothing to keep: the kept values
     are zero there. The instructions leave open what they do when indices do not increase.
     """
-
-    def shifted(e: Any, by: int) -> Any:
-        return tirx.shift_right(e, nodes.const(by, "uint32"))
-
-    pairs = tirx.bitwise_or(word, shifted(word, 1))
-    lowest = nodes.const(0x11111111, "uint32")
-    empty = tirx.bitwise_xor(tirx.bitwise_and(tirx.bitwise_or(pairs, shifted(pairs, 2)), lowest), lowest)
-    return tirx.bitwise_or(word, tirx.shift_left(empty, nodes.const(2, "uint32")))
+    pairs = tirx.bitwise_or(word, tirx.shift_right(word, nodes.const(1, "uint32")))
+    some = tirx.bitwise_or(pairs, tirx.shift_left(pairs, nodes.const(2, "uint32")))  # in the third bit of a nibble
+    third = nodes.const(_BEYOND, "uint32")
+    return tirx.bitwise_or(word, tirx.bitwise_xor(tirx.bitwise_and(some, third), third))

@@ -146,37 +146,41 @@ class Loader:
             return []
         found = []
         for count in sorted(blocks, reverse=True):
-            for _, _, per in self._groups(count):
+            for _, _, per in self._groups(count, range(self.operand.tiles)):
                 if (count, per) not in self.bound:
                     found += self._bind(count, per)
         return found
 
-    def load(self, start: Any, blocks: int, slot: int) -> list[Any]:
+    def load(self, start: Any, blocks: int, slot: int, tiles: range | None = None) -> list[Any]:
         """Return the statements that read ``blocks`` blocks from block ``start`` on to the registers from ``slot``.
 
         Blocks beyond K are zero, and so are the elements beyond K of the last block. Where ``start`` is an expression
-        all blocks must be whole.
+        all blocks must be whole. ``tiles`` are the instruction tiles to read, all by default; the first one comes to
+        ``slot``.
         """
         o = self.operand
+        tiles = range(o.tiles) if tiles is None else tiles
+        slot -= tiles.start * words(blocks, o)
         whole = not isinstance(start, int) or start + blocks <= o.depth // o.family.block
         if self.way.startswith("ldmatrix") and whole:
-            return self._matrices(start, blocks, slot)
+            return self._matrices(start, blocks, slot, tiles)
 
         def unit(u: Any) -> Any:
+            u = u + tiles.start
             stores = [self._word(u, start, c, half, slot, blocks) for c in range(blocks) for half in range(o.halves)]
             return nodes.seq(stores)
 
-        return [unrolled(f"{self.name}_tile", o.tiles, unit)]
+        return [unrolled(f"{self.name}_tile", len(tiles), unit)]
 
     # By ldmatrix
 
-    def _groups(self, blocks: int) -> list[tuple[int, int, int]]:
+    def _groups(self, blocks: int, tiles: range) -> list[tuple[int, int, int]]:
         """Return (first tile, tiles, tiles per instruction): up to four matrices at a time."""
         each = words(blocks, self.operand)
         per = max(1, 4 // each)
-        found, start = [], 0
+        found, start = [], tiles.start
         while per:
-            count = (self.operand.tiles - start) // per
+            count = (tiles.stop - start) // per
             if count:
                 found.append((start, count, per))
                 start += count * per
@@ -206,12 +210,12 @@ class Loader:
         self.bound[blocks, per] = (names[0], names[1])
         return [tirx.Bind(v, _expr(e)) for v, e in zip(names, (line, depth), strict=True)]
 
-    def _matrices(self, start: Any, blocks: int, slot: Any) -> list[Any]:
+    def _matrices(self, start: Any, blocks: int, slot: Any, tiles: range) -> list[Any]:
         o = self.operand
         each = words(blocks, o)
         trans = "" if o.k_major else "_trans"
         found = []
-        for first, count, per in self._groups(blocks):
+        for first, count, per in self._groups(blocks, tiles):
             line0, k0 = self.bound[blocks, per]
 
             def load(u: Any, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Any:

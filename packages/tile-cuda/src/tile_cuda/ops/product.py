@@ -27,6 +27,8 @@ from tile_cuda.ops.totals import Totals
 #: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
 #: units for 8-bit floats convert them in registers of their own.
 _AHEAD, _AHEAD_FP8 = 232, 176
+#: Instructions of a step below which they are not divided into parts with reads between them.
+_LEAST_PARTED = 16
 #: Steps beyond which the loop over K is not written out.
 _MOST_STEPS = 16
 
@@ -221,10 +223,13 @@ class _Lower:
         steps = self._steps(a)
         big = f.shapes[0]
         size_a, size_b = a.tiles * words(big, a), b.tiles * words(big * f.dense_blocks, b)
-        held = a.tiles * b.tiles * 2 * f.halves + 2 * (size_a + size_b)
+        parts = _column_parts(f, self.plan.split) if len(steps) > 1 else 1
+        held = a.tiles * b.tiles * 2 * f.halves + 2 * (size_a + size_b // parts)
+        held += 0 if self.metadata is None else 2 * a.tiles
         slots = 2 if len(steps) > 1 and held <= (_AHEAD_FP8 if f.is_fp8 else _AHEAD) else 1
+        parts = min(parts, slots)
         regs_a, new_a = nodes.alloc([slots * size_a], f.word, "a_words", "local")
-        regs_b, new_b = nodes.alloc([slots * size_b], f.word, "b_words", "local")
+        regs_b, new_b = nodes.alloc([slots * size_b // parts], f.word, "b_words", "local")
         loads = Loader(a, self.lanes, regs_a, "a"), Loader(b, self.lanes, regs_b, "b")
         counts = {blocks for _, blocks in steps}
         out = [new_a, new_b, *loads[0].prepare(counts), *loads[1].prepare({c * f.dense_blocks for c in counts})]
@@ -233,9 +238,9 @@ class _Lower:
 
         if len(steps) > _MOST_STEPS and self.metadata is None:
             return out + self._rolled(steps, loads, (regs_a, regs_b), totals)
-        stretch = _Stretch(self, steps, loads, (regs_a, regs_b), (size_a, size_b), slots, totals)
+        stretch = _Stretch(self, steps, loads, (regs_a, regs_b), (size_a, size_b // parts), slots, parts, totals)
         # The operands of the last step are in the registers that those of the first one are not in.
-        self.in_parts = whole and slots == 2 and (len(steps) % 2 == 0 or self.metadata is not None)
+        self.in_parts = whole and slots == 2 and len(steps) % 2 == 0
         return stretch.in_parts(out) if self.in_parts else [*out, *stretch.plain()]
 
     def _rolled(self, steps: list[tuple[int, int]], loads: Any, registers: Any, totals: Any) -> list[Any]:
@@ -266,15 +271,17 @@ class _Lower:
         return found
 
     def _multiply(
-        self, a: Operand, b: Operand, registers: Any, slots: tuple[int, int], totals: Any, start: Any, blocks: int
+        self, a: Operand, b: Operand, registers: Any, slots: tuple[int, int], totals: Any, start: Any, blocks: int,
+        columns: range | None = None,
     ) -> Any:  # fmt: skip
-        """Return the instructions of one step for all tiles of the warp."""
+        """Return the instructions of one step for all tiles of the warp, or for some of its columns of tiles."""
         f, s = self.plan.family, self.plan.split
+        columns = range(s.atoms_n) if columns is None else columns
         each_a, each_b = words(blocks, a), words(blocks * f.dense_blocks, b)
         per = 2 * f.halves
 
         def tile(i: Any, j: Any) -> Any:
-            to = (i * s.atoms_n + j) * per
+            to = (i * s.atoms_n + j + columns.start) * per
             args = [
                 address(totals, [to], "rw"),
                 address(registers[0], [slots[0] + i * each_a]),
@@ -287,11 +294,15 @@ class _Lower:
                 args.append(word)
             return execute(f.name(blocks, selector), args, self.call.span)
 
-        return unrolled("row_tile", s.atoms_m, lambda i: unrolled("column_tile", s.atoms_n, lambda j: tile(i, j)))
+        return unrolled("row_tile", s.atoms_m, lambda i: unrolled("column_tile", len(columns), lambda j: tile(i, j)))
 
 
 class _Stretch:
-    """The steps along K, written out: operands are read one step ahead as far as there are registers for it."""
+    """The steps along K, written out: operands are read one unit ahead as far as there are registers for it.
+
+    A unit is what a step computes of one part of the columns: A is held for two steps, but B for two units only, and
+    reads are spread more evenly over the instructions.
+    """
 
     def __init__(
         self,
@@ -301,50 +312,76 @@ class _Stretch:
         registers: tuple[Any, Any],
         sizes: tuple[int, int],
         slots: int,
+        parts: int,
         totals: Any,
     ) -> None:
         self.lower, self.steps, self.loads, self.registers = lower, steps, loads, registers
-        self.sizes, self.slots, self.totals = sizes, slots, totals
+        self.sizes, self.slots, self.parts, self.totals = sizes, slots, parts, totals
+        self.units = len(steps) * parts
 
     def plain(self) -> list[Any]:
         """Return the steps."""
-        first = [*self.metadata(0), *self.load(0)] if self.slots > 1 else []
-        return [*first, *(x for n in range(len(self.steps)) for x in self.step(n))]
+        first = self.load(0) if self.slots > 1 else []
+        return [*first, *(x for n in range(self.units) for x in self.unit(n))]
 
     def in_parts(self, setup: list[Any]) -> list[Any]:
         """Return the steps with marks on what can be moved between the turns of a loop."""
-        out = [part("setup", [*self.lower.head(), *setup])]
-        if self.lower.metadata is not None:  # its operands leave no registers for those of the next turn
-            out.append(part("early", [*self.metadata(0), *self.load(0)]))
-            return [*out, *(x for n in range(len(self.steps)) for x in self.step(n))]
-        out.append(part("first", self.load(0)))
-        last = len(self.steps) - 1
-        return [*out, *(x for n in range(last) for x in self.step(n)), part("last", [self.multiply(last)])]
+        last = self.units - 1
+        out = [part("setup", [*self.lower.head(), *setup]), part("first", self.load(0))]
+        if self.lower.metadata is None:
+            out += [x for n in range(last) for x in self.unit(n)]
+        else:  # more is read for each instruction, so that queues and arithmetic of addresses hold it up
+            out += [part("ring", []), *(part("middle", self.unit(n)) for n in range(last))]
+        return [*out, *self.ready(last), part("last", [self.multiply(last)])]
 
-    def step(self, number: int) -> list[Any]:
-        """Return one step, and the reads of the next one's operands if they are read ahead."""
+    def unit(self, number: int) -> list[Any]:
+        """Return one unit, and the reads of the next one's operands if they are read ahead."""
         if self.slots == 1:
-            return [*self.metadata(number), *self.load(number), self.multiply(number)]
-        following = number + 1
-        ahead = [*self.load(following), *self.metadata(following)] if following < len(self.steps) else []
-        return [*ahead, self.multiply(number)]
+            return [*self.load(number), *self.ready(number), self.multiply(number)]
+        ahead = self.load(number + 1) if number + 1 < self.units else []
+        return [*self.ready(number), *ahead, self.multiply(number)]
 
     def load(self, number: int) -> list[Any]:
-        """Return the reads of a step's operands."""
-        start, blocks = self.steps[number]
-        slot, dense = number % self.slots, self.lower.plan.family.dense_blocks
-        found = self.loads[0].load(start, blocks, slot * self.sizes[0])
-        return found + self.loads[1].load(start * dense, blocks * dense, slot * self.sizes[1])
+        """Return the reads of a unit's operands, except for those that the unit before has as well."""
+        step, of = divmod(number, self.parts)
+        start, blocks = self.steps[step]
+        dense = self.lower.plan.family.dense_blocks
+        found: list[Any] = []
+        if of == 0:
+            data = self.lower.metadata
+            found += [] if data is None else data.load(start)
+            found += self.loads[0].load(start, blocks, step % self.slots * self.sizes[0])
+        slot = number % self.slots * self.sizes[1]
+        return found + self.loads[1].load(start * dense, blocks * dense, slot, self.columns(of))
 
-    def metadata(self, number: int) -> list[Any]:
-        """Return the reads of a step's metadata."""
+    def ready(self, number: int) -> list[Any]:
+        """Return what makes metadata fit for a unit's instructions: in front of the reads of that of the next one."""
+        step, of = divmod(number, self.parts)
         data = self.lower.metadata
-        return [] if data is None else data.load(self.steps[number][0])
+        return [] if data is None or of else data.ready(self.steps[step][0])
 
     def multiply(self, number: int) -> Any:
-        """Return a step's instructions."""
-        start, blocks = self.steps[number]
-        slot = number % self.slots
+        """Return a unit's instructions."""
+        step, of = divmod(number, self.parts)
+        start, blocks = self.steps[step]
         a, b = self.loads[0].operand, self.loads[1].operand
-        slots = (slot * self.sizes[0], slot * self.sizes[1])
-        return self.lower._multiply(a, b, self.registers, slots, self.totals, start, blocks)
+        slots = (step % self.slots * self.sizes[0], number % self.slots * self.sizes[1])
+        return self.lower._multiply(a, b, self.registers, slots, self.totals, start, blocks, self.columns(of))
+
+    def columns(self, of: int) -> range:
+        """Return the columns of tiles of a part."""
+        count = self.lower.plan.split.atoms_n // self.parts
+        return range(of * count, (of + 1) * count)
+
+
+def _column_parts(f: Family, s: Split) -> int:
+    """Return into how many parts a step's columns are divided: two for a sparse product, if both have enough of them.
+
+    Its B is twice as large, so that the operands of two whole steps leave no registers for those of the next turn.
+    Reads must still take four matrices at a time, and the instructions of a part as long as the reads of the next one.
+    """
+    if not f.sparse or f.is_fp8:
+        return 1
+    per_read = max(1, 4 // (f.shapes[0] * f.dense_blocks))
+    whole = s.atoms_n % (2 * per_read) == 0
+    return 2 if whole and s.atoms_m * s.atoms_n >= _LEAST_PARTED else 1

@@ -109,25 +109,25 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       if (n * 64 + 64 + 64 <= 96) {
         #pragma unroll
         for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-          cp_async_cg_shared_global_16(&K_shared_stages[slot_ahead * 2048 + turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[n * 2048 + tid * 8 + 2048] + turn_2 * 1024);
+          cp_async_cg_shared_global_16((f16*)((char*)K_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &K[n * 2048 + tid * 8 + 2048] + turn_2 * 1024);
         }
       }
       else {
         #pragma unroll
         for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
-          cp_async_cg_shared_global_16_zfill(&K_shared_stages[slot_ahead * 2048 + turn_3 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[n * 2048 + tid * 8 + 2048] + turn_3 * 1024, n * 64 + turn_3 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((f16*)((char*)K_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_3 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &K[n * 2048 + tid * 8 + 2048] + turn_3 * 1024, n * 64 + turn_3 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
         }
       }
       if (n * 64 + 64 + 64 <= 96) {
         #pragma unroll
         for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
-          cp_async_cg_shared_global_16(&V_shared_stages[slot_ahead * 2048 + turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[n * 2048 + tid * 8 + 2048] + turn_4 * 1024);
+          cp_async_cg_shared_global_16((f16*)((char*)V_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &V[n * 2048 + tid * 8 + 2048] + turn_4 * 1024);
         }
       }
       else {
         #pragma unroll
         for (int turn_5 = 0; turn_5 < 2; ++turn_5) {
-          cp_async_cg_shared_global_16_zfill(&V_shared_stages[slot_ahead * 2048 + turn_5 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[n * 2048 + tid * 8 + 2048] + turn_5 * 1024, n * 64 + turn_5 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((f16*)((char*)V_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_5 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &V[n * 2048 + tid * 8 + 2048] + turn_5 * 1024, n * 64 + turn_5 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
         }
       }
     }
@@ -154,12 +154,12 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &Q_shared[a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
     #pragma unroll
     for (int b_tile = 0; b_tile < 4; ++b_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile * 4], &K_shared_stages[slot * 2048 + b_tile * 512 + b_line * 32 + ((b_k / 8) ^ ((b_line % 8) / 2)) * 8]);
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile * 4], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + ((b_k / 8) ^ ((b_line % 8) / 2)) * 16) + (unsigned)(b_tile * 512) * 2u)));
     }
     ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &Q_shared[a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
     #pragma unroll
     for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile_1 * 4 + 16], &K_shared_stages[slot * 2048 + b_tile_1 * 512 + b_line * 32 + ((b_k / 8 + 2) ^ ((b_line % 8) / 2)) * 8]);
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile_1 * 4 + 16], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + ((b_k / 8 + 2) ^ ((b_line % 8) / 2)) * 16) + (unsigned)(b_tile_1 * 512) * 2u)));
     }
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 8; ++column_tile_1) {

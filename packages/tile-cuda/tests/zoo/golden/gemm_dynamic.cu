@@ -95,32 +95,32 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     const int slot_ahead = (k_1 + 1) % 2;
     if (k_1 + 1 < k_trips) {
       if (by * 32 + 32 <= m && k_1 * 32 + 32 + 32 <= k) {
-        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)]);
+        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)]);
       }
       else {
-        cp_async_cg_shared_global_16_zfill(&A_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)], by * 32 + tid / 4 < m && k_1 * 32 + (tid % 4) * 8 + 32 < k ? 16 : 0);
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)], by * 32 + tid / 4 < m && k_1 * 32 + (tid % 4) * 8 + 32 < k ? 16 : 0);
       }
+    }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    if (k_1 + 1 < k_trips) {
       if (k_1 * 32 + 32 + 32 <= k && bx * 32 + 32 <= n) {
-        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)]);
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)]);
       }
       else {
-        cp_async_cg_shared_global_16_zfill(&B_shared_stages[slot_ahead * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)], k_1 * 32 + tid / 4 + 32 < k && bx * 32 + (tid % 4) * 8 < n ? 16 : 0);
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)], k_1 * 32 + tid / 4 + 32 < k && bx * 32 + (tid % 4) * 8 < n ? 16 : 0);
       }
     }
     cp_async_commit_group();
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 1024 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot * 1024 + b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8 + 512]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8 + 512) * 2u)));
     #pragma unroll
     for (int column_tile = 0; column_tile < 2; ++column_tile) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile * 4], &a_words[0], &b_words[column_tile * 2], &C_local[column_tile * 4]);
     }
     cp_async_wait_group_0();
     __syncthreads();
-    if (k_1 + 1 < (k + 32 - 1) / 32) {
-      const int slot_next_1 = (k_1 + 1) % 2;
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next_1 * 1024 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next_1 * 1024 + b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8]);
-    }
+    const int slot_next_1 = k_1 + 1 < (k + 32 - 1) / 32 ? (k_1 + 1) % 2 : k_1 % 2;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8) * 2u)));
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile_1 * 4], &a_words[4], &b_words[column_tile_1 * 2 + 4], &C_local[column_tile_1 * 4]);

@@ -76,22 +76,22 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     if (k + 1 < 3) {
       if (by * 32 + 32 <= 48) {
         if (tid < 64) {
-          cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 1024 + (tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &A[(by * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)]);
+          cp_async_cg_shared_global_16((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &A[(by * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)]);
         }
       }
       else {
         if (tid < 64) {
-          cp_async_cg_shared_global_16_zfill(&A_shared_stages[slot_ahead * 1024 + (tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &A[(by * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)], by * 32 + tid / 2 < 48 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &A[(by * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)], by * 32 + tid / 2 < 48 ? 16 : 0);
         }
       }
       if (bx * 32 + 32 <= 40) {
         if (tid < 64) {
-          cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 1024 + (tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &B[(bx * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)]);
+          cp_async_cg_shared_global_16((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &B[(bx * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)]);
         }
       }
       else {
         if (tid < 64) {
-          cp_async_cg_shared_global_16_zfill(&B_shared_stages[slot_ahead * 1024 + (tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &B[(bx * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)], bx * 32 + tid / 2 < 40 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &B[(bx * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)], bx * 32 + tid / 2 < 40 ? 16 : 0);
         }
       }
     }

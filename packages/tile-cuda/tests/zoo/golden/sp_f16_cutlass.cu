@@ -75,11 +75,11 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     if (k + 1 < 2) {
       #pragma unroll
       for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-        cp_async_cg_shared_global_16(&A_shared_stages[slot_ahead * 2048 + turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(tid / 4) * 64 + (k * 32 + (tid % 4) * 8 + 32)] + turn_2 * 2048);
+        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A_sparse[(tid / 4) * 64 + (k * 32 + (tid % 4) * 8 + 32)] + turn_2 * 2048);
       }
       #pragma unroll
       for (int turn_3 = 0; turn_3 < 4; ++turn_3) {
-        cp_async_cg_shared_global_16(&B_shared_stages[slot_ahead * 4096 + turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[k * 4096 + tid * 8 + 4096] + turn_3 * 1024);
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8) * 2u)), &B[k * 4096 + tid * 8 + 4096] + turn_3 * 1024);
       }
     }
     cp_async_commit_group();
@@ -101,40 +101,44 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     const int a_k = (lane / 8 / 2) * 8;
     const int b_line = warp_column;
     const int b_k = (lane / 8) * 8 + lane % 8;
-    unsigned metadata[4];
+    unsigned metadata_ahead[2];
+    unsigned metadata[2];
     #pragma unroll
     for (int row_tile = 0; row_tile < 2; ++row_tile) {
-      metadata[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) % 16) / 8] | ((unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g + 8) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) / 8 + 1) % 2] << 16u);
-      metadata[row_tile] = metadata[row_tile] | ((((metadata[row_tile] | (metadata[row_tile] >> 1u) | ((metadata[row_tile] | (metadata[row_tile] >> 1u)) >> 2u)) & 286331153u) ^ 286331153u) << 2u);
+      metadata_ahead[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) % 16) / 8] | ((unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g + 8) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) / 8 + 1) % 2] << 16u);
     }
     #pragma unroll
     for (int a_tile = 0; a_tile < 2; ++a_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &A_shared_stages[slot * 2048 + a_tile * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096 + a_line * 64 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 16) + (unsigned)(a_tile * 512) * 2u)));
     }
     #pragma unroll
     for (int b_tile = 0; b_tile < 4; ++b_tile) {
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + b_tile) ^ (b_k % 8)) * 8]);
     }
     #pragma unroll
+    for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+      metadata[row_tile_1] = metadata_ahead[row_tile_1] | (((metadata_ahead[row_tile_1] | (metadata_ahead[row_tile_1] >> 1u) | ((metadata_ahead[row_tile_1] | (metadata_ahead[row_tile_1] >> 1u)) << 2u)) & 1145324612u) ^ 1145324612u);
+    }
+    #pragma unroll
     for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], &A_shared_stages[slot * 2048 + a_tile_1 * 512 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096 + a_line * 64 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 16) + (unsigned)(a_tile_1 * 512) * 2u)));
     }
     #pragma unroll
     for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_1 * 4 + 16], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + b_tile_1) ^ (b_k % 8)) * 8 + 2048]);
     }
     #pragma unroll
-    for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+    for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
       #pragma unroll
       for (int column_tile = 0; column_tile < 4; ++column_tile) {
-        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[row_tile_1 * 16 + column_tile * 4], &a_words[row_tile_1 * 4], &b_words[column_tile * 4], &C_frag[row_tile_1 * 16 + column_tile * 4], metadata[row_tile_1]);
+        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[row_tile_2 * 16 + column_tile * 4], &a_words[row_tile_2 * 4], &b_words[column_tile * 4], &C_frag[row_tile_2 * 16 + column_tile * 4], metadata[row_tile_2]);
       }
     }
     #pragma unroll
-    for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
+    for (int row_tile_3 = 0; row_tile_3 < 2; ++row_tile_3) {
       #pragma unroll
       for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
-        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[row_tile_2 * 16 + column_tile_1 * 4], &a_words[row_tile_2 * 4 + 8], &b_words[column_tile_1 * 4 + 16], &C_frag[row_tile_2 * 16 + column_tile_1 * 4], metadata[row_tile_2]);
+        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[row_tile_3 * 16 + column_tile_1 * 4], &a_words[row_tile_3 * 4 + 8], &b_words[column_tile_1 * 4 + 16], &C_frag[row_tile_3 * 16 + column_tile_1 * 4], metadata[row_tile_3]);
       }
     }
   }

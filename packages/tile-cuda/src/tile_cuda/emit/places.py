@@ -1,0 +1,34 @@
+"""Places in shared memory whose index is a sum of what changes from turn to turn of a loop and what does not.
+
+Indices are signed and are widened before they are scaled, so compilers add and scale the whole sum in every turn, for
+each of the many operands of a product. As two numbers of bytes the part that stays is computed once, and what is left
+is one addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+
+
+def apart(index: Any, changing: set[Any]) -> tuple[Any, Any] | None:
+    """Return what of a sum has ``changing`` variables, and the rest; ``None`` if one of them is a constant."""
+    kinds: dict[bool, Any] = {}
+    for addend in _addends(index):
+        kind = any(v in changing for v in collect(addend, tirx.Var))
+        kinds[kind] = kinds[kind] + addend if kind in kinds else addend
+    if len(kinds) < 2 or isinstance(nodes.as_int(kinds[False]), int):
+        return None
+    return kinds[True], kinds[False]
+
+
+def _addends(e: Any) -> Iterator[Any]:
+    if isinstance(e, tirx.Add):
+        yield from _addends(e.a)
+        yield from _addends(e.b)
+    else:
+        yield e
