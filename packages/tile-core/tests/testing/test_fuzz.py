@@ -17,9 +17,9 @@ from tile_core.testing.run import Session
 
 
 def test_a_fixed_sample_of_programs():
-    counts = fuzz.fuzz(40, seed=7)
-    assert counts.total() >= 36
-    assert counts["right"] >= 28
+    counts = fuzz.fuzz(16, seed=7)
+    assert counts.total() >= 14
+    assert counts["right"] >= 11
 
 
 @pytest.mark.slow
