@@ -193,6 +193,10 @@ class _Inference:
             return True
         if found != distribution and not found.same_as(distribution):
             self.demote(buffer, f"{who} needs {distribution}, but it is {found}")
+        elif distribution.registers > found.registers:
+            # The same elements in the same registers, and more padding, which this op writes.
+            self.places.distributions[buffer] = distribution
+            return True
         return False
 
     # What nests carry

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tile_core.compat.tvm import tirx
 from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
@@ -132,9 +131,8 @@ class MslExpressions(ExpressionPrinter):
         return self.own("min_nan", e)
 
     def float_extreme(self, kind: str, e: Any) -> str:
-        """Print an extreme; beside a constant that is no zero the library's own does it, NaN and all."""
-        constants = [a for a in e.args if isinstance(a, tirx.FloatImm) and float(a.value) != 0]
-        if nodes.dtype_of(e) == "float32" and (self.fast_math or constants):
+        """Print an extreme; with fast math the library's own, which takes all floats for numbers."""
+        if nodes.dtype_of(e) == "float32" and self.fast_math:
             return f"f{kind}({', '.join(self.bare(a) for a in e.args)})"
         return self.own(kind, e)
 

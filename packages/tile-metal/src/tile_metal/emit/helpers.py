@@ -98,10 +98,10 @@ def _log1p(x: Any) -> Any:
 
 
 def _extreme(kind: str) -> Helper:
-    """The library's function leaves NaN out, but says nothing about the order of zeros, which have different bits."""
-    joined = "&" if kind == "max" else "|"
+    """A number, if one is NaN, of any kind; zeros differ in their bits alone. The library's own promises neither."""
+    joined, sign = ("&", ">") if kind == "max" else ("|", "<")
     text = f"""static inline float {kind}_f32(float a, float b) {{
-  return a == b ? as_type<float>(as_type<uint>(a) {joined} as_type<uint>(b)) : f{kind}(a, b);
+  return a == b ? as_type<float>(as_type<uint>(a) {joined} as_type<uint>(b)) : a {sign} b || b != b ? a : b;
 }}"""
     return Helper(f"{kind}_f32", text)
 

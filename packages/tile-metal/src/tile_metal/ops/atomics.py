@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt import calls
+from tile_core.simt.alignment import factor
 from tile_core.simt.ops.atomics import Atomics
 from tile_metal.emit import atomics
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+
+_WORD = 4
 
 
 class MetalAtomics(Atomics):
@@ -29,7 +34,8 @@ class MetalAtomics(Atomics):
             return Reject(f"Metal has no atomics of {dtype}; nearest legal: int32, uint32 or float32")
         if order != "relaxed":
             return Reject(f"Metal's atomics have no memory_order={order!r}; nearest legal: 'relaxed'")
-        return Accept(note=_name(call))
+        rest = _beyond(call.args[0]) if dtype in atomics.SMALL else ""
+        return Reject(rest) if rest else Accept(note=_name(call))
 
     def update(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
         """Return the call of the function."""
@@ -50,6 +56,20 @@ class MetalAtomics(Atomics):
         """Return the call of the function."""
         del ctx
         return calls.execute(_name(call), [calls.address(dst.buffer, at, "a"), value], call.span)
+
+
+def _beyond(view: View) -> str:
+    """Say why a word that holds an element may reach beyond its array; nothing if all words lie inside."""
+    size = DTYPES[view.dtype].bits // 8
+    for extent in nodes.shape_of(view.buffer):
+        size *= factor(nodes.int_const(0) + extent, {})
+    if size % _WORD == 0 or view.scope == "shared":
+        return ""
+    least = _WORD * 8 // DTYPES[view.dtype].bits
+    return (
+        f"Metal's atomics exchange words of {_WORD} bytes, and {view.buffer.name} does not end at one; "
+        f"nearest legal: a constant extent that is a multiple of {least}"
+    )
 
 
 def _name(call: Any) -> str:

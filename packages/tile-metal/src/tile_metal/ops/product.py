@@ -199,15 +199,14 @@ class _Lower:
             out += [] if loaders[-1].in_place else [new]
         steps, whole = -(-a.depth // self.plan.unit.k), a.depth // self.plan.unit.k
 
-        odd, new_odd = nodes.alloc([1], "int32", "odd", "local")
         sparse = a.metadata is not None
 
         def one(at: Any) -> list[Any]:
             loads, product = [*loaders[0].load(at), *loaders[1].load(at)], self.multiplied(loaders, totals, at)
             if not sparse:
                 return [*loads, product]
-            registers = loaders[1].registers
-            count = b.tiles * b.size
+            odd, new_odd = nodes.alloc([1], "int32", "odd", "local")
+            registers, count = loaders[1].registers, b.tiles * b.size
             clean = [new_odd, nodes.store(odd, nodes.int_const(0), [0]), finite(registers, count, b.dtype, odd)]
             return [*loads, *clean, product, self.rest(a, b, totals, at, odd)]
 

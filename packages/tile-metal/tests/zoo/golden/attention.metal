@@ -5,7 +5,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 static inline float max_f32(float a, float b) {
-  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : fmax(a, b);
+  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : a > b || b != b ? a : b;
 }
 
 static inline void simdgroup_load_f16_threadgroup(thread half* to, threadgroup const half* from, int pitch) {
