@@ -157,6 +157,9 @@ class Machine:
         result = _BINARY[name](x, y)
         return result if result.dtype == bool else result.astype(x.dtype)
 
+    def get_Select(self, e: Any, on: Any) -> Any:
+        return np.where(self.eval(e.condition, on), self.eval(e.true_value, on), self.eval(e.false_value, on))
+
     def get_IntImm(self, e: Any, on: Any) -> Any:
         return np.full(self.count, int(e.value), numpy_type(nodes.dtype_of(e)))
 

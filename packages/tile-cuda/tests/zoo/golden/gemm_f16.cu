@@ -116,10 +116,10 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_1 * 4 + 8], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(b_k * 64 + ((b_tile_1 * 2 + b_line / 8) ^ (b_k % 8)) * 8 + 1024) * 2u)));
     }
     #pragma unroll
-    for (int row_tile = 0; row_tile < 2; ++row_tile) {
+    for (int column_tile = 0; column_tile < 4; ++column_tile) {
       #pragma unroll
-      for (int column_tile = 0; column_tile < 4; ++column_tile) {
-        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[row_tile * 16 + column_tile * 4], &a_words[row_tile * 4], &b_words[column_tile * 2], &C_local[row_tile * 16 + column_tile * 4]);
+      for (int row_tile = 0; row_tile < 2; ++row_tile) {
+        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[(column_tile % 2 == 0 ? row_tile : 1 - row_tile) * 16 + column_tile * 4], &a_words[(column_tile % 2 == 0 ? row_tile : 1 - row_tile) * 4], &b_words[column_tile * 2], &C_local[(column_tile % 2 == 0 ? row_tile : 1 - row_tile) * 16 + column_tile * 4]);
       }
     }
     cp_async_wait_group_1();
@@ -134,10 +134,10 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_2 * 4], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(b_k * 64 + ((b_tile_2 * 2 + b_line / 8) ^ (b_k % 8)) * 8) * 2u)));
     }
     #pragma unroll
-    for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+    for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
       #pragma unroll
-      for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
-        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[row_tile_1 * 16 + column_tile_1 * 4], &a_words[row_tile_1 * 4 + 8], &b_words[column_tile_1 * 2 + 8], &C_local[row_tile_1 * 16 + column_tile_1 * 4]);
+      for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[(column_tile_1 % 2 == 0 ? row_tile_1 : 1 - row_tile_1) * 16 + column_tile_1 * 4], &a_words[(column_tile_1 % 2 == 0 ? row_tile_1 : 1 - row_tile_1) * 4 + 8], &b_words[column_tile_1 * 2 + 8], &C_local[(column_tile_1 % 2 == 0 ? row_tile_1 : 1 - row_tile_1) * 16 + column_tile_1 * 4]);
       }
     }
   }
