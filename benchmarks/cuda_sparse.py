@@ -55,8 +55,8 @@ SPARSE = tuple(SparseConfig(*tile, **more) for *tile, more in (
     (128, 256, 128, 256, 3, 8, _BYTES),
 ))  # fmt: skip
 DENSE = (
-    Config(128, 128, 32, 128), Config(128, 128, 64, 128), Config(128, 256, 64, 256), Config(128, 256, 64, 256, 3, 0),
-    Config(256, 128, 64, 256, 3, 4), Config(256, 128, 64, 256, 3, 8),
+    Config(128, 128, 32, 128), Config(128, 128, 64, 128), Config(128, 128, 64, 128, 3, 0), Config(128, 256, 64, 256),
+    Config(128, 256, 64, 256, 3, 0), Config(256, 128, 64, 256, 3, 0), Config(256, 128, 64, 256, 3, 8),
     Config(128, 128, 64, 128, **_BYTES), Config(128, 128, 128, 128, **_BYTES), Config(128, 256, 64, 256, **_BYTES),
 )  # fmt: skip
 
