@@ -319,7 +319,7 @@ def floordiv(a: Any, b: Any) -> Any:
 
 
 def floormod(a: Any, b: Any) -> Any:
-    """Return the remainder with the sign of ``b``."""
+    """Return the remainder with the sign of ``b``; of floats ``a - floor(a / b) * b``: inexact for huge quotients."""
     if isinstance(a, int) and isinstance(b, int):
         return a % _nonzero("floormod", b)
     return scalar.floormod(a, b)

@@ -294,7 +294,11 @@ def floordiv(a: Any, b: Any) -> Value:
 
 
 def floormod(a: Any, b: Any) -> Value:
-    """Return the remainder with the sign of the divisor, as in Python."""
+    """Return the remainder with the sign of the divisor, as in Python.
+
+    Of floats it is ``a - floor(a / b) * b``, each step rounded or fused as the target does: near the remainder while
+    the quotient has fewer bits than the type's mantissa, and no remainder at all beyond that. Python's is exact.
+    """
     a, b = promote(a, b)
     if a.dtype.is_float:
         quotient = tirx.floor(tirx.Div(a.expr, b.expr))
