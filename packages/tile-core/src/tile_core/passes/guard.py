@@ -132,7 +132,15 @@ class _Guard(StmtRewriter):
     def visit_BufferStore(self, s: Any) -> Any:
         conditions = self.conditions(s.buffer, s.indices)
         new = super().visit_BufferStore(s)
-        return tirx.IfThenElse(tirx.all(*conditions), new, None, s.span) if conditions else new
+        if not conditions:
+            return new
+        value, before = new.value, []
+        if any(nodes.is_tile_call(c) for c in collect(value, ir.Call)):
+            # A shuffle or vote takes the lanes whose store is dropped, too.
+            var = nodes.fresh("value", nodes.dtype_of(value))
+            before = [tirx.Bind(var, value, s.span)]
+            new = tirx.BufferStore(new.buffer, var, new.indices, span=s.span)
+        return nodes.seq([*before, tirx.IfThenElse(tirx.all(*conditions), new, None, s.span)])
 
     def expr(self, e: Any) -> Any:
         """Guard the loads of an expression; the taken side of a condition is guarded under it."""
