@@ -75,3 +75,11 @@ class ShuffleTooWide(UnsupportedError):
     code = "U108"
     template = "T.{op}: width {found} is wider than the target's groups of {width} threads"
     remedy = "use a width of at most {width}, or exchange through shared memory with T.sync_threads()"
+
+
+class PointerUnsupported(UnsupportedError):
+    """A target whose launches bind arrays is given a kernel with a parameter that holds an address."""
+
+    code = "U109"
+    template = "{kernel} takes the address {name} (T.ptr); kernels for {target} take arrays only"
+    remedy = 'declare a tensor instead, `{name}: T.Tensor((T.dynamic("n"),), "float16")` say; T.ptr works on "cpu"'

@@ -130,16 +130,15 @@ class _Guard(StmtRewriter):
         return new
 
     def visit_BufferStore(self, s: Any) -> Any:
-        conditions = self.conditions(s.buffer, s.indices)
         new = super().visit_BufferStore(s)
+        conditions = self.conditions(new.buffer, new.indices)  # of indices that are guarded themselves
         if not conditions:
             return new
-        value, before = new.value, []
-        if any(nodes.is_tile_call(c) for c in collect(value, ir.Call)):
-            # A shuffle or vote takes the lanes whose store is dropped, too.
-            var = nodes.fresh("value", nodes.dtype_of(value))
-            before = [tirx.Bind(var, value, s.span)]
-            new = tirx.BufferStore(new.buffer, var, new.indices, span=s.span)
+        before: list[Any] = []
+        indices, value = [_bound(i, before) for i in new.indices], _bound(new.value, before)
+        if before:
+            conditions = self.conditions(new.buffer, indices)
+            new = tirx.BufferStore(new.buffer, value, indices, span=s.span)
         return nodes.seq([*before, tirx.IfThenElse(tirx.all(*conditions), new, None, s.span)])
 
     def expr(self, e: Any) -> Any:
@@ -197,6 +196,15 @@ class _Guard(StmtRewriter):
 
 def _reads(expr: Any, names: set[str]) -> bool:
     return any(str(load.source.name) in names for load in collect(expr, ir.TensorLoad))
+
+
+def _bound(value: Any, before: list[Any]) -> Any:
+    """Name a value with a shuffle or vote in front of a guard: lanes whose store is dropped take part in it."""
+    if not any(nodes.is_tile_call(c) for c in collect(value, ir.Call)):
+        return value
+    var = nodes.fresh("value", nodes.dtype_of(value))
+    before.append(tirx.Bind(var, value))
+    return var
 
 
 def _zero(index: Any) -> Any:

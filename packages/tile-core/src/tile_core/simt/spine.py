@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
@@ -82,7 +83,10 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
 
 
 def _jumps(plan: Plan, ctx: Context) -> Plan:
-    del ctx
+    for param in plan.program.params:
+        if param.kind == "pointer":
+            facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
+            raise PointerUnsupported(**facts, where=nodes.where_of(plan.body))
     block = block_of(plan.body, nodes.fresh("tid"))
     return plan.replace(body=lower_break(plan.body)).note("block", block).note("defined", (block.thread,))
 

@@ -104,13 +104,14 @@ def emit_kernel(
         raise TooManyBuffers(kernel=name, found=buffers, limit=MOST_BUFFERS, where=launch.where)
     heads = [_array(printer, p, i, launch) for i, p in enumerate(arrays)]
     names = {str(p.name): printer.writer.name(p) for p in params}
+    struct = printer.writer.fresh(f"{entry}_args")
     _bounds(printer, params)
     emitted = printer.body(body)
     first = [_scalar(printer, p, names[str(p.name)]) for p in scalars]
-    heads += [f"constant {entry}_args& args [[buffer({len(arrays)})]]"] if scalars else []
+    heads += [f"constant {struct}& args [[buffer({len(arrays)})]]"] if scalars else []
     heads += [f"{'uint' if b == _LANE else 'uint3'} {b} [[{b}]]" for b in sorted(printer.builtins)]
     threads = launch.block[0] * launch.block[1] * launch.block[2]
-    before = [*_prelude(printer, options), *_struct(printer, entry, scalars, names)]
+    before = [*_prelude(printer, options), *_struct(printer, struct, scalars, names)]
     head = [f"[[kernel, max_total_threads_per_threadgroup({threads})]] void {entry}("]
     head += [f"    {h}{',' if h is not heads[-1] else ''}" for h in heads]
     head += [") {"]
@@ -165,12 +166,12 @@ def _prelude(printer: MslPrinter, options: TextOptions) -> list[str]:
     return [*lines, ""]
 
 
-def _struct(printer: MslPrinter, entry: str, scalars: Sequence[Any], names: Mapping[str, str]) -> list[str]:
+def _struct(printer: MslPrinter, struct: str, scalars: Sequence[Any], names: Mapping[str, str]) -> list[str]:
     """Print the type of the scalar arguments: one structure, so that none is too small to be bound."""
     if not scalars:
         return []
     members = [f"  {printer.type(nodes.dtype_of(p))} {names[str(p.name)]};" for p in scalars]
-    return [f"struct {entry}_args {{", *members, "};", ""]
+    return [f"struct {struct} {{", *members, "};", ""]
 
 
 def _param(p: Any, names: Mapping[str, str], launch: Launch) -> ParamFact:
