@@ -307,7 +307,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       for (int v_8 = 0; v_8 < 2; ++v_8) {
         Output_v[v_8] = (half)output[r_34 * 8 + r_35 * 2 + v_8];
       }
-      *(device uint*)&Output[bz * 2048 + by * 2048 + (bx * 64 + r_34 * 8 + i0_5) * 32 + (r_35 * 8 + i1_5)] = *(thread const uint*)&Output_v[0];
+      *(device uchar4*)&Output[bz * 2048 + by * 2048 + (bx * 64 + r_34 * 8 + i0_5) * 32 + (r_35 * 8 + i1_5)] = *(thread const uchar4*)&Output_v[0];
     }
   }
 }

@@ -142,7 +142,7 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     #pragma clang loop unroll(full)
     for (int a_tile = 0; a_tile < 2; ++a_tile) {
       alignas(16) uchar A_shared_view_v[2];
-      *(thread ushort*)&A_shared_view_v[0] = *(threadgroup const ushort*)&A_shared_view[a_tile * 768 + simd_row * 96 + lane_row * 96 + k_step * 8 + lane_column];
+      *(thread uchar2*)&A_shared_view_v[0] = *(threadgroup const uchar2*)&A_shared_view[a_tile * 768 + simd_row * 96 + lane_row * 96 + k_step * 8 + lane_column];
       #pragma clang loop unroll(full)
       for (int a_e = 0; a_e < 2; ++a_e) {
         a_values[a_tile * 2 + a_e] = (bfloat)decode_float8_e5m2(A_shared_view_v[a_e]);
@@ -199,7 +199,7 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
         for (int v_4 = 0; v_4 < 2; ++v_4) {
           C_v[v_4] = (bfloat)C_local[r_8 * 4 + r_9 * 2 + v_4];
         }
-        *(device uint*)&C[(by * 32 + r_8 * 8 + i0_9) * 40 + (bx * 32 + r_9 * 8 + i1_5)] = *(thread const uint*)&C_v[0];
+        *(device uchar4*)&C[(by * 32 + r_8 * 8 + i0_9) * 40 + (bx * 32 + r_9 * 8 + i1_5)] = *(thread const uchar4*)&C_v[0];
       }
     }
   }

@@ -78,7 +78,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     #pragma clang loop unroll(full)
     for (int a_tile = 0; a_tile < 2; ++a_tile) {
       alignas(16) uchar A_shared_view_v[2];
-      *(thread ushort*)&A_shared_view_v[0] = *(threadgroup const ushort*)&A_shared_view[a_tile * 512 + simd_row * 64 + lane_row * 64 + k_step * 8 + lane_column];
+      *(thread uchar2*)&A_shared_view_v[0] = *(threadgroup const uchar2*)&A_shared_view[a_tile * 512 + simd_row * 64 + lane_row * 64 + k_step * 8 + lane_column];
       #pragma clang loop unroll(full)
       for (int a_e = 0; a_e < 2; ++a_e) {
         a_values[a_tile * 2 + a_e] = (half)decode_float8_e4m3fn(A_shared_view_v[a_e]);
@@ -130,7 +130,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       for (int v_2 = 0; v_2 < 2; ++v_2) {
         C_v[v_2] = (bfloat)C_local[r_4 * 4 + r_5 * 2 + v_2];
       }
-      *(device uint*)&C[(by * 32 + r_4 * 8 + i0_2) * 64 + (bx * 32 + r_5 * 8 + i1_2)] = *(thread const uint*)&C_v[0];
+      *(device uchar4*)&C[(by * 32 + r_4 * 8 + i0_2) * 64 + (bx * 32 + r_5 * 8 + i1_2)] = *(thread const uchar4*)&C_v[0];
     }
   }
 }

@@ -157,7 +157,7 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
         for (int v_1 = 0; v_1 < 2; ++v_1) {
           C_v[v_1] = (bfloat)C_local[r_6 * 4 + r_7 * 2 + v_1];
         }
-        *(device uint*)&C[(by * 32 + r_6 * 8 + i0_8) * 56 + (bx * 32 + r_7 * 8 + i1_8)] = *(thread const uint*)&C_v[0];
+        *(device uchar4*)&C[(by * 32 + r_6 * 8 + i0_8) * 56 + (bx * 32 + r_7 * 8 + i1_8)] = *(thread const uchar4*)&C_v[0];
       }
     }
   }

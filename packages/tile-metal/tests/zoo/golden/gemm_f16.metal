@@ -112,7 +112,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       for (int v_1 = 0; v_1 < 2; ++v_1) {
         C_v[v_1] = (half)C_local[r_6 * 8 + r_7 * 2 + v_1];
       }
-      *(device uint*)&C[(by * 64 + r_6 * 8 + i0_4) * 64 + (bx * 64 + r_7 * 8 + i1_4)] = *(thread const uint*)&C_v[0];
+      *(device uchar4*)&C[(by * 64 + r_6 * 8 + i0_4) * 64 + (bx * 64 + r_7 * 8 + i1_4)] = *(thread const uchar4*)&C_v[0];
     }
   }
 }
