@@ -120,7 +120,10 @@ class WrongDevice(LaunchError):
 
     code = "K414"
     template = "{kernel}: argument {name!r} is on {found}, but the runtime {runtime!r} serves {expected}"
-    remedy = "move the array, or compile the kernel for the device of the array"
+    remedy = (
+        "move the array, or compile the kernel for the device of the array; "
+        'runtime="emulator" executes the text of any target on arrays of the CPU'
+    )
 
 
 class DeviceConflict(LaunchError):

@@ -14,8 +14,8 @@ TYPES: Mapping[str, str] = {
 VECTORS: Mapping[int, str] = {1: "uchar", 2: "uchar2", 4: "uchar4", 8: "uint2", 16: "uint4"}
 """What moves that many bytes at a time.
 
-Not ``ushort`` and ``uint``: a compiler may take it that a scalar type never overlaps memory of another one, a ``half`` say,
-and swap the two accesses; clang's type-based analysis lets vectors and characters overlap everything.
+Not ``ushort`` and ``uint``: a compiler may take it that a scalar type never overlaps memory of another one, a ``half``
+say, and swap the two accesses; clang's type-based analysis lets vectors and characters overlap everything.
 """
 
 HALVES = frozenset({"float16", "bfloat16"})
