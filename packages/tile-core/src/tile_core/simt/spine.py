@@ -86,7 +86,7 @@ def _jumps(plan: Plan, ctx: Context) -> Plan:
     for param in plan.program.params:
         if param.kind == "pointer":
             facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
-            raise PointerUnsupported(**facts, where=nodes.where_of(plan.body))
+            raise PointerUnsupported(**facts, where=plan.program.where)
     block = block_of(plan.body, nodes.fresh("tid"))
     return plan.replace(body=lower_break(plan.body)).note("block", block).note("defined", (block.thread,))
 

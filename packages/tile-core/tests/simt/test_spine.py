@@ -1,0 +1,28 @@
+"""What no target with threads takes, whoever its backend is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tile_core.language as T
+from tile_core.errors.lowering import PointerUnsupported
+from tile_core.passes.spine import SPINE, Plan
+from tile_core.simt.spine import SimtHooks, simt_spine
+
+
+@T.prim_func
+def by_address(p: T.ptr, B: T.Tensor((4,), "float32")):
+    with T.Kernel(1, threads=32):
+        T.copy(T.make_tensor(p, (4,), "float32"), B)
+
+
+def test_addresses_are_refused_before_anything_is_lowered() -> None:
+    jumps = next(p for p in simt_spine(SPINE, SimtHooks(lambda *_: None)).passes if p.name == "jumps")
+    ctx: Any = SimpleNamespace(target=SimpleNamespace(text="threads"))
+    with pytest.raises(PointerUnsupported, match="address p .*threads take arrays only") as error:
+        jumps.run(Plan(by_address, by_address.func.body), ctx)
+    assert 'p: T.Tensor((T.dynamic("n"),)' in str(error.value)
+    assert "def by_address" in str(error.value)
