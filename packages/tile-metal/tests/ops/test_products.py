@@ -177,7 +177,7 @@ class TestBarriers:
         a, b = numbers((32, 32)), numbers((32, 32), seed=2)
         found, out = right(staged, a, b, poisoned((32, 32), "float32"), **how)
         np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64") @ b.astype("float64"))
-        stored = re.search(r"\*\(threadgroup uint\*\)&between\[", found.text).start()
+        stored = re.search(r"\*\(threadgroup uchar4\*\)&between\[", found.text).start()
         loaded = re.search(r"\(&\w+\[.*?\], &between\[", found.text).start()
         assert found.text[stored:loaded].count("threadgroup_barrier(mem_flags::mem_threadgroup);") == 1
 
