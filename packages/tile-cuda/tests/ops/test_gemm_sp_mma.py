@@ -67,6 +67,55 @@ def test_instructions_of_the_usual_tile() -> None:
     assert "m16n8k32" in run.answer.note
 
 
+@pytest.mark.parametrize("types", TYPES, ids="-".join)
+def test_metadata_along_k_is_read_by_matrices(types: tuple[str, str, str]) -> None:
+    group = 4 * unit(types[0], "int16")
+    for m, threads, per in (
+        (8, 32, {1}),
+        (16, 32, {1}),
+        (40, 32, {2, 1}),
+        (64, 32, {4}),
+        (128, 128, {2}),
+        (112, 32, {4, 2, 1}),
+    ):
+        run = check(m=m, n=16, k=group, types=types, meta="int16", threads=threads, turned_e=True, policy=1, seed=m)
+        loads = {n for n in run.machine.used if n.startswith("ldmatrix") and "trans" in n}
+        assert {f"ldmatrix_sync_aligned_m8n8_x{x}_trans_shared_b16" for x in per} <= loads
+    for count in range(1, 14):  # the last group may be read by element
+        check(
+            m=40,
+            n=8,
+            k=count * unit(types[0], "int16"),
+            types=types,
+            meta="int16",
+            threads=64,
+            turned_e=True,
+            seed=count,
+        )
+    for m in (1, 9, 36):  # no whole rows of matrices
+        check(m=m, n=8, k=group, types=types, meta="int16", threads=32, turned_e=True)
+
+
+@pytest.mark.parametrize("stages", [0, 2, 3])
+@pytest.mark.parametrize("types", TYPES[:6], ids="-".join)
+def test_metadata_along_k_in_pipelines_and_larger_buffers(types: tuple[str, str, str], stages: int) -> None:
+    group = 4 * unit(types[0], "int16")
+    for corner, margin in (((0, 0), (0, 0)), ((16, 16), (8, 16)), ((3, 5), (1, 4))):
+        for k in (group, 2 * group, 3 * group // 2):
+            check(
+                m=64,
+                n=24,
+                k=k,
+                types=types,
+                meta="int16",
+                turned_e=True,
+                corner=corner,
+                margin=margin,
+                stages=stages,
+                threads=64,
+            )
+
+
 def test_a_tail_uses_the_small_shape_with_its_selector() -> None:
     run = check(m=16, n=8, k=48, meta="int16", threads=32)
     head = "mma_sp_ordered_metadata_sync_aligned"

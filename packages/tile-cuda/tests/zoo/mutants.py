@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(SPARSE, "the wrong selector", r"(    mma_sp\w*_)0\(", r"\g<1>1("),
     Mutant(SPARSE, "metadata of the next lane", r"\(lane_t % 2\) \* 2", "((lane_t + 1) % 2) * 2"),
-    Mutant(SPARSE, "metadata of the tile row above", r"metadata\[row_tile\w*\]\)", "metadata[0])"),
+    Mutant(SPARSE, "metadata of the tile row above", r"metadata\[1\]\)", "metadata[0])"),
     # Shuffles, votes and reductions
     Mutant("rms_norm", "a shuffle by the wrong distance", r"\(mine_1\), 2, 31", "(mine_1), 1, 31"),
     Mutant("rms_norm", "a shuffle of half of the lanes", r"31, 0xffffffffu", "31, 65535u", 1),

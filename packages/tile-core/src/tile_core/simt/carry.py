@@ -13,8 +13,7 @@ operands that are read after them: the units stand still. An op that marks its p
 
 Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` stands
 in front of the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
-read to. Where ``middle`` comes in pieces, the copies stand in front of one each: reads of operands would wait behind
-all of them in the queue that both share.
+read to.
 
 The copies may overwrite the slot of iteration k - 1 as before: its last reads stand in front of the barrier of turn
 k - 1. Each wait stands as many groups after the one that it waits for as before.
@@ -110,17 +109,17 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
     zero, following = nodes.int_const(0, kind) + start, var + nodes.int_const(1, kind)
     more = following < start + extent
 
-    def first(piece: Any, then: Callable[[Any], Any]) -> Any:
-        """Return reads of another iteration, with names of their own for what depends on it."""
+    def reads(then: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+        """Return what the reads of another iteration depend on, with names of its own, and the reads."""
         names: dict[Any, Any] = {}
         own = []
         for bind in turn.binds:
             name = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
             own.append(tirx.Bind(name, substitute(then(bind.value), names), bind.span))
             names[bind.var] = name
-        used = set(collect(piece, tirx.Var))
+        used = {v for piece in parts["first"] for v in collect(piece, tirx.Var)}
         needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
-        return nodes.seq([*needed, around(renamed(substitute(then(piece), names)))])
+        return needed, [around(renamed(substitute(then(piece), names))) for piece in parts["first"]]
 
     def at_first(node: Any) -> Any:
         return substitute(node, {var: zero})
@@ -131,40 +130,19 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
             return substitute(node, {var: tirx.Select(more, following, var)})
         return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
 
-    begin = nodes.seq([turn.wait, turn.sync, *(first(piece, at_first) for piece in parts["first"])])
+    needed, pieces = reads(at_first)
+    begin = nodes.seq([turn.wait, turn.sync, *needed, *pieces])
     if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
         begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
     # No condition around these reads: instructions are not moved across a branch.
-    reads = [first(piece, at_next) for piece in parts["first"]]
+    needed, pieces = reads(at_next)
     last = [around(piece) for piece in parts["last"]]
-    if len(last) == 1:
-        last.insert(0, None)
-    end = [x for pair in itertools.zip_longest(reads, last[1:]) for x in pair]
-    middle = [around(piece) for piece in parts["middle"]]
-    body = [*turn.binds, *_spread(turn.issue, middle), last[0], turn.wait, turn.sync, *end]
+    early = last[:1] if len(last) > 1 else []
+    mixed = [x for pair in itertools.zip_longest(pieces, last[len(early) :]) for x in pair if x is not None]
+    middle = around(nodes.seq(parts["middle"]))
+    body = [*turn.binds, *turn.issue, middle, *early, turn.wait, turn.sync, *needed, *mixed]
     notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
-
-
-def _spread(issue: list[Any], middle: list[Any]) -> list[Any]:
-    """Return the pieces of the middle with a copy in front of each of the first ones, and the end of their group."""
-    begin = list(itertools.chain.from_iterable(_apart(s) for s in issue[:-1]))
-    if len(begin) > len(middle):
-        rest = max(len(middle) - 1, 0)
-        begin = [*begin[:rest], nodes.seq(begin[rest:])]
-    count = len(begin)
-    mixed = [x for pair in itertools.zip_longest(begin, middle[: count - 1]) for x in pair if x is not None]
-    return [*mixed, issue[-1], *middle[max(count - 1, 0) :]]
-
-
-def _apart(s: Any) -> list[Any]:
-    """Return the copies of a turn one by one, each under the condition that there is such an iteration."""
-    if not isinstance(s, tirx.IfThenElse) or s.else_case is not None:
-        return [s]
-    inner = list(statements(s.then_case))
-    if any(isinstance(x, tirx.Bind) for x in inner):  # what it names is used by the copies behind it
-        return [s]
-    return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
 
 
 def _defined(turn: _Turn, loop: Any) -> set[Any]:

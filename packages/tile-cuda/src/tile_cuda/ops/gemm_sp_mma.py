@@ -58,6 +58,7 @@ class MmaGemmSp(MmaVariant):
         plan, turned = found, bool(call.attrs["transpose_E"])
 
         def metadata(lanes: Lanes, first: Any) -> Metadata:
-            return Metadata(plan, call.args[1], turned, lanes, first, call.ranges)
+            view = call.args[1]
+            return Metadata(plan, view, turned, lanes, first, call.ranges, call.places.layouts.get(view.buffer))
 
         return multiply(plan, call, metadata)

@@ -17,6 +17,7 @@ from tile_core.ir import nodes
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, row_major
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
+from tile_core.simt.calls import address, execute
 from tile_core.simt.ops import runs
 from tile_core.simt.ops.walk import choose, unrolled
 from tile_cuda.ops.operand import Lanes
@@ -46,10 +47,14 @@ class Metadata:
         The warp's first row.
     ranges
         An analyzer that knows the variables of the tile's corner.
+    layout
+        Of the buffer; row-major if there is none.
     """
 
-    def __init__(self, plan: Plan, view: View, turned: bool, lanes: Lanes, first: Any, ranges: Any) -> None:
-        self.ranges = ranges
+    def __init__(
+        self, plan: Plan, view: View, turned: bool, lanes: Lanes, first: Any, ranges: Any, layout: LayoutMap | None
+    ) -> None:
+        self.ranges, self.layout = ranges, layout
         self.plan, self.view, self.turned, self.lanes, self.first = plan, view, turned, lanes, first
         rows, columns = view.matrix_dims()
         self.columns = view.extents[rows if turned else columns]
@@ -60,14 +65,22 @@ class Metadata:
         self.ahead: Any = None
         self.registers: Any = None
         self.loaded = -1
+        self.new: list[Any] = []
+        self.binds: list[Any] = []
+        #: Row and column of the row of a matrix whose address the lane gives, by matrices at a time.
+        self.places: dict[int, tuple[Any, Any]] = {}
 
-    def prepare(self) -> list[Any]:
-        """Return the allocations: of what is read ahead, and of what instructions take."""
-        self.loaded = -1
+    def begin(self) -> None:
+        """Begin a product: nothing is read yet."""
         rows = self.plan.split.atoms_m
+        self.loaded, self.places, self.binds = -1, {}, []
         self.ahead, new = nodes.alloc([rows], "uint32", "metadata_ahead", "local")
         self.registers, also = nodes.alloc([rows], "uint32", "metadata", "local")
-        return [new, also]
+        self.new = [new, also]
+
+    def prepared(self) -> list[Any]:
+        """Return the allocations, of what is read ahead and of what instructions take, and where matrices begin."""
+        return [*self.new, *self.binds]
 
     def load(self, start: int) -> list[Any]:
         """Return the statements that read ahead what the step from block ``start`` on needs, unless it is there."""
@@ -75,6 +88,8 @@ class Metadata:
         if group == self.loaded:
             return []
         self.loaded = group
+        if self._in_matrices(group):
+            return self._matrices(group)
 
         def one(i: Any) -> Any:
             return nodes.store(self.ahead, self._register(i, group), [i])
@@ -97,6 +112,59 @@ class Metadata:
         if self.wide:
             return value, 0
         return value, start % self.group // blocks
+
+    # By ldmatrix
+
+    def _in_matrices(self, group: int) -> bool:
+        """Whether ``ldmatrix`` reads the group: its rows are whole, in memory along the rows of A, and in the tile."""
+        view, p = self.view, self.plan.problem
+        columns = self.group * self.bits // 16
+        if not self.turned or self.width != 16 or (group + 1) * columns > self.columns or p.m % 8:
+            return False
+        dim = view.matrix_dims()[1]
+        return not runs.conditions(view, self.ranges) and runs.has_runs(self.layout, view, dim, 8, self.ranges)
+
+    def _matrices(self, group: int) -> list[Any]:
+        """Return the reads of a group: as many tile rows at a time as there are matrices in an instruction.
+
+        A row of a matrix is 8 rows of A beside one element of metadata. Transposed, lane ``4 g + t`` gets element ``g``
+        of the rows ``2 t`` and ``2 t + 1`` of the matrix: the halves of its register.
+        """
+        rows, found, at = self.plan.split.atoms_m, [], 0
+        s, p = self.plan.split, self.plan.problem
+        for per in (4, 2, 1):
+            count = (rows - at) // per
+            if not count:
+                continue
+            row0, column0 = self._place(per)
+
+            def load(u: Any, at: int = at, per: int = per, row0: Any = row0, column0: Any = column0) -> Any:
+                tile = at + u * per
+                row = row0 + tile * 16
+                if s.warps_m * s.atoms_m * 16 > p.m:
+                    row = tirx.min(row, nodes.int_const(p.m - 8))
+                place = matrix(self.view, True, row, column0 + group * (self.group * self.bits // 16))
+                args = [address(self.ahead, [tile], "w"), address(self.view.buffer, place)]
+                return execute(f"ldmatrix_sync_aligned_m8n8_x{per}_trans_shared_b16", args)
+
+            found.append(unrolled("row_tile", count, load))
+            at += count * per
+        return found
+
+    def _place(self, per: int) -> tuple[Any, Any]:
+        """Bind row and column of the row of a matrix whose address the lane gives, for the first of ``per`` tiles."""
+        if per not in self.places:
+            lane = self.lanes.lane
+            low, middle, high = (tirx.floormod(tirx.floordiv(lane, 1 << bit), 2) for bit in range(3))
+            tile = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: nodes.int_const(0)}[per]
+            half, column = (middle, high * 2 + low) if self.wide else (low, high * 2 + middle)
+            names = nodes.fresh("metadata_row"), nodes.fresh("metadata_k")
+            values = self.first + tile * 16 + half * 8, column
+            self.binds += [tirx.Bind(v, e) for v, e in zip(names, values, strict=True)]
+            self.places[per] = names
+        return self.places[per]
+
+    # Element by element
 
     def _register(self, i: Any, group: int) -> Any:
         g, t = self.lanes.g, self.lanes.t
@@ -139,16 +207,17 @@ class Metadata:
 
 @cache
 def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-    """Return a layout of metadata with rows along K in which a vector of 16 bytes shares no bank with three rows' more.
+    """Return a layout of metadata with rows along K in which two vectors of 16 bytes of four rows share no bank.
 
-    ``None`` if rows are too short, or no power of two. Only two bits change, so that addresses stay simple: lanes read
-    four rows at once.
+    That is what a matrix of metadata consists of. ``None`` if rows are too short for that or no power of two.
     """
     vector, row = 128 // bits, shape[-1]
-    if row & (row - 1) or row < 4 * vector:
+    chunks = row // vector
+    if row & (row - 1) or chunks < 4:
         return None
-    base = vector.bit_length() - 1
-    swizzle = Swizzle(2, base, row.bit_length() - 1 - base)
+    base = vector.bit_length()  # the second bit of a vector's number
+    digits, low = (2, 0) if chunks >= 8 else (1, 1)  # of the row's number, from bit ``low`` on
+    swizzle = Swizzle(digits, base, row.bit_length() - 1 + low - base)
     return Layout(shape, DigitLayout(shape, row_major(shape).digits, swizzles=(swizzle,)), note="swizzled rows")
 
 
@@ -156,9 +225,9 @@ def _increasing(word: Any) -> Any:
     """Return metadata whose empty nibbles keep elements 0 and 1.
 
     A nibble of zeros stands where a tail was filled up, and where a compressor found nothing to keep: the kept values
-    are zero there. The instructions leave open what they do when indices do not increase.
+    are zero there. The instructions leave open what they do when indices do not increase. Of two increasing indices
+    the second one, in the upper half of the nibble, is never zero: its bits say whether a nibble is empty.
     """
-    pairs = tirx.bitwise_or(word, tirx.shift_right(word, nodes.const(1, "uint32")))
-    some = tirx.bitwise_or(pairs, tirx.shift_left(pairs, nodes.const(2, "uint32")))  # in the third bit of a nibble
-    third = nodes.const(_BEYOND, "uint32")
-    return tirx.bitwise_or(word, tirx.bitwise_xor(tirx.bitwise_and(some, third), third))
+    third = nodes.const(_BEYOND, "uint32")  # bits of nibbles; where it is set in the word, it stays set
+    upper = tirx.bitwise_and(tirx.shift_right(word, nodes.const(1, "uint32")), third)
+    return tirx.bitwise_or(word, tirx.bitwise_xor(upper, third))

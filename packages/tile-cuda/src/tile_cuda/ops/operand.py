@@ -123,72 +123,64 @@ class Loader:
         What is read.
     lanes
         The lane's variables.
-    registers
-        The array (of ``family.word``) that is filled.
     name
         For the names of variables.
     """
 
-    def __init__(self, operand: Operand, lanes: Lanes, registers: Any, name: str) -> None:
-        self.operand, self.lanes, self.registers, self.name = operand, lanes, registers, name
+    def __init__(self, operand: Operand, lanes: Lanes, name: str) -> None:
+        self.operand, self.lanes, self.name = operand, lanes, name
         self.way = operand.way
+        self.registers: Any = None
         self.bound: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.binds: list[Any] = []
 
-    def prepare(self, blocks: set[int]) -> list[Any]:
-        """Return the bindings of what does not depend on the step: where a lane's rows of matrices begin.
+    def alloc(self, count: int) -> Any:
+        """Return the allocation of the array (of ``family.word``) that is filled."""
+        self.registers, new = nodes.alloc([count], self.operand.family.word, f"{self.name}_words", "local")
+        return new
 
-        Parameters
-        ----------
-        blocks
-            The numbers of blocks that steps read.
-        """
-        if not self.way.startswith("ldmatrix"):
-            return []
-        found = []
-        for count in sorted(blocks, reverse=True):
-            for _, _, per in self._groups(count, range(self.operand.tiles)):
-                if (count, per) not in self.bound:
-                    found += self._bind(count, per)
-        return found
+    def prepared(self) -> list[Any]:
+        """Return the bindings of what does not depend on the step, for all that was read: where matrices begin."""
+        return self.binds
 
-    def load(self, start: Any, blocks: int, slot: int, tiles: range | None = None) -> list[Any]:
+    def load(self, start: Any, blocks: int, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
         """Return the statements that read ``blocks`` blocks from block ``start`` on to the registers from ``slot``.
 
         Blocks beyond K are zero, and so are the elements beyond K of the last block. Where ``start`` is an expression
-        all blocks must be whole. ``tiles`` are the instruction tiles to read, all by default; the first one comes to
-        ``slot``.
+        all blocks must be whole. ``tiles`` instruction tiles from the ``first`` on are read, all by default.
         """
         o = self.operand
-        tiles = range(o.tiles) if tiles is None else tiles
-        slot -= tiles.start * words(blocks, o)
+        tiles = o.tiles if tiles is None else tiles
         whole = not isinstance(start, int) or start + blocks <= o.depth // o.family.block
         if self.way.startswith("ldmatrix") and whole:
-            return self._matrices(start, blocks, slot, tiles)
+            return self._matrices(start, blocks, slot, first, tiles)
 
         def unit(u: Any) -> Any:
-            u = u + tiles.start
-            stores = [self._word(u, start, c, half, slot, blocks) for c in range(blocks) for half in range(o.halves)]
-            return nodes.seq(stores)
+            to = u * words(blocks, o) + slot
+            each = [(c, half) for c in range(blocks) for half in range(o.halves)]
+            return nodes.seq([self._word(u + first, start + c, h, to + (c * o.halves + h)) for c, h in each])
 
-        return [unrolled(f"{self.name}_tile", len(tiles), unit)]
+        return [unrolled(f"{self.name}_tile", tiles, unit)]
 
     # By ldmatrix
 
-    def _groups(self, blocks: int, tiles: range) -> list[tuple[int, int, int]]:
+    def _groups(self, blocks: int, tiles: int) -> list[tuple[int, int, int]]:
         """Return (first tile, tiles, tiles per instruction): up to four matrices at a time."""
         each = words(blocks, self.operand)
         per = max(1, 4 // each)
-        found, start = [], tiles.start
+        found, start = [], 0
         while per:
-            count = (tiles.stop - start) // per
+            count = (tiles - start) // per
             if count:
                 found.append((start, count, per))
                 start += count * per
             per //= 2
         return found
 
-    def _bind(self, blocks: int, per: int) -> list[Any]:
-        """Bind line and K of the row of a matrix whose address the lane gives, for the first tile of a group."""
+    def _corner(self, blocks: int, per: int) -> tuple[Any, Any]:
+        """Return line and K of the row of a matrix whose address the lane gives, for the first tile of a group."""
+        if (blocks, per) in self.bound:
+            return self.bound[blocks, per]
         o, lane = self.operand, self.lanes.lane
         count = per * words(blocks, o)
         row = tirx.floormod(lane, 8)
@@ -208,19 +200,20 @@ class Loader:
             depth = block * 8 + row
         names = [nodes.fresh(f"{self.name}_line"), nodes.fresh(f"{self.name}_k")]
         self.bound[blocks, per] = (names[0], names[1])
-        return [tirx.Bind(v, _expr(e)) for v, e in zip(names, (line, depth), strict=True)]
+        self.binds += [tirx.Bind(v, _expr(e)) for v, e in zip(names, (line, depth), strict=True)]
+        return self.bound[blocks, per]
 
-    def _matrices(self, start: Any, blocks: int, slot: Any, tiles: range) -> list[Any]:
+    def _matrices(self, start: Any, blocks: int, slot: Any, begin: Any, tiles: int) -> list[Any]:
         o = self.operand
         each = words(blocks, o)
         trans = "" if o.k_major else "_trans"
         found = []
         for first, count, per in self._groups(blocks, tiles):
-            line0, k0 = self.bound[blocks, per]
+            line0, k0 = self._corner(blocks, per)
 
             def load(u: Any, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Any:
                 tile = first + u * per
-                line = self._clamped(line0 + tile * (8 * o.halves), 1 if o.k_major else 8)
+                line = self._clamped(line0 + (tile + begin) * (8 * o.halves), 1 if o.k_major else 8)
                 at = matrix(o.view, o.turned, line, k0 + start * o.family.block)
                 name = f"ldmatrix_sync_aligned_m8n8_x{each * per}{trans}_shared_b16"
                 to = address(self.registers, [slot + tile * each], "w")
@@ -238,11 +231,10 @@ class Loader:
 
     # Element by element
 
-    def _word(self, u: Any, start: Any, block: int, half: int, slot: int, blocks: int) -> Any:
+    def _word(self, u: Any, number: Any, half: int, to: Any) -> Any:
         """Return the statement that fills the lane's word of one block."""
         o = self.operand
-        to = u * words(blocks, o) + (slot + block * o.halves + half)
-        number, rest = start + block, o.family.block
+        rest = o.family.block
         if isinstance(number, int):
             rest = o.depth - number * o.family.block
         if rest <= 0:

@@ -12,23 +12,18 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizzled_layout, row_major
 from tile_core.ops.base import View
-from tile_core.simt.calls import address, execute, part, step
+from tile_core.simt.calls import step
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops import runs
 from tile_core.simt.ops.policy import Split, splits
 from tile_core.simt.ops.problem import Problem, placed, policy_of
-from tile_core.simt.ops.walk import unrolled
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.atoms import Family, family
 from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b
-from tile_cuda.ops.operand import Lanes, Loader, Operand, words
+from tile_cuda.ops.operand import Lanes, Loader, Operand
+from tile_cuda.ops.steps import RowByRow, StepByStep, Work, rolled
 from tile_cuda.ops.totals import Totals
 
-#: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
-#: units for 8-bit floats convert them in registers of their own.
-_AHEAD, _AHEAD_FP8 = 232, 176
-#: Instructions of a step below which they are not divided into parts with reads between them.
-_LEAST_PARTED = 16
 #: Steps beyond which the loop over K is not written out.
 _MOST_STEPS = 16
 
@@ -219,47 +214,16 @@ class _Lower:
 
     def _loop(self, a: Operand, b: Operand, totals: Any, whole: bool) -> list[Any]:
         """Return the steps along K; in parts that can be moved between turns of a loop around a ``whole`` product."""
-        f = self.plan.family
+        work = Work(self.plan, self.call, Loader(a, self.lanes, "a"), Loader(b, self.lanes, "b"), totals, self.metadata)
         steps = self._steps(a)
-        big = f.shapes[0]
-        size_a, size_b = a.tiles * words(big, a), b.tiles * words(big * f.dense_blocks, b)
-        parts = _column_parts(f, self.plan.split) if len(steps) > 1 else 1
-        held = a.tiles * b.tiles * 2 * f.halves + 2 * (size_a + size_b // parts)
-        held += 0 if self.metadata is None else 2 * a.tiles
-        slots = 2 if len(steps) > 1 and held <= (_AHEAD_FP8 if f.is_fp8 else _AHEAD) else 1
-        parts = min(parts, slots)
-        regs_a, new_a = nodes.alloc([slots * size_a], f.word, "a_words", "local")
-        regs_b, new_b = nodes.alloc([slots * size_b // parts], f.word, "b_words", "local")
-        loads = Loader(a, self.lanes, regs_a, "a"), Loader(b, self.lanes, regs_b, "b")
-        counts = {blocks for _, blocks in steps}
-        out = [new_a, new_b, *loads[0].prepare(counts), *loads[1].prepare({c * f.dense_blocks for c in counts})]
         if self.metadata is not None:
-            out += self.metadata.prepare()
-
-        if len(steps) > _MOST_STEPS and self.metadata is None:
-            return out + self._rolled(steps, loads, (regs_a, regs_b), totals)
-        stretch = _Stretch(self, steps, loads, (regs_a, regs_b), (size_a, size_b // parts), slots, parts, totals)
-        # The operands of the last step are in the registers that those of the first one are not in.
-        self.in_parts = whole and slots == 2 and len(steps) % 2 == 0
-        return stretch.in_parts(out) if self.in_parts else [*out, *stretch.plain()]
-
-    def _rolled(self, steps: list[tuple[int, int]], loads: Any, registers: Any, totals: Any) -> list[Any]:
-        """Return a loop over the steps that are alike, and the others after it."""
-        big = self.plan.family.shapes[0]
-        whole = min(o.operand.depth // o.operand.family.block for o in loads) // big
-        a, b = loads[0].operand, loads[1].operand
-        var = nodes.fresh("k_step")
-
-        def one(start: Any, blocks: int) -> list[Any]:
-            found = loads[0].load(start, blocks, 0) + loads[1].load(start, blocks, 0)
-            return [*found, self._multiply(a, b, registers, (0, 0), totals, start, blocks)]
-
-        # Registers are not indexed by variables: with a fragment among the operands the loop is written out.
-        role = "unroll" if any(o.way == "fragment" for o in loads) else "serial"
-        out = [nodes.for_loop(var, whole, nodes.seq(one(var * big, big)), role)] if whole else []
-        for start, blocks in steps[whole:]:
-            out += one(start, blocks)
-        return out
+            order: RowByRow | StepByStep = RowByRow(work, steps)
+        elif len(steps) > _MOST_STEPS:
+            return rolled(work, steps)
+        else:
+            order = StepByStep(work, steps)
+        self.in_parts = whole and order.can_turn
+        return order.in_parts(self.head()) if self.in_parts else order.plain()
 
     def _steps(self, a: Operand) -> list[tuple[int, int]]:
         """Return (first block of A, blocks) of each instruction along K."""
@@ -269,136 +233,3 @@ class _Lower:
             found.append((at, size))
             at += size
         return found
-
-    def _multiply(
-        self, a: Operand, b: Operand, registers: Any, slots: tuple[int, int], totals: Any, start: Any, blocks: int,
-        columns: range | None = None,
-    ) -> Any:  # fmt: skip
-        """Return the instructions of one step for all tiles of the warp, or for some of its columns of tiles.
-
-        Dense products go down one column of tiles and up the next: each instruction has A or B in common with the one
-        before it. On an H200 that takes 2 to 6 percent off products of float16 in tiles of 128 x 128 x 64 and 256 x 128
-        x 64; the best sparse ones are slower with it.
-        """
-        f, s = self.plan.family, self.plan.split
-        columns = range(s.atoms_n) if columns is None else columns
-        each_a, each_b = words(blocks, a), words(blocks * f.dense_blocks, b)
-        per = 2 * f.halves
-
-        def tile(i: Any, j: Any) -> Any:
-            to = (i * s.atoms_n + j + columns.start) * per
-            args = [
-                address(totals, [to], "rw"),
-                address(registers[0], [slots[0] + i * each_a]),
-                address(registers[1], [slots[1] + j * each_b]),
-                address(totals, [to]),
-            ]
-            selector = 0
-            if self.metadata is not None:
-                word, selector = self.metadata.word(i, start, blocks)
-                args.append(word)
-            return execute(f.name(blocks, selector), args, self.call.span)
-
-        def column(j: Any) -> Any:
-            return unrolled("row_tile", s.atoms_m, lambda i: tile(_there_and_back(i, s.atoms_m, j), j))
-
-        if self.metadata is None:
-            return unrolled("column_tile", len(columns), column)
-        return unrolled("row_tile", s.atoms_m, lambda i: unrolled("column_tile", len(columns), lambda j: tile(i, j)))
-
-
-class _Stretch:
-    """The steps along K, written out: operands are read one unit ahead as far as there are registers for it.
-
-    A unit is what a step computes of one part of the columns: A is held for two steps, but B for two units only, and
-    reads are spread more evenly over the instructions.
-    """
-
-    def __init__(
-        self,
-        lower: _Lower,
-        steps: list[tuple[int, int]],
-        loads: tuple[Loader, Loader],
-        registers: tuple[Any, Any],
-        sizes: tuple[int, int],
-        slots: int,
-        parts: int,
-        totals: Any,
-    ) -> None:
-        self.lower, self.steps, self.loads, self.registers = lower, steps, loads, registers
-        self.sizes, self.slots, self.parts, self.totals = sizes, slots, parts, totals
-        self.units = len(steps) * parts
-
-    def plain(self) -> list[Any]:
-        """Return the steps."""
-        first = self.load(0) if self.slots > 1 else []
-        return [*first, *(x for n in range(self.units) for x in self.unit(n))]
-
-    def in_parts(self, setup: list[Any]) -> list[Any]:
-        """Return the steps with marks on what can be moved between the turns of a loop."""
-        last = self.units - 1
-        out = [part("setup", [*self.lower.head(), *setup]), part("first", self.load(0))]
-        if self.lower.metadata is None:
-            out += [x for n in range(last) for x in self.unit(n)]
-        else:  # more is read for each instruction, so that queues and arithmetic of addresses hold it up
-            out += [part("ring", []), *(part("middle", self.unit(n)) for n in range(last))]
-        return [*out, *self.ready(last), part("last", [self.multiply(last)])]
-
-    def unit(self, number: int) -> list[Any]:
-        """Return one unit, and the reads of the next one's operands if they are read ahead."""
-        if self.slots == 1:
-            return [*self.load(number), *self.ready(number), self.multiply(number)]
-        ahead = self.load(number + 1) if number + 1 < self.units else []
-        return [*self.ready(number), *ahead, self.multiply(number)]
-
-    def load(self, number: int) -> list[Any]:
-        """Return the reads of a unit's operands, except for those that the unit before has as well."""
-        step, of = divmod(number, self.parts)
-        start, blocks = self.steps[step]
-        dense = self.lower.plan.family.dense_blocks
-        found: list[Any] = []
-        if of == 0:
-            data = self.lower.metadata
-            found += [] if data is None else data.load(start)
-            found += self.loads[0].load(start, blocks, step % self.slots * self.sizes[0])
-        slot = number % self.slots * self.sizes[1]
-        return found + self.loads[1].load(start * dense, blocks * dense, slot, self.columns(of))
-
-    def ready(self, number: int) -> list[Any]:
-        """Return what makes metadata fit for a unit's instructions: in front of the reads of that of the next one."""
-        step, of = divmod(number, self.parts)
-        data = self.lower.metadata
-        return [] if data is None or of else data.ready(self.steps[step][0])
-
-    def multiply(self, number: int) -> Any:
-        """Return a unit's instructions."""
-        step, of = divmod(number, self.parts)
-        start, blocks = self.steps[step]
-        a, b = self.loads[0].operand, self.loads[1].operand
-        slots = (step % self.slots * self.sizes[0], number % self.slots * self.sizes[1])
-        return self.lower._multiply(a, b, self.registers, slots, self.totals, start, blocks, self.columns(of))
-
-    def columns(self, of: int) -> range:
-        """Return the columns of tiles of a part."""
-        count = self.lower.plan.split.atoms_n // self.parts
-        return range(of * count, (of + 1) * count)
-
-
-def _there_and_back(i: Any, count: int, turn: Any) -> Any:
-    """Return i, or counted from the end in every second turn."""
-    if count == 1 or isinstance(nodes.as_int(turn), int):  # a single row, or a single turn
-        return i
-    return tirx.Select(tirx.floormod(turn, 2) == 0, i, count - 1 - i)
-
-
-def _column_parts(f: Family, s: Split) -> int:
-    """Return into how many parts a step's columns are divided: two for a sparse product, if both have enough of them.
-
-    Its B is twice as large, so that the operands of two whole steps leave no registers for those of the next turn.
-    Reads must still take four matrices at a time, and the instructions of a part as long as the reads of the next one.
-    """
-    if not f.sparse or f.is_fp8:
-        return 1
-    per_read = max(1, 4 // (f.shapes[0] * f.dense_blocks))
-    whole = s.atoms_n % (2 * per_read) == 0
-    return 2 if whole and s.atoms_m * s.atoms_n >= _LEAST_PARTED else 1

@@ -95,8 +95,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     const int lane_t = lane % 4;
     const int warp_row = (tid / 32 / 2) * 32;
     const int warp_column = ((tid / 32) % 2) * 32;
-    unsigned a_words[16];
-    unsigned b_words[32];
+    unsigned a_words[8];
+    unsigned b_words[16];
     const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
     const int a_k = (lane / 8 / 2) * 8;
     const int b_line = warp_column;
@@ -107,40 +107,35 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     for (int row_tile = 0; row_tile < 2; ++row_tile) {
       metadata_ahead[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) % 16) / 8] | ((unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g + 8) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) / 8 + 1) % 2] << 16u);
     }
-    #pragma unroll
-    for (int a_tile = 0; a_tile < 2; ++a_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096 + a_line * 64 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 16) + (unsigned)(a_tile * 512) * 2u)));
-    }
-    #pragma unroll
-    for (int b_tile = 0; b_tile < 4; ++b_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + b_tile) ^ (b_k % 8)) * 8]);
-    }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8) ^ (b_k % 8)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + 1) ^ (b_k % 8)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + 2) ^ (b_k % 8)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + 3) ^ (b_k % 8)) * 8]);
     #pragma unroll
     for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
-      metadata[row_tile_1] = metadata_ahead[row_tile_1] | (((metadata_ahead[row_tile_1] | (metadata_ahead[row_tile_1] >> 1u) | ((metadata_ahead[row_tile_1] | (metadata_ahead[row_tile_1] >> 1u)) << 2u)) & 1145324612u) ^ 1145324612u);
+      metadata[row_tile_1] = metadata_ahead[row_tile_1] | (((metadata_ahead[row_tile_1] >> 1u) & 1145324612u) ^ 1145324612u);
     }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8 + 512]);
     #pragma unroll
-    for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096 + a_line * 64 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 16) + (unsigned)(a_tile_1 * 512) * 2u)));
+    for (int column_tile = 0; column_tile < 4; ++column_tile) {
+      mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[column_tile * 4], &a_words[0], &b_words[column_tile * 4], &C_frag[column_tile * 4], metadata[0]);
     }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
     #pragma unroll
-    for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_1 * 4 + 16], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + b_tile_1) ^ (b_k % 8)) * 8 + 2048]);
+    for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
+      mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[column_tile_1 * 4 + 16], &a_words[4], &b_words[column_tile_1 * 4], &C_frag[column_tile_1 * 4 + 16], metadata[1]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[column_tile_1 * 4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + column_tile_1) ^ (b_k % 8)) * 8 + 2048]);
     }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8 + 2) ^ (((a_line * 32 + a_k + 16) % 256) / 64)) * 8 + 512]);
     #pragma unroll
-    for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
-      #pragma unroll
-      for (int column_tile = 0; column_tile < 4; ++column_tile) {
-        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[row_tile_2 * 16 + column_tile * 4], &a_words[row_tile_2 * 4], &b_words[column_tile * 4], &C_frag[row_tile_2 * 16 + column_tile * 4], metadata[row_tile_2]);
-      }
+    for (int column_tile_2 = 0; column_tile_2 < 4; ++column_tile_2) {
+      mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[column_tile_2 * 4], &a_words[0], &b_words[column_tile_2 * 4], &C_frag[column_tile_2 * 4], metadata[0]);
     }
-    #pragma unroll
-    for (int row_tile_3 = 0; row_tile_3 < 2; ++row_tile_3) {
-      #pragma unroll
-      for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
-        mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[row_tile_3 * 16 + column_tile_1 * 4], &a_words[row_tile_3 * 4 + 8], &b_words[column_tile_1 * 4 + 16], &C_frag[row_tile_3 * 16 + column_tile_1 * 4], metadata[row_tile_3]);
-      }
-    }
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[16], &a_words[4], &b_words[0], &C_frag[16], metadata[1]);
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[20], &a_words[4], &b_words[4], &C_frag[20], metadata[1]);
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[24], &a_words[4], &b_words[8], &C_frag[24], metadata[1]);
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[28], &a_words[4], &b_words[12], &C_frag[28], metadata[1]);
   }
   cp_async_wait_group_0();
   const int i0_1 = (tid / 64) * 32 + (tid % 32) / 4;
