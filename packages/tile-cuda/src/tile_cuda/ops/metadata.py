@@ -17,11 +17,12 @@ from tile_core.ir import nodes
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, row_major
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
-from tile_core.simt.calls import address, execute
+from tile_core.simt.calls import address, execute, move
 from tile_core.simt.ops import runs
 from tile_core.simt.ops.walk import choose, unrolled
 from tile_cuda.ops.operand import Lanes
 from tile_cuda.ops.product import Plan
+from tile_cuda.ops.steps import Step
 
 #: Nibbles that keep elements 0 and 1: what stands beyond the tile, where the kept values are zero.
 _BEYOND = 0x44444444
@@ -32,6 +33,13 @@ class Metadata:
 
     What is read ahead is kept as it is and made fit for the instructions in front of the first ones that take it: a
     warp issues in order, so arithmetic on what has not arrived yet would hold up the instructions behind it.
+
+    Rows along K are read by transposing ``ldmatrix``: a row of a matrix is 8 rows of A beside one element, and lane
+    ``4 g + t`` gets element ``g`` of the matrix rows ``2 t`` and ``2 t + 1``, the halves of its register.
+
+    Rows along A are read by plain ``ldmatrix``, where two groups of blocks (16 bytes) lie together: lane ``4 g + t``
+    gets the elements ``2 t`` and ``2 t + 1`` of row ``g``. So the groups are not of neighbouring blocks of K, but of
+    the even ones and the odd ones, for which the steps ask A and B as well.
 
     Parameters
     ----------
@@ -58,10 +66,13 @@ class Metadata:
         self.plan, self.view, self.turned, self.lanes, self.first = plan, view, turned, lanes, first
         rows, columns = view.matrix_dims()
         self.columns = view.extents[rows if turned else columns]
+        self.rows = plan.split.atoms_m
         self.wide = plan.family.bits == 8
         #: Blocks that one register describes, and their bits.
         self.group, self.bits = (2, 32) if self.wide else (4, 16)
         self.width = DTYPES[view.dtype].bits
+        #: Elements of metadata of a group, in a row.
+        self.elements = self.group * self.bits // self.width
         self.ahead: Any = None
         self.registers: Any = None
         self.loaded = -1
@@ -72,99 +83,131 @@ class Metadata:
 
     def begin(self) -> None:
         """Begin a product: nothing is read yet."""
-        rows = self.plan.split.atoms_m
         self.loaded, self.places, self.binds = -1, {}, []
-        self.ahead, new = nodes.alloc([rows], "uint32", "metadata_ahead", "local")
-        self.registers, also = nodes.alloc([rows], "uint32", "metadata", "local")
+        self.ahead, new = nodes.alloc([self.rows * (2 if self._pairs else 1)], "uint32", "metadata_ahead", "local")
+        self.registers, also = nodes.alloc([self.rows], "uint32", "metadata", "local")
         self.new = [new, also]
 
     def prepared(self) -> list[Any]:
         """Return the allocations, of what is read ahead and of what instructions take, and where matrices begin."""
         return [*self.new, *self.binds]
 
-    def load(self, start: int) -> list[Any]:
-        """Return the statements that read ahead what the step from block ``start`` on needs, unless it is there."""
-        group = start // self.group
-        if group == self.loaded:
+    def steps(self, at: int, blocks: int) -> list[Step]:
+        """Return the steps from block ``at`` on that are not over neighbouring blocks; none if the next one is."""
+        if not self._pairs or at + 2 * self.group > blocks:
             return []
-        self.loaded = group
-        if self._in_matrices(group):
-            return self._matrices(group)
+        return [Step(at + odd + 4 * half, 2, 2) for odd in (0, 1) for half in (0, 1)]
+
+    def load(self, step: Step) -> list[Any]:
+        """Return the statements that read ahead what a step needs, unless it is there."""
+        here = step.first // (self.group * step.apart)
+        if here == self.loaded:
+            return []
+        self.loaded = here
+        if step.apart == 2:
+            return self._matrices(here * 2 * self.elements, False)
+        if self._in_matrices(True) and (here + 1) * self.elements <= self.columns:
+            return self._matrices(here * self.elements, True)
 
         def one(i: Any) -> Any:
-            return nodes.store(self.ahead, self._register(i, group), [i])
+            whole = self._whole_register(i, here)
+            return nodes.store(self.ahead, self._register(i, here), [i]) if whole is None else whole
 
-        return [unrolled("row_tile", self.plan.split.atoms_m, one)]
+        return [unrolled("row_tile", self.rows, one)]
 
-    def ready(self, start: int) -> list[Any]:
-        """Return the statements that stand between the reads for the step from block ``start`` on and later reads."""
-        if start % self.group:
+    def ready(self, step: Step) -> list[Any]:
+        """Return the statements that stand between the reads for a step and later reads."""
+        if self._selector(step):
             return []
 
         def one(i: Any) -> Any:
-            return nodes.store(self.registers, _increasing(nodes.load(self.ahead, [i])), [i])
+            if step.apart == 1:
+                return nodes.store(self.registers, _increasing(nodes.load(self.ahead, [i])), [i])
+            low, high = (nodes.load(self.ahead, [i * 2 + half]) for half in (0, 1))
+            return nodes.store(self.registers, _increasing(_halves(low, high, step.first % 2)), [i])
 
-        return [unrolled("row_tile", self.plan.split.atoms_m, one)]
+        return [unrolled("row_tile", self.rows, one)]
 
-    def word(self, i: Any, start: int, blocks: int) -> tuple[Any, int]:
-        """Return the register for tile row ``i`` of the step of ``blocks`` blocks from ``start``, and the selector."""
-        value = nodes.load(self.registers, [i])
-        if self.wide:
-            return value, 0
-        return value, start % self.group // blocks
+    def word(self, i: Any, step: Step) -> tuple[Any, int]:
+        """Return the register for tile row ``i`` of a step, and the selector."""
+        return nodes.load(self.registers, [i]), 0 if self.wide else self._selector(step)
+
+    def _selector(self, step: Step) -> int:
+        """Return which of the instructions that share registers a step is."""
+        return int(step.first % (self.group * step.apart) // (step.blocks * step.apart))
+
+    def _clamped(self, row: Any, run: int = 1) -> Any:
+        """Keep (a run of) rows of the padding inside of the tile: what is read for them is not used."""
+        s, m = self.plan.split, self.plan.problem.m
+        return tirx.min(row, nodes.int_const(m - run)) if s.warps_m * s.atoms_m * 16 > m else row
 
     # By ldmatrix
 
-    def _in_matrices(self, group: int) -> bool:
-        """Whether ``ldmatrix`` reads the group: its rows are whole, in memory along the rows of A, and in the tile."""
-        view, p = self.view, self.plan.problem
-        columns = self.group * self.bits // 16
-        if not self.turned or self.width != 16 or (group + 1) * columns > self.columns or p.m % 8:
+    @property
+    def _pairs(self) -> bool:
+        """Whether two groups of blocks are read together, for the even and the odd blocks."""
+        return not self.wide and self._in_matrices(False)
+
+    def _in_matrices(self, turned: bool) -> bool:
+        """Whether ``ldmatrix`` can read the tile, with rows along K or not: in memory as it is, and all in the tile."""
+        view = self.view
+        if self.turned != turned or self.width != 16 or self.plan.problem.m % (8 if turned else 1):
             return False
-        dim = view.matrix_dims()[1]
-        return not runs.conditions(view, self.ranges) and runs.has_runs(self.layout, view, dim, 8, self.ranges)
+        runs_of_8 = runs.has_runs(self.layout, view, view.matrix_dims()[1], 8, self.ranges)
+        return runs_of_8 and not runs.conditions(view, self.ranges)
 
-    def _matrices(self, group: int) -> list[Any]:
-        """Return the reads of a group: as many tile rows at a time as there are matrices in an instruction.
-
-        A row of a matrix is 8 rows of A beside one element of metadata. Transposed, lane ``4 g + t`` gets element ``g``
-        of the rows ``2 t`` and ``2 t + 1`` of the matrix: the halves of its register.
-        """
-        rows, found, at = self.plan.split.atoms_m, [], 0
-        s, p = self.plan.split, self.plan.problem
+    def _matrices(self, column: int, turned: bool) -> list[Any]:
+        """Return the reads from a column of metadata on: of four matrices at a time, as far as there are."""
+        found, at = [], 0
+        words = self.rows * (1 if turned else 2)
         for per in (4, 2, 1):
-            count = (rows - at) // per
+            count = (words - at) // per
             if not count:
                 continue
-            row0, column0 = self._place(per)
+            row0, column0 = self._place(per, turned)
 
             def load(u: Any, at: int = at, per: int = per, row0: Any = row0, column0: Any = column0) -> Any:
-                tile = at + u * per
-                row = row0 + tile * 16
-                if s.warps_m * s.atoms_m * 16 > p.m:
-                    row = tirx.min(row, nodes.int_const(p.m - 8))
-                place = matrix(self.view, True, row, column0 + group * (self.group * self.bits // 16))
-                args = [address(self.ahead, [tile], "w"), address(self.view.buffer, place)]
-                return execute(f"ldmatrix_sync_aligned_m8n8_x{per}_trans_shared_b16", args)
+                word = at + u * per
+                row = self._clamped(row0 + word * (16 if turned else 8), 8 if turned else 1)
+                source = address(self.view.buffer, matrix(self.view, turned, row, column0 + column))
+                name = f"ldmatrix_sync_aligned_m8n8_x{per}{'_trans' if turned else ''}_shared_b16"
+                return execute(name, [address(self.ahead, [word], "w"), source])
 
             found.append(unrolled("row_tile", count, load))
             at += count * per
         return found
 
-    def _place(self, per: int) -> tuple[Any, Any]:
-        """Bind row and column of the row of a matrix whose address the lane gives, for the first of ``per`` tiles."""
-        if per not in self.places:
-            lane = self.lanes.lane
-            low, middle, high = (tirx.floormod(tirx.floordiv(lane, 1 << bit), 2) for bit in range(3))
-            tile = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: nodes.int_const(0)}[per]
+    def _place(self, per: int, turned: bool) -> tuple[Any, Any]:
+        """Bind row and column of the row of a matrix whose address the lane gives, for the first matrices."""
+        if per in self.places:
+            return self.places[per]
+        lane = self.lanes.lane
+        low, middle, high = (tirx.floormod(tirx.floordiv(lane, 1 << bit), 2) for bit in range(3))
+        number = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: nodes.int_const(0)}[per]
+        if not turned:
+            row, column = number * 8 + tirx.floormod(lane, 8), nodes.int_const(0)
+        else:
             half, column = (middle, high * 2 + low) if self.wide else (low, high * 2 + middle)
-            names = nodes.fresh("metadata_row"), nodes.fresh("metadata_k")
-            values = self.first + tile * 16 + half * 8, column
-            self.binds += [tirx.Bind(v, e) for v, e in zip(names, values, strict=True)]
-            self.places[per] = names
-        return self.places[per]
+            row = number * 16 + half * 8
+        names = nodes.fresh("metadata_row"), nodes.fresh("metadata_k")
+        self.binds += [tirx.Bind(v, e) for v, e in zip(names, (self.first + row, column), strict=True)]
+        self.places[per] = names
+        return names
 
     # Element by element
+
+    def _whole_register(self, i: Any, group: int) -> Any:
+        """Return the read of a register in one access; ``None`` if its elements do not lie together."""
+        view, count = self.view, 32 // self.width
+        if not self.wide or self.turned or (group + 1) * self.elements > self.columns:
+            return None
+        if not runs.has_runs(self.layout, view, view.matrix_dims()[1], count, self.ranges):
+            return None
+        if runs.conditions(view, self.ranges):
+            return None
+        row = self._clamped(self.first + i * 16 + self.lanes.g + tirx.floormod(self.lanes.t, 2) * 8)
+        column = tirx.floordiv(self.lanes.t, 2) * count + group * self.elements
+        return move(self.ahead, [i], view.buffer, matrix(view, False, row, column), 4)
 
     def _register(self, i: Any, group: int) -> Any:
         g, t = self.lanes.g, self.lanes.t
@@ -195,9 +238,7 @@ class Metadata:
 
     def _element(self, row: Any, column: Any, last: int) -> Any:
         """Return an element of metadata as ``uint32``; ``last`` is the largest column that a lane may ask for."""
-        p, s = self.plan.problem, self.plan.split
-        if s.warps_m * s.atoms_m * 16 > p.m:
-            row = tirx.min(row, nodes.int_const(p.m - 1))
+        row = self._clamped(row)
         at = matrix(self.view, self.turned, row, column)
         limits = [column < self.columns] if last >= self.columns else []
         value = nodes.cast(nodes.cast(nodes.load(self.view.buffer, at), f"uint{self.width}"), "uint32")
@@ -219,6 +260,19 @@ def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
     digits, low = (2, 0) if chunks >= 8 else (1, 1)  # of the row's number, from bit ``low`` on
     swizzle = Swizzle(digits, base, row.bit_length() - 1 + low - base)
     return Layout(shape, DigitLayout(shape, row_major(shape).digits, swizzles=(swizzle,)), note="swizzled rows")
+
+
+def _halves(low: Any, high: Any, which: int) -> Any:
+    """Return the lower (0) or upper (1) halves of two words as one."""
+    if which:
+        return tirx.bitwise_or(
+            tirx.shift_right(low, nodes.const(16, "uint32")),
+            tirx.bitwise_and(high, nodes.const(0xFFFF0000, "uint32")),
+        )
+    return tirx.bitwise_or(
+        tirx.bitwise_and(low, nodes.const(0xFFFF, "uint32")),
+        tirx.shift_left(high, nodes.const(16, "uint32")),
+    )
 
 
 def _increasing(word: Any) -> Any:

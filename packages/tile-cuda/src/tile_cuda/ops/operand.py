@@ -107,6 +107,10 @@ class Operand:
         return "ldmatrix.trans" if whole else "elements"
 
 
+#: Blocks along K that an instruction takes, counted from the first one: 0, and others in increasing order.
+Blocks = tuple[int, ...]
+
+
 def words(blocks: int, operand: Operand) -> int:
     """Return the registers of one instruction's tile."""
     return blocks * operand.halves
@@ -131,7 +135,7 @@ class Loader:
         self.operand, self.lanes, self.name = operand, lanes, name
         self.way = operand.way
         self.registers: Any = None
-        self.bound: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.bound: dict[tuple[Blocks, int], tuple[Any, Any]] = {}
         self.binds: list[Any] = []
 
     def alloc(self, count: int) -> Any:
@@ -143,22 +147,22 @@ class Loader:
         """Return the bindings of what does not depend on the step, for all that was read: where matrices begin."""
         return self.binds
 
-    def load(self, start: Any, blocks: int, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
-        """Return the statements that read ``blocks`` blocks from block ``start`` on to the registers from ``slot``.
+    def load(self, start: Any, blocks: Blocks, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
+        """Return the statements that read blocks along K, counted from block ``start``, to the registers from ``slot``.
 
         Blocks beyond K are zero, and so are the elements beyond K of the last block. Where ``start`` is an expression
         all blocks must be whole. ``tiles`` instruction tiles from the ``first`` on are read, all by default.
         """
         o = self.operand
         tiles = o.tiles if tiles is None else tiles
-        whole = not isinstance(start, int) or start + blocks <= o.depth // o.family.block
+        whole = not isinstance(start, int) or start + blocks[-1] < o.depth // o.family.block
         if self.way.startswith("ldmatrix") and whole:
             return self._matrices(start, blocks, slot, first, tiles)
 
         def unit(u: Any) -> Any:
-            to = u * words(blocks, o) + slot
-            each = [(c, half) for c in range(blocks) for half in range(o.halves)]
-            return nodes.seq([self._word(u + first, start + c, h, to + (c * o.halves + h)) for c, h in each])
+            to = u * words(len(blocks), o) + slot
+            each = [(b, half) for b in blocks for half in range(o.halves)]
+            return nodes.seq([self._word(u + first, start + b, half, to + n) for n, (b, half) in enumerate(each)])
 
         return [unrolled(f"{self.name}_tile", tiles, unit)]
 
@@ -177,22 +181,23 @@ class Loader:
             per //= 2
         return found
 
-    def _corner(self, blocks: int, per: int) -> tuple[Any, Any]:
+    def _corner(self, blocks: Blocks, per: int) -> tuple[Any, Any]:
         """Return line and K of the row of a matrix whose address the lane gives, for the first tile of a group."""
         if (blocks, per) in self.bound:
             return self.bound[blocks, per]
         o, lane = self.operand, self.lanes.lane
-        count = per * words(blocks, o)
+        count = per * words(len(blocks), o)
         row = tirx.floormod(lane, 8)
         q: Any = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: 0}[count]
-        each = words(blocks, o)
+        each = words(len(blocks), o)
         within, tile = (q, 0) if per == 1 else ((0, q) if each == 1 else (_mod2(q), _half(q)))
         if o.halves == 1:
             half, block = 0, within
-        elif blocks == 1:
+        elif len(blocks) == 1:
             half, block = within, 0
         else:
             half, block = _mod2(within), _half(within)
+        block = _chosen(blocks, block)
         line = o.first + (tile * o.halves + half) * 8
         if o.k_major:
             line, depth = line + row, block * o.family.block
@@ -203,12 +208,12 @@ class Loader:
         self.binds += [tirx.Bind(v, _expr(e)) for v, e in zip(names, (line, depth), strict=True)]
         return self.bound[blocks, per]
 
-    def _matrices(self, start: Any, blocks: int, slot: Any, begin: Any, tiles: int) -> list[Any]:
+    def _matrices(self, start: Any, blocks: Blocks, slot: Any, begin: Any, tiles: int) -> list[Any]:
         o = self.operand
-        each = words(blocks, o)
+        each = words(len(blocks), o)
         trans = "" if o.k_major else "_trans"
         found = []
-        for first, count, per in self._groups(blocks, tiles):
+        for first, count, per in self._groups(len(blocks), tiles):
             line0, k0 = self._corner(blocks, per)
 
             def load(u: Any, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Any:
@@ -280,6 +285,13 @@ def as_bits(value: Any, dtype: str) -> Any:
     unsigned = f"uint{bits}"
     code = tirx.reinterpret(unsigned, value) if DTYPES[dtype].is_float else nodes.cast(value, unsigned)
     return nodes.cast(code, "uint32")
+
+
+def _chosen(blocks: Blocks, number: Any) -> Any:
+    """Return one of up to four blocks by its number; the fourth follows the third as the second follows the first."""
+    if isinstance(number, int) or blocks == tuple(range(len(blocks))):
+        return blocks[number] if isinstance(number, int) else number
+    return number * blocks[1] if len(blocks) == 2 else _mod2(number) * blocks[1] + _half(number) * blocks[2]
 
 
 def _mod2(q: Any) -> Any:

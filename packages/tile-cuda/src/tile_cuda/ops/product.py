@@ -21,7 +21,7 @@ from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.atoms import Family, family
 from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b
 from tile_cuda.ops.operand import Lanes, Loader, Operand
-from tile_cuda.ops.steps import RowByRow, StepByStep, Work, rolled
+from tile_cuda.ops.steps import RowByRow, Step, StepByStep, Work, rolled
 from tile_cuda.ops.totals import Totals
 
 #: Steps beyond which the loop over K is not written out.
@@ -225,11 +225,12 @@ class _Lower:
         self.in_parts = whole and order.can_turn
         return order.in_parts(self.head()) if self.in_parts else order.plain()
 
-    def _steps(self, a: Operand) -> list[tuple[int, int]]:
-        """Return (first block of A, blocks) of each instruction along K."""
-        shapes, found, at = self.plan.family.shapes, [], 0
+    def _steps(self, a: Operand) -> list[Step]:
+        """Return the steps along K."""
+        shapes, at = self.plan.family.shapes, 0
+        found: list[Step] = []
         while at < a.blocks:
-            size = next((x for x in shapes if x <= a.blocks - at), shapes[-1])
-            found.append((at, size))
-            at += size
+            many = [] if self.metadata is None else self.metadata.steps(at, a.blocks)
+            found += many or [Step(at, next((x for x in shapes if x <= a.blocks - at), shapes[-1]))]
+            at = max(s.first + s.of_a[-1] for s in found) + 1
         return found

@@ -13,18 +13,33 @@ from tile_core.ir import nodes
 from tile_core.simt.calls import address, execute, part
 from tile_core.simt.ops.walk import unrolled
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.operand import Loader, words
+from tile_cuda.ops.operand import Blocks, Loader, words
 
 if TYPE_CHECKING:
     from tile_cuda.ops.metadata import Metadata
     from tile_cuda.ops.product import Plan
 
-#: First block of A, and blocks, of the instructions of a step.
-Step = tuple[Any, int]
-
 #: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
 #: units for 8-bit floats convert them in registers of their own.
 _AHEAD, _AHEAD_FP8 = 232, 176
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one instruction covers of K: ``blocks`` blocks of A from the ``first`` on, so many blocks ``apart``."""
+
+    first: Any
+    blocks: int
+    apart: int = 1
+
+    @property
+    def of_a(self) -> Blocks:
+        """Blocks of A, counted from the first."""
+        return tuple(n * self.apart for n in range(self.blocks))
+
+    def of_b(self, dense: int) -> Blocks:
+        """Blocks of B, of which there are ``dense`` for each of A, counted from the first."""
+        return tuple(b * dense + n for b in self.of_a for n in range(dense))
 
 
 @dataclass(frozen=True)
@@ -44,10 +59,14 @@ class Work:
         big = self.plan.family.shapes[0]
         return words(big, self.a.operand), words(big * self.plan.family.dense_blocks, self.b.operand)
 
+    def read_a(self, step: Step, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
+        """Return the reads of tiles of A for a step."""
+        return self.a.load(step.first, step.of_a, slot, first, tiles)
+
     def read_b(self, step: Step, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
         """Return the reads of tiles of B for a step."""
         dense = self.plan.family.dense_blocks
-        return self.b.load(step[0] * dense, step[1] * dense, slot, first, tiles)
+        return self.b.load(step.first * dense, step.of_b(dense), slot, first, tiles)
 
     def instruction(self, i: Any, j: Any, a_at: Any, b_at: Any, step: Step) -> Any:
         """Return the instruction for row ``i`` and column ``j`` of the warp's tiles, with operands' registers."""
@@ -61,9 +80,9 @@ class Work:
         ]
         selector = 0
         if self.metadata is not None:
-            word, selector = self.metadata.word(i, *step)
+            word, selector = self.metadata.word(i, step)
             args.append(word)
-        return execute(f.name(step[1], selector), args, self.call.span)
+        return execute(f.name(step.blocks, selector), args, self.call.span)
 
 
 class StepByStep:
@@ -107,7 +126,7 @@ class StepByStep:
 
     def _load(self, number: int) -> list[Any]:
         step, slot = self.steps[number], number % self.slots
-        return self.work.a.load(*step, slot * self.sizes[0]) + self.work.read_b(step, slot * self.sizes[1])
+        return self.work.read_a(step, slot * self.sizes[0]) + self.work.read_b(step, slot * self.sizes[1])
 
     def _multiply(self, number: int) -> Any:
         slot = number % self.slots
@@ -132,7 +151,7 @@ class RowByRow:
     @property
     def can_turn(self) -> bool:
         """Whether rows alternate over the end of a turn, and tiles of B keep their registers."""
-        return len(self.steps) * self.rows % 2 == 0 and len({blocks for _, blocks in self.steps}) == 1
+        return len(self.steps) * self.rows % 2 == 0 and len({s.blocks for s in self.steps}) == 1
 
     def plain(self) -> list[Any]:
         """Return the steps."""
@@ -162,7 +181,7 @@ class RowByRow:
         def column(j: Any) -> Any:
             return nodes.seq([self._tile(number, self.rows - 1, j), *self._read_b(number + 1, j)])
 
-        out = list(self.metadata.ready(self.steps[number][0]))
+        out = list(self.metadata.ready(self.steps[number]))
         if self.rows > 1:
             out.append(unrolled("row_tile", self.rows - 1, row))
         if number + 1 < len(self.steps):
@@ -171,10 +190,10 @@ class RowByRow:
 
     def _begin(self, number: int) -> list[Any]:
         """Return the reads that stand in front of the last row of the step before."""
-        return [*self.metadata.load(self.steps[number][0]), *self._read_a(number, 0)]
+        return [*self.metadata.load(self.steps[number]), *self._read_a(number, 0)]
 
     def _read_a(self, number: int, i: Any) -> list[Any]:
-        return self.work.a.load(*self.steps[number], self._slot(number, i), i, 1)
+        return self.work.read_a(self.steps[number], self._slot(number, i), i, 1)
 
     def _read_b(self, number: int, j: Any) -> list[Any]:
         return self.work.read_b(self.steps[number], j * self._each(number), j, 1)
@@ -187,7 +206,7 @@ class RowByRow:
         return self.work.instruction(i, j, self._slot(number, i), at, self.steps[number])
 
     def _each(self, number: int) -> int:
-        return words(self.steps[number][1] * self.work.plan.family.dense_blocks, self.work.b.operand)
+        return words(self.steps[number].blocks * self.work.plan.family.dense_blocks, self.work.b.operand)
 
     def _slot(self, number: int, i: Any) -> Any:
         """Return where the row's tile of A is: two rows alternate."""
@@ -203,11 +222,11 @@ def rolled(work: Work, steps: list[Step]) -> list[Any]:
     var = nodes.fresh("k_step")
 
     def one(step: Step) -> list[Any]:
-        return [*work.a.load(*step, 0), *work.read_b(step, 0), all_tiles(work, step, (0, 0))]
+        return [*work.read_a(step, 0), *work.read_b(step, 0), all_tiles(work, step, (0, 0))]
 
     # Registers are not indexed by variables: with a fragment among the operands the loop is written out.
     role = "unroll" if any(x.way == "fragment" for x in (work.a, work.b)) else "serial"
-    body = [nodes.for_loop(var, whole, nodes.seq(one((var * big, big))), role)] if whole else []
+    body = [nodes.for_loop(var, whole, nodes.seq(one(Step(var * big, big))), role)] if whole else []
     for step in steps[whole:]:
         body += one(step)
     return [*new, *work.a.prepared(), *work.b.prepared(), *body]
@@ -219,7 +238,7 @@ def all_tiles(work: Work, step: Step, slots: tuple[int, int]) -> Any:
     They go down one column of tiles and up the next: each instruction has A or B in common with the one before it. On
     an H200 that takes 2 to 6 percent off products of float16 in tiles of 128 x 128 x 64 and 256 x 128 x 64.
     """
-    s, blocks = work.plan.split, step[1]
+    s, blocks = work.plan.split, step.blocks
     each_a = words(blocks, work.a.operand)
     each_b = words(blocks * work.plan.family.dense_blocks, work.b.operand)
 
