@@ -30,7 +30,8 @@ def part(which: str, statements: Sequence[Any]) -> Any:
     which
         ``"setup"``: what is the same in every turn. ``"first"``: reads the operands of the first step into registers
         that ``"last"``, the instructions of the last step, do not touch; where both come in pieces, those that the
-        pieces of ``"last"`` before it touch may be read to. ``"ring"``: nothing, but asks for slots without quotients.
+        pieces of ``"last"`` before it touch may be read to. ``"middle"``: a piece of what is between them; copies of a
+        later turn may begin in front of it. ``"ring"``: nothing, but asks for slots without quotients.
     """
     return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 

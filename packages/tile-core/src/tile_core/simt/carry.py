@@ -13,7 +13,8 @@ operands that are read after them: the units stand still. An op that marks its p
 
 Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` stands
 in front of the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
-read to.
+read to. Where ``middle`` comes in pieces, the copies stand in front of one each: reads of operands would wait behind
+all of them in the queue that both share.
 
 The copies may overwrite the slot of iteration k - 1 as before: its last reads stand in front of the barrier of turn
 k - 1. Each wait stands as many groups after the one that it waits for as before.
@@ -139,10 +140,33 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
     last = [around(piece) for piece in parts["last"]]
     early = last[:1] if len(last) > 1 else []
     mixed = [x for pair in itertools.zip_longest(pieces, last[len(early) :]) for x in pair if x is not None]
-    middle = around(nodes.seq(parts["middle"]))
-    body = [*turn.binds, *turn.issue, middle, *early, turn.wait, turn.sync, *needed, *mixed]
+    middle = _spread(turn.issue, [around(piece) for piece in parts["middle"]])
+    body = [*turn.binds, *middle, *early, turn.wait, turn.sync, *needed, *mixed]
     notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
+
+
+def _spread(issue: list[Any], middle: list[Any]) -> list[Any]:
+    """Return the pieces of the middle with a copy in front of each of the first ones, and the end of their group."""
+    if len(middle) < 2:
+        return [*issue, *middle]
+    begin = list(itertools.chain.from_iterable(_apart(s) for s in issue[:-1]))
+    if len(begin) > len(middle):
+        rest = max(len(middle) - 1, 0)
+        begin = [*begin[:rest], nodes.seq(begin[rest:])]
+    count = len(begin)
+    mixed = [x for pair in itertools.zip_longest(begin, middle[: count - 1]) for x in pair if x is not None]
+    return [*mixed, issue[-1], *middle[max(count - 1, 0) :]]
+
+
+def _apart(s: Any) -> list[Any]:
+    """Return the copies of a turn one by one, each under the condition that there is such an iteration."""
+    if not isinstance(s, tirx.IfThenElse) or s.else_case is not None:
+        return [s]
+    inner = list(statements(s.then_case))
+    if any(isinstance(x, tirx.Bind) for x in inner):  # what it names is used by the copies behind it
+        return [s]
+    return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
 
 
 def _defined(turn: _Turn, loop: Any) -> set[Any]:

@@ -165,9 +165,9 @@ class RowByRow:
         last = len(self.steps) - 1
         reads = [self._read_b(0, j) for j in range(self.columns)]
         first = [part("first", x) for x in ([*self._begin(0), *reads[0]], *reads[1:])]
-        middle = [x for n in range(last + 1) for x in self._step(n)]
+        middle = part("middle", [x for n in range(last + 1) for x in self._step(n)])
         final = [part("last", [self._tile(last, self.rows - 1, j)]) for j in range(self.columns)]
-        return [part("setup", [*head, *self._setup()]), part("ring", []), *first, *middle, *final]
+        return [part("setup", [*head, *self._setup()]), part("ring", []), *first, middle, *final]
 
     def _setup(self) -> list[Any]:
         return [*self.new, *self.work.a.prepared(), *self.work.b.prepared(), *self.metadata.prepared()]

@@ -100,6 +100,9 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       else {
         cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)], by * 32 + tid / 4 < m && k_1 * 32 + (tid % 4) * 8 + 32 < k ? 16 : 0);
       }
+    }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    if (k_1 + 1 < k_trips) {
       if (k_1 * 32 + 32 + 32 <= k && bx * 32 + 32 <= n) {
         cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)]);
       }
@@ -108,7 +111,6 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       }
     }
     cp_async_commit_group();
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
     ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8 + 512) * 2u)));
     #pragma unroll
     for (int column_tile = 0; column_tile < 2; ++column_tile) {

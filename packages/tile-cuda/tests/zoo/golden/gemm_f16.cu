@@ -99,16 +99,18 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
         cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(tid / 4) * 96 + (k * 32 + (tid % 4) * 8 + 64)] + turn_4 * 3072);
       }
+    }
+    #pragma unroll
+    for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_tile_1 * 512 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    }
+    if (k + 2 < 3) {
       #pragma unroll
       for (int turn_5 = 0; turn_5 < 2; ++turn_5) {
         cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_5 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8) * 2u)), &B[k * 2048 + tid * 8 + 4096] + turn_5 * 1024);
       }
     }
     cp_async_commit_group();
-    #pragma unroll
-    for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_tile_1 * 512 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
-    }
     #pragma unroll
     for (int b_tile_1 = 0; b_tile_1 < 2; ++b_tile_1) {
       ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_1 * 4 + 8], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(b_k * 64 + ((b_tile_1 * 2 + b_line / 8) ^ (b_k % 8)) * 8 + 1024) * 2u)));
