@@ -112,6 +112,39 @@ def gemm_sp_case(M: int, N: int, K: int, dtype: str, cutlass: bool, block: tuple
     return Case(program, (values, metadata, b, c), (Wanted(3, exact, 0.0),))
 
 
+def gemm_sp_turned_case(M: int, N: int, K: int, block: tuple[int, int, int]) -> Case:
+    """Return a sparse product of float16 whose metadata is stored with rows along K."""
+    m, n, k = block
+
+    @T.prim_func
+    def gemm_sp(
+        A: T.Tensor((M, K // 2), "float16"),
+        E: T.Tensor((K // 16, M), "int16"),
+        B: T.Tensor((K, N), "float16"),
+        C: T.Tensor((M, N), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(N, n), T.ceildiv(M, m), threads=128) as (bx, by):
+            A_shared = T.alloc_shared((m, k // 2), "float16")
+            E_shared = T.alloc_shared((k // 16, m), "int16")
+            B_shared = T.alloc_shared((k, n), "float16")
+            C_local = T.alloc_fragment((m, n), "float32")
+            T.clear(C_local)
+            for i in T.Pipelined(T.ceildiv(K, k), num_stages=2):
+                T.copy(A[by * m, i * k // 2], A_shared)
+                T.copy(E[i * k // 16, by * m], E_shared)
+                T.copy(B[i * k, bx * n], B_shared)
+                T.gemm_sp(A_shared, E_shared, B_shared, C_local, transpose_E=True)
+            T.copy(C_local, C[by * m, bx * n])
+
+    rng = np.random.default_rng(M + N + K)
+    dense, b = (rng.integers(-9, 10, s).astype("float16") for s in ((M, K), (K, N)))
+    pruned = sparse.prune(dense)
+    values, metadata = sparse.compress(pruned, meta_dtype="int16")
+    exact = pruned.astype("float64") @ b.astype("float64")
+    given = (values, np.ascontiguousarray(metadata.T), b, poisoned((M, N), "float32"))
+    return Case(gemm_sp, given, (Wanted(3, exact, 0.0),))
+
+
 def histogram_case(count: int, bins: int) -> Case:
     """Return counts and a maximum by atomics, which many threads aim at the same elements."""
 

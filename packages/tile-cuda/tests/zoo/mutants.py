@@ -6,6 +6,7 @@ from zoo.mutant import Mutant
 
 GEMM = "gemm_f16_small"
 SPARSE = "sp_f16_cutlass"
+TURNED, PAIRS = "sp_f16_turned", "sp_f16_pairs"
 _SWIZZLE_WRITTEN = r"\(\(tid % 4\) \^ \(\(tid % 32\) / 8\)\)"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -82,6 +83,29 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SPARSE, "the wrong selector", r"(    mma_sp\w*_)0\(", r"\g<1>1("),
     Mutant(SPARSE, "metadata of the next lane", r"\(lane_t % 2\) \* 2", "((lane_t + 1) % 2) * 2"),
     Mutant(SPARSE, "metadata of the tile row above", r"metadata\[1\]\)", "metadata[0])"),
+    Mutant(
+        TURNED,
+        "the next row of A over this one",
+        r"m8n8_x4_shared_b16\(&a_words\[4\]",
+        "m8n8_x4_shared_b16(&a_words[0]",
+    ),
+    Mutant(
+        TURNED,
+        "the next B in front of its instruction",
+        r"(\n *mma_sp\w+\(&C_local\[column_tile_1[^\n]*)(\n[^\n]*)",
+        r"\2\1",
+    ),
+    Mutant(TURNED, "B of the next turn too early", r"_words\[4\](, \(f16[^\n]*next_1 \* 8192\))", r"_words[8]\1"),
+    Mutant(TURNED, "metadata that is not transposed", r"x2\.trans\.shared", "x2.shared"),
+    Mutant(TURNED, "halves of metadata swapped", r"\(lane % 2\) \* 8\)", "(1 - lane % 2) * 8)"),
+    Mutant(TURNED, "metadata of the next block", r"\+ \(lane / 2\) % 2;", "+ (lane / 2 + 1) % 2;"),
+    Mutant(
+        TURNED, "swizzled only where metadata is read", r"\(\(\(tid % 8\) / 2\) \^ \(tid / 8\)\)", "((tid % 8) / 2)"
+    ),
+    Mutant(PAIRS, "even blocks for odd ones", r">> 16u\) \| \(([^)]*) & 4294901760u\)", r"& 65535u) | (\1 << 16u)"),
+    Mutant(PAIRS, "neighbouring blocks of A", r"\(lane / 8 / 2\) \* 2 \* 8", "(lane / 8 / 2) * 8"),
+    Mutant(PAIRS, "neighbouring blocks of B", r"\(lane / 8 / 2\) \* 4\) \* 8", "(lane / 8 / 2) * 2) * 8"),
+    Mutant(PAIRS, "metadata of the row below", r"metadata_row \* 8", "(metadata_row ^ 8) * 8"),
     # Shuffles, votes and reductions
     Mutant("rms_norm", "a shuffle by the wrong distance", r"\(mine_1\), 2, 31", "(mine_1), 1, 31"),
     Mutant("rms_norm", "a shuffle of half of the lanes", r"31, 0xffffffffu", "31, 65535u", 1),

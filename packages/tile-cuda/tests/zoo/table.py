@@ -24,6 +24,8 @@ ZOO: tuple[Entry, ...] = (
     gemm("dynamic", 37, 40, 56, F16, dynamic=True),
     Entry("sp_f16", lambda: programs.gemm_sp_case(33, 40, 128, "float16", False, (32, 32, 64))),
     Entry("sp_int8", lambda: programs.gemm_sp_case(40, 33, 128, "int8", False, (32, 32, 64)), slow=True),
+    Entry("sp_f16_pairs", lambda: programs.gemm_sp_case(72, 64, 384, "float16", False, (64, 64, 128))),
+    Entry("sp_f16_turned", lambda: programs.gemm_sp_turned_case(72, 64, 320, (64, 64, 64))),
     Entry("sp_f16_cutlass", lambda: programs.gemm_sp_case(64, 64, 128, "float16", True)),
     Entry("sp_int8_cutlass", lambda: programs.gemm_sp_case(64, 64, 256, "int8", True, (64, 64, 128))),
     *KERNELS,
@@ -33,4 +35,13 @@ BY_NAME = {entry.name: entry for entry in ZOO}
 assert len(BY_NAME) == len(ZOO)
 
 #: Kernels whose texts are kept.
-KEPT = ("gemm_f16", "gemm_int8", "gemm_dynamic", "sp_f16_cutlass", "attention", "rms_norm", "block_sum")
+KEPT = (
+    "gemm_f16",
+    "gemm_int8",
+    "gemm_dynamic",
+    "sp_f16_turned",
+    "sp_f16_cutlass",
+    "attention",
+    "rms_norm",
+    "block_sum",
+)

@@ -124,7 +124,8 @@ class Metadata:
             if step.apart == 1:
                 return nodes.store(self.registers, _increasing(nodes.load(self.ahead, [i])), [i])
             low, high = (nodes.load(self.ahead, [i * 2 + half]) for half in (0, 1))
-            return nodes.store(self.registers, _increasing(_halves(low, high, step.first % 2)), [i])
+            halves = nodes.store(self.registers, _halves(low, high, step.first % 2), [i])
+            return nodes.seq([halves, nodes.store(self.registers, _increasing(nodes.load(self.registers, [i])), [i])])
 
         return [unrolled("row_tile", self.rows, one)]
 
@@ -181,18 +182,18 @@ class Metadata:
         """Bind row and column of the row of a matrix whose address the lane gives, for the first matrices."""
         if per in self.places:
             return self.places[per]
-        lane = self.lanes.lane
+        lane, column = self.lanes.lane, nodes.int_const(0)
         low, middle, high = (tirx.floormod(tirx.floordiv(lane, 1 << bit), 2) for bit in range(3))
         number = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: nodes.int_const(0)}[per]
-        if not turned:
-            row, column = number * 8 + tirx.floormod(lane, 8), nodes.int_const(0)
+        row = nodes.fresh("metadata_row")
+        if turned:
+            half, k = (middle, high * 2 + low) if self.wide else (low, high * 2 + middle)
+            column = nodes.fresh("metadata_k")
+            self.binds += [tirx.Bind(row, self.first + (number * 16 + half * 8)), tirx.Bind(column, k)]
         else:
-            half, column = (middle, high * 2 + low) if self.wide else (low, high * 2 + middle)
-            row = number * 16 + half * 8
-        names = nodes.fresh("metadata_row"), nodes.fresh("metadata_k")
-        self.binds += [tirx.Bind(v, e) for v, e in zip(names, (self.first + row, column), strict=True)]
-        self.places[per] = names
-        return names
+            self.binds.append(tirx.Bind(row, self.first + (number * 8 + tirx.floormod(lane, 8))))
+        self.places[per] = row, column
+        return self.places[per]
 
     # Element by element
 

@@ -1,0 +1,233 @@
+typedef unsigned short f16;
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+      : "=r"(d[0]), "=r"(d[1])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(float* d, const unsigned* a, const unsigned* b, const float* c, unsigned e) {
+  asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11}, {%12, %13, %14, %15}, %16, 0x0;"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]), "r"(e));
+}
+__device__ __forceinline__ void mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(float* d, const unsigned* a, const unsigned* b, const float* c, unsigned e) {
+  asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11}, {%12, %13, %14, %15}, %16, 0x1;"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]), "r"(e));
+}
+__device__ __forceinline__ void cp_async_cg_shared_global_16(void* smem, const void* gmem) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+      :
+      : "r"(shared_address(smem)), "l"(gmem)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_cg_shared_global_16_zfill(void* smem, const void* gmem, int valid_bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+      :
+      : "r"(shared_address(smem)), "l"(gmem), "r"(valid_bytes)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+__device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
+
+extern "C" __global__ void __launch_bounds__(128) gemm_sp(
+    const f16* __restrict__ A,
+    const short* __restrict__ E,
+    const f16* __restrict__ B,
+    float* __restrict__ C
+) {
+  extern __shared__ __align__(1024) unsigned char smem[];
+  const int bx = blockIdx.x;
+  const int by = blockIdx.y;
+  const int tid = threadIdx.x;
+  f16* const A_shared_stages = (f16*)smem;
+  short* const E_shared_stages = (short*)(smem + 8192);
+  f16* const B_shared_stages = (f16*)(smem + 9216);
+  float C_local[32];
+  #pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    #pragma unroll
+    for (int r_1 = 0; r_1 < 4; ++r_1) {
+      #pragma unroll
+      for (int r_2 = 0; r_2 < 2; ++r_2) {
+        #pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          C_local[r * 16 + r_1 * 4 + r_2 * 2 + v] = 0.0f;
+        }
+      }
+    }
+  }
+  if (by * 64 + 64 <= 72) {
+    #pragma unroll
+    for (int turn = 0; turn < 2; ++turn) {
+      cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 64 + tid / 4) * 160 + (tid % 4) * 8] + turn * 5120);
+    }
+  }
+  else {
+    #pragma unroll
+    for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
+      cp_async_cg_shared_global_16_zfill(&A_shared_stages[turn_1 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 64 + tid / 4) * 160 + (tid % 4) * 8] + turn_1 * 5120, by * 64 + turn_1 * 32 + tid / 4 < 72 ? 16 : 0);
+    }
+  }
+  if (by * 64 + 64 <= 72) {
+    if (tid < 32) {
+      cp_async_cg_shared_global_16(&E_shared_stages[(tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8], &E[(tid / 8) * 72 + (by * 64 + (tid % 8) * 8)]);
+    }
+  }
+  else {
+    if (tid < 32) {
+      cp_async_cg_shared_global_16_zfill(&E_shared_stages[(tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8], &E[(tid / 8) * 72 + (by * 64 + (tid % 8) * 8)], by * 64 + (tid % 8) * 8 < 72 ? 16 : 0);
+    }
+  }
+  #pragma unroll
+  for (int turn_2 = 0; turn_2 < 4; ++turn_2) {
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_2 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[tid * 8] + turn_2 * 1024);
+  }
+  cp_async_commit_group();
+  const int lane = tid % 32;
+  const int warp_row = (tid / 32 / 2) * 32;
+  const int warp_column = ((tid / 32) % 2) * 32;
+  unsigned a_words[8];
+  unsigned b_words[16];
+  const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
+  const int a_k = (lane / 8 / 2) * 8;
+  const int b_line = warp_column;
+  const int b_k = (lane / 8) * 8 + lane % 8;
+  unsigned metadata_ahead[2];
+  unsigned metadata[2];
+  const int metadata_row = warp_row + (((lane / 8) % 2) * 16 + (lane % 2) * 8);
+  const int metadata_k = ((lane / 4) % 2) * 2 + (lane / 2) % 2;
+  cp_async_wait_group_0();
+  __syncthreads();
+  const int slot_next = 0 % 2;
+  ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(&metadata_ahead[0], &E_shared_stages[slot_next * 256 + metadata_k * 64 + ((metadata_row / 16) ^ metadata_k) * 16 + metadata_row % 16]);
+  ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next * 2048 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8) ^ (b_k % 8)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8 + 1) ^ (b_k % 8)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8 + 2) ^ (b_k % 8)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8 + 3) ^ (b_k % 8)) * 8]);
+  int ring;
+  ring = 0;
+  for (int i = 0; i < 5; ++i) {
+    const int ring_here = ring;
+    const int slot = ring_here;
+    const int slot_ahead = ring_here < 1 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 1u);
+    if (i + 1 < 5) {
+      if (by * 64 + 64 <= 72) {
+        #pragma unroll
+        for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
+          cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_3 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 64 + tid / 4) * 160 + (i * 32 + (tid % 4) * 8 + 32)] + turn_3 * 5120);
+        }
+      }
+      else {
+        #pragma unroll
+        for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
+          cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 64 + tid / 4) * 160 + (i * 32 + (tid % 4) * 8 + 32)] + turn_4 * 5120, by * 64 + turn_4 * 32 + tid / 4 < 72 ? 16 : 0);
+        }
+      }
+      if (by * 64 + 64 <= 72) {
+        if (tid < 32) {
+          cp_async_cg_shared_global_16((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8) * 2u)), &E[(i * 4 + tid / 8 + 4) * 72 + (by * 64 + (tid % 8) * 8)]);
+        }
+      }
+      else {
+        if (tid < 32) {
+          cp_async_cg_shared_global_16_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8) * 2u)), &E[(i * 4 + tid / 8 + 4) * 72 + (by * 64 + (tid % 8) * 8)], by * 64 + (tid % 8) * 8 < 72 ? 16 : 0);
+        }
+      }
+      #pragma unroll
+      for (int turn_5 = 0; turn_5 < 4; ++turn_5) {
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_5 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8) * 2u)), &B[i * 4096 + tid * 8 + 4096] + turn_5 * 1024);
+      }
+    }
+    cp_async_commit_group();
+    #pragma unroll
+    for (int row_tile = 0; row_tile < 2; ++row_tile) {
+      metadata[row_tile] = metadata_ahead[row_tile] | (((metadata_ahead[row_tile] >> 1u) & 1145324612u) ^ 1145324612u);
+    }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8 + 512) * 2u)));
+    #pragma unroll
+    for (int column_tile = 0; column_tile < 4; ++column_tile) {
+      mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_local[column_tile * 4], &a_words[0], &b_words[column_tile * 4], &C_local[column_tile * 4], metadata[0]);
+    }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    #pragma unroll
+    for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
+      mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_local[column_tile_1 * 4 + 16], &a_words[4], &b_words[column_tile_1 * 4], &C_local[column_tile_1 * 4 + 16], metadata[1]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[column_tile_1 * 4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + column_tile_1) ^ (b_k % 8)) * 8 + 2048) * 2u)));
+    }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ (((a_line * 32 + a_k + 16) % 256) / 64)) * 8 + 512) * 2u)));
+    #pragma unroll
+    for (int column_tile_2 = 0; column_tile_2 < 4; ++column_tile_2) {
+      mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[column_tile_2 * 4], &a_words[0], &b_words[column_tile_2 * 4], &C_local[column_tile_2 * 4], metadata[0]);
+    }
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[16], &a_words[4], &b_words[0], &C_local[16], metadata[1]);
+    cp_async_wait_group_0();
+    __syncthreads();
+    const int slot_next_1 = i + 1 < 5 ? (ring_here < 1 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 1u)) : ring_here;
+    ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(&metadata_ahead[0], (short*)((char*)E_shared_stages + ((unsigned)(slot_next_1 * 512) + (unsigned)(metadata_k * 64 + ((metadata_row / 16) ^ metadata_k) * 16 + metadata_row % 16) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8) ^ (b_k % 8)) * 8) * 2u)));
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[20], &a_words[4], &b_words[4], &C_local[20], metadata[1]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + 1) ^ (b_k % 8)) * 8) * 2u)));
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[24], &a_words[4], &b_words[8], &C_local[24], metadata[1]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + 2) ^ (b_k % 8)) * 8) * 2u)));
+    mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[28], &a_words[4], &b_words[12], &C_local[28], metadata[1]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + 3) ^ (b_k % 8)) * 8) * 2u)));
+    ring = ring_here < 1 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 1u);
+  }
+  cp_async_wait_group_0();
+  if (by < 1) {
+    const int i0 = (tid / 64) * 32 + (tid % 32) / 4;
+    const int i1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
+    #pragma unroll
+    for (int r_3 = 0; r_3 < 2; ++r_3) {
+      #pragma unroll
+      for (int r_4 = 0; r_4 < 4; ++r_4) {
+        #pragma unroll
+        for (int r_5 = 0; r_5 < 2; ++r_5) {
+          __align__(16) float C_v[2];
+          #pragma unroll
+          for (int v_1 = 0; v_1 < 2; ++v_1) {
+            C_v[v_1] = C_local[r_3 * 16 + r_4 * 4 + r_5 * 2 + v_1];
+          }
+          *(uint2*)(&C[(by * 64 + i0) * 64 + i1] + (r_3 * 1024 + r_5 * 512 + r_4 * 8)) = *(const uint2*)&C_v[0];
+        }
+      }
+    }
+  }
+  else {
+    const int i0_1 = (tid / 64) * 32 + (tid % 32) / 4;
+    const int i1_1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
+    #pragma unroll
+    for (int r_6 = 0; r_6 < 2; ++r_6) {
+      #pragma unroll
+      for (int r_7 = 0; r_7 < 4; ++r_7) {
+        #pragma unroll
+        for (int r_8 = 0; r_8 < 2; ++r_8) {
+          if (by * 64 + (r_6 * 16 + r_8 * 8 + i0_1) < 72) {
+            __align__(16) float C_v_1[2];
+            #pragma unroll
+            for (int v_2 = 0; v_2 < 2; ++v_2) {
+              C_v_1[v_2] = C_local[r_6 * 16 + r_7 * 4 + r_8 * 2 + v_2];
+            }
+            *(uint2*)(&C[(by * 64 + i0_1) * 64 + i1_1] + (r_6 * 1024 + r_8 * 512 + r_7 * 8)) = *(const uint2*)&C_v_1[0];
+          }
+        }
+      }
+    }
+  }
+}
