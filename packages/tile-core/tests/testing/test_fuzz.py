@@ -17,9 +17,9 @@ from tile_core.testing.run import Session
 
 
 def test_a_fixed_sample_of_programs():
-    counts = fuzz.fuzz(16, seed=7)
-    assert counts.total() >= 14
-    assert counts["right"] >= 11
+    counts = fuzz.fuzz(6, seed=7)
+    assert counts.total() >= 5
+    assert counts["right"] >= 4
 
 
 @pytest.mark.slow
@@ -59,5 +59,5 @@ def test_an_internal_error_is_found(monkeypatch):
 
 
 def test_the_command(capsys):
-    assert fuzz.main(["--count", "10", "--seed", "5", "--mutated", "0.5"]) == 0
-    assert "10 programs" in capsys.readouterr().out
+    assert fuzz.main(["--count", "3", "--seed", "5", "--mutated", "0.5"]) == 0
+    assert "3 programs" in capsys.readouterr().out

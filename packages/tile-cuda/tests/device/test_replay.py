@@ -1,5 +1,6 @@
 """Recording without a device, and what replaying makes of a device that is right, wrong, or fails."""
 
+import fnmatch
 import json
 import time
 
@@ -154,7 +155,8 @@ def test_the_manifest(recorded):
 
 
 def test_every_pattern_of_the_subset_names_a_unit():
-    assert [p for p in subset.SUBSET if not [u for u in recording.units([p]) if not u.illegal]] == []
+    names = [f"{u.op}/{u.name}" for u in recording.units(["*"]) if not u.illegal]
+    assert [p for p in subset.SUBSET if not fnmatch.filter(names, p)] == []
 
 
 def test_a_kernel_that_does_not_compile_is_missing(tmp_path, capsys, monkeypatch):

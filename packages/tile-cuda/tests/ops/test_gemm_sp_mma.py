@@ -101,11 +101,11 @@ def test_metadata_along_k_is_read_by_matrices(types: tuple[str, str, str]) -> No
 def test_two_groups_of_metadata_are_read_by_matrices(types: tuple[str, str, str], scopes: str) -> None:
     both = 8 * unit(types[0], "int16")
     wide = DTYPES[types[0]].bits == 8 and "8" in types[1] and types[2] != "bfloat16"
-    for m, threads in ((16, 32), (41, 64), (64, 32), (128, 128)):
+    for m, threads in ((16, 32), (41, 64), (64, 32)):
         run = check(m=m, n=16, k=both, types=types, meta="int16", threads=threads, policy=1, scopes=scopes, seed=m)
         found = {n for n in run.machine.used if n.startswith("ldmatrix") and "trans" not in n}
         assert found or wide or scopes[:2] == "rr"
-    for count in range(1, 8):
+    for count in (1, 2, 3, 5):
         k = count * both // 2
         check(m=24, n=9, k=k, types=types, meta="int16", threads=32, scopes=scopes, seed=count)
         check(m=24, n=8, k=k, types=types, meta="int16", corner=(16, 16), margin=(8, 16), stages=2, scopes=scopes)
