@@ -150,8 +150,12 @@ class RowByRow:
 
     @property
     def can_turn(self) -> bool:
-        """Whether rows alternate over the end of a turn, and tiles of B keep their registers."""
-        return len(self.steps) * self.rows % 2 == 0 and len({s.blocks for s in self.steps}) == 1
+        """Whether rows alternate over the end of a turn, and tiles of B keep their registers.
+
+        With two tiles of B or more, one's instruction stands in front of the next turn's reads (``simt.carry``).
+        """
+        alike = len({s.blocks for s in self.steps}) == 1
+        return alike and self.columns > 1 and len(self.steps) * self.rows % 2 == 0
 
     def plain(self) -> list[Any]:
         """Return the steps."""
