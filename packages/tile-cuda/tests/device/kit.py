@@ -78,6 +78,9 @@ def conformance(given: argparse.Namespace) -> int:
     spread = ["-n", str(given.workers), "--dist", "loadgroup"]
     first = _pytest(out / "kit", ["--pyargs", "tile_core.testing", *spread, *target, *chosen], given.seconds)
     results = dict(read_junit(out / "kit.xml"))
+    if not results:
+        log = (out / "kit.log").read_text(errors="replace").splitlines()
+        raise SystemExit("\n".join(["no case was run; the end of what pytest said:", *log[-20:]]))
     units: dict[str, list[str]] = defaultdict(list)
     for case, (kind, _, detail) in results.items():
         if kind == "wrong" and _LOST.search(detail):

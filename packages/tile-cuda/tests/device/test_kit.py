@@ -4,6 +4,8 @@ import json
 import re
 from collections import Counter
 
+import pytest
+
 from tile_core.testing.tables import cases
 
 from . import kit
@@ -96,3 +98,9 @@ def test_the_kit_on_the_host(tmp_path, capsys):
     assert record["finished"]
     assert record["counts"]["fill"]["right"] >= 1
     assert "all ops" in capsys.readouterr().out
+
+
+def test_a_run_without_cases_is_no_result(tmp_path):
+    with pytest.raises(SystemExit, match=r"no case was run(.|\n)*deselected"):
+        kit.main(["conformance", str(tmp_path), "--workers", "0", "-k", "nothing-is-called-so"])
+    assert not (tmp_path / "conformance.json").exists()
