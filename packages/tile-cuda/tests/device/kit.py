@@ -238,7 +238,17 @@ def _pytest(path: Path, arguments: list[str], seconds: float) -> int:
     """Run pytest with a report and a log beside each other; 124 if it was stopped."""
     import pytest
 
-    plain = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:benchmark", "-v", "--tb=short", f"--junitxml={path.with_suffix('.xml')}"]
+    plain = [
+        "-o",
+        "addopts=",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+        "-v",
+        "--tb=short",
+        f"--junitxml={path.with_suffix('.xml')}",
+    ]
     if int(pytest.__version__.partition(".")[0]) >= 9:  # a kernel that never ends takes its process, not the run
         plain += ["-o", f"faulthandler_timeout={_CASE_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"]
     path.with_suffix(".xml").unlink(missing_ok=True)

@@ -175,6 +175,16 @@ class RowsOperand(KernelError):
     remedy = "pass a 1-D buffer or slice of integers, or a list of Python ints"
 
 
+class DivergentWarp(KernelError):
+    """Lanes of a warp may disagree about whether they take part in one of its operations."""
+
+    code = "K224"
+    template = "T.{op}() stands under control flow that may differ between the lanes of a warp"
+    remedy = (
+        "move it in front of the branch or loop and use its result there, or make the condition the same in all lanes"
+    )
+
+
 class Fp8Operand(KernelError, TypeError):
     """An operand of a scaled product has an element type that it does not take."""
 

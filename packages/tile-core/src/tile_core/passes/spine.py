@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import InternalError
 from tile_core.passes.check_parallel import check_parallel
+from tile_core.passes.check_warps import check_warps
 from tile_core.passes.lower_ops import Choice, lower_ops
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
 def _check(plan: Plan, ctx: Context) -> Plan:
     del ctx
     check_parallel(plan.body, frozenset(plan.program.reducers))
+    check_warps(plan.body)
     return plan
 
 

@@ -1,0 +1,176 @@
+"""Refuse operations of a warp under control flow that its lanes may go through differently.
+
+All lanes of a warp must reach such an operation together: on a device the others are waited for, for ever, or the
+result is anything. Branches that only differ between warps (``if T.get_warp_idx() == 0``, ``if tid < 64``) are legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.errors.ops import DivergentWarp
+from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
+from tile_core.simt.evaluate import Unknown, evaluate
+from tile_core.simt.varying import VARYING_CALLS, WARP_CALLS, Varying
+
+#: Lanes of a warp in the language.
+WARP = 32
+#: Operations with the same result in all lanes.
+_VOTES = frozenset(name for name in WARP_CALLS if not name.startswith("shfl"))
+_AXES = 3
+
+
+def check_warps(body: Any) -> None:
+    """Check all warp operations of a program.
+
+    Parameters
+    ----------
+    body
+        The program.
+
+    Raises
+    ------
+    DivergentWarp
+        Naming the operation.
+    """
+    if _operations(body):
+        _Launches().stmt(body)
+
+
+class _Launches(StmtRewriter):
+    def visit_For(self, s: Any) -> Any:
+        threads = annotation(s, nodes.THREADS)
+        if threads is None:
+            return super().visit_For(s)
+        sizes = [nodes.as_int(t) for t in threads]
+        if all(isinstance(t, int) for t in sizes):
+            _Check(LaneVarying(s.body, [*sizes, 1, 1][:_AXES])).walk(s.body, False)
+        return s
+
+
+class LaneVarying(Varying):
+    """The variables and private buffers that may differ between the lanes of a warp.
+
+    Parameters
+    ----------
+    body
+        What the block does.
+    threads
+        Threads of the block along x, y and z; lanes count x fastest.
+    """
+
+    def __init__(self, body: Any, threads: list[int]) -> None:
+        number = np.arange(int(np.prod(threads)), dtype=np.int64)
+        self.count = len(number)
+        x, y = threads[:2]
+        self.places = {f"thread_index{i}": v for i, v in enumerate((number % x, number // x % y, number // (x * y)))}
+        self.places.update(lane_index=number % WARP, warp_index=number // WARP)
+        self.names: dict[str, Any] = {name: nodes.fresh(name) for name in self.places}
+        self.env: dict[Any, Any] = {self.names[name]: value for name, value in self.places.items()}
+        for bind in collect(body, tirx.Bind):
+            value = self._value(bind.value)
+            if value is not None:
+                self.env[bind.var] = value
+        super().__init__(body)
+
+    def expr(self, e: Any) -> bool:
+        """Whether an expression may differ between the lanes of a warp."""
+        return super().expr(e) and not self._same(e)
+
+    def _same(self, e: Any) -> bool:
+        """Whether an expression is the same in all lanes, as far as can be seen."""
+        value = self._value(e)
+        if value is not None:
+            whole = np.broadcast_to(value, (self.count,))
+            return all(len(set(whole[at : at + WARP].tolist())) == 1 for at in range(0, self.count, WARP))
+        if isinstance(e, tirx.Var):
+            return e not in self.vars and e not in self.env
+        if isinstance(e, ir.TensorLoad):
+            kept = nodes.scope_of(e.source) not in PRIVATE or e.source not in self.buffers
+            return kept and all(self._same(i) for i in e.indices)
+        if isinstance(e, ir.Call):
+            name = str(e.op.name)[5:] if nodes.is_tile_call(e) else ""
+            return name in _VOTES or (name not in VARYING_CALLS and all(self._same(a) for a in e.args))
+        return all(self._same(part) for part in _parts(e)) and (bool(_parts(e)) or not super().expr(e))
+
+    def _value(self, e: Any) -> Any:
+        """Return the value of an expression of a thread's indices, for all threads; ``None`` if it is none."""
+
+        def known(call: Any) -> Any:
+            if not nodes.is_tile_call(call):
+                return call
+            name = str(call.op.name)[5:]
+            return self.names.get(f"{name}{nodes.as_int(call.args[0])}" if name == "thread_index" else name, call)
+
+        try:
+            return evaluate(map_expr(e, known, ir.Call), self.env)
+        except Unknown:
+            return None
+
+
+class _Check:
+    def __init__(self, varying: LaneVarying) -> None:
+        self.varying = varying
+
+    def walk(self, s: Any, apart: bool) -> None:
+        """Check a statement; ``apart`` if lanes may differ in whether they come to it."""
+        if isinstance(s, tirx.SeqStmt):
+            for x in s.seq:
+                self.walk(x, apart)
+        elif isinstance(s, tirx.AttrStmt):
+            self.walk(s.body, apart)
+        elif isinstance(s, tirx.For):
+            self.own([s.min, s.extent], apart, s)
+            if role(s) not in ("parallel", "vectorized"):
+                self.walk(s.body, apart or self.varying.loop(s))
+        elif isinstance(s, tirx.While):
+            inner = apart or self.varying.loop(s)
+            self.own([s.condition], inner, s)
+            self.walk(s.body, inner)
+        elif isinstance(s, tirx.IfThenElse):
+            self.own([s.condition], apart, s)
+            inner = apart or self.varying.expr(s.condition)
+            self.walk(s.then_case, inner)
+            if s.else_case is not None:
+                self.walk(s.else_case, inner)
+        else:
+            self.own([s], apart, s)
+
+    def own(self, parts: list[Any], apart: bool, s: Any) -> None:
+        """Check what a statement itself computes; parts of it may be evaluated under a condition."""
+        for part in parts:
+            found = _operations(part)
+            if found and not apart:
+                found = [call for later in self.lazily(part) for call in _operations(later)]
+            if found:
+                raise DivergentWarp(op=str(found[0].op.name)[5:], where=nodes.where_of(s))
+
+    def lazily(self, e: Any) -> list[Any]:
+        """Return the expressions that some lanes may not evaluate."""
+        out = [x.b for x in collect(e, (tirx.And, tirx.Or)) if self.varying.expr(x.a)]
+        for call in collect(e, ir.Call):
+            if nodes.operator_name(call) == "if_then_else" and self.varying.expr(call.args[0]):
+                out += list(call.args[1:])
+        return out
+
+
+def _operations(node: Any) -> list[Any]:
+    return [c for c in collect(node, ir.Call) if nodes.is_tile_call(c) and str(c.op.name)[5:] in WARP_CALLS]
+
+
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "Cast": ("value",), "Not": ("a",), "Select": ("condition", "true_value", "false_value"),
+    "Broadcast": ("value",), "Ramp": ("base", "stride"),
+}  # fmt: skip
+
+
+def _parts(e: Any) -> list[Any]:
+    """Return the operands of an expression; none for a constant."""
+    fields = _FIELDS.get(type(e).__name__, ("a", "b") if hasattr(e, "b") else ())
+    return [getattr(e, name) for name in fields]
