@@ -28,6 +28,7 @@ def test_two_thousand_programs(part):
     assert fuzz.fuzz(250, seed=1000 + part).total() >= 240
 
 
+@pytest.mark.slow
 def test_a_wrong_result_becomes_a_small_kernel(monkeypatch, tmp_path):
     """The reference is broken on purpose: the smallest program that shows it is found, and runs."""
     real = sketch.rounded

@@ -187,7 +187,7 @@ class TooManyElements(LaunchError):
 
     code = "K422"
     template = "{kernel}: argument {name!r} spans {found} elements, at most {expected} fit {bits}-bit indices"
-    remedy = "split the array, or compile the kernel with 64-bit indices"
+    remedy = 'split the array, or declare one of the kernel\'s sizes as T.dynamic("n", "int64")'
 
 
 class BadPointer(LaunchError):
