@@ -8,6 +8,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.ops import DivergentWarp
+from tile_core.passes.check_warps import check_warps
 from tile_core.testing.run import load
 
 HEAD = """
@@ -104,3 +105,10 @@ def test_the_last_warp_may_be_smaller():
     tile.compile(program(body, threads=40), target="cpu")
     with pytest.raises(DivergentWarp):
         tile.compile(program(body.replace("32", "33"), threads=40), target="cpu")
+
+
+def test_a_target_says_how_wide_its_warps_are():
+    body = program(LEGAL["warps"], threads=128).func.body
+    check_warps(body, 32)
+    with pytest.raises(DivergentWarp):
+        check_warps(body, 64)

@@ -8,13 +8,10 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.steps import Keep, Step
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
-from tile_core.simt.varying import WARP_CALLS
+from tile_core.simt.varying import WARP, WARP_CALLS
 
 if TYPE_CHECKING:
     from tile_core.cpu.simt import Threads
-
-#: Threads of a warp in the language, where the target has none of its own.
-WARP = 32
 
 
 def has_warp_call(s: Any) -> bool:

@@ -19,20 +19,20 @@ from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
 from tile_core.simt.evaluate import Unknown, evaluate
 from tile_core.simt.varying import VARYING_CALLS, WARP_CALLS, Varying
 
-#: Lanes of a warp in the language.
-WARP = 32
 #: Operations with the same result in all lanes.
 _VOTES = frozenset(name for name in WARP_CALLS if not name.startswith("shfl"))
 _AXES = 3
 
 
-def check_warps(body: Any) -> None:
+def check_warps(body: Any, width: int) -> None:
     """Check all warp operations of a program.
 
     Parameters
     ----------
     body
         The program.
+    width
+        Lanes of a warp.
 
     Raises
     ------
@@ -40,17 +40,20 @@ def check_warps(body: Any) -> None:
         Naming the operation.
     """
     if _operations(body):
-        _Launches().stmt(body)
+        _Launches(width).stmt(body)
 
 
 class _Launches(StmtRewriter):
+    def __init__(self, width: int) -> None:
+        self.width = width
+
     def visit_For(self, s: Any) -> Any:
         threads = annotation(s, nodes.THREADS)
         if threads is None:
             return super().visit_For(s)
         sizes = [nodes.as_int(t) for t in threads]
         if all(isinstance(t, int) for t in sizes):
-            _Check(LaneVarying(s.body, [*sizes, 1, 1][:_AXES])).walk(s.body, False)
+            _Check(LaneVarying(s.body, [*sizes, 1, 1][:_AXES], self.width)).walk(s.body, False)
         return s
 
 
@@ -63,14 +66,16 @@ class LaneVarying(Varying):
         What the block does.
     threads
         Threads of the block along x, y and z; lanes count x fastest.
+    width
+        Lanes of a warp.
     """
 
-    def __init__(self, body: Any, threads: list[int]) -> None:
+    def __init__(self, body: Any, threads: list[int], width: int) -> None:
         number = np.arange(int(np.prod(threads)), dtype=np.int64)
-        self.count = len(number)
+        self.count, self.width = len(number), width
         x, y = threads[:2]
         self.places = {f"thread_index{i}": v for i, v in enumerate((number % x, number // x % y, number // (x * y)))}
-        self.places.update(lane_index=number % WARP, warp_index=number // WARP)
+        self.places.update(lane_index=number % width, warp_index=number // width)
         self.names: dict[str, Any] = {name: nodes.fresh(name) for name in self.places}
         self.env: dict[Any, Any] = {self.names[name]: value for name, value in self.places.items()}
         for bind in collect(body, tirx.Bind):
@@ -88,7 +93,7 @@ class LaneVarying(Varying):
         value = self._value(e)
         if value is not None:
             whole = np.broadcast_to(value, (self.count,))
-            return all(len(set(whole[at : at + WARP].tolist())) == 1 for at in range(0, self.count, WARP))
+            return all(len(set(whole[at : at + self.width].tolist())) == 1 for at in range(0, self.count, self.width))
         if isinstance(e, tirx.Var):
             return e not in self.vars and e not in self.env
         if isinstance(e, ir.TensorLoad):

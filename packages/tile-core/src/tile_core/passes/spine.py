@@ -15,6 +15,7 @@ from tile_core.errors import InternalError
 from tile_core.passes.check_parallel import check_parallel
 from tile_core.passes.check_warps import check_warps
 from tile_core.passes.lower_ops import Choice, lower_ops
+from tile_core.simt.varying import WARP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -137,9 +138,8 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
 
 
 def _check(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     check_parallel(plan.body, frozenset(plan.program.reducers))
-    check_warps(plan.body)
+    check_warps(plan.body, ctx.capabilities.execution_width or WARP)
     return plan
 
 

@@ -10,6 +10,8 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, role
 
+#: Threads of a warp in the language, where the target has none of its own.
+WARP = 32
 #: Operations of a warp's threads together.
 WARP_CALLS = frozenset(
     "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
