@@ -169,24 +169,38 @@ class NestWriter:
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
 
     def covers(self, own: Distribution) -> bool:
-        """Whether padding of iterations is padding of fragments: these are written whole, and read where they are."""
+        """Whether padding of iterations is padding of fragments: these are written whole, and read where they are.
+
+        What an iteration of the padding writes must be padding itself, so every store names every padded variable.
+        """
         at = {v: d for d, v in enumerate(self.nest.variables)}
+        wide = {d for d in at.values() if own.padded[d] != own.shape[d]}
+        if wide and (any(start != 0 for start in self.nest.starts) or self.writes_apart()):
+            return False
         stores = [(x.buffer, x.indices, True) for x in collect(self.nest.body, tirx.BufferStore)]
         loads = [(x.source, x.indices, False) for x in collect(self.nest.body, ir.TensorLoad)]
         for buffer, indices, is_store in [*stores, *loads]:
             known = self.places.distributions.get(buffer)
             if known is None or buffer not in self.places.arrays:
                 continue
+            named = set()
             for d, index in enumerate(indices):
                 mine = at.get(index) if isinstance(index, tirx.Var) else None
                 if mine is None and (is_store or nodes.as_int(index) != 0):
                     if known.shape[d] != 1:
                         return False
-                elif mine is not None and (
-                    known.padded[d] < own.padded[mine] or (is_store and known.shape[d] != own.shape[mine])
-                ):
-                    return False
+                elif mine is not None:
+                    named.add(mine)
+                    if known.padded[d] < own.padded[mine] or (is_store and known.shape[d] != own.shape[mine]):
+                        return False
+            if is_store and not wide <= named:
+                return False
         return True
+
+    def writes_apart(self) -> bool:
+        """Whether something outlives an iteration that is no element of a fragment: a thread's own array or number."""
+        own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)} | set(self.places.arrays)
+        return any(x.buffer not in own for x in collect(self.nest.body, tirx.BufferStore))
 
     def keeps_copies(self) -> bool:
         """Whether threads that hold copies must all run: something private is written."""

@@ -214,6 +214,35 @@ def _reducers() -> list[Unit]:
         data = {"": lambda rng, t=dtype: {"A": numbers(rng, (17, 40), t, -9, 9)}}  # type: ignore[misc]
         params = [tensor("A", dtype, 17, 40), output("B", dtype, 3, 17)]
         found.append(one("reducer", dtype, params, body, want, data, VALUE))
+    return [*found, *_fragment_reducers()]
+
+
+def _fragment_reducers() -> list[Unit]:
+    """Reducers over fragments whose extents do not come out even over the threads."""
+    found = []
+    for rows, columns, threads in ((4, 96, 128), (5, 130, 64), (9, 21, 96), (3, 33, 31)):
+        body = f'''
+            a = T.alloc_fragment(({rows}, {columns}), "float32")
+            total = T.alloc_reducer(({rows},), "float32", op="sum")
+            low = T.alloc_reducer(({columns},), "float32", op="min")
+            T.copy(A, a)
+            for i, j in T.Parallel({rows}, {columns}):
+                total[i] += a[i, j]
+                low[j] = T.min(low[j], a[i, j])
+            T.finalize_reducer(total)
+            T.finalize_reducer(low)
+            T.copy(total, B)
+            T.copy(low, C)
+        '''
+
+        def want(d: Data) -> dict[str, Array]:
+            a = values(d["A"], "float32")
+            return {"B": a.sum(1), "C": a.min(0)}
+
+        data = {"": lambda rng, s=(rows, columns): {"A": numbers(rng, s, "float32", 1, 9)}}  # type: ignore[misc]
+        params = [tensor("A", "float32", rows, columns), output("B", "float32", rows), output("C", "float32", columns)]
+        name = f"fragment-{rows}x{columns}-{threads}"
+        found.append(one("reducer", name, params, body, want, data, VALUE, threads=threads))
     return found
 
 

@@ -1,0 +1,78 @@
+"""A whole program on a made-up target with threads, run in lock step: groups of any width, no backend's text.
+
+The program goes through the core's passes for threads as far as they keep logical indices; what is then between two
+barriers is marked as a step, inside of which the machine refuses races.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.context import Context
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Accept
+from tile_core.ops.registry import OPS
+from tile_core.passes.lower_ops import MeaningVariant
+from tile_core.passes.spine import SPINE, Plan, Spine
+from tile_core.plugins.manifest import BackendManifest
+from tile_core.simt.alignment import Aligned
+from tile_core.simt.ops.gemm import GemmByThreads
+from tile_core.simt.ops.reduce import ReduceByShuffles
+from tile_core.simt.ops.reducer import FinalizeByShuffles
+from tile_core.simt.ops.rows import GatherElements, ScatterColumns
+from tile_core.simt.ops.scan import ScanByShuffles
+from tile_core.simt.spine import SimtHooks, simt_spine
+from tile_core.target import Capabilities, Target
+
+from .lockstep import Machine
+
+LAST = "parameters"
+
+
+def context(width: int = 32, **capabilities: Any) -> Context:
+    """Return the context of a target whose groups have ``width`` threads."""
+    found = Capabilities(execution_width=width, shared_bytes=1 << 20, vector_bytes=(1, 2, 4, 8, 16), **capabilities)
+    manifest = BackendManifest(name="wide", api=">=1,<2", target_kinds=("wide",), fingerprint="test", summary="test")
+    return Context(Target("wide:any", "wide", "wide", found, "any"), manifest)
+
+
+def variants() -> tuple[Any, ...]:
+    """Return the core's variants for threads, and the plain meaning of everything."""
+    kinds = (GemmByThreads, ReduceByShuffles, ScanByShuffles, FinalizeByShuffles, GatherElements, ScatterColumns)
+    return (*(kind("wide") for kind in kinds), *(MeaningVariant("wide", op) for op in OPS))
+
+
+def planned(program: Any, width: int = 32, last: str = LAST, **capabilities: Any) -> Plan:
+    """Return the plan after the passes up to ``last``."""
+    spine = simt_spine(SPINE, SimtHooks(can_copy=lambda *_: Accept()))
+    names = [p.name for p in spine.passes]
+    chosen = Spine(spine.passes[: names.index(last) + 1])
+    plan = Plan(program, program.func.body, variants()).note("params", tuple(program.func.params))
+    return chosen.run(plan.note("aligned", Aligned()), context(width, **capabilities))
+
+
+class Whole(Machine):
+    """A machine that also knows the coordinates of threads."""
+
+    extents = (1, 1, 1)
+
+    def get_Call(self, e: Any, on: Any) -> Any:
+        if nodes.is_tile_call(e, "thread_index"):
+            x, y, _ = self.extents
+            number = np.arange(self.count, dtype=np.int32)
+            return (number % x, number // x % y, number // (x * y))[int(e.args[0].value)].astype(np.int32)
+        return super().get_Call(e, on)
+
+
+def run(program: Any, *arrays: Any, width: int = 32, scalars: Any = None) -> Plan:
+    """Run a program on arrays, which it changes in place."""
+    plan = planned(program, width)
+    block = plan.notes["block"]
+    tensors = [p for p in plan.notes["params"] if hasattr(p, "shape")]
+    memory = dict(zip(tensors, arrays, strict=True))
+    machine = Whole(block.count, block.thread, memory, width)
+    machine.extents = block.extents
+    machine.run(plan.body)
+    return plan
