@@ -80,11 +80,14 @@ class JitFunction:
         self, function: Callable[..., Any], scope: Mapping[str, Any], out_idx: Any, target: Any, options: Any
     ) -> None:
         from tile_core.errors.language import NoSource
+        from tile_core.frontend.text import remember
         from tile_core.runtime.memo import Memo
 
         if not inspect.isfunction(function):
             name, reason = getattr(function, "__name__", repr(function)), "not a function"
             raise NoSource(name=name, reason=f"it is of type {type(function).__name__}, {reason}")
+        # The text that was just imported; the file may be another one when the first kernel is traced.
+        remember(function)
         functools.update_wrapper(self, function)
         self.function = function
         self._scope = scope

@@ -303,3 +303,11 @@ class UnknownHint(KernelError):
     code = "K137"
     template = "T.{function} has no keyword {name!r}"
     remedy = "{instead}"
+
+
+class SourceChanged(KernelError):
+    """The text at a kernel's place is not what its function was compiled from."""
+
+    code = "K138"
+    template = "the source of {name} has changed since it was imported: line {line} of {file} holds something else now"
+    remedy = "import the module again (or restart the process): a kernel is made of the text that Python runs"

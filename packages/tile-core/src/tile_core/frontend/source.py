@@ -9,8 +9,7 @@ import __future__
 
 import ast
 import copy
-import inspect
-import linecache
+import functools
 import types
 import weakref
 from collections.abc import Callable, Mapping
@@ -18,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.errors import Where
-from tile_core.errors.language import NoSource
+from tile_core.errors.language import NoSource, SourceChanged
 from tile_core.frontend.builder import SUPPORT
 from tile_core.frontend.rewrite import function_node, rewrite_function
+from tile_core.frontend.text import definition_of, is_text_of, lines_of
 
 _MAKER = "__tile_make__"
 _FUNCTION = "__tile_function__"
@@ -56,8 +56,8 @@ class _Known:
     compiled: dict[tuple[str, ...], types.CodeType]
 
 
-# By code and file: codes of equal text in two files are equal.
-_cache: weakref.WeakKeyDictionary[types.CodeType, dict[str, _Known]] = weakref.WeakKeyDictionary()
+# By the identity of code objects: those of a file and of its edited successor may be equal.
+_cache: dict[int, tuple[weakref.ref[types.CodeType], _Known]] = {}
 
 
 def definition(fn: Callable[..., Any]) -> Definition:
@@ -67,6 +67,8 @@ def definition(fn: Callable[..., Any]) -> Definition:
     ------
     NoSource
         If the text cannot be found, or is not a plain ``def``.
+    SourceChanged
+        If the text is not what the function was compiled from.
     """
     return _known(fn).definition
 
@@ -76,32 +78,34 @@ def _known(fn: Any) -> _Known:
         name = getattr(fn, "__name__", repr(fn))
         raise NoSource(name=name, reason=f"it is of type {type(fn).__name__}, not a function")
     code = fn.__code__
-    files = _cache.setdefault(code, {})
-    if code.co_filename not in files:
+    known = _cache.get(id(code))
+    if known is None or known[0]() is not code:
         found = _parse(fn)
         own = {*code.co_freevars, *code.co_varnames, *code.co_cellvars}
-        files[code.co_filename] = _Known(found, _annotated(found.node) - own, {})
-    return files[code.co_filename]
+        made = _Known(found, _annotated(found.node) - own, {})
+        known = (weakref.ref(code, functools.partial(_cache.pop, id(code))), made)
+        _cache[id(code)] = known
+    return known[1]
 
 
 def _parse(fn: types.FunctionType) -> Definition:
     code, name = fn.__code__, fn.__name__
     where = Where(code.co_filename, code.co_firstlineno)
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, fn.__globals__)
-    if len(lines) < code.co_firstlineno:
+    lines = lines_of(fn)
+    if not lines:
         raise NoSource(name=name, reason=f"the text of {code.co_filename} is not available", where=where)
+    changed = SourceChanged(name=name, file=code.co_filename, line=code.co_firstlineno, where=where)
     try:
-        block = inspect.getblock(lines[code.co_firstlineno - 1 :])
-        # The extra line keeps an indented definition legal without touching the text of its strings.
-        tree = ast.parse("if 1:\n" + "".join(block) if block[0][:1].isspace() else "\n" + "".join(block))
-    except (SyntaxError, IndexError) as error:
-        raise NoSource(name=name, reason=f"its text cannot be parsed ({error})", where=where) from error
-    ast.increment_lineno(tree, code.co_firstlineno - 2)
-    first: Any = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0]
-    if not isinstance(first, ast.FunctionDef) or first.name != code.co_name:
+        node = definition_of(fn, lines)
+    except SyntaxError as error:
+        if code.co_name == "<lambda>":
+            raise NoSource(name=name, reason=f"its text cannot be parsed ({error})", where=where) from error
+        raise changed from error
+    if code.co_name == "<lambda>" or isinstance(node, ast.AsyncFunctionDef):
         raise NoSource(name=name, reason="it is not written as a plain `def`", where=where)
-    return Definition(first, Where(code.co_filename, first.lineno))
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name or not is_text_of(node, fn, lines):
+        raise changed
+    return Definition(node, Where(code.co_filename, node.lineno))
 
 
 def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Callable[..., Any]:
@@ -117,8 +121,8 @@ def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) ->
 
     Raises
     ------
-    NoSource, RefusedSyntax
-        If there is no text, or it uses statements that a kernel cannot have.
+    NoSource, SourceChanged, RefusedSyntax
+        If there is no text, it is not the function's, or it uses statements that a kernel cannot have.
     """
     if is_rewritten(fn):
         return fn
