@@ -67,6 +67,10 @@ class Fact(Generic[T]):
         return {self.name: value}
 
 
+#: Threads of a group: ``T.ballot`` has 64 bits, and lanes are told apart by bits of a thread's number.
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a target can do, as data.
@@ -74,7 +78,7 @@ class Capabilities:
     Parameters
     ----------
     execution_width
-        Number of threads that execute in lockstep, or ``None`` where there are no such groups.
+        Number of threads that execute in lockstep, a power of two up to 64, or ``None`` where there are no such groups.
     max_threads
         Largest number of threads of one block.
     shared_bytes
@@ -122,7 +126,8 @@ class Capabilities:
         object.__setattr__(self, "extra", FrozenMap(self.extra))
         width = self.execution_width
         positive = "a positive number"
-        _require(width is None or _is_count(width, 1), "execution_width", width, f"{positive} or None")
+        grouped = width is None or (_is_count(width, 1) and width in WIDTHS)
+        _require(grouped, "execution_width", width, "a power of two up to 64, or None")
         _require(_is_count(self.max_threads, 1), "max_threads", self.max_threads, positive)
         _require(_is_count(self.shared_bytes, 0), "shared_bytes", self.shared_bytes, "0 or more bytes")
         budget = self.register_bytes

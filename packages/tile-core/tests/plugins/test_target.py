@@ -48,7 +48,9 @@ def test_missing_fact(extra):
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
-        ("execution_width", 0, "a positive number or None"),
+        ("execution_width", 0, "a power of two up to 64, or None"),
+        ("execution_width", 24, "a power of two up to 64, or None"),
+        ("execution_width", 128, "a power of two up to 64, or None"),
         ("max_threads", True, "a positive number"),
         ("shared_bytes", -1, "0 or more bytes"),
         ("register_bytes", 0, "a positive number or None"),

@@ -285,12 +285,12 @@ class Machine:
         low = lane // width * width
         high = low + width - 1
         if mode == "idx":
-            source, inside = low | (amount & 31 & (width - 1)), np.ones(self.count, dtype=bool)
+            source, inside = low | (amount & (self.width - 1) & (width - 1)), np.ones(self.count, dtype=bool)
         elif mode == "up":
-            source = lane - (amount & 31)
+            source = lane - (amount & (self.width - 1))
             inside = source >= low
         else:
-            source = lane + (amount & 31) if mode == "down" else lane ^ (amount & 31)
+            source = lane + (amount & (self.width - 1)) if mode == "down" else lane ^ (amount & (self.width - 1))
             inside = source <= high
         source = np.where(inside, source, lane) + first
         assert (source < self.count)[on].all(), "a lane that does not exist is read"
@@ -304,4 +304,4 @@ class Machine:
         for low in first:
             here = condition[low : low + self.width]
             out.append(sum(1 << k for k, x in enumerate(here) if x) if mode == "ballot" else getattr(here, mode)())
-        return np.array(out, dtype=np.uint32 if mode == "ballot" else bool)
+        return np.array(out, dtype=numpy_type(nodes.dtype_of(e)))

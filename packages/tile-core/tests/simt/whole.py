@@ -65,6 +65,9 @@ class Whole(Machine):
             return (number % x, number // x % y, number // (x * y))[int(e.args[0].value)].astype(np.int32)
         return super().get_Call(e, on)
 
+    def do_DeclBuffer(self, s: Any, on: Any) -> None:
+        raise AssertionError("views are not modelled here")
+
 
 def run(program: Any, *arrays: Any, width: int = 32, scalars: Any = None) -> Plan:
     """Run a program on arrays, which it changes in place."""

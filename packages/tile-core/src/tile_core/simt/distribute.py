@@ -28,7 +28,9 @@ UPDATED = "tile.updated"
 _MEETING = frozenset({"sync_threads"})
 
 
-def distribute(body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool) -> Any:
+def distribute(
+    body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool, width: int
+) -> Any:
     """Return what one thread does.
 
     Parameters
@@ -43,19 +45,22 @@ def distribute(body: Any, block: Block, places: Places, nests: Mapping[int, Dist
         The distribution of each nest's iterations by number.
     names_threads
         Whether the program names its threads: then statements such as atomics are done by every thread, otherwise once.
+    width
+        Threads of a warp.
 
     Raises
     ------
     DivergentBarrier
         If an operation of the whole block stands where threads may differ.
     """
-    return _Distribute(body, block, places, nests, names_threads).stmt(body)
+    return _Distribute(body, block, places, nests, names_threads, width).stmt(body)
 
 
 class _Distribute(StmtRewriter):
     def __init__(
-        self, body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool
+        self, body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool, width: int
     ) -> None:
+        self.width = width
         self.block, self.places, self.nests, self.names_threads = block, places, nests, names_threads
         self.varying = Varying(body)
         self.viewed = viewed_buffers(body)
@@ -71,9 +76,9 @@ class _Distribute(StmtRewriter):
         if nodes.is_tile_call(e, "per_thread"):
             return e.args[0]
         if nodes.is_tile_call(e, "lane_index"):
-            return tirx.floormod(self.block.thread, 32)
+            return tirx.floormod(self.block.thread, self.width)
         if nodes.is_tile_call(e, "warp_index"):
-            return tirx.floordiv(self.block.thread, 32)
+            return tirx.floordiv(self.block.thread, self.width)
         return e
 
     # Statements

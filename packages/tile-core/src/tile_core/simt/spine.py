@@ -36,7 +36,7 @@ from tile_core.simt.rescope import rescope
 from tile_core.simt.rings import with_rings
 from tile_core.simt.select import Selected, select_ops
 from tile_core.simt.sites import number_nests
-from tile_core.simt.varying import uses_threads
+from tile_core.simt.varying import WARP, uses_threads
 from tile_core.simt.vectorize import vectorize
 from tile_core.simt.warp import lower_warp_calls
 
@@ -172,10 +172,10 @@ def _carry(plan: Plan, ctx: Context) -> Plan:
 
 
 def _distribute(plan: Plan, ctx: Context) -> Plan:
-    del ctx
+    width = ctx.capabilities.execution_width or WARP
     inferred = plan.notes["places"]
     names = uses_threads(plan.program.func.body)
-    body = distribute(plan.body, plan.notes["block"], inferred.places, inferred.nests, names)
+    body = distribute(plan.body, plan.notes["block"], inferred.places, inferred.nests, names, width)
     return plan.replace(body=body)
 
 

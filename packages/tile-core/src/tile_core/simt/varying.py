@@ -10,7 +10,7 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, role
 
-#: Threads of a warp in the language, where the target has none of its own.
+#: Threads of a warp in the language, where the target has none of its own (see ``Capabilities.execution_width``).
 WARP = 32
 #: Operations of a warp's threads together.
 WARP_CALLS = frozenset(

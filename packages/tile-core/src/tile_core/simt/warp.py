@@ -2,7 +2,8 @@
 
 After this pass a program has two calls: ``tile.shuffle(mask, value, lane)`` with the attributes ``mode`` (``idx``,
 ``up``, ``down`` or ``bfly``) and ``width`` on ``uint32`` values, and ``tile.vote(mask, condition)`` with the attribute
-``mode`` (``ballot`` of ``uint32``, ``any`` or ``all``). They are moved out of expressions, in front of the statement:
+``mode`` (``ballot``, ``any`` or ``all``). Masks and ballots have one bit per lane: they are ``uint32``, or ``uint64``
+where a group has 64 threads. They are moved out of expressions, in front of the statement:
 all lanes of a group execute them together, also where only one side of a choice needs the result. The mask names every
 thread of the block that is in the group, so the last group may be partial. A program whose threads disagree, within a
 group, about whether they reach an operation is outside of the language.
@@ -39,7 +40,7 @@ def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
     block
         The threads.
     width
-        Threads of a group: a power of two up to 32.
+        Threads of a group: a power of two up to 64.
 
     Raises
     ------
@@ -171,12 +172,15 @@ class _Lower(_Hoist):
         """Return the lanes of the thread's group that exist, as bits."""
         count, width = self.block.count, self.width
         whole, rest = count // width * width, count % width
+        full, last = nodes.const(2**width - 1, self.bits), nodes.const(2**rest - 1, self.bits)
         if not rest:
-            return nodes.const(2**width - 1, "uint32")
-        last = nodes.const(2**rest - 1, "uint32")
-        if not whole:
-            return last
-        return tirx.Select(self.block.thread < whole, nodes.const(2**width - 1, "uint32"), last)
+            return full
+        return tirx.Select(self.block.thread < whole, full, last) if whole else last
+
+    @property
+    def bits(self) -> str:
+        """The type of a number with one bit per lane."""
+        return "uint64" if self.width > 32 else "uint32"
 
     def shuffle(self, name: str, value: Any, amount: Any, width: int) -> Any:
         """Return the value of another lane; one that does not exist, or is in another segment, gives one's own."""
@@ -215,7 +219,7 @@ class _Lower(_Hoist):
 
     def vote(self, name: str, condition: Any) -> Any:
         mode = name.removesuffix("_sync")
-        ret = "uint32" if mode == "ballot" else "bool"
+        ret = self.bits if mode == "ballot" else "bool"
         found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {"mode": mode}, ret=ret), mode)
         return nodes.cast(found, "uint64") if mode == "ballot" else found
 

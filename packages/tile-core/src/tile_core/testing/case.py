@@ -68,6 +68,9 @@ class Tolerance:
     zeros: bool = True
 
 
+#: Name, in the inputs of a reference, of the threads of the target's warps.
+LANES = "#lanes"
+
 EXACT = Tolerance()
 #: The same value, but a zero may have either sign (sums).
 VALUE = Tolerance(zeros=False)

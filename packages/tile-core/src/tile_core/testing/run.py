@@ -13,7 +13,8 @@ import numpy as np
 
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
 from tile_core.runtime.adapter import HOST_DEVICE
-from tile_core.testing.case import Case, Data, Param, Unit
+from tile_core.simt.varying import WARP
+from tile_core.testing.case import LANES, Case, Data, Param, Unit
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
 from tile_core.testing.needs import excuse, optional
 
@@ -169,7 +170,7 @@ class Session:
             return
         general = [f"the input {n} was written" for n, old in before.items() if _bytes(arrays[n]) != old]
         general += [f"memory around {n} was written" for n, x in arrays.items() if _guarded(x) and not unharmed(x)]
-        inputs = {**data, **{p.name: data[p.name] for p in params if p.name in data}}
+        inputs = {**data, LANES: self.context.capabilities.execution_width or WARP}
         for case in cases:
             problems = general + _differences(unit, case, inputs, arrays, data)
             report = "\n".join([*problems, "", text])

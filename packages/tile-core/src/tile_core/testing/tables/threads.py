@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
+from tile_core.testing.case import LANES, VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, anything, numbers, values
 
 THREADS = (1, 7, 31, 32, 48, 64, 96, 384)
@@ -143,8 +143,9 @@ def _loops() -> list[Unit]:
 def _by_warp(function: Any) -> Any:
     def want(d: Data) -> Array:
         a = d["A"]
-        out = [function(a[low : low + 32]) for low in range(0, len(a), 32)]
-        return np.concatenate([np.broadcast_to(np.asarray(x), (min(32, len(a) - 32 * k),)) for k, x in enumerate(out)])
+        width = d[LANES]
+        parts = [a[low : low + width] for low in range(0, len(a), width)]
+        return np.concatenate([np.broadcast_to(np.asarray(function(x)), (len(x),)) for x in parts])
 
     return want
 
@@ -168,7 +169,7 @@ def _warps() -> list[Unit]:
         }
         lane = np.arange(threads)
         parts["lane"] = Part((output("L", "int32", threads),), "L[tx] = T.get_warp_idx() * 100 + T.get_lane_idx()",
-                             lambda d, t=lane: t // 32 * 100 + t % 32)  # type: ignore[misc]  # fmt: skip
+                             lambda d, t=lane: t // d[LANES] * 100 + t % d[LANES])  # type: ignore[misc]  # fmt: skip
         launch = Launch(lambda rng, n=threads: {"A": numbers(rng, (n,), "int32", -4, 4)})  # type: ignore[misc]
         params = (tensor("A", "int32", threads),)
         found.append(Unit("warps", f"#2599-{threads}", params, "tx = T.get_thread_binding(0)", parts, {"": launch}, threads=threads, needs=WARPS))
@@ -179,12 +180,11 @@ def _shuffles() -> list[Unit]:
     """#2569: shuffles of every width of element."""
     n = 64
     t = np.arange(n)
-    lane, warp = t % 32, t // 32 * 32
-    table: dict[str, tuple[str, Array]] = {
-        "xor": ("T.shfl_xor(v, 5)", warp + (lane ^ 5)),
-        "up": ("T.shfl_up(v, 3)", np.where(lane >= 3, t - 3, t)),
-        "down16": ("T.shfl_down(v, 3, 16)", np.where(t % 16 + 3 < 16, t + 3, t)),
-        "sync": ("T.shfl_sync(v, tx + 1)", warp + (lane + 1) % 32),
+    table: dict[str, tuple[str, Any]] = {
+        "xor": ("T.shfl_xor(v, 5)", lambda w: t // w * w + (t % w ^ 5)),
+        "up": ("T.shfl_up(v, 3)", lambda w: np.where(t % w >= 3, t - 3, t)),
+        "down16": ("T.shfl_down(v, 3, 16)", lambda w: np.where(t % 16 + 3 < 16, t + 3, t)),
+        "sync": ("T.shfl_sync(v, tx + 1)", lambda w: t // w * w + (t % w + 1) % w),
     }
     found = []
     for dtype in ("float16", "bfloat16", "int16", "int32", "float32", "int64", "float64", "uint8"):
@@ -192,8 +192,9 @@ def _shuffles() -> list[Unit]:
         for name, (code, source) in table.items():
             body = f"B_{name}[tx] = {code}"
 
-            def want(d: Data, s: Array = source, dtype: str = dtype) -> Array:
-                return values(d["A"], dtype)[s]
+            def want(d: Data, s: Any = source, dtype: str = dtype) -> Array:
+                found: Array = values(d["A"], dtype)[s(d[LANES])]
+                return found
 
             parts[name] = Part((output(f"B_{name}", dtype, n),), body, want)
         launch = Launch(lambda rng, dtype=dtype: {"A": anything(rng, (n,), dtype)})  # type: ignore[misc]
