@@ -58,7 +58,13 @@ def distribute(
 
 class _Distribute(StmtRewriter):
     def __init__(
-        self, body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool, width: int
+        self,
+        body: Any,
+        block: Block,
+        places: Places,
+        nests: Mapping[int, Distribution],
+        names_threads: bool,
+        width: int,
     ) -> None:
         self.width = width
         self.block, self.places, self.nests, self.names_threads = block, places, nests, names_threads
