@@ -1,10 +1,14 @@
 """Sweeps over sizes, types and programs: a part of their cases runs by default, all of them with ``-m slow`` besides.
 
-The conformance kit, all of which runs on the CPU for every change, sweeps over the same ops.
+Which part depends on the commit, so that a few commits run them all. The head of the report names the turn, and
+``TILE_TURN=<turn>`` repeats it. The conformance kit, all of which runs on the CPU for every change, sweeps over the
+same ops.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import zlib
 from pathlib import Path
 
@@ -34,20 +38,47 @@ SWEEPS = {
     "tile-cuda/tests/ops/test_gemm_mma.py": 3,
     "tile-cuda/tests/ops/test_gemm_sp_mma.py": 3,
     "tile-cuda/tests/ops/test_reduce.py": 2,
-    "tile-cuda/tests/zoo/test_mutants.py": 2,
+    "tile-cuda/tests/emit/test_table.py": 2,
+    "tile-cuda/tests/zoo/test_compiled.py": 2,
+    "tile-cuda/tests/zoo/test_mutants.py": 6,
+    "tile-cuda/tests/zoo/test_numbers.py": 2,
     "tile-cuda/tests/zoo/test_sparse_loops.py": 6,
     "tile-emulator/tests/test_seeded.py": 2,
     "tile-metal/tests/emulation/test_kernels.py": 2,
-    "tile-metal/tests/zoo/test_mutants.py": 2,
-    "tile-metal/tests/zoo/test_numbers.py": 2,
+    "tile-metal/tests/ops/test_products.py": 3,
+    "tile-metal/tests/runtime/test_mlx.py": 2,
+    "tile-metal/tests/zoo/test_mutants.py": 6,
+    "tile-metal/tests/zoo/test_numbers.py": 4,
 }
 _PACKAGES = Path(__file__).parent / "packages"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the turn once, for all processes of a run."""
+    os.environ.setdefault("TILE_TURN", str(_turn()))
+    del config
+
+
+def pytest_report_header() -> str:
+    """Say which part of the sweeps runs."""
+    return f"sweeps: TILE_TURN={os.environ['TILE_TURN']}"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the other cases as slow, by their names: the same ones in every run."""
+    """Mark the cases of other turns as slow, by their names."""
+    turn = int(os.environ["TILE_TURN"])
     for item in items:
         path = Path(item.path)
         share = SWEEPS.get(path.relative_to(_PACKAGES).as_posix(), 1) if path.is_relative_to(_PACKAGES) else 1
-        if "[" in item.name and zlib.crc32(item.name.encode()) % share:
+        if "[" in item.name and zlib.crc32(item.name.encode()) % share != turn % share:
             item.add_marker(pytest.mark.slow)
+
+
+def _turn() -> int:
+    """Return a number that differs between commits; 0 without git."""
+    command = ["git", "-C", str(_PACKAGES.parent), "rev-parse", "--short=8", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return int(found.stdout, 16)
