@@ -14,7 +14,7 @@ from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
 from tile_core.simt import calls
 
-__all__ = ["FP8"]
+__all__ = ["FP8", "TRUNCATIONS"]
 
 _KINDS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
 
@@ -32,3 +32,8 @@ FP8 = Conversions(
     encode={name: _encoder(kind) for name, kind in _KINDS.items()},
 )
 """What every architecture with float8 products converts."""
+
+TRUNCATIONS = frozenset(
+    (source, f"{sign}int{bits}") for source in ("float32", "float64") for sign in ("", "u") for bits in (32, 64)
+)
+"""Conversions to integers that the text prints as instructions, which saturate (PTX ISA, "cvt")."""

@@ -10,6 +10,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.emit.facts import KernelText
 from tile_core.ir import nodes
 from tile_core.passes import wrapping
+from tile_core.passes.conversions import total_conversions
 from tile_core.passes.divisions import total_divisions
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.spine import Pass, Plan, Spine
@@ -17,7 +18,7 @@ from tile_core.passes.widen_floats import widen_floats
 from tile_core.simt.alignment import Aligned
 from tile_core.simt.promises import assume
 from tile_core.simt.spine import SimtHooks, simt_spine
-from tile_cuda.conversions import FP8
+from tile_cuda.conversions import FP8, TRUNCATIONS
 from tile_cuda.ops.copy_async import can_copy
 from tile_cuda.target import FP8_MMA
 from tile_cuda.text import emit_plan
@@ -50,6 +51,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         return lowered
 
     whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(
+        Pass("conversions", _conversions, "while floats have their own types, whose ranges are known"),
         Pass("divisions", _divisions, "before passes that hide arithmetic"),
         Pass("wrap", _wrap, "before passes that add integer arithmetic of their own, which does not overflow"),
         Pass("floats", _floats, "the text has instructions for conversions, not for arithmetic of narrow types"),
@@ -70,6 +72,11 @@ def _promise(plan: Plan, ctx: Context) -> Plan:
     del ctx
     plan = plan.note("hidden", tuple(plan.program.symbols))
     return plan if "aligned" in plan.notes else plan.note("aligned", assume(plan.program.func.params))
+
+
+def _conversions(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=total_conversions(plan.body, TRUNCATIONS))
 
 
 def _divisions(plan: Plan, ctx: Context) -> Plan:

@@ -27,3 +27,6 @@ CONVERSIONS = Conversions(
     decode={name: _decoder(name) for name in (*FP8, FP4)},
     encode={name: _encoder(name) for name in (*FP8, FP4)},
 )
+
+TRUNCATIONS = frozenset(("float32", f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64))
+"""Conversions to integers that the text calls functions for: MSL leaves what is out of range undefined."""

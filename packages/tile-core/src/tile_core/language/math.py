@@ -28,7 +28,7 @@ _PYTHON = (bool, int, float)
 
 
 def cast(value: Any, dtype: Any) -> Value:
-    """Return ``value`` as ``dtype``: rounded to nearest even, integers wrap, floats to integers truncate."""
+    """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap (see ``numerics/rules.py``)."""
     element = to_dtype(dtype)
     if isinstance(value, float) and element.is_integer and _math.isfinite(value):
         value = _math.trunc(value)

@@ -210,7 +210,7 @@ def _plain(x: Any) -> Any:
 
 
 def cast(value: Any, dtype: DType) -> Value:
-    """Return ``value`` converted to ``dtype`` (round to nearest even; integers wrap; bool is ``!= 0``)."""
+    """Return ``value`` converted to ``dtype`` (``numerics/rules.py``; integers wrap; bool is ``!= 0``)."""
     value = as_value(value)
     if value.dtype == dtype:
         return value

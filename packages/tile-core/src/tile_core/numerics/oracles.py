@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tile_core.dtypes import DTYPES
 from tile_core.numerics.codecs import encode, round_to
 from tile_core.numerics.formats import FORMATS
 
@@ -26,9 +27,11 @@ _EXTREMES = {"max": -np.inf, "absmax": 0.0, "min": np.inf}
 def cast(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
     """Values after a conversion to ``dtype``: float32 for the float types of 16 and fewer bits, else the type itself.
 
-    Integers wrap, floats to integers truncate, bool is "not zero".
+    Integers wrap; floats become integers by truncation, limits where they end and 0 for NaN; bool is "not zero".
     """
     x = np.asarray(values)
+    if x.dtype.kind == "f" and DTYPES[dtype].is_integer:
+        return _truncated(x, dtype)
     if dtype in FORMATS:
         return round_to(_exact(x), dtype, saturate)
     if dtype in ("int4", "uint4"):
@@ -37,8 +40,6 @@ def cast(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
     if dtype == "bool":
         return x != 0
     with np.errstate(all="ignore"):
-        if x.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
-            return np.trunc(x).astype(np.int64).astype(dtype)
         return x.astype(dtype)
 
 
@@ -153,6 +154,16 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: floa
         queries, keys = scores.shape[-2:]
         scores = np.where(np.tri(queries, keys, keys - queries, dtype=bool), scores, -np.inf)
     return np.asarray(softmax(scores) @ _wide(v))
+
+
+def _truncated(x: Array, dtype: str) -> Array:
+    bits, signed = DTYPES[dtype].bits, DTYPES[dtype].kind == "int"
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    kind = np.dtype(np.int64 if bits == 4 else dtype)
+    inside = (x > low) & (x < high)
+    with np.errstate(all="ignore"):
+        whole = np.where(inside, np.trunc(x), 0).astype(kind)
+    return np.where(inside | np.isnan(x), whole, np.where(x >= high, kind.type(high), kind.type(low)))
 
 
 def _wide(x: npt.ArrayLike) -> Array:

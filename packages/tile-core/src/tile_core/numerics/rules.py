@@ -22,6 +22,10 @@ Conversion to a float type
     2^-126 becomes 2^-126. float4 has no NaN: a positive NaN becomes -0 and a negative one +0, as in ml_dtypes. A
     NaN keeps its sign where the format can; its payload is not kept.
 
+Conversion of a float to an integer type
+    Towards zero; what is beyond the type becomes its nearest limit, infinities too; NaN becomes 0. So it is on every
+    target and in every place (``T.cast``, stores, copies). To ``bool`` everything but zero is true, NaN too.
+
 Saturating conversion (``saturate=True``)
     Finite overflow becomes the largest finite value of the same sign. Infinities and NaN are not touched by it: they
     follow the table.

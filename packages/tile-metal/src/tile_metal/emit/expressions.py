@@ -114,6 +114,10 @@ class MslExpressions(ExpressionPrinter):
         """Print the logistic function."""
         return self.own("sigmoid", e)
 
+    def call_tile_float_truncate(self, e: Any) -> str:
+        """Print the conversion of any float to an integer."""
+        return f"{self.helper(f'{nodes.dtype_of(e)}_of_f32')}({self.bare(e.args[0])})"
+
     def call_tile_float_max(self, e: Any) -> str:
         """Print the larger of two floats; a number, if one is NaN, and +0 before -0."""
         return self.float_extreme("max", e)

@@ -18,6 +18,7 @@ from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
 from tile_core.numerics import math
 from tile_core.numerics.exprs import decode_expr, encode_expr
+from tile_core.numerics.truncation import truncate_expr
 from tile_metal.emit import atomics, matrices
 from tile_metal.emit.expressions import MslExpressions
 from tile_metal.emit.helper import Helper
@@ -25,6 +26,7 @@ from tile_metal.emit.names import RESERVED
 
 FP8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 FP4 = "float4_e2m1fn"
+INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,10 @@ def _unary(build: Callable[[Any], Any], source: str = "float32", result: str = "
     return _Printed((("x", source),), result, build)
 
 
+def _truncation(name: str) -> Callable[[Any], Any]:
+    return lambda value: truncate_expr(value, name)
+
+
 def _decoder(name: str) -> Callable[[Any], Any]:
     return lambda code: decode_expr(code, name, "float32")
 
@@ -128,6 +134,7 @@ def _encoder(name: str) -> Callable[[Any], Any]:
 _PRINTED: Mapping[str, _Printed] = {
     **{f"{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
     "log1p_f32": _unary(_log1p),
+    **{f"{name}_of_f32": _unary(_truncation(name), "float32", name) for name in INTEGERS},
     **{f"decode_{name}": _unary(_decoder(name), "uint8") for name in (*FP8, FP4)},
     **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8") for name in (*FP8, FP4)},
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """Conversions: every element type to every other, through shared memory and a fragment.
 
-Sources of up to 16 bits are tested with all their codes, wider ones with random bits. Floats become integers only where
-they fit: elsewhere the result is not defined.
+Sources of up to 16 bits are tested with all their codes, wider ones with random bits.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def _groups(source: str, targets: tuple[str, ...]) -> dict[str, tuple[str, ...]]
         return {"": targets}
     by_kind: dict[str, tuple[str, ...]] = {}
     for t in targets:
-        kind = {"int": "signed", "uint": "unsigned"}.get(DTYPES[t].kind, "numbers" if t == "float4_e2m1fn" else "codes")
+        kind = "integers" if DTYPES[t].is_integer else "numbers" if t == "float4_e2m1fn" else "codes"
         by_kind[kind] = (*by_kind.get(kind, ()), t)
     return by_kind
 

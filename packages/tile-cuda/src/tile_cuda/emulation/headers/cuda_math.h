@@ -110,20 +110,27 @@ inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
 inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
 
-// Floats to integers: beyond the range the nearest integer of the type, NaN becomes 0.
-template <class To>
-inline To saturated(double x, double low, double high) {
-  return x != x ? (To)0 : x <= low ? (To)low : x >= high ? (To)((To)0 - 1 > 0 ? ~(To)0 : (To)(((uint64_t)1 << (8 * sizeof(To) - 1)) - 1)) : (To)x;
+// Floats to integers: beyond the range the nearest integer of the type. NaN becomes 0, but where either side has 64 bits
+// the highest bit alone (PTX ISA, "cvt").
+template <class To, class From>
+inline To saturated(double x, From) {
+  constexpr bool is_signed = (To)-1 < (To)0;
+  constexpr int bits = 8 * sizeof(To);
+  const To low = is_signed ? (To)((uint64_t)1 << (bits - 1)) : (To)0, high = (To)~low;
+  const double limit = (is_signed ? 1.0 : 2.0) * (double)((uint64_t)1 << (bits - 1));
+  if (x != x) return sizeof(From) == 8 || bits == 64 ? (To)((uint64_t)1 << (bits - 1)) : (To)0;
+  return x <= (double)low ? low : x >= limit ? high : (To)x;
 }
-#define TO_INTEGER(name, To, low, high)                                                       \
-  inline To name##_rn(float x) { return saturated<To>(rint((double)x), low, high); }          \
-  inline To name##_rz(float x) { return saturated<To>(trunc((double)x), low, high); }         \
-  inline To name##_rd(float x) { return saturated<To>(floor((double)x), low, high); }         \
-  inline To name##_ru(float x) { return saturated<To>(ceil((double)x), low, high); }
-TO_INTEGER(__float2int, int, -2147483648.0, 2147483647.0)
-TO_INTEGER(__float2uint, unsigned, 0.0, 4294967295.0)
-TO_INTEGER(__float2ll, long long, -9223372036854775808.0, 9223372036854775808.0)
-TO_INTEGER(__float2ull, unsigned long long, 0.0, 18446744073709551616.0)
+#define TO_INTEGER(name, To)                                                                      \
+  inline To __float2##name##_rn(float x) { return saturated<To>(rint((double)x), x); }            \
+  inline To __float2##name##_rz(float x) { return saturated<To>(trunc((double)x), x); }           \
+  inline To __float2##name##_rd(float x) { return saturated<To>(floor((double)x), x); }           \
+  inline To __float2##name##_ru(float x) { return saturated<To>(ceil((double)x), x); }            \
+  inline To __double2##name##_rn(double x) { return saturated<To>(rint(x), x); }                  \
+  inline To __double2##name##_rz(double x) { return saturated<To>(trunc(x), x); }                 \
+  inline To __double2##name##_rd(double x) { return saturated<To>(floor(x), x); }                 \
+  inline To __double2##name##_ru(double x) { return saturated<To>(ceil(x), x); }
+TO_INTEGER(int, int) TO_INTEGER(uint, unsigned) TO_INTEGER(ll, long long) TO_INTEGER(ull, unsigned long long)
 #undef TO_INTEGER
 inline float __int2float_rn(int x) { return (float)x; }
 inline float __uint2float_rn(unsigned x) { return (float)x; }

@@ -1,0 +1,237 @@
+"""What is known about the value of a float expression before the kernel runs: its least and greatest value, and NaN.
+
+Enough to tell that a clamped number fits into 8 bits and that a loop's variable times a half fits into 32. What is not
+understood may have any value of its type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.language.promotion import largest
+from tile_core.numerics.build import type_name
+from tile_core.numerics.truncation import limits_of
+
+__all__ = ["Interval", "Intervals"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All numbers from ``low`` to ``high``, and NaN if ``nan``."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    nan: bool = True
+
+    @property
+    def finite(self) -> bool:
+        """Whether no value is infinite or NaN."""
+        return not self.nan and math.isfinite(self.low) and math.isfinite(self.high)
+
+    def fits(self, dtype: str) -> bool:
+        """Whether every value, rounded towards zero, is one of an integer type."""
+        low, high = limits_of(dtype)
+        return not self.nan and self.low > low - 1 and self.high < high + 1
+
+
+def _of_type(dtype: str) -> Interval:
+    kind = DTYPES[dtype]
+    if kind.is_integer:
+        low, high = limits_of(dtype)
+        return Interval(float(low), float(high), False)
+    if not kind.is_narrow:
+        return Interval()
+    if dtype in ("float8_e5m2",):
+        return Interval()
+    top = largest(kind)
+    return Interval(0.0 if dtype == "float8_e8m0fnu" else -top, top, dtype != "float4_e2m1fn")
+
+
+_WHOLE: Mapping[str, Callable[[float], float]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "round": round,
+    "nearbyint": round,
+}
+_UNIT = frozenset({"sin", "cos", "tanh", "erf"})
+_FLIPPED = {tirx.LT: tirx.GT, tirx.LE: tirx.GE, tirx.GT: tirx.LT, tirx.GE: tirx.LE}
+_OPPOSITE = {tirx.LT: tirx.GE, tirx.LE: tirx.GT, tirx.GT: tirx.LE, tirx.GE: tirx.LT}
+
+
+class Intervals:
+    """Finds intervals of expressions.
+
+    Parameters
+    ----------
+    analyzer
+        TVM's analyzer, which knows the ranges of loop variables.
+    values
+        What variables are bound to.
+    """
+
+    def __init__(self, analyzer: Any, values: Mapping[Any, Any]) -> None:
+        self.analyzer = analyzer
+        self.values = dict(values)
+        self.known: dict[Any, Interval] = {}
+
+    def of(self, e: Any) -> Interval:
+        """Return the interval of a float or integer expression."""
+        dtype = type_name(e)
+        if dtype not in DTYPES:
+            return Interval()
+        if DTYPES[dtype].kind != "float":
+            return self.integer(e, dtype)
+        method = getattr(self, type(e).__name__.lower(), None)
+        found: Interval | None = method(e) if method is not None else None
+        return _of_type(dtype) if found is None else found
+
+    def integer(self, e: Any, dtype: str) -> Interval:
+        """Return the interval of an integer, as a float of any type holds it."""
+        if dtype == "bool":
+            return Interval(0.0, 1.0, False)
+        bound, whole = self.analyzer.const_int_bound(e), _of_type(dtype)
+        return Interval(max(float(bound.min_value), whole.low), min(float(bound.max_value), whole.high), False)
+
+    # One method for each kind of node that says something; ``None`` stands for any value of the type.
+
+    def floatimm(self, e: Any) -> Interval:
+        """Return the interval of a constant."""
+        value = float(e.value)
+        return Interval() if math.isnan(value) else Interval(value, value, False)
+
+    def broadcast(self, e: Any) -> Interval:
+        """Return the interval of equal lanes."""
+        return self.of(e.value)
+
+    def cast(self, e: Any) -> Interval | None:
+        """Return the interval of a conversion: rounding keeps the order of numbers."""
+        target = DTYPES[type_name(e)]
+        found = self.of(e.value)
+        if target.is_narrow or target.bits < 16:
+            return None
+        top = largest(target)
+        if found.low < -top or found.high > top:
+            return Interval(-math.inf, math.inf, found.nan)
+        return _rounded(found, str(target))
+
+    def var(self, e: Any) -> Interval | None:
+        """Return the interval of what a variable is bound to."""
+        if e in self.known:
+            return self.known[e]
+        if e not in self.values:
+            return None
+        found = self.known[e] = self.of(self.values[e])
+        return found
+
+    def let(self, e: Any) -> Interval:
+        """Return the interval of a body with a binding."""
+        self.values[e.var] = e.value
+        return self.of(e.body)
+
+    def add(self, e: Any) -> Interval | None:
+        """Return the interval of a sum."""
+        return self.combined(e, lambda x, y: x + y)
+
+    def sub(self, e: Any) -> Interval | None:
+        """Return the interval of a difference."""
+        return self.combined(e, lambda x, y: x - y)
+
+    def mul(self, e: Any) -> Interval | None:
+        """Return the interval of a product."""
+        return self.combined(e, lambda x, y: x * y)
+
+    def div(self, e: Any) -> Interval | None:
+        """Return the interval of a quotient."""
+        b = self.of(e.b)
+        return self.combined(e, lambda x, y: x / y) if b.low > 0 or b.high < 0 else None
+
+    def combined(self, e: Any, operation: Any) -> Interval | None:
+        """Return the interval of an operation whose extremes are among those of the corners."""
+        a, b = self.of(e.a), self.of(e.b)
+        if not (a.finite and b.finite):
+            return None
+        corners = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+        return _rounded(Interval(min(corners), max(corners), False), type_name(e))
+
+    def select(self, e: Any) -> Interval:
+        """Return the interval of a choice, where each side knows what the condition says about a variable."""
+        return self.choice(e.condition, e.true_value, e.false_value)
+
+    def choice(self, condition: Any, yes: Any, no: Any) -> Interval:
+        """Return the interval of either side."""
+        sides = []
+        for side, holds in ((yes, True), (no, False)):
+            before = dict(self.known)
+            self.narrow(condition, holds)
+            sides.append(self.of(side))
+            self.known = before
+        a, b = sides
+        return Interval(min(a.low, b.low), max(a.high, b.high), a.nan or b.nan)
+
+    def narrow(self, condition: Any, holds: bool) -> None:
+        """Learn what a comparison of a variable with a constant says; a comparison with NaN does not hold."""
+        kind = type(condition)
+        if kind not in _FLIPPED:
+            return
+        var, bound = condition.a, condition.b
+        if not isinstance(var, tirx.Var):
+            var, bound, kind = condition.b, condition.a, _FLIPPED[kind]
+        if not isinstance(var, tirx.Var) or DTYPES[type_name(var)].kind != "float":
+            return
+        limit = self.of(bound)
+        if limit.nan:
+            return
+        old = self.of(var)
+        if holds:
+            old = replace(old, nan=False)
+        else:
+            kind = _OPPOSITE[kind]
+        if kind in (tirx.LT, tirx.LE):
+            self.known[var] = replace(old, high=min(old.high, limit.high))
+        else:
+            self.known[var] = replace(old, low=max(old.low, limit.low))
+
+    def call(self, e: Any) -> Interval | None:
+        """Return the interval of a function's value."""
+        name = nodes.operator_name(e).removeprefix("tirx.").removeprefix("prim.")
+        if name == "if_then_else":
+            return self.choice(*e.args)
+        if name.startswith(("tile.float_max", "tile.float_min")):
+            return self.extreme(name, *(self.of(x) for x in e.args))
+        if name in _UNIT:
+            return Interval(-1.0, 1.0, True)
+        if name == "sigmoid":
+            return Interval(0.0, 1.0, True)
+        if name == "fabs":
+            x = self.of(e.args[0])
+            return Interval(0.0, max(abs(x.low), abs(x.high)), x.nan)
+        if name in _WHOLE:
+            x = self.of(e.args[0])
+            ends = [v if math.isinf(v) else float(_WHOLE[name](v)) for v in (x.low, x.high)]
+            return Interval(ends[0], ends[1], x.nan)
+        return None
+
+    def extreme(self, name: str, a: Interval, b: Interval) -> Interval:
+        """Return the interval of the larger or smaller of two values, of which a NaN may leave only the other."""
+        nan = a.nan or b.nan if name.endswith("_nan") else a.nan and b.nan
+        largest_of = name.startswith("tile.float_max")
+        low, high = (max(a.low, b.low), max(a.high, b.high)) if largest_of else (min(a.low, b.low), min(a.high, b.high))
+        for this, other in ((a, b), (b, a)):
+            if this.nan:
+                low, high = min(low, other.low), max(high, other.high)
+        return Interval(low, high, nan)
+
+
+def _rounded(x: Interval, dtype: str) -> Interval:
+    """Return the interval that holds every value after it was rounded to a float type."""
+    unit = 2.0 ** -DTYPES[dtype].mantissa
+    tiny = 2.0**-14
+    low, high = (v + sign * (abs(v) * unit + tiny) for v, sign in ((x.low, -1), (x.high, 1)))
+    return Interval(min(x.low, low), max(x.high, high), x.nan)

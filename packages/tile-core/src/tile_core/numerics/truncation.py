@@ -1,0 +1,101 @@
+"""Floats to integers: towards zero, what the type cannot hold becomes its nearest limit, and NaN becomes 0.
+
+Processors and languages do not agree about that: C and LLVM leave what is out of range undefined. Here is the rule as a
+Python function, as an expression for any number of lanes, and as an operator for targets whose own conversion has it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.dtypes import DTYPES
+from tile_core.numerics.build import as_type, bind, cast, constant, constants, is_nan, select, type_name
+from tile_core.passes.float_rules import PREFIX
+
+__all__ = ["limits_of", "truncate_call", "truncate_expr", "truncated"]
+
+
+def limits_of(dtype: str) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer type."""
+    kind = DTYPES[dtype]
+    if kind.kind == "uint":
+        return 0, 2**kind.bits - 1
+    return -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1
+
+
+def truncated(number: float, dtype: str) -> int:
+    """Return a Python number as an integer type holds it."""
+    low, high = limits_of(dtype)
+    if math.isnan(number):
+        return 0
+    if math.isinf(number):
+        return high if number > 0 else low
+    return min(max(math.trunc(number), low), high)
+
+
+def truncate_call(value: Any, dtype: str) -> Any:
+    """Return a call of ``tile.float_truncate``, which a target's text prints as its own conversion.
+
+    Parameters
+    ----------
+    value
+        Expression of type float32 or float64.
+    dtype
+        An integer type.
+    """
+    return ir.Call(_operator(), [value], ret_ty=as_type(dtype, value))
+
+
+def truncate_expr(value: Any, dtype: str) -> Any:
+    """Return the conversion written out: every conversion in it is of a number that the type holds.
+
+    Parameters
+    ----------
+    value
+        Expression of type float32 or float64.
+    dtype
+        An integer type; of those of 4 bits an expression of type int8 or uint8 results.
+    """
+    return bind(value, lambda v: _written_out(v, dtype), "x")
+
+
+def _written_out(v: Any, dtype: str) -> Any:
+    source = type_name(v)
+    low, high = limits_of(dtype)
+    result = dtype if DTYPES[dtype].bits >= 8 else ("u" if low == 0 else "") + "int8"
+    k = constants(source, v)
+    # Towards -0.0 and below nothing is lost: NaN becomes the lower limit here, which is 0 for unsigned types.
+    value = select(v > k(low), v, k(low))
+    below = _largest_below(high + 1, source)
+    value = bind(value, lambda c: select(c < k(below), c, k(below)), "c")
+    if low:
+        value = select(is_nan(v), k(0.0), value)
+    integer = cast(result, value)
+    if below < high:  # between the two lies what is no float, and the limit itself
+        integer = select(v > k(below), constant(high, result, v), integer)
+    return integer
+
+
+def _largest_below(power: int, source: str) -> float:
+    """Return the greatest whole number below ``power`` that the float type holds."""
+    exact = power - 1
+    number = np.dtype(source).type(exact)
+    return float(number) if int(number) == exact else float(np.nextafter(number, np.dtype(source).type(0)))
+
+
+def _operator() -> Any:
+    name = f"{PREFIX}truncate"
+    if name not in _registered:
+        register = tvm.ir.op.register_op_attr
+        register(name, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see float_rules
+        register(name, "TVectorizable", True)
+        register(name, "TScriptPrinterName", name, level=20)
+        _registered.add(name)
+    return ir.Op.get(name)
+
+
+_registered: set[str] = set()

@@ -1,0 +1,123 @@
+"""Functions of floats: the device's own by their names, and what the text writes out."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tile_core.emit.expressions import ExpressionPrinter
+from tile_core.emit.text import UNARY, Text, infix, wrapped
+from tile_core.errors.lowering import NotExpressible
+from tile_core.ir import nodes
+from tile_cuda.emit.functions import EXTREMES, FUNCTIONS
+from tile_cuda.ptx import TABLE
+
+_INSTRUCTIONS = {"int32": "int", "uint32": "uint", "int64": "ll", "uint64": "ull"}
+
+
+class MathCalls(ExpressionPrinter):
+    """Prints functions of floats.
+
+    Attributes
+    ----------
+    fast_math
+        Whether functions may be approximate.
+    """
+
+    fast_math: bool
+
+    if TYPE_CHECKING:
+
+        def helper(self, name: str) -> str:
+            """Return the name of a function of the table."""
+
+    def print_Call(self, e: Any) -> str:
+        """Print a call of an operator."""
+        name = nodes.operator_name(e)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            if name == "tile.float_div":
+                return self.operation("/", *e.args)
+            return super().print_Call(e)
+        dtype = nodes.dtype_of(e)
+        if dtype not in ("float32", "float64"):
+            raise NotExpressible(what=f"{name} of {dtype}", dialect=self.dialect)
+        args = [self.bare(a) for a in e.args]
+        if function.wide and dtype == "float32" and not (self.fast_math and function.fast):
+            return Text(f"(float){function.double}({', '.join(f'(double){wrapped(a, UNARY)}' for a in args)})", UNARY)
+        return f"{function.name(dtype, self.fast_math)}({', '.join(args)})"
+
+    def operation(self, sign: str, a: Any, b: Any) -> str:
+        """Print an operation of two operands of one type."""
+        if sign == "/" and self.fast_math and nodes.dtype_of(a) == "float32":
+            return f"__fdividef({self.bare(a)}, {self.bare(b)})"
+        return super().operation(sign, a, b)
+
+    def extreme(self, e: Any, sign: str) -> str:
+        """Print the smaller or larger of two values; of floats the number, if one is NaN."""
+        dtype = nodes.dtype_of(e)
+        name = "min" if sign == "<" else "max"
+        args = f"{self.bare(e.a)}, {self.bare(e.b)}"
+        if dtype in ("float32", "float64"):
+            return f"f{name}{'f' if dtype == 'float32' else ''}({args})"
+        return f"{name}({args})"
+
+    def call_tile_float_max(self, e: Any) -> str:
+        """Print the larger of two floats; a number, if one is NaN, and +0 before -0."""
+        return self._float_extreme("max", e)
+
+    def call_tile_float_min(self, e: Any) -> str:
+        """Print the smaller of two floats; a number, if one is NaN, and -0 before +0."""
+        return self._float_extreme("min", e)
+
+    def call_tile_float_max_nan(self, e: Any) -> str:
+        """Print the larger of two floats; NaN, if one is."""
+        return self._float_extreme("max_nan", e)
+
+    def call_tile_float_min_nan(self, e: Any) -> str:
+        """Print the smaller of two floats; NaN, if one is."""
+        return self._float_extreme("min_nan", e)
+
+    def _float_extreme(self, kind: str, e: Any) -> str:
+        name = EXTREMES.get((nodes.dtype_of(e), kind))
+        if name is None:
+            raise NotExpressible(what=f"{kind} of {nodes.dtype_of(e)}", dialect=self.dialect)
+        a, b = (self.bare(x) for x in e.args)
+        return f"{self.helper(name) if name in TABLE else name}({a}, {b})"
+
+    def call_tile_float_truncate(self, e: Any) -> str:
+        """Print the conversion of any float to an integer: the instruction saturates, as a conversion in C need not.
+
+        Of NaN it makes 0, but for 64 bits on either side (PTX ISA, "cvt").
+        """
+        source, target = nodes.dtype_of(e.args[0]), nodes.dtype_of(e)
+        name = f"__{'float' if source == 'float32' else 'double'}2{_INSTRUCTIONS[target]}_rz"
+        if "64" not in source + target:
+            return f"{name}({self.bare(e.args[0])})"
+        x = self.named(e.args[0])
+        return self.choice(infix("==", x, x), f"{name}({x})", "0")
+
+    def call_sigmoid(self, e: Any) -> str:
+        """Print the logistic function."""
+        dtype, x = nodes.dtype_of(e), e.args[0]
+        if dtype == "float32" and self.fast_math:
+            return f"__fdividef(1.0f, 1.0f + __expf(-{self.expr(x)}))"
+        return f"{self.helper(f'sigmoid_f{dtype[5:]}')}({self.bare(x)})"
+
+    def call_isnan(self, e: Any) -> str:
+        """Print whether a value is NaN, which alone differs from itself."""
+        x = self.named(e.args[0])
+        return infix("!=", x, x)
+
+    def call_isinf(self, e: Any) -> str:
+        """Print whether a value is infinite."""
+        return self._against_infinity("==", e.args[0])
+
+    def call_isfinite(self, e: Any) -> str:
+        """Print whether a value is a number."""
+        return self._against_infinity("<", e.args[0])
+
+    def _against_infinity(self, sign: str, x: Any) -> str:
+        dtype = nodes.dtype_of(x)
+        size = f"fabs{'f' if dtype == 'float32' else ''}({self.bare(x)})"
+        return infix(sign, size, self.special(dtype, math.inf))
