@@ -7,12 +7,12 @@ variable or a plugin again.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core import knobs as _knobs
+from tile_core.errors.guess import nearest
 from tile_core.errors.plugins import InvalidOptions
 from tile_core.knobs import Knobs
 from tile_core.plugins.manifest import BackendManifest
@@ -104,7 +104,7 @@ def make_options(manifest: BackendManifest, options: object) -> Any:
     names = [f.name for f in dataclasses.fields(kind) if f.init]
     for name in options:
         if name not in names:
-            near = difflib.get_close_matches(str(name), names, 1)
+            near = nearest(str(name), names)
             expected = f"{near[0]!r}" if near else f"one of: {', '.join(names)}"
             raise InvalidOptions(backend=manifest.name, found=repr(name), expected=expected)
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tile_core.errors.guess import hint, nearest
 from tile_core.errors.plugins import InvalidKnob
 
 PREFIX = "TILE_"
@@ -86,7 +86,7 @@ def override(**values: Any) -> Iterator[Knobs]:
     """
     for name, value in values.items():
         if name not in _FIELDS:
-            near = difflib.get_close_matches(name, _FIELDS, 1)
+            near = nearest(name, _FIELDS)
             expected = f"the setting {near[0]!r}" if near else f"one of: {', '.join(_FIELDS)}"
             raise InvalidKnob(name=name, found=value, expected=expected)
     token = _OVERRIDES.set({**_OVERRIDES.get(), **values})
@@ -102,9 +102,8 @@ def check_environment(backends: Iterable[str] = (), environ: Mapping[str, str] =
     known = [PREFIX + name.upper() for name in _FIELDS]
     for name in environ:
         if name.startswith(PREFIX) and name not in known and not (owned and name.startswith(owned)):
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(known)}"
-            warnings.warn(f"environment variable {name} has no effect; {hint}", UnknownKnob, stacklevel=2)
+            what = hint(name, known, f"the settings are {', '.join(known)}")
+            warnings.warn(f"environment variable {name} has no effect; {what}", UnknownKnob, stacklevel=2)
 
 
 def _switch(text: str) -> bool:

@@ -80,8 +80,8 @@ def test_override_is_of_this_thread_only():
 
 def test_override_of_something_unknown():
     with (
-        pytest.raises(InvalidKnob, match=r"verify=True; expected the setting 'verify_ir'"),
-        knobs.override(verify=True),
+        pytest.raises(InvalidKnob, match=r"verfy_ir=True; expected the setting 'verify_ir'"),
+        knobs.override(verfy_ir=True),
     ):
         pass
     with pytest.raises(InvalidKnob, match=r"qqq=1; expected one of: cache_dir, "), knobs.override(qqq=1):

@@ -341,7 +341,7 @@ CHANGES = [
     ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.infinity('int32')", "K128"),
     ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.ceildiv(t, 0)", "K103"),
     ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.ceildiv(8, 0)", "K128"),
-    ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.simdgroup_nothing(s)", "S121"),
+    ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.simdgroup_nothing(s)", "K129"),
     ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.device_assert(t < 3, 5)", "K128"),
     ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.assume(False)", "K128"),
     ("threads", "v = s[t] + T.shfl_xor(s[t], 1)", "v = T.const('N')", "K102"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import importlib.util
 import inspect
 import sys
@@ -25,6 +24,7 @@ from tile_core.errors.cli import (
     SeveralKernels,
     UnknownArgument,
 )
+from tile_core.errors.guess import hint, nearest
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -92,9 +92,9 @@ def _split(place: str) -> tuple[Path, str]:
     if not path.is_file():
         reason = "it is a folder" if path.is_dir() else "there is no such file"
         folder = path.parent if path.parent.is_dir() else Path()
-        near = difflib.get_close_matches(path.name, [p.name for p in folder.glob("*.py")], 1)
-        hint = f"did you mean {folder / near[0]}?" if near else "give the path of a Python file that defines a kernel"
-        raise NoSuchFile(file=file, reason=reason, hint=hint)
+        near = nearest(path.name, [p.name for p in folder.glob("*.py")])
+        what = f"did you mean {folder / near[0]}?" if near else "give the path of a Python file that defines a kernel"
+        raise NoSuchFile(file=file, reason=reason, hint=what)
     return path, name
 
 
@@ -135,9 +135,9 @@ def _only(path: Path, tree: ast.Module, module: ModuleType) -> str:
 
 def _no_such(path: Path, tree: ast.Module, module: ModuleType, name: str) -> None:
     names = _kernels(tree, module)
-    near = difflib.get_close_matches(name, names, 1) or names[:1]
-    hint = f"did you mean {path}:{near[0]}?" if near else "decorate a function with @T.prim_func or @tile.jit"
-    raise NoSuchKernel(file=path, name=name, found=", ".join(names) or "none", hint=hint)
+    other = f"choose {path}:{names[0]}" if names else "decorate a function with @T.prim_func or @tile.jit"
+    what = hint(name, names, other, f"{path}:{{}}")
+    raise NoSuchKernel(file=path, name=name, found=", ".join(names) or "none", hint=what)
 
 
 def _kernels(tree: ast.Module, module: ModuleType) -> list[str]:
@@ -221,9 +221,8 @@ def _rest(name: str, known: tuple[str, ...], arguments: Mapping[str, Any], keep:
 
 def refuse_argument(kernel: str, found: str, known: tuple[str, ...]) -> None:
     """Raise ``UnknownArgument`` with the nearest of the known names."""
-    near = difflib.get_close_matches(found, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "leave it out"
-    raise UnknownArgument(name=found, kernel=kernel, known=", ".join(known) or "none", hint=hint)
+    what = hint(found, known, "leave it out")
+    raise UnknownArgument(name=found, kernel=kernel, known=", ".join(known) or "none", hint=what)
 
 
 def _program_of(value: Any) -> Program | None:

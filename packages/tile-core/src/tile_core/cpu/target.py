@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from typing import Any
 
 from tile_core.compat.tvm import tvm
 from tile_core.cpu.isa import Isa, detect
+from tile_core.errors.guess import nearest
 from tile_core.errors.lowering import UnknownProcessor
 from tile_core.target import Capabilities, Fact, Target
 
@@ -56,6 +56,6 @@ def _isa(arch: str) -> Isa:
         return host
     known: list[Any] = [str(n) for n in tvm.target.codegen.llvm_get_cpu_archlist(tvm.target.Target({"kind": "llvm"}))]
     if arch not in known:
-        near = difflib.get_close_matches(arch, known, 3) or [host.mcpu]
+        near = nearest(arch, known, 3) or [host.mcpu]
         raise UnknownProcessor(found=arch, near=", ".join(near))
     return Isa.for_cpu(arch)

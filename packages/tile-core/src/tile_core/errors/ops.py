@@ -112,10 +112,10 @@ class NotAnElement(KernelError):
 
 
 class ParallelRace(KernelError):
-    """Iterations of a T.Parallel loop write the same element."""
+    """Iterations of a T.Parallel loop meet: what one writes, another writes or reads."""
 
     code = "K214"
-    template = "iterations of T.Parallel over {loop} {how} {buffer}"
+    template = "{found}"
     remedy = "{fix}"
 
 

@@ -98,6 +98,7 @@ def __dir__() -> list[str]:
 def _of_backends(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    others: dict[str, str] = {}
     # `from tile_core.language import checks` asks here first: no backend is loaded for a module of this package.
     if importlib.util.find_spec(f"{__name__}.{name}") is None:
         from tile_core.plugins.manager import installed
@@ -105,9 +106,9 @@ def _of_backends(name: str) -> Any:
         found = installed().language_name(name)
         if found is not None:
             return found
-    import difflib
-
-    near = difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.5)
+        others = installed().language_names()
+    from tile_core.errors.guess import hint
     from tile_core.errors.language import UnknownName
+    from tile_core.language.foreign import WORDS
 
-    raise UnknownName(name=name, hint=f"did you mean T.{near[0]}?" if near else "dir(T) lists the names")
+    raise UnknownName(name=name, hint=hint(name, [*_NAMES, *others], "dir(T) lists the names", "T.{}", WORDS))

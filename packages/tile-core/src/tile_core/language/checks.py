@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tile_core.errors.guess import hint
 from tile_core.errors.language import BadArgument, UnknownHint
 
 
@@ -21,8 +21,7 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
     known = tuple(known)
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, [*known, *_arguments(function)], n=1, cutoff=0.6)
-            instead = f"did you mean {near[0]}=?" if near else "leave it out"
+            instead = hint(name, [*known, *_arguments(function)], "leave it out", "{}=")
             raise UnknownHint(function=function, name=name, instead=instead)
     return {k: v for k, v in given.items() if v is not None}
 

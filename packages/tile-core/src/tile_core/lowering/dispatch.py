@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tile_core.errors.base import TileError
+from tile_core.errors.guess import hint
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
 from tile_core.lowering.variant import Accept, OpCall, Reject, Variant
@@ -170,10 +170,9 @@ def check_variants(target: str, parts: Mapping[str, Sequence[Variant]]) -> tuple
 def _take(call: OpCall, mine: Sequence[Variant], ctx: Context, forced: str) -> Selection:
     names = [variant.name for variant in mine]
     if forced not in names:
-        near = difflib.get_close_matches(forced, names, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "choose one that the target has, or do not force a variant"
+        what = hint(forced, names, "choose one that the target has, or do not force a variant", "'{}'")
         facts = {"op": call.name, "target": ctx.target, "found": forced, "known": ", ".join(names) or "none"}
-        raise VariantMissing(where=call.where, hint=hint, **facts)
+        raise VariantMissing(where=call.where, hint=what, **facts)
     variant = mine[names.index(forced)]
     answer = _ask(variant, call, ctx)
     if isinstance(answer, Reject):

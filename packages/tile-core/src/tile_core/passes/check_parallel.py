@@ -1,21 +1,34 @@
-"""Refuse ``T.Parallel`` loops whose iterations provably touch the same element.
+"""Refuse ``T.Parallel`` loops whose iterations touch the same element.
 
-Iterations of ``T.Parallel`` are independent. A store whose index leaves out a loop variable is written by all
-iterations of that loop: legal only if they write the same value. A load from another element of a buffer that the loop
-writes sees an unspecified value if that element belongs to another iteration.
+Iterations of ``T.Parallel`` are independent: what one writes, no other may read, or write with another value. Indices
+are computed for the iterations (all, or a sample of large loops), so that a refusal names two that meet. Where the
+extents are symbolic, several sizes are tried, and the loop is refused if iterations meet in all of them. What depends
+on memory is not decided here.
 """
 
 from __future__ import annotations
 
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+import numpy as np
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, role, uses_var
+from tile_core.passes.fingerprint import Fingerprint, apart, element_number
+from tile_core.passes.iterations import Access, Body, Space, Touched, body_of
+from tile_core.simt.evaluate import Unknown, evaluate
 
 _INDEPENDENT = ("parallel", "vectorized")
+_SIZES = (64, 67, 128, 1, 1000, 3, 16, 4099, 17, 255)
+_ROUNDS = 5
+_READ_FIX = "copy the source to another buffer first, or use a T.serial loop"
 
 
 def check_parallel(body: Any, reducers: frozenset[str] = frozenset()) -> None:
@@ -31,55 +44,377 @@ def check_parallel(body: Any, reducers: frozenset[str] = frozenset()) -> None:
     Raises
     ------
     ParallelRace
-        Naming the store or load.
+        Naming the store or load, and two iterations that meet.
     """
-    _Check(reducers).stmt(body)
+    _Check(reducers, _bases(body)).stmt(body)
 
 
-class _Check(StmtRewriter):
-    def __init__(self, reducers: frozenset[str]) -> None:
-        self.reducers = reducers
-
-    def visit_For(self, s: Any) -> Any:
-        if role(s) not in _INDEPENDENT:
-            return super().visit_For(s)
-        nest = [s]
-        body = s.body
-        while isinstance(body, tirx.For) and role(body) in _INDEPENDENT:
-            nest.append(body)
-            body = body.body
-        _check_nest([loop for loop in nest if nodes.as_int(loop.extent) not in (0, 1)], body, self.reducers)
-        return s
-
-
-def _check_nest(nest: list[Any], body: Any, reducers: frozenset[str]) -> None:
-    own = {str(a.buffer.name) for a in collect(body, tirx.AllocBuffer)}
-    varying = _varying(nest, body)
-    stores = [s for s in collect(body, tirx.BufferStore) if _shared(s.buffer, own | reducers)]
-    for store in stores:
-        _check_store(store, nest, varying, body)
-    for store in stores:
-        for load in collect(body, ir.TensorLoad):
-            if load.source.same_as(store.buffer):
-                _check_load(store, load, nest)
-
-
-def _shared(buffer: Any, own: set[str] | frozenset[str]) -> bool:
-    return nodes.scope_of(buffer) not in PRIVATE and str(buffer.name) not in own
-
-
-def _varying(nest: list[Any], body: Any) -> set[Any]:
-    """Return the variables whose value may differ between iterations."""
-    found = {loop.loop_var for loop in nest}
-    for bind in collect(body, tirx.Bind):
-        if collect(bind.value, ir.TensorLoad) or any(v in found for v in collect(bind.value, tirx.Var)):
-            found.add(bind.var)
+def _bases(body: Any) -> dict[Any, Any]:
+    """Return the buffer that each view shows."""
+    found: dict[Any, Any] = {}
+    for view in collect(body, tirx.DeclBuffer):
+        for var in collect(view.data, tirx.Var):
+            found[view.buffer] = found.get(var, var)
     return found
 
 
-def _check_store(store: Any, nest: list[Any], varying: set[Any], body: Any) -> None:
-    del varying
-    used = set()
+class _Check(StmtRewriter):
+    def __init__(self, reducers: frozenset[str], bases: Mapping[Any, Any]) -> None:
+        self.reducers, self.bases = reducers, bases
+        self.loops: list[Any] = []
+        self.conditions: list[tuple[Any, bool]] = []
+        self.binds: dict[Any, Any] = {}
+
+    def visit_For(self, s: Any) -> Any:
+        if role(s) in _INDEPENDENT:
+            self._nest(s)
+        self.loops.append(s)
+        self.stmt(s.body)
+        self.loops.pop()
+        return s
+
+    def visit_IfThenElse(self, s: Any) -> Any:
+        for side, holds in ((s.then_case, True), (s.else_case, False)):
+            if side is not None:
+                self.conditions.append((s.condition, holds))
+                self.stmt(side)
+                self.conditions.pop()
+        return s
+
+    def visit_Bind(self, s: Any) -> Any:
+        self.binds[s.var] = s.value
+        return s
+
+    def _nest(self, s: Any) -> None:
+        nest, body = [s], s.body
+        while isinstance(body, tirx.For) and role(body) in _INDEPENDENT:
+            nest.append(body)
+            body = body.body
+        if self.loops and role(self.loops[-1]) in _INDEPENDENT and self.loops[-1].body.same_as(s):
+            return  # looked at with the loop around it
+        if any(_several(loop) for loop in nest) and all(nodes.as_int(loop.extent) != 0 for loop in nest):
+            _Nest(self, nest, body).check()
+
+
+class _Nest:
+    """One nest of independent loops and what surrounds it."""
+
+    def __init__(self, around: _Check, nest: list[Any], body: Any) -> None:
+        self.around, self.nest, self.statement = around, nest, body
+        self.own = {str(a.buffer.name) for a in collect(body, tirx.AllocBuffer)} | around.reducers
+        self.body: Body = body_of(body)
+        self.written = {a.buffer for a in self.body.accesses if a.value is not None}
+        self.written |= {s.buffer for s in self.body.unclear}
+
+    def check(self) -> None:
+        shared = [a for a in self.body.accesses if self.shared(a.buffer)]
+        bases = {self.base(a.buffer) for a in shared if a.value is not None}
+        for store in self.body.unclear:
+            if self.shared(store.buffer):
+                _check_left_out(store, self.nest, self.statement)
+        for base in bases:
+            found = [a for a in shared if self.base(a.buffer) == base]
+            if not _plainly_apart(found, self.nest):
+                self._elements(found)
+
+    def shared(self, buffer: Any) -> bool:
+        return nodes.scope_of(buffer) not in PRIVATE and str(buffer.name) not in self.own
+
+    def base(self, buffer: Any) -> Any:
+        return self.around.bases.get(buffer, buffer)
+
+    def _elements(self, accesses: list[Access]) -> None:
+        """Refuse if iterations meet wherever they are looked at."""
+        met: list[ParallelRace] = []
+        decided: set[int] = set()
+        for sizes in _assignments(self._free(accesses)):
+            race = vacuous = None
+            for outer in self._places(sizes):
+                table = _Table(self, accesses, outer)
+                decided |= {r.access.order for r in table.stores if r.value is not None}
+                vacuous = bool(vacuous is None or vacuous) and table.vacuous()
+                race = table.race({str(v.name): n for v, n in sizes.items()})
+                if race is not None:
+                    break
+            if race is not None:
+                met.append(race)
+            elif vacuous is False:
+                met.clear()
+                break
+        if met:
+            raise met[0]
+        for access in accesses:
+            if access.value is not None and access.order not in decided:
+                _check_left_out(access.statement, self.nest, self.statement)
+
+    def _free(self, accesses: list[Access]) -> list[Any]:
+        """Return the variables whose value nobody knows here: symbols, scalars, names of what memory holds."""
+        inner = {loop.loop_var for loop in (*self.nest, *self.around.loops)} | set(self.body.binds)
+        inner |= {loop.loop_var for a in accesses for loop in a.loops}
+        parts: list[Any] = [loop.extent for loop in (*self.nest, *self.around.loops)]
+        for a in accesses:
+            parts += [*a.indices, *a.buffer.shape, *(c for c, _ in a.conditions)]
+            parts += [x for loop in a.loops for x in (loop.min, loop.extent)]
+        parts += self.body.binds.values()
+        found: dict[Any, None] = {}
+        while parts:
+            for var in collect(parts.pop(), tirx.Var):
+                if var in inner or var in found or tirx.is_buffer_var(var):
+                    continue
+                value = self.around.binds.get(var)
+                if value is not None and not collect(value, (ir.TensorLoad, ir.Call)):
+                    inner.add(var)
+                    parts.append(value)
+                else:
+                    found[var] = None
+        return sorted(found, key=lambda v: str(v.name))
+
+    def _places(self, sizes: Mapping[Any, int]) -> Iterator[dict[Any, Any]]:
+        """Yield values of the loops and names around the nest, under the conditions around it."""
+        for picks in _picks(len(self.around.loops)):
+            env: dict[Any, Any] = dict(sizes)
+            self._name(env)
+            try:
+                for loop, pick in zip(self.around.loops, picks, strict=True):
+                    extent = int(evaluate(loop.extent, env))
+                    if extent <= 0:
+                        raise Unknown
+                    env[loop.loop_var] = int(evaluate(loop.min, env)) + min(pick, extent - 1)
+                    self._name(env)
+            except Unknown:
+                continue
+            if all(_holds(c, env) in (holds, None) for c, holds in self.around.conditions):
+                yield env
+
+    def _name(self, env: dict[Any, Any]) -> None:
+        for var, value in self.around.binds.items():
+            if var not in env:
+                try:
+                    env[var] = evaluate(value, env)
+                except Unknown:
+                    continue
+
+
+def _holds(condition: Any, env: Mapping[Any, Any]) -> bool | None:
+    try:
+        return bool(evaluate(condition, env))
+    except Unknown:
+        return None
+
+
+def _picks(loops: int) -> list[tuple[int, ...]]:
+    """Return iterations of the loops around a nest to look at; the last one stands for larger numbers."""
+    if not loops:
+        return [()]
+    draw = random.Random(loops)
+    same = [(k,) * loops for k in (0, 1, 2, sys.maxsize)]
+    return same + [tuple(draw.choice((0, 1, 3, 7, sys.maxsize)) for _ in range(loops)) for _ in range(loops - 1)]
+
+
+def _assignments(free: list[Any]) -> Iterator[dict[Any, int]]:
+    """Yield values to try for the unknown variables: one empty assignment if there are none."""
+    if not free:
+        yield {}
+        return
+    draw = random.Random(len(free))
+    for k in range(_ROUNDS):
+        yield {v: _SIZES[k] if len(free) == 1 else draw.choice(_SIZES) for v in free}
+
+
+@dataclass(frozen=True)
+class _Rows:
+    access: Access
+    touched: Touched
+    value: Any
+
+
+class _Table:
+    """The elements that the accesses of one buffer touch, for one assignment of what is around."""
+
+    def __init__(self, nest: _Nest, accesses: list[Access], outer: Mapping[Any, Any]) -> None:
+        self.nest = nest
+        self.stores: list[_Rows] = []
+        self.loads: list[_Rows] = []
+        self.space: Space | None = None
+        try:
+            self.space = Space(nest.nest, outer, nest.body.binds)
+        except Unknown:
+            return
+        for access in accesses:
+            try:
+                touched = self.space.touched(access)
+            except Unknown:
+                continue
+            (self.loads if access.value is None else self.stores).append(
+                _Rows(access, touched, None if access.value is None else self._value(access, touched))
+            )
+
+    def vacuous(self) -> bool:
+        """Whether fewer than two iterations write."""
+        found = [r.touched.iteration for r in self.stores if len(r.touched.iteration)]
+        return not found or len({int(f(i)) for i in found for f in (np.min, np.max)}) < 2
+
+    def race(self, sizes: Mapping[str, int]) -> ParallelRace | None:
+        """Return the refusal of two iterations that meet, if there are such."""
+        if self.space is None or not self.stores:
+            return None
+        unit = min(_bits(r.access.buffer) for r in (*self.stores, *self.loads))
+        return self._written_twice(unit, sizes) or self._read_elsewhere(unit, sizes)
+
+    def _written_twice(self, unit: int, sizes: Mapping[str, int]) -> ParallelRace | None:
+        known = [r for r in self.stores if r.value is not None and len(r.touched.element)]
+        if not known:
+            return None
+        at, who, what, which = _stacked(known, unit)
+        order = np.argsort(at, kind="stable")
+        at, who, what, which = at[order], who[order], what[order], which[order]
+        start = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
+        differs = [np.minimum.reduceat(c, start) != np.maximum.reduceat(c, start) for c in (who, what)]
+        met = np.flatnonzero(differs[0] & differs[1])
+        if not len(met):
+            return None
+        first = int(start[met[0]])
+        end = first + int(np.count_nonzero(at == at[first]))
+        one, two = _unlike(who[first:end], what[first:end])
+        a, b = first + one, first + two
+        store = known[int(which[b])].access
+        names = [self._iteration(int(who[x])) for x in (a, b)]
+        found = (
+            f"iterations {names[0]} and {names[1]} of T.Parallel both write {self._element(store, int(at[a]), unit)}"
+        )
+        loops = ", ".join(str(loop.loop_var.name) for loop in self.nest.nest if _several(loop))
+        fix = f"use {loops} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
+        return _refusal(found, sizes, fix, store.statement)
+
+    def _read_elsewhere(self, unit: int, sizes: Mapping[str, int]) -> ParallelRace | None:
+        written = [r for r in self.stores if len(r.touched.element)]
+        if not written:
+            return None
+        at, who, _, which = _stacked(written, unit)
+        order = np.argsort(at, kind="stable")
+        at, who, which = at[order], who[order], which[order]
+        start = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
+        places, low, high = at[start], np.minimum.reduceat(who, start), np.maximum.reduceat(who, start)
+        assert self.space is not None
+        orders = np.array([r.access.order for r in written])[which]
+        for row in self.loads:
+            if not len(row.touched.element):
+                continue
+            here, mine, _, _ = _columns(row, unit, 0)
+            k = np.minimum(np.searchsorted(places, here), len(places) - 1)
+            meets = (places[k] == here) & ((low[k] != mine) | (high[k] != mine))
+            earlier = orders < row.access.order
+            if earlier.any():  # an iteration reads what it has written itself
+                count = self.space.count
+                meets &= ~np.isin(here * count + mine, at[earlier] * count + who[earlier])
+            if meets.any():
+                x = int(np.flatnonzero(meets)[0])
+                other = int(low[k[x]] if low[k[x]] != mine[x] else high[k[x]])
+                found = (
+                    f"iteration {self._iteration(int(mine[x]))} of T.Parallel reads "
+                    f"{self._element(row.access, int(here[x]), unit)}, which iteration {self._iteration(other)} writes"
+                )
+                return _refusal(found, sizes, _READ_FIX, row.access.statement)
+        return None
+
+    def _value(self, access: Access, touched: Touched) -> Any:
+        """Return what identifies the value that a store writes, or ``None`` if nothing is known."""
+        assert self.space is not None
+        number = np.arange(self.space.count).reshape(
+            self.space.shape + (1,) * (touched.kept.ndim - len(self.space.shape))
+        )
+
+        def element(load: Any, env: Mapping[Any, Any]) -> Any:
+            if nodes.scope_of(load.source) in PRIVATE and load.source in self.nest.written:
+                return apart(number)
+            at: Any = np.int64(0)
+            for index, extent in zip(load.indices, load.source.shape, strict=True):
+                try:
+                    at = at * evaluate(extent, env) + evaluate(index, env)
+                except Unknown:
+                    return apart(number)
+            return element_number(load.source, at)
+
+        try:
+            value = Fingerprint(touched.env, self.nest.body.binds, element).of(access.value)
+        except Unknown:
+            return None
+        return np.broadcast_to(value, touched.kept.shape)[touched.kept]
+
+    def _iteration(self, number: int) -> str:
+        assert self.space is not None
+        text = ", ".join(f"{n}={v}" for n, v in self.space.named(number).items())
+        return text if len(self.space.nest) == 1 else f"({text})"
+
+    def _element(self, access: Access, at: int, unit: int) -> str:
+        element = at * unit // _bits(access.buffer)
+        extents = [nodes.as_int(e) for e in access.buffer.shape]
+        if not extents or not all(isinstance(e, int) for e in extents[1:]):
+            return f"{access.buffer.name}" if len(extents) != 1 else f"{access.buffer.name}[{element}]"
+        found: list[int] = []
+        for extent in reversed(extents[1:]):
+            element, rest = divmod(element, extent)
+            found.append(rest)
+        return f"{access.buffer.name}[{', '.join(str(i) for i in [element, *reversed(found)])}]"
+
+
+def _bits(buffer: Any) -> int:
+    from tile_core.dtypes import DTYPES
+
+    return int(DTYPES[nodes.element_type(buffer)].bits)
+
+
+def _columns(rows: _Rows, unit: int, number: int) -> tuple[Any, Any, Any, Any]:
+    """Return (unit of storage, iteration, value, number of the access), elements wider than a unit as several."""
+    parts = _bits(rows.access.buffer) // unit
+    touched, count = rows.touched, len(rows.touched.element)
+    value = np.zeros(count, np.uint64) if rows.value is None else rows.value
+    if parts == 1:
+        return touched.element, touched.iteration, value, np.full(count, number)
+    at = (touched.element[:, None] * parts + np.arange(parts)).ravel()
+    return at, np.repeat(touched.iteration, parts), np.repeat(value, parts), np.full(count * parts, number)
+
+
+def _stacked(rows: list[_Rows], unit: int) -> list[Any]:
+    """Return the columns of several accesses under one another."""
+    return [np.concatenate(c) for c in zip(*(_columns(r, unit, k) for k, r in enumerate(rows)), strict=True)]
+
+
+def _unlike(who: Any, what: Any) -> tuple[int, int]:
+    """Return two rows of different iterations and different values, of rows that differ in both."""
+    for first in (0, int(np.flatnonzero(who != who[0])[0])):
+        other = np.flatnonzero((who != who[first]) & (what != what[first]))
+        if len(other):
+            return first, int(other[0])
+    raise AssertionError("rows of two iterations and two values hold two that differ in both")
+
+
+def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Any) -> ParallelRace:
+    when = f" (with {', '.join(f'{n}={v}' for n, v in sizes.items())})" if sizes else ""
+    return ParallelRace(found=found + when, fix=fix, where=nodes.where_of(node))
+
+
+def _plainly_apart(accesses: list[Access], nest: list[Any]) -> bool:
+    """Whether all accesses have the same indices, of which each loop variable alone is one: the usual case."""
+    first = accesses[0]
+    for a in accesses[1:]:
+        if a.buffer is not first.buffer and not a.buffer.same_as(first.buffer):
+            return False
+        if not all(
+            tvm_ffi.structural_equal(x, y, map_free_vars=False) for x, y in zip(a.indices, first.indices, strict=True)
+        ):
+            return False
+    alone = {i for i in first.indices if isinstance(i, tirx.Var)}
+    return all(loop.loop_var in alone for loop in nest if _several(loop))
+
+
+def _several(loop: Any) -> bool:
+    return nodes.as_int(loop.extent) not in (0, 1)
+
+
+def _check_left_out(store: Any, nest: list[Any], body: Any) -> None:
+    """Refuse a store of values that differ whose index leaves a loop out, where elements cannot be computed."""
+    used: set[Any] = set()
     for index in store.indices:
         if collect(index, ir.TensorLoad):
             return  # an index read from memory may differ in every iteration
@@ -87,15 +422,15 @@ def _check_store(store: Any, nest: list[Any], varying: set[Any], body: Any) -> N
     inner = {b.var: b.value for b in collect(body, tirx.Bind)}
     if any(v in inner and (collect(inner[v], ir.TensorLoad) or collect(inner[v], ir.Call)) for v in used):
         return
-    for loop in nest:
+    for loop in filter(_several, nest):
         v = loop.loop_var
         if v in used or any(x in inner and uses_var(inner[x], v) for x in used):
             continue
         if _pinned(store, v, body) or not _depends(store.value, v, inner):
             continue
-        how = f"of {loop.extent} iterations all write the same element of"
+        found = f"all iterations of T.Parallel over {v.name} ({loop.extent}) write the same element of"
         fix = f"use {v.name} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
-        raise ParallelRace(loop=v.name, how=how, buffer=store.buffer.name, fix=fix, where=nodes.where_of(store))
+        raise ParallelRace(found=f"{found} {store.buffer.name}", fix=fix, where=nodes.where_of(store))
 
 
 def _depends(value: Any, v: Any, inner: dict[Any, Any]) -> bool:
@@ -116,37 +451,5 @@ def _pinned(store: Any, v: Any, body: Any) -> bool:
             continue
         sides = [branch.then_case] + ([] if branch.else_case is None else [branch.else_case])
         if any(store.same_as(s) for side in sides for s in collect(side, tirx.BufferStore)):
-            return True
-    return False
-
-
-def _check_load(store: Any, load: Any, nest: list[Any]) -> None:
-    """Refuse a load that is a constant, non-zero number of iterations away from the store."""
-    differences = []
-    for a, b in zip(store.indices, load.indices, strict=True):
-        d = nodes.as_int(tvm.sym.Analyzer().simplify(b - a))
-        if not isinstance(d, int):
-            return
-        differences.append(d)
-    if not any(differences):
-        return
-    for index, d in zip(store.indices, differences, strict=True):
-        if d == 0:
-            continue
-        parts = tvm.sym.detect_linear_equation(index, [loop.loop_var for loop in nest])
-        if not parts or not _reaches(d, [nodes.as_int(c) for c in list(parts)[:-1]], nest):
-            return
-    far = ", ".join(str(d) for d in differences)
-    how = f"read the element ({far}) away from the one that another iteration writes in"
-    fix = "copy the source to another buffer first, or use a T.serial loop"
-    names = ", ".join(loop.loop_var.name for loop in nest)
-    raise ParallelRace(loop=names, how=how, buffer=store.buffer.name, fix=fix, where=nodes.where_of(store))
-
-
-def _reaches(distance: int, coefficients: list[Any], nest: list[Any]) -> bool:
-    """Whether one loop alone moves the index by ``distance`` within its range."""
-    for c, loop in zip(coefficients, nest, strict=True):
-        extent = nodes.as_int(loop.extent)
-        if isinstance(c, int) and c and isinstance(extent, int) and distance % c == 0 and abs(distance // c) < extent:
             return True
     return False

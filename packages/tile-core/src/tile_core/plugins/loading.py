@@ -6,7 +6,6 @@ silence, and lets any exception of one plugin end everybody's call.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 import pluggy
 
 from tile_core.errors.base import TileError
+from tile_core.errors.guess import hint
 from tile_core.errors.plugins import (
     BackendBroken,
     DuplicateBackend,
@@ -124,9 +124,8 @@ class Registry:
     def _offer(self, name: str) -> Offer:
         offers = self.offers.get(name, ())
         if not offers:
-            near = difflib.get_close_matches(name, self.offers, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "install the package that provides it"
-            raise UnknownBackend(found=name, known=", ".join(self.offers), hint=hint)
+            what = hint(name, self.offers, "install the package that provides it", "'{}'")
+            raise UnknownBackend(found=name, known=", ".join(self.offers), hint=what)
         if len(offers) > 1:
             raise DuplicateBackend(what="backend", found=name, first=offers[0].source, second=offers[1].source)
         return offers[0]
@@ -158,9 +157,8 @@ class Registry:
             callers = self._pluggy.get_hookcallers(plugin) or []
             unknown = [caller.name for caller in callers if not caller.has_spec()]
             if unknown:
-                near = difflib.get_close_matches(unknown[0], HOOKS, 1)
-                hint = f"did you mean {near[0]}?" if near else f"the hooks are: {', '.join(HOOKS)}"
-                raise InvalidHook(backend=name, detail=f"there is no hook {unknown[0]}", hint=hint)
+                what = hint(unknown[0], HOOKS, f"the hooks are: {', '.join(HOOKS)}")
+                raise InvalidHook(backend=name, detail=f"there is no hook {unknown[0]}", hint=what)
             self._pluggy.check_pending()
         except pluggy.PluginValidationError as error:
             self._pluggy.unregister(name=name)

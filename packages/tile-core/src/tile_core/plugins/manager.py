@@ -6,7 +6,6 @@ the backend that is named like its kind, and others only if that one does not an
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import warnings
@@ -18,6 +17,7 @@ from typing import Any
 from tile_core import knobs
 from tile_core.compat import known_packages
 from tile_core.errors.base import TileError
+from tile_core.errors.guess import nearest
 from tile_core.errors.plugins import (
     AmbiguousTarget,
     DuplicateName,
@@ -210,8 +210,11 @@ class Plugins:
             return _import_reference(*owners[0])
         if package is None:
             return None
-        missing = home not in self._registry.offers
-        raise (ProvidedElsewhere if missing else NotOffered)(found=name, distribution=package)
+        if home not in self._registry.offers:
+            raise ProvidedElsewhere(found=name, distribution=package)
+        if name in known_packages.NAMES:
+            raise NotOffered(found=name, distribution=package)
+        return None
 
     def language_names(self) -> dict[str, str]:
         """All names that backends add to ``T``, with the backend's name. Loads all backends; broken ones add none."""
@@ -289,7 +292,7 @@ class Plugins:
         package = known_packages.KINDS.get(kind)
         if package is not None and kind not in self._registry.offers:
             return f"it is provided by {package}: pip install {package}"
-        near = difflib.get_close_matches(kind, self.names(), 1)
+        near = nearest(kind, self.names())
         broken = "; ".join(f"{name} is broken: {self._registry.failure(name).message}"
                            for name in self._registry.failures)  # fmt: skip
         if near and near[0] != kind:

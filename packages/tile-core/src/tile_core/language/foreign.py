@@ -1,0 +1,38 @@
+"""Names of other languages and libraries, with what this language has instead."""
+
+from __future__ import annotations
+
+#: Names -> what to write instead.
+_INSTEAD = {
+    "sum mean reduce_mean": "T.reduce_sum(src, dst, dim=...) reduces a tile into another one",
+    "amax reduce_maximum any reduce_any": "T.reduce_max(src, dst, dim=...) reduces a tile into another one",
+    "amin reduce_minimum all reduce_all": "T.reduce_min(src, dst, dim=...) reduces a tile into another one",
+    "prod reduce_prod": "multiply in a T.serial loop",
+    "dot matmul mm bmm mma tensordot einsum": "T.gemm(A, B, C) adds A @ B to C",
+    "load store": "T.copy(src, dst) moves tiles; A[i, j] reads and writes one element",
+    "where ifelse cond": "T.if_then_else(condition, a, b) chooses",
+    "arange add sub subtract mul multiply div divide neg negative square map vmap": (
+        "compute element by element: `for i, j in T.Parallel(M, N): ...`"
+    ),
+    "zeros ones full zeros_like ones_like full_like array asarray": (
+        "allocate with T.alloc_fragment or T.alloc_shared, then T.fill(buffer, value)"
+    ),
+    "rand randn randint random seed": "the language has no random numbers: pass them as a tensor",
+    "sort argsort topk": "the language does not sort: pass a sorted tensor, or compare and exchange in a T.serial loop",
+    "argmax argmin": "the language finds no positions: keep the index beside the maximum in a T.serial loop",
+    "clip": "T.clamp(value, low, high)",
+    "maximum": "T.max(a, b)",
+    "minimum": "T.min(a, b)",
+    "astype": "T.cast(value, dtype)",
+    "absolute": "T.abs(value)",
+    "popcnt": "T.popcount(value)",
+    "permute": "T.transpose(src, dst)",
+    "program_id": "the names of `with T.Kernel(...) as (bx, by)` are the block's numbers",
+    "num_programs": "the extents given to T.Kernel are the numbers of blocks",
+    "syncthreads": "T.sync_threads()",
+    "cdiv": "T.ceildiv(a, b)",
+    "range": "write `for i in range(n)` or T.serial(n)",
+}
+
+#: Name -> what to write instead.
+WORDS: dict[str, str] = {name: instead for names, instead in _INSTEAD.items() for name in names.split()}
