@@ -1,7 +1,7 @@
 """Sweeps over sizes, types and programs: a part of their cases runs by default, all of them with ``-m slow`` besides.
 
 Which part depends on the commit, so that a few commits run them all. The head of the report names the turn, and
-``TILE_TURN=<turn>`` repeats it. The conformance kit, all of which runs on the CPU for every change, sweeps over the
+``SWEEP_TURN=<turn>`` repeats it. The conformance kit, all of which runs on the CPU for every change, sweeps over the
 same ops.
 """
 
@@ -55,18 +55,18 @@ _PACKAGES = Path(__file__).parent / "packages"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the turn once, for all processes of a run."""
-    os.environ.setdefault("TILE_TURN", str(_turn()))
+    os.environ.setdefault("SWEEP_TURN", str(_turn()))
     del config
 
 
 def pytest_report_header() -> str:
     """Say which part of the sweeps runs."""
-    return f"sweeps: TILE_TURN={os.environ['TILE_TURN']}"
+    return f"sweeps: SWEEP_TURN={os.environ['SWEEP_TURN']}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cases of other turns as slow, by their names."""
-    turn = int(os.environ["TILE_TURN"])
+    turn = int(os.environ["SWEEP_TURN"])
     for item in items:
         path = Path(item.path)
         share = SWEEPS.get(path.relative_to(_PACKAGES).as_posix(), 1) if path.is_relative_to(_PACKAGES) else 1
