@@ -23,11 +23,16 @@ class HostAdapter(RuntimeAdapter):
 
     def load(self, artefact: Any) -> Callable[..., Any]:
         """Build the lowered function and return its entry, which takes arrays and numbers."""
+        from tile_core.compat.tvm import tirx
         from tile_core.cpu.build import ENTRY, build
+        from tile_core.cpu.runtime.forks import parallel
         from tile_core.cpu.target import isa_of
+        from tile_core.ir.visit import collect
 
         module = build(artefact, isa_of(self.target))
         entry: Callable[..., Any] = module[ENTRY]
+        if any(loop.kind == tirx.ForKind.PARALLEL for loop in collect(artefact.body, tirx.For)):
+            entry = parallel(entry)
         coded = artefact.attrs.get("tile.coded")
         if coded:
             from tile_core.cpu.runtime.scalars import with_codes
