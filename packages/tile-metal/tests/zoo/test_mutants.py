@@ -1,8 +1,8 @@
 """Mistakes in emitted texts are found: by a check of the emulator, or because NumPy computes something else.
 
-A mutant that nobody finds is either no mistake, which its test then says, or a gap in the emulator. A part of them runs by
-default and rotates with the commit; the others, like it, with ``-m slow``. That the same way of looking finds nothing in the texts as they are,
-``test_numbers.py`` shows.
+A mutant that nobody finds is either no mistake, which its test then says, or a gap in the emulator. A part of them runs
+by default and rotates with the commit; the others, like it, with ``-m slow``. That this way of looking finds nothing in
+the texts as they are, ``test_numbers.py`` shows.
 """
 
 from __future__ import annotations
