@@ -165,7 +165,7 @@ def _kernel(
         target=ctx.target.text,
         program=program,
         explain=lambda: _explain(plan(), ctx),
-        reference=_reference(program, plugins, hidden),
+        reference=_reference(program, hidden),
         export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
         runtimes=load,
     )
@@ -187,24 +187,17 @@ def _load(program: Program, find: Callable[[str | None], RuntimeAdapter], lowere
     return _guarded("code generation", program, lambda: adapter.load(lowered)), adapter
 
 
-def _reference(program: Program, plugins: Plugins, hidden: Sequence[str]) -> Callable[..., Any]:
-    """Return the plain meaning of the program as a function, compiled at its first use.
+def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., Any]:
+    """Return the plain meaning of the program as a function: ``tile_core.reference``, which knows no backend.
 
-    It is called as the kernel is: with the parameters, then the values of ``hidden``. Of these its own code may need
-    fewer, since the symbols of a shape come with the array.
+    It is called as the kernel is: with the parameters, then the values of ``hidden``.
     """
 
-    @functools.cache
-    def load() -> tuple[Callable[..., Any], Sequence[str]]:
-        ctx = make_context("cpu", {"generic": True, "parallel": False}, plugins=plugins)
-        plan = lower(program, ctx, plugins)
-        return find_runtime(plugins, ctx.target).load(plan.notes["lowered"]), plan.notes.get("hidden", ())
+    def call(*values: Any) -> None:
+        from tile_core.reference import execute
 
-    def call(*values: Any) -> Any:
-        launch, needed = load()
         visible = len(values) - len(hidden)
-        given = dict(zip(hidden, values[visible:], strict=True))
-        return launch(*values[:visible], *(given[name] for name in needed))
+        execute(program, values[:visible], check=False, symbols=dict(zip(hidden, values[visible:], strict=True)))
 
     return call
 

@@ -14,7 +14,7 @@ class CpuOptions:
     parallel
         Run the blocks of a launch on all cores; otherwise one after the other.
     generic
-        Use the plain meaning of every op, without vectors and packed kernels: slow, and the reference of ``verify``.
+        Use the plain meaning of every op, without vectors and packed kernels: slow, for tests of the fast ways.
     """
 
     parallel: bool = True

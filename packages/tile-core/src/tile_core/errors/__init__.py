@@ -6,6 +6,7 @@
 ``ops``         K2xx  what a tile op refuses
 ``layout``      K3xx  layouts and views
 ``launch``      K4xx  arguments of a call
+``execution``   K44x  what a kernel does wrong while its memory is watched
 ``sparse``      K5xx  the 2:4 format
 ``lowering``    U1xx  what a target cannot do
 ``plugins``     S1xx  backends and their discovery

@@ -13,7 +13,7 @@ from tile_core.runtime.arguments import Binder, Bound, only_catalogue, run
 from tile_core.runtime.bench import BenchResult, measure
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
 from tile_core.runtime.signature import Signature
-from tile_core.runtime.verify import VerifyReport, compare, host_copy, launchable, poison, random_arguments
+from tile_core.runtime.verify import VerifyReport, compare, host_copy, poison, random_arguments
 
 Provided = TypeVar("Provided")
 
@@ -178,7 +178,7 @@ class Kernel:
         self._launch(binder, bound)
         _wait(binder.adapter)
         values = [
-            launchable(x, param) if param.kind == "tensor" else value
+            x if param.kind == "tensor" else value
             for x, param, value in zip(expected, params, bound.values, strict=False)
         ]
         with only_catalogue("the reference", self.signature.where):

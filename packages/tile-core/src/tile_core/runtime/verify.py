@@ -10,7 +10,7 @@ from typing import Any
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import MissingArgument, UnsupportedArray, VerifyMismatch
 from tile_core.runtime.adapter import HOST_DEVICE
-from tile_core.runtime.arrays import empty_array, facts_of, numpy_alias
+from tile_core.runtime.arrays import facts_of, numpy_alias
 from tile_core.runtime.signature import Param, Signature, evaluate
 
 _TOLERANCES = {
@@ -139,11 +139,6 @@ def host_copy(value: Any, param: Param) -> Any:
     room = np.lib.stride_tricks.as_strided(np.empty(facts.span, param.storage), alias.shape, alias.strides)
     room[...] = alias
     return room
-
-
-def launchable(copy: Any, param: Param) -> Any:
-    """A host copy as a launch takes it: without elements, with the strides of contiguous memory."""
-    return empty_array(copy.shape, param.storage) if not copy.size and param.strides is None else copy
 
 
 def poison(value: Any, param: Param) -> None:

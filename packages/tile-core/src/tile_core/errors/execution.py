@@ -1,0 +1,43 @@
+"""K44x: what a kernel does wrong while it is executed with watched memory, and U402: what cannot be executed."""
+
+from __future__ import annotations
+
+from tile_core.errors.base import KernelError, UnsupportedError
+
+
+class ExecutionError(KernelError):
+    """A kernel does what the language leaves without a meaning; its memory was watched while it was executed."""
+
+    code = "K440"
+
+
+class ReadUnwritten(ExecutionError):
+    """An element is read that nobody wrote."""
+
+    code = "K441"
+    template = "{buffer}{index} is read before anybody writes it"
+    remedy = "clear the buffer first (T.clear, T.fill, clear_accum=True), or write all of what is read"
+
+
+class OutsideScratch(ExecutionError):
+    """A scratch buffer is accessed outside of its shape, where that was to be reported."""
+
+    code = "K442"
+    template = "{buffer} of shape {shape} is {action} outside, at {index}"
+    remedy = "guard the access with a condition, or make the buffer larger"
+
+
+class DataRace(ExecutionError):
+    """Iterations of a parallel loop, or threads between two barriers, depend on each other's accesses."""
+
+    code = "K443"
+    template = "{buffer}{index} is {action} by one {lane} and {other} by another"
+    remedy = "{advice}"
+
+
+class NoReferenceMeaning(UnsupportedError):
+    """The reference does not know what an operation of a backend means."""
+
+    code = "U402"
+    template = "the reference has no meaning of {what}"
+    remedy = "compare this kernel with NumPy instead of verify()"

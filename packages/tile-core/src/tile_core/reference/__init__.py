@@ -1,0 +1,95 @@
+"""The reference: an interpreter of traced programs over NumPy, which shares nothing with any backend after tracing.
+
+It reads the program as the frontend made it (``ir/grammar.py``), before any pass, and simplifies nothing. Integer
+arithmetic wraps in the width of its type, division is Python's, floats are rounded once per operation in the type that
+the program says. Iterations of ``T.Parallel`` and the threads of a block run side by side as lanes of NumPy arrays
+(``lanes``), blocks one after the other. ``Kernel.verify``, the conformance kit and the fuzzer compare with it.
+
+With ``check`` memory is watched (``sanitizer``): reading what nobody wrote and races are errors of the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+    from tile_core.reference.program import Compiled
+
+__all__ = ["execute"]
+
+#: Programs that were executed last, with what was made of them.
+_compiled: dict[tuple[int, bool], tuple[Program, Compiled]] = {}
+_MOST = 16
+
+
+def execute(
+    program: Program,
+    arrays_and_scalars: Sequence[Any] | Mapping[str, Any],
+    *,
+    check: bool = True,
+    width: int = 32,
+    symbols: Mapping[str, int] | None = None,
+    unwritten: Collection[int] | None = None,
+    bounds: bool = False,
+    loops: bool = False,
+) -> None:
+    """Execute a traced program; its outputs are written in place.
+
+    Parameters
+    ----------
+    program
+        What ``@T.prim_func`` returned.
+    arrays_and_scalars
+        One per parameter, in their order or by name: NumPy arrays with the elements that a launch takes (``uint8`` or
+        the type itself for the floats of 8 bits, packed bytes for 4-bit types), numbers, and addresses (or arrays) for
+        pointers.
+    check
+        Watch memory: refuse reads of what nobody wrote, and races.
+    width
+        Threads of a warp.
+    symbols
+        Values of symbols that no array's shape gives.
+    unwritten
+        Positions of tensors that hold nothing yet, which matters with ``check``; by default the outputs that the
+        program itself returns.
+    bounds
+        Also refuse accesses outside of scratch buffers, which the language defines but programs rarely mean.
+    loops
+        Execute tile ops by the loops of their meaning also where NumPy has them at once; to test one by the other.
+
+    Raises
+    ------
+    ReadUnwritten, OutsideScratch, DataRace
+        With ``check`` or ``bounds``: the program does what has no meaning.
+    DeviceAssertFailed
+        A condition of ``T.device_assert`` is false.
+    NoReferenceMeaning
+        The program has an operation of a backend.
+    """
+    from tile_core.reference.arguments import bind, unbind
+    from tile_core.reference.sanitizer import Sanitizer
+
+    compiled = _made(program, loops)
+    if isinstance(arrays_and_scalars, Mapping):
+        arrays_and_scalars = [arrays_and_scalars[p.name] for p in program.params]
+    state = compiled.state(width, Sanitizer(bounds) if check or bounds else None)
+    nothing = frozenset(program.outputs if unwritten is None else unwritten)
+    bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
+    compiled.run(state)
+    unbind(compiled, state, arrays_and_scalars)
+
+
+def _made(program: Program, loops: bool) -> Compiled:
+    from tile_core.reference.program import Compiled
+
+    key = (id(program), loops)
+    found = _compiled.get(key)
+    if found is not None and found[0] is program:
+        return found[1]
+    made = Compiled(program, loops)
+    while len(_compiled) >= _MOST:
+        del _compiled[next(iter(_compiled))]
+    _compiled[key] = (program, made)
+    return made

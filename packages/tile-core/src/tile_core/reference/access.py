@@ -1,0 +1,97 @@
+"""Loads and stores of one element a lane: the out-of-range rule, masks, and what the sanitizer is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.errors.base import Where
+from tile_core.reference.elements import constant
+from tile_core.reference.lanes import both
+from tile_core.reference.memory import Memory
+
+if TYPE_CHECKING:
+    from tile_core.reference.state import State
+
+__all__ = ["load", "store"]
+
+
+def load(state: State, number: int, indices: Sequence[Any], where: Where | None) -> Any:
+    """Return the element of a buffer at the indices of each lane; the fill value where that lies outside."""
+    memory: Memory = state.memories[number]
+    flat, inside = memory.locate(indices, state.slot(memory.root))
+    watch = state.sanitizer
+    if inside is not None and watch is not None and state.mask is not False:
+        watch.outside(state, memory, indices, inside, "read", where)
+    if inside is False:
+        return fill(state, number)
+    if watch is not None:
+        watch.read(state, number, memory, flat, inside, where)
+    value = memory.flat[flat]
+    return value if inside is None else np.where(inside, value, fill(state, number))
+
+
+def store(state: State, number: int, indices: Sequence[Any], value: Any, where: Where | None) -> None:
+    """Write an element of a buffer in each active lane; nothing where that lies outside."""
+    if state.mask is False:
+        return
+    memory: Memory = state.memories[number]
+    root = memory.root
+    flat, inside = memory.locate(indices, state.slot(root))
+    watch = state.sanitizer
+    if inside is not None:
+        if watch is not None:
+            watch.outside(state, memory, indices, inside, "written", where)
+        if inside is False:
+            return
+    uniform = not isinstance(flat, np.ndarray) and not isinstance(value, np.ndarray)
+    if uniform and watch is None and root.touched is None:
+        memory.flat[flat] = value
+        return
+    mask = state.mask if inside is None else both(state.mask, inside)
+    if mask is False:
+        return
+    active = state.lanes.numbers if mask is None else state.lanes.numbers[mask]
+    if isinstance(flat, np.ndarray) and mask is not None:
+        flat = flat[active]
+    if isinstance(value, np.ndarray) and value.ndim:
+        value = value if mask is None else value[active]
+        if not isinstance(flat, np.ndarray):  # all write one element: the last lane wins
+            flat = np.full(len(active), flat)
+    _write(state, number, memory, flat, value, active, where)
+
+
+def fill(state: State, number: int) -> Any:
+    """Return what a read outside of a buffer gives."""
+    found = state.fills.get(number)
+    return constant(0, state.memories[number].dtype) if found is None else found
+
+
+def _write(state: State, number: int, memory: Memory, flat: Any, value: Any, active: Any, where: Where | None) -> None:
+    watch, root = state.sanitizer, memory.root
+    if watch is None:
+        memory.flat[flat] = value
+    else:
+        same = bits(memory.flat[flat]) == bits(value)
+        watch.write(state, number, memory, flat, active, same, where)
+        memory.flat[flat] = value
+        if isinstance(flat, np.ndarray) and isinstance(value, np.ndarray):
+            lost = bits(memory.flat[flat]) != bits(value)
+            if lost.any():
+                watch.clash(memory, int(flat[lost][0]), where)
+    if root.touched is not None:
+        at = flat if memory.ratio == 1 else _units(memory, flat)
+        root.touched[at] = True
+
+
+def _units(memory: Memory, flat: Any) -> Any:
+    """Return the units of elements."""
+    return (np.atleast_1d(flat)[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
+
+
+def bits(x: Any) -> Any:
+    """Return values as what compares equal exactly if all bits do."""
+    x = np.asarray(x)
+    return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "f" else x

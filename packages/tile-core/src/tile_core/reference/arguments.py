@@ -1,0 +1,138 @@
+"""Arguments of a launch: arrays and scalars become memory and values, symbols get their values.
+
+4-bit elements, two to a byte in an array, are unpacked to one a byte for the execution and packed again after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors import InternalError
+from tile_core.ir import nodes
+from tile_core.numerics.codecs import pack4, unpack4
+from tile_core.reference.elements import constant, holder, wrap
+from tile_core.reference.memory import Memory, Root
+
+if TYPE_CHECKING:
+    from tile_core.reference.program import Compiled
+    from tile_core.reference.state import State
+
+__all__ = ["bind", "unbind"]
+
+
+def bind(
+    compiled: Compiled, state: State, arguments: Sequence[Any], symbols: Mapping[str, int], unwritten: frozenset[int]
+) -> None:
+    """Give a state its arguments.
+
+    Parameters
+    ----------
+    arguments
+        One per parameter: NumPy arrays, Python or NumPy scalars, addresses.
+    symbols
+        Values of symbols; others come from the shapes of arrays.
+    unwritten
+        Positions of tensors that hold nothing yet.
+    """
+    for (param, number), argument in zip(compiled.params, arguments, strict=True):
+        if not tirx.is_buffer_var(param):
+            state.values[number] = _scalar(argument, param)
+    _solve(compiled, state, arguments, symbols)
+    for position, ((param, number), argument) in enumerate(zip(compiled.params, arguments, strict=True)):
+        if tirx.is_buffer_var(param):
+            memory = _tensor(compiled, state, number, param, argument)
+            if state.sanitizer is not None and position in unwritten:
+                memory.root.valid = np.zeros(memory.root.units, np.bool_)
+            state.memories[number] = memory
+    for number, value in compiled.fills.items():
+        state.fills[number] = value(state)
+
+
+def unbind(compiled: Compiled, state: State, arguments: Sequence[Any]) -> None:
+    """Pack the 4-bit elements that the launch may have written into the caller's arrays."""
+    for (param, number), argument in zip(compiled.params, arguments, strict=True):
+        if not tirx.is_buffer_var(param) or not DTYPES[nodes.element_type(param)].is_packed:
+            continue
+        memory, array = state.memories[number], _bytes(argument)
+        if not array.flags.writeable or not array.size:
+            continue
+        elements = memory.flat.reshape(memory.shape)
+        packed = pack4(elements.reshape(1) if not memory.shape else elements)
+        packed = packed.reshape(array.shape)
+        if memory.shape and memory.shape[-1] % 2:  # the last high nibble of a row is nobody's
+            packed[..., -1] |= array[..., -1] & 0xF0
+        array[...] = packed
+
+
+def _scalar(argument: Any, param: Any) -> Any:
+    if not hasattr(param.ty, "dtype"):
+        return argument  # a pointer
+    return constant(argument, nodes.dtype_of(param))
+
+
+def _solve(compiled: Compiled, state: State, arguments: Sequence[Any], symbols: Mapping[str, int]) -> None:
+    """Give symbols values: those that are given, and those that are an extent or stride by themselves."""
+    known: dict[int, int] = {}
+    for (param, _), argument in zip(compiled.params, arguments, strict=True):
+        if not tirx.is_buffer_var(param):
+            continue
+        array, packed = np.asarray(argument), DTYPES[nodes.element_type(param)].is_packed
+        strides = [s // array.dtype.itemsize for s in array.strides]
+        for d, dim in enumerate(param.shape):
+            last = packed and d == len(param.shape) - 1
+            _note(compiled, known, dim, array.shape[d] * (2 if last else 1), weak=last)
+        for d, dim in enumerate(param.ty.strides or []):
+            if array.shape[d] > 1:
+                _note(compiled, known, dim, strides[d] * (2 if packed and d < len(strides) - 1 else 1), weak=True)
+    for name, number in compiled.symbols.items():
+        var = compiled.program.symbols[name]
+        value = symbols.get(name, known.get(number))
+        if value is None:
+            raise InternalError(stage="reference", detail=f"nothing says what the symbol {name} is")
+        state.values[number] = constant(value, nodes.dtype_of(var))
+
+
+def _note(compiled: Compiled, known: dict[int, int], dim: Any, value: int, *, weak: bool) -> None:
+    while isinstance(dim, tirx.Cast):
+        dim = dim.value
+    number = compiled.scope.variables.get(dim) if isinstance(dim, tirx.Var) else None
+    if number is not None and not (weak and number in known):
+        known[number] = value
+
+
+def _tensor(compiled: Compiled, state: State, number: int, param: Any, argument: Any) -> Memory:
+    dtype, name = nodes.element_type(param), str(param.name)
+    dims, steps = compiled.shapes[number]
+    shape = [int(d(state)) for d in dims]
+    strides = None if steps is None else [int(s(state)) for s in steps]
+    layout = compiled.program.layouts.get(name)
+    table = None if layout is None else np.asarray(layout.tables()["memory"], np.int64)
+    if DTYPES[dtype].is_packed:
+        raw = _bytes(argument)
+        nibbles = unpack4(raw.reshape(1) if not shape else raw, shape[-1] if shape else 1)
+        data = np.ascontiguousarray(wrap(nibbles, dtype) if dtype != "float4_e2m1fn" else nibbles).reshape(-1)
+        strides = None
+    else:
+        data = _flat(np.asarray(argument), dtype, shape, strides)
+    unit = compiled.scope.units[number]
+    return Memory(Root(data, None, None, unit, name, "global"), dtype, shape, strides, table)
+
+
+def _bytes(argument: Any) -> Any:
+    return np.asarray(argument).view(np.uint8)
+
+
+def _flat(array: Any, dtype: str, shape: list[int], strides: list[int] | None) -> Any:
+    """Return the memory of an array as a flat one that shares it."""
+    held = array.view(holder(dtype)) if array.dtype != holder(dtype) else array
+    if strides is None:
+        if held.flags.c_contiguous:
+            return held.reshape(-1)
+        raise InternalError(stage="reference", detail="a contiguous tensor got an array with strides")
+    span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    return np.lib.stride_tricks.as_strided(held, (span,), (held.dtype.itemsize,))

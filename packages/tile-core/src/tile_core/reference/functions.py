@@ -1,0 +1,88 @@
+"""Functions of numbers by the name of the operator that calls them: computed in float64 and rounded once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DTYPES
+from tile_core.reference.elements import CODED, convert, decode, encode, holder
+
+__all__ = ["BITS", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
+
+
+def apply(name: str, values: list[Any], types: list[str], dtype: str) -> Any:
+    """Return a function of ``FUNCTIONS`` of values of float (or integer) types, as a value of type ``dtype``."""
+    wide = [np.asarray(decode(x, t)).astype(np.float64) for x, t in zip(values, types, strict=True)]
+    result = np.asarray(FUNCTIONS[name](*wide))
+    if dtype in CODED:
+        return encode(result, dtype)
+    return result.astype(holder(dtype))[()] if DTYPES[dtype].is_float else convert(result, "float64", dtype)
+
+
+def reinterpret(x: Any, source: str, target: str) -> Any:
+    """Return the bits of values as another type of the same width."""
+    x = np.asarray(x)
+    if DTYPES[source].is_packed:
+        bits = x.astype(np.uint8) & np.uint8(15)
+        return convert(bits, "uint8", "int4")[()] if target == "int4" else bits[()]
+    return np.ascontiguousarray(x).view(holder(target)).reshape(x.shape)[()]
+
+
+def _each(function: Callable[..., float], count: int) -> Callable[..., Any]:
+    """Apply a function of Python's library to every element; it raises where IEEE has a result."""
+
+    def one(*x: float) -> float:
+        try:
+            return function(*x)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    ufunc = np.frompyfunc(one, count, 1)
+    return lambda *x: np.asarray(ufunc(*x)).astype(np.float64)
+
+
+def _sigmoid(x: Any) -> Any:
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def _round_away(x: Any) -> Any:
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
+
+
+def _popcount(x: Any) -> Any:
+    return np.bitwise_count(x)
+
+
+def _clz(x: Any) -> Any:
+    bits = 8 * x.dtype.itemsize
+    wide = x.astype(np.uint64) & np.uint64(2**bits - 1)
+    zeros = np.full(np.shape(x), bits)
+    for shift in range(bits):
+        zeros = np.where((wide >> np.uint64(shift)) != 0, bits - 1 - shift, zeros)
+    return zeros
+
+
+#: Functions of float64 arrays.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "expm1": np.expm1, "log": np.log,
+    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "cbrt": np.cbrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "sigmoid": _sigmoid, "erf": _each(math.erf, 1), "floor": np.floor,
+    "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint, "rint": np.rint, "round": np.rint,
+    "roundaway": _round_away, "fabs": np.abs, "abs": np.abs, "pow": np.power, "hypot": np.hypot,
+    "copysign": np.copysign, "fmod": np.fmod,
+    "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int64)), "fma": lambda a, b, c: a * b + c,
+}  # fmt: skip
+#: Functions of integers that count bits.
+BITS: dict[str, Callable[[Any], Any]] = {"popcount": _popcount, "clz": _clz}
+#: Functions from floats to bools.
+PREDICATES: dict[str, Callable[[Any], Any]] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}

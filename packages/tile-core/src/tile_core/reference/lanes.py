@@ -1,0 +1,94 @@
+"""Lanes: what is executed side by side, and masks: which of it is active.
+
+A block begins with one lane, or with one per thread if its kernel names threads. A ``T.Parallel`` loop makes a lane of
+each of its iterations. A value is a NumPy scalar if it is the same in all lanes, else an array with an element a lane.
+A mask is ``None`` for all lanes, ``False`` for none, or an array of bools of which some are true.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Lanes", "Mask", "both", "either", "expanded", "without"]
+
+Mask = np.ndarray[Any, Any] | bool | None
+
+
+class Lanes:
+    """Lanes that run side by side.
+
+    Parameters
+    ----------
+    count
+        How many.
+    parent
+        The lanes around a loop, which wait for it.
+    index
+        For each lane the number of its parent; ``None`` if that is lane 0 for all.
+    """
+
+    def __init__(self, count: int, parent: Lanes | None = None, index: Any = None) -> None:
+        self.count, self.parent, self.index = count, parent, index
+        self._maps: dict[int, Any] = {}
+        self._numbers: Any = None
+
+    @property
+    def numbers(self) -> Any:
+        """The numbers of the lanes."""
+        if self._numbers is None:
+            self._numbers = np.arange(self.count)
+        return self._numbers
+
+    def within(self, home: Lanes) -> Any:
+        """Return for each lane the number of its ancestor in ``home``: an array, or 0 if that is the same for all."""
+        if home is self:
+            return self.numbers if self.count > 1 else 0
+        found = self._maps.get(id(home))
+        if found is None:
+            assert self.parent is not None, "lanes outside of the ones that own the memory"
+            outer = self.parent.within(home)
+            if self.index is None:
+                found = outer if isinstance(outer, int) else int(outer[0])
+            else:
+                found = self.index if self.parent is home else outer if isinstance(outer, int) else outer[self.index]
+            self._maps[id(home)] = found
+        return found
+
+
+def both(mask: Mask, condition: Any) -> Mask:
+    """Return the mask of the active lanes where a condition holds."""
+    if not isinstance(condition, np.ndarray) or condition.ndim == 0:
+        return mask if condition else False
+    if mask is False or not condition.any():
+        return False
+    if mask is None:
+        return None if condition.all() else condition
+    assert isinstance(mask, np.ndarray)
+    result = mask & condition
+    return result if result.any() else False
+
+
+def either(a: Mask, b: Mask) -> Mask:
+    """Return the mask of the lanes that are active in one of two."""
+    if a is None or b is None:
+        return None
+    if a is False:
+        return b
+    if b is False:
+        return a
+    result: Any = np.logical_or(a, b)
+    return None if result.all() else result
+
+
+def without(mask: Mask, condition: Any) -> Mask:
+    """Return the mask of the active lanes where a condition does not hold."""
+    return both(mask, np.logical_not(condition))
+
+
+def expanded(value: Any, index: Any) -> Any:
+    """Return a value of the lanes around a loop for the lanes in it."""
+    if not isinstance(value, np.ndarray) or value.ndim == 0:
+        return value
+    return value[0] if index is None else value[index]

@@ -1,0 +1,165 @@
+"""Memory of a launch: tensors, scratch of a block, private arrays of its lanes, and views that share them.
+
+A ``Root`` is one piece of storage, a ``Memory`` a buffer of the program that shows it with a type and a shape. Private
+memory has one slot a lane, one after the other. An access finds flat indices; what lies outside of the shape reads as
+the fill value and is not written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tile_core.reference.elements import holder
+from tile_core.reference.lanes import Lanes
+
+__all__ = ["Memory", "Root", "row_major"]
+
+
+class Root:
+    """One piece of storage.
+
+    Parameters
+    ----------
+    data
+        A flat array; the slots of private memory follow each other.
+    home
+        The lanes that own a slot each; ``None`` for memory that all of a block share.
+    valid
+        Which units hold what somebody wrote; ``None`` if that is not watched.
+    unit
+        Bytes of a unit: of the smallest element that a view has.
+    name, scope
+        As the program says.
+
+    Attributes
+    ----------
+    members
+        The buffers that show it.
+    touched
+        In a private array inside of a parallel loop around which it was allocated: which elements were written.
+    track
+        What was read and written since the lanes last met, see ``sanitizer``.
+    """
+
+    def __init__(self, data: Any, home: Lanes | None, valid: Any, unit: int, name: str, scope: str) -> None:
+        self.data, self.home, self.valid, self.unit = data, home, valid, unit
+        self.name, self.scope = name, scope
+        self.members: list[Memory] = []
+        self.touched: Any = None
+        self.track: Any = None
+
+    @property
+    def units(self) -> int:
+        """How many units there are in all slots."""
+        return int(self.data.size * self.data.dtype.itemsize // self.unit)
+
+    def rebind(self, data: Any, home: Lanes | None, valid: Any) -> None:
+        """Give it other storage of as many bytes a slot."""
+        self.data, self.home, self.valid = data, home, valid
+        for member in self.members:
+            member.flat = data.view(member.kind)
+
+
+class Memory:
+    """A buffer of the program.
+
+    Parameters
+    ----------
+    root
+        Its storage.
+    dtype
+        Element type.
+    shape, strides
+        Extents, and strides in elements.
+    table
+        For a tensor with an annotated layout: the place in memory of each element in row-major order.
+
+    Attributes
+    ----------
+    flat
+        All of the storage as elements.
+    size
+        Elements of the shape.
+    room
+        Elements of one slot.
+    ratio
+        Units of an element.
+    """
+
+    def __init__(
+        self, root: Root, dtype: str, shape: Sequence[int], strides: Sequence[int] | None = None, table: Any = None
+    ) -> None:
+        self.root, self.dtype, self.kind, self.table = root, dtype, holder(dtype), table
+        self.shape = tuple(shape)
+        self.strides = row_major(self.shape) if strides is None else tuple(strides)
+        self.size = math.prod(self.shape)
+        self.room = self.size
+        self.dense = strides is None and table is None
+        self.flat = root.data if root.data.dtype == self.kind else root.data.view(self.kind)
+        self.ratio = self.kind.itemsize // root.unit
+        root.members.append(self)
+
+    @property
+    def block(self) -> Any:
+        """The memory of the block as an array of the buffer's shape, where a stride does not repeat elements."""
+        if self.dense:
+            return self.flat[: self.size].reshape(self.shape)
+        step = self.kind.itemsize
+        return np.lib.stride_tricks.as_strided(self.flat, self.shape, [s * step for s in self.strides])
+
+    @property
+    def block_valid(self) -> Any:
+        """As ``block``: whether each element is written (with an axis for its units if it has several), or ``None``."""
+        valid = self.root.valid
+        if valid is None:
+            return None
+        if self.dense:
+            whole = valid[: self.size * self.ratio]
+            return whole.reshape(self.shape if self.ratio == 1 else (*self.shape, self.ratio))
+        return np.lib.stride_tricks.as_strided(valid, self.shape, self.strides)
+
+    def locate(self, indices: Sequence[Any], slot: Any) -> tuple[Any, Any]:
+        """Return flat indices and which of them lie inside: ``None`` for all, ``False`` for none, or bools.
+
+        Parameters
+        ----------
+        indices
+            A scalar or an array of the lanes per dimension.
+        slot
+            Number of the slot (or 0 for memory of the block), a scalar or an array.
+        """
+        flat: Any = 0
+        inside: Any = None
+        for index, extent, stride in zip(indices, self.shape, self.strides, strict=True):
+            if not isinstance(index, np.ndarray) or index.ndim == 0:
+                at = int(index)
+                if not 0 <= at < extent:
+                    return 0, False
+                flat = flat + at * stride
+                continue
+            wide = index.astype(np.int64)
+            good = (wide >= 0) & (wide < extent)
+            if not good.all():
+                inside = good if inside is None else inside & good
+                wide = np.where(good, wide, 0)
+            flat = flat + wide * stride
+        if inside is not None and not inside.any():
+            return 0, False
+        if self.table is not None:
+            flat = self.table[flat]
+        if not isinstance(slot, int) or slot:
+            flat = flat + slot * self.room
+        return flat, inside
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of contiguous memory, in elements."""
+    strides, step = [], 1
+    for extent in reversed(tuple(shape)):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))

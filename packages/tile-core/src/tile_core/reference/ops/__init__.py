@@ -1,0 +1,168 @@
+"""Tile ops: what each means in NumPy, for operands that all lanes agree about; otherwise the loops of its meaning.
+
+An op of the core without an entry in ``MEANINGS``, or one whose operands differ between lanes, is executed by the plain
+loops that define it (``TileOp.meaning``), a lane per iteration. Tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.errors.execution import NoReferenceMeaning
+from tile_core.ir import nodes
+from tile_core.ops.base import OpCall, View
+from tile_core.ops.registry import OPS
+from tile_core.reference.expressions import Expression, compile_expression
+from tile_core.reference.ops import moves, products, reductions
+from tile_core.reference.ops.regions import Region
+from tile_core.reference.state import State
+
+if TYPE_CHECKING:
+    from tile_core.errors.base import Where
+    from tile_core.reference.program import Scope
+    from tile_core.reference.statements import Statement
+
+__all__ = ["MEANINGS", "Bound", "compile_op", "compile_value"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A tile call whose operands are known.
+
+    Attributes
+    ----------
+    args
+        ``Region`` for regions, values for others.
+    types
+        Element types of the operands.
+    attrs
+        Compile-time arguments.
+    where
+        The user's line.
+    """
+
+    args: tuple[Any, ...]
+    types: tuple[str, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    where: Where | None = None
+
+
+#: What an op does with regions of the block's memory.
+MEANINGS: dict[str, Callable[[Bound], None]] = {
+    "copy": moves.copy, "fill": moves.fill, "transpose": moves.transpose, "gather": moves.gather,
+    "scatter": moves.scatter, "gemm": products.gemm, "gemm_sp": products.gemm_sp, "reduce": reductions.reduce,
+    "scan": reductions.scan, "finalize_reducer": lambda call: None,
+}  # fmt: skip
+
+
+def compile_op(s: Any, scope: Scope) -> Statement:
+    """Return the function of a statement that is a call of the language.
+
+    Raises
+    ------
+    NoReferenceMeaning
+        If the core defines no meaning of the call.
+    """
+    from tile_core.reference.ops import atomics, debug
+
+    name = str(s.value.op.name)[5:]
+    if name in ("sync_threads", "sync_warp"):
+        return lambda state: None  # the threads go in lock step
+    if name in ("print", "device_assert"):
+        return debug.compile_debug(OpCall.decode(s), scope)
+    if name in atomics.NAMES:
+        return _without_value(atomics.compile_atomic(OpCall.decode(s), scope))
+    if name not in OPS:
+        raise NoReferenceMeaning(what=f"T.{name}", where=scope.where)
+    return _Op(OpCall.decode(s), scope).run
+
+
+def compile_value(s: Any, scope: Scope) -> Expression | None:
+    """Return the function of a tile call that a variable is bound to; ``None`` if it is an expression."""
+    from tile_core.reference.ops import atomics
+
+    name = str(s.value.op.name)[5:]
+    return atomics.compile_atomic(OpCall.decode(s), scope) if name in atomics.NAMES else None
+
+
+class Operand:
+    """A region operand: a buffer by number, and functions for its corner and extents."""
+
+    def __init__(self, view: View, scope: Scope) -> None:
+        self.number, self.dtype, self.where = scope.buffer(view.buffer), view.dtype, scope.where
+        self.mins = [compile_expression(m, scope) for m in view.mins]
+        self.extents = [compile_expression(e, scope) for e in view.extents]
+
+    def corner(self, state: State) -> list[Any]:
+        """Return the corner, an entry of which may differ between lanes."""
+        return [m(state) for m in self.mins]
+
+    def bound(self, state: State) -> Region | None:
+        """Return the region, or ``None`` if it is not the same memory for all lanes."""
+        home = state.memories[self.number].root.home
+        corner, extents = self.corner(state), [e(state) for e in self.extents]
+        if (home is not None and home.count > 1) or any(isinstance(x, np.ndarray) for x in (*corner, *extents)):
+            return None
+        mins, sizes = tuple(int(m) for m in corner), tuple(int(e) for e in extents)
+        return Region(state, self.number, mins, sizes, self.dtype, self.where)
+
+
+class _Op:
+    """A tile op of the core."""
+
+    def __init__(self, call: OpCall, scope: Scope) -> None:
+        self.call, self.scope, self.where = call, scope, scope.where
+        self.args = [Operand(a, scope) if isinstance(a, View) else compile_expression(a, scope) for a in call.args]
+        self.types = tuple(a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args)
+        self.meaning = None if scope.loops and call.name != "finalize_reducer" else MEANINGS.get(call.name)
+        self._loops: Statement | None = None
+        # A loop that is made later still has to know what is defined here.
+        if self.meaning is None:
+            self.loops(None)
+
+    def run(self, state: State) -> None:
+        """Execute the op."""
+        if state.mask is False:
+            return
+        bound = None if self.meaning is None else self.bind(state)
+        if bound is None or self.meaning is None:
+            self.loops(state)
+            return
+        self.meaning(bound)
+
+    def bind(self, state: State) -> Bound | None:
+        """Return the call with its operands, or ``None`` if lanes disagree about one."""
+        values: list[Any] = []
+        for arg in self.args:
+            value = arg.bound(state) if isinstance(arg, Operand) else arg(state)
+            if value is None or isinstance(value, np.ndarray):
+                return None
+            values.append(value)
+        return Bound(tuple(values), self.types, self.call.attrs, self.where)
+
+    def loops(self, state: State | None) -> None:
+        """Execute the loops of the op's meaning, which are made when they are first needed."""
+        if self._loops is None:
+            from tile_core.reference.statements import compile_statement
+
+            scope = self.scope
+            before = (scope.spread, scope.where)
+            scope.spread, scope.where = True, self.where
+            self._loops = compile_statement(OPS[self.call.name].meaning(self.call), scope)
+            scope.spread, scope.where = before
+        if state is None:
+            return
+        state.values += [None] * (len(self.scope.variables) - len(state.values))
+        state.memories += [None] * (len(self.scope.buffers) - len(state.memories))
+        self._loops(state)
+
+
+def _without_value(update: Expression) -> Statement:
+    def run(state: State) -> None:
+        update(state)
+
+    return run

@@ -1,0 +1,140 @@
+"""Atomic updates, loads and stores: every active lane does its own, one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.errors.execution import ReadUnwritten
+from tile_core.ir import nodes
+from tile_core.ops.base import OpCall, View
+from tile_core.reference import access, extremes
+from tile_core.reference.elements import CODED, convert, holder
+from tile_core.reference.expressions import Expression, compile_expression
+from tile_core.reference.parallel import combine, ranks
+from tile_core.reference.state import State
+
+if TYPE_CHECKING:
+    from tile_core.reference.memory import Memory
+    from tile_core.reference.program import Scope
+
+__all__ = ["NAMES", "compile_atomic"]
+
+#: The calls that are compiled here.
+NAMES = frozenset({"atomic", "atomic_tile", "atomic_fill", "atomic_load", "atomic_store"})
+
+
+def compile_atomic(call: OpCall, scope: Scope) -> Expression:
+    """Return the function of an atomic call; its value is what an element held before."""
+    from tile_core.reference.ops import Operand
+
+    dst = Operand(call.args[0], scope)
+    where, types = scope.where, [a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args]
+    if call.name in ("atomic_load", "atomic_store"):
+        if call.name == "atomic_load":
+            return lambda state: access.load(state, dst.number, dst.corner(state), where)
+        stored = compile_expression(call.args[1], scope)
+
+        def store(state: State) -> None:
+            access.store(state, dst.number, dst.corner(state), convert(stored(state), types[1], types[0]), where)
+
+        return store
+    shape = tuple(int(e) for e in call.args[0].extents)
+    kind = {"add": "sum"}.get(str(call.attrs["kind"]), str(call.attrs["kind"]))
+    source = Operand(call.args[1], scope) if isinstance(call.args[1], View) else None
+    value = None if source is not None else compile_expression(call.args[1], scope)
+    vector = call.args[1].extents if source is not None else ()
+
+    def update(state: State) -> Any:
+        if state.mask is False:
+            return holder(types[0]).type(0)
+        indices = _spread(state, dst.corner(state), shape)
+        if source is not None:
+            read = _spread(state, source.corner(state), tuple(int(e) for e in vector))
+            x = _read(state, source.number, read, where)
+        else:
+            assert value is not None
+            x = np.repeat(np.broadcast_to(value(state), state.count)[state.active()], int(np.prod(shape)))
+        return _update(state, dst.number, indices, convert(x, types[1], types[0]), kind, types[0], where)
+
+    return update
+
+
+def _spread(state: State, corner: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """Return the indices of all elements of a region for each active lane, one lane after the other."""
+    active = state.active()
+    offsets = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), np.int64)
+    result = []
+    for low, offset in zip(corner, offsets, strict=True):
+        base = np.broadcast_to(low, state.count)[active].astype(np.int64)
+        result.append((base[:, None] + offset).reshape(-1))
+    return result
+
+
+def _located(state: State, number: int, indices: list[Any], count: int) -> tuple[Memory, Any, Any]:
+    """Return the flat indices of elements, and which of them exist."""
+    memory: Memory = state.memories[number]
+    slots = state.slot(memory.root)
+    active = state.active()
+    if not isinstance(slots, int):
+        slots = np.repeat(slots[active], max(1, count // max(1, len(active))))
+    flat, inside = memory.locate(indices, slots)
+    exists = np.ones(count, np.bool_) if inside is None else np.broadcast_to(inside, count)
+    return memory, np.broadcast_to(flat, count), exists
+
+
+def _read(state: State, number: int, indices: list[Any], where: Any) -> Any:
+    count = len(indices[0]) if indices else len(state.active())
+    memory, flat, exists = _located(state, number, indices, count)
+    _check(memory, flat[exists], where)
+    return np.where(exists, memory.flat[np.where(exists, flat, 0)], access.fill(state, number))
+
+
+def _update(state: State, number: int, indices: list[Any], x: Any, kind: str, dtype: str, where: Any) -> Any:
+    memory, flat, exists = _located(state, number, indices, len(x))
+    places, values = flat[exists], x[exists]
+    _check(memory, places, where)
+    previous = np.full(len(x), access.fill(state, number))
+    if dtype in ("float16", "bfloat16") or len(x) == state.count or len(x) == len(state.active()):
+        previous[exists] = _one_by_one(memory, places, values, kind, dtype)
+    else:
+        combine(kind, memory, places, values, dtype)
+    if len(x) != len(state.active()):
+        return previous[0] if len(previous) else holder(dtype).type(0)
+    if state.count == 1:
+        return previous[0]
+    result = np.zeros(state.count, memory.kind)
+    result[state.active()] = previous
+    return result
+
+
+def _one_by_one(memory: Memory, places: Any, values: Any, kind: str, dtype: str) -> Any:
+    """Update elements in the order of the lanes; return what each lane found."""
+    previous = np.empty(len(places), memory.kind)
+    order = ranks(places)
+    for turn in range(int(order.max(initial=-1)) + 1):
+        now = order == turn
+        old = memory.flat[places[now]]
+        previous[now] = old
+        memory.flat[places[now]] = _combined(kind, old, values[now], dtype)
+    return previous
+
+
+def _combined(kind: str, old: Any, x: Any, dtype: str) -> Any:
+    if kind != "sum":
+        return extremes.extreme(kind, old, x, dtype)
+    if dtype in ("float16", *CODED):
+        total = convert(old, dtype, "float32") + convert(x, dtype, "float32")
+        return convert(total, "float32", dtype)
+    return old + x
+
+
+def _check(memory: Memory, flat: Any, where: Any) -> None:
+    """Refuse an update of what nobody wrote."""
+    valid = memory.root.valid
+    if valid is None or not len(flat):
+        return
+    units = flat if memory.ratio == 1 else (flat[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
+    if not valid[units].all():
+        raise ReadUnwritten(buffer=memory.root.name, index=[int(units[~valid[units]][0]) // memory.ratio], where=where)

@@ -1,0 +1,86 @@
+"""Products of matrices: computed in a wider type and rounded once to the accumulator's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.dtypes import DTYPES
+from tile_core.reference.elements import convert, decode
+
+if TYPE_CHECKING:
+    from tile_core.reference.ops import Bound
+    from tile_core.reference.ops.regions import Region
+
+__all__ = ["gemm", "gemm_sp"]
+
+
+def gemm(call: Bound) -> None:
+    """``C = (clear ? 0 : C) + A @ B``."""
+    a, b, c, clear = call.args
+    left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
+    right = _matrix(b, b.read(), bool(call.attrs["transpose_B"]))
+    _accumulate(c, _product(left, a.dtype, right, b.dtype, c.dtype), bool(clear))
+
+
+def gemm_sp(call: Bound) -> None:
+    """``C = (clear ? 0 : C) + decompress(A, E) @ B``."""
+    a, e, b, c, clear = call.args
+    left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
+    codes = _matrix(e, e.read(), bool(call.attrs["transpose_E"]))
+    right = _matrix(b, b.read(), bool(call.attrs["transpose_B"]))
+    kept = _kept(codes, DTYPES[e.dtype].bits // 4, int(call.attrs["group"]))[:, : left.shape[1]]
+    values = _wide(left, a.dtype)
+    dense = np.zeros((left.shape[0], right.shape[0]), values.dtype)
+    # Metadata may name an index twice: both values count.
+    np.add.at(dense, (np.arange(len(dense))[:, None], kept), values)
+    name = "float64" if values.dtype.kind == "f" else a.dtype
+    _accumulate(c, _product(dense, name, right, b.dtype, c.dtype), bool(clear))
+
+
+def _kept(words: Any, per: int, group: int) -> Any:
+    """Return for each stored element of a row its column."""
+    shifts = 4 * np.arange(per, dtype=np.int64)
+    nibbles = (words.astype(np.int64)[:, :, None] >> shifts & 15).reshape(len(words), -1)
+    first = group * np.arange(nibbles.shape[1])
+    if group == 2:
+        return first + ((nibbles & 3) >> 1)
+    return np.stack([first + (nibbles & 3), first + (nibbles >> 2 & 3)], axis=-1).reshape(len(words), -1)
+
+
+def _matrix(region: Region, values: Any, transposed: bool) -> Any:
+    """Return a matrix operand as rows and columns (see ``View.matrix_dims``)."""
+    extents = region.extents
+    long = [d for d, e in enumerate(extents) if e != 1]
+    last = len(extents) - 1
+    rows, cols = last - 1, last
+    if long and long[0] < last - 1:
+        rows, cols = (long[0], long[1]) if len(long) == 2 else (long[0], last)
+    matrix = values.reshape(extents[rows], extents[cols])
+    return matrix.T if transposed else matrix
+
+
+def _wide(x: Any, dtype: str) -> Any:
+    d = DTYPES[dtype]
+    return np.asarray(decode(x, dtype)).astype(np.float64 if d.is_float else np.int64)
+
+
+def _product(a: Any, a_type: str, b: Any, b_type: str, c_type: str) -> Any:
+    x, y = _wide(a, a_type), _wide(b, b_type)
+    if x.dtype.kind == "f":
+        return x @ y
+    largest = [max(int(m.max(initial=0)), -int(m.min(initial=0))) for m in (x, y)]
+    if largest[0] * largest[1] * x.shape[1] < 2**53:  # exact in float64, and much faster
+        return (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64)
+    return x @ y  # wraps at 64 bits, as every narrower type does
+
+
+def _accumulate(c: Region, product: Any, clear: bool) -> None:
+    if not clear:
+        product = product + _wide(_matrix(c, c.read(), False), c.dtype)
+    source = "float64" if product.dtype.kind == "f" else "int64"
+    if c.dtype in ("float16", "bfloat16"):
+        # The sum is of type float32 and rounded from there, as the meaning of the op has it.
+        product, source = product.astype(np.float32), "float32"
+    c.write(convert(product, source, c.dtype).reshape(c.extents))

@@ -1,0 +1,286 @@
+"""Parallel loops: every iteration of a nest becomes a lane.
+
+What an iteration writes to a private array that was allocated around the loop it writes to a copy of its own. After the
+loop the array holds what was written; where iterations wrote different values, nobody may read it.
+
+Buffers of ``T.alloc_reducer`` are shared by the iterations: updates of one element happen one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.errors.ops import DivergentBarrier
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect, loads_of, role
+from tile_core.reference import access, elements, extremes
+from tile_core.reference.expressions import Expression, compile_expression
+from tile_core.reference.lanes import Lanes, expanded
+from tile_core.reference.state import State
+from tile_core.reference.statements import Statement, compile_statement
+
+if TYPE_CHECKING:
+    from tile_core.reference.memory import Memory, Root
+    from tile_core.reference.program import Scope
+
+__all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
+
+
+def compile_parallel(s: Any, scope: Scope) -> Statement | None:
+    """Return the function of a nest of parallel loops; ``None`` if its iterations must follow each other."""
+    if _ordered(s, scope):
+        return None
+    return _Nest(s, scope).run
+
+
+class _Nest:
+    """A nest of parallel loops.
+
+    Attributes
+    ----------
+    loops
+        Start, extent, number and type of each variable, outermost first.
+    outside
+        Numbers of variables from outside of the nest.
+    private
+        Numbers of buffers allocated outside that may be private and are written inside.
+    """
+
+    def __init__(self, s: Any, scope: Scope) -> None:
+        self.where, self.spread = scope.where, scope.spread
+        self.loops: list[tuple[Expression, Expression, int, Any]] = []
+        known, own = dict(scope.variables), []
+        while isinstance(s, tirx.For) and role(s) == "parallel":
+            if any(v in own for e in (s.min, s.extent) for v in collect(e, tirx.Var)):
+                break
+            start, extent = compile_expression(s.min, scope), compile_expression(s.extent, scope)
+            own.append(s.loop_var)
+            self.loops.append((start, extent, scope.define(s.loop_var), elements.holder(nodes.dtype_of(s.loop_var))))
+            s = s.body
+        used = {v for v in collect(s, tirx.Var) if v in known}
+        self.outside = [known[v] for v in used]
+        allocated = {a.buffer for a in collect(s, tirx.AllocBuffer)}
+        written = [b for b in _written(s) if b not in allocated and b in scope.buffers]
+        self.private = [scope.buffers[b] for b in written]
+        self.body = compile_statement(s, scope)
+        self.hot = scope.sharing(n for n in self.private if n not in scope.reducers)
+        self.cooperative = scope.threads and not scope.spread
+        self.domain: tuple[Any, Any] = (None, None)
+
+    def run(self, state: State) -> None:
+        """Execute the nest."""
+        if state.mask is False:
+            return
+        outer, mask = state.lanes, state.mask
+        block = self.cooperative and outer.parent is None and outer.count > 1
+        if block and mask is not None:
+            raise DivergentBarrier(what="an operation of the whole block", where=self.where)
+        single = block or outer.count == 1
+        parents, columns = self.lanes_of(state, single)
+        total = len(columns[0])
+        if not total:
+            return
+        inner = Lanes(total, outer, None if single else parents)
+        saved = [(n, state.values[n]) for n in self.outside]
+        for number, value in saved:
+            state.values[number] = expanded(value, inner.index)
+        for (_, _, number, _), column in zip(self.loops, columns, strict=True):
+            state.values[number] = column
+        kept = [] if self.spread else self.expand(state, inner, block)
+        state.lanes, state.mask, frames, state.frames = inner, None, state.frames, []
+        watch = _Watch(state, inner, self)
+        self.body(state)
+        watch.close()
+        state.lanes, state.mask, state.frames = outer, mask, frames
+        for number, value in saved:
+            state.values[number] = value
+        for root, data, home, valid, touched in kept:
+            _collapse(root, data, home, valid, touched, inner, block)
+
+    def lanes_of(self, state: State, single: bool) -> tuple[Any, list[Any]]:
+        """Return the parent of each lane, and its values of the loop variables."""
+        bounds = [(start(state), extent(state)) for start, extent, _, _ in self.loops]
+        fixed = single and not any(isinstance(x, np.ndarray) for pair in bounds for x in pair)
+        key = tuple((int(a), int(b)) for a, b in bounds) if fixed else None
+        if fixed and self.domain[0] == key:
+            return self.domain[1]
+        parents = np.zeros(1, np.int64) if single else state.active()
+        columns: list[Any] = []
+        for (start, extent), (_, _, _, kind) in zip(bounds, self.loops, strict=True):
+            count, first = (np.broadcast_to(x, state.count)[parents].astype(np.int64) for x in (extent, start))
+            count = np.maximum(count, 0)
+            repeat = np.repeat(np.arange(len(parents)), count)
+            begin = np.cumsum(count) - count
+            column = np.arange(len(repeat)) - begin[repeat] + first[repeat]
+            columns = [*(c[repeat] for c in columns), column.astype(kind)]
+            parents = parents[repeat]
+        if fixed:
+            self.domain = (key, (parents, columns))
+        return parents, columns
+
+    def expand(self, state: State, inner: Lanes, block: bool) -> list[Any]:
+        """Give each lane a copy of the private arrays that it writes; return what they were."""
+        kept = []
+        roots: dict[int, Root] = {}
+        for number in self.private:
+            memory = state.memories[number]
+            if memory is not None and memory.root.home is not None:
+                roots[id(memory.root)] = memory.root
+        for root in roots.values():
+            home: Any = root.home
+            kept.append((root, root.data, home, root.valid, root.touched))
+            slots = np.broadcast_to(0 if block else inner.within(home), inner.count)
+            data = root.data.reshape(home.count, -1)[slots].reshape(-1)
+            valid = None if root.valid is None else root.valid.reshape(home.count, -1)[slots].reshape(-1)
+            root.rebind(data, inner, valid)
+            root.touched = np.zeros(root.units, np.bool_)
+        return kept
+
+
+class _Watch:
+    """Tells the sanitizer that a parallel loop begins and ends."""
+
+    def __init__(self, state: State, inner: Lanes, nest: _Nest) -> None:
+        self.watch = watch = state.sanitizer
+        if watch is None:
+            return
+        self.before = (watch.outer, watch.hot, watch.epoch, watch.inner)
+        if watch.outer is None:
+            watch.begin(inner, frozenset() if nest.spread else nest.hot)
+        else:
+            watch.begin_inner()
+
+    def close(self) -> None:
+        """The loop ends."""
+        if self.watch is not None:
+            self.watch.outer, self.watch.hot, self.watch.epoch, self.watch.inner = self.before
+
+
+def _collapse(root: Root, data: Any, home: Any, valid: Any, touched: Any, inner: Lanes, block: bool) -> None:
+    """Bring what lanes wrote to their copies back to the array around the loop."""
+    unit = f"u{root.unit}"
+    copies = root.data.view(unit).reshape(inner.count, -1)
+    lanes, places = np.nonzero(root.touched.reshape(inner.count, -1))
+    whole = data.view(unit).reshape(home.count, -1)
+    slots = np.broadcast_to(0 if block else inner.within(home), inner.count)[lanes]
+    whole[slots, places] = copies[lanes, places]
+    if valid is not None:
+        good = valid.reshape(home.count, -1)
+        good[slots, places] = True
+        differ = whole[slots, places] != copies[lanes, places]
+        good[slots[differ], places[differ]] = False
+        if block:
+            good[:, places] = good[0, places]
+    if touched is not None:
+        touched.reshape(home.count, -1)[slots, places] = True
+    if block:
+        whole[:, places] = whole[0, places]
+    root.rebind(data, home, valid)
+    root.touched = touched
+
+
+def compile_update(s: Any, scope: Scope) -> Statement:
+    """Return the function of a store to a reducer: lanes that update one element do so one after the other."""
+    number, where = scope.buffer(s.buffer), scope.where
+    indices = [compile_expression(i, scope) for i in s.indices]
+    found = _operand(s)
+    value = compile_expression(s.value if found is None else found[1], scope)
+    dtype = nodes.element_type(s.buffer)
+
+    def run(state: State) -> None:
+        at = [i(state) for i in indices]
+        memory: Memory = state.memories[number]
+        flat, inside = memory.locate(at, state.slot(memory.root))
+        if state.mask is False or inside is False:
+            return
+        active = state.active()
+        if inside is not None:
+            active = active[np.broadcast_to(inside, state.count)[active]]
+        flat = np.broadcast_to(flat, state.count)[active]
+        if found is not None:
+            added = np.broadcast_to(value(state), state.count)[active]
+            combine(found[0], memory, flat, added, dtype)
+            return
+        before = state.mask
+        order = np.zeros(state.count, np.int64)
+        order[active] = ranks(flat)
+        for turn in range(int(order[active].max(initial=-1)) + 1):
+            state.mask = np.zeros(state.count, np.bool_)
+            state.mask[active] = order[active] == turn
+            access.store(state, number, at, value(state), where)
+        state.mask = before
+
+    return run
+
+
+def ranks(flat: Any) -> Any:
+    """Return how many earlier entries have the same index."""
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    start = np.r_[True, ordered[1:] != ordered[:-1]][: len(flat)]
+    first = np.maximum.accumulate(np.where(start, np.arange(len(flat)), 0)) if len(flat) else ordered
+    result = np.empty(len(flat), np.int64)
+    result[order] = np.arange(len(flat)) - first
+    return result
+
+
+def combine(kind: str, memory: Memory, flat: Any, values: Any, dtype: str) -> None:
+    """Combine elements with values (``"sum"``, ``"max"`` or ``"min"``), of which several may meet one element."""
+    if not len(flat):
+        return
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    places = ordered[starts]
+    x, old = (elements.decode(v, dtype) for v in (values[order], memory.flat[places]))
+    if kind == "sum":
+        wide = x.astype(np.float64) if x.dtype.kind == "f" else x
+        total = np.add.reduceat(wide, starts) + old
+    else:
+        name = "float32" if dtype in elements.CODED else dtype
+        total = extremes.extreme(kind, extremes.reduce_runs(kind, x, starts), old, name)
+    memory.flat[places] = elements.encode(total, dtype) if dtype in elements.CODED else total.astype(memory.kind)
+
+
+def _operand(s: Any) -> tuple[str, Any] | None:
+    """Return how a store updates its own element, and with what, if it is a plain update."""
+    node = s.value
+    kind = {"Add": "sum", "Max": "max", "Min": "min"}.get(type(node).__name__)
+    if isinstance(node, ir.Call):
+        kind = {"tile.float_max": "max", "tile.float_min": "min"}.get(nodes.operator_name(node))
+        sides = list(node.args) if kind else []
+    else:
+        sides = [node.a, node.b] if kind else []
+    for own, other in (sides, sides[::-1]) if sides else ():
+        same = isinstance(own, ir.TensorLoad) and own.source.same_as(s.buffer)
+        if same and all(
+            tvm_ffi.structural_equal(a, b, map_free_vars=False) for a, b in zip(own.indices, s.indices, strict=True)
+        ):
+            return None if any(x.source.same_as(s.buffer) for x in loads_of(other)) else (str(kind), other)
+    return None
+
+
+def _ordered(s: Any, scope: Scope) -> bool:
+    """Whether a nest reads a reducer elsewhere than in an update of it."""
+    reducers = [b for b, n in scope.buffers.items() if n in scope.reducers]
+    if not reducers:
+        return False
+    total = sum(1 for x in loads_of(s) if x.source in reducers)
+    updates = sum(
+        sum(1 for x in loads_of(st.value) if x.source.same_as(st.buffer))
+        for st in collect(s, tirx.BufferStore)
+        if st.buffer in reducers
+    )
+    return total != updates
+
+
+def _written(s: Any) -> list[Any]:
+    """Return the buffers that a statement may write: by stores, and by tile ops that name them."""
+    found = [st.buffer for st in collect(s, tirx.BufferStore)]
+    for call in collect(s, ir.Call):
+        if nodes.is_tile_call(call):
+            found += [a.source for a in call.args if hasattr(a, "region")]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,240 @@
+"""Watched memory: reads of what nobody wrote, accesses outside of scratch, and races between lanes.
+
+For each unit of memory it is known whether somebody wrote it. For memory that the iterations of a parallel loop share
+it is also known which of them read and wrote it last. Two iterations race if one reads what the other writes, or if
+both write different values. The named threads of a block go in lock step, so they race only if one statement writes
+different values to one element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tile_core.errors.base import Where
+from tile_core.errors.execution import DataRace, OutsideScratch, ReadUnwritten
+
+if TYPE_CHECKING:
+    from tile_core.reference.memory import Memory, Root
+    from tile_core.reference.state import State
+
+__all__ = ["Sanitizer"]
+
+
+class _Access:
+    """Per unit of memory: which iteration accessed it last, and in which loop."""
+
+    def __init__(self, units: int) -> None:
+        self.epoch, self.inner = (np.zeros(units, np.int64) for _ in range(2))
+        self.who, self.part = (np.zeros(units, np.int32) for _ in range(2))
+
+    def others(self, units: Any, now: _Now) -> Any:
+        """Whether another iteration accessed units in this loop."""
+        here = self.epoch[units] == now.epoch
+        if not here.any():
+            return here
+        other = self.who[units] != now.who
+        if now.inner:
+            other |= (self.inner[units] == now.inner) & (self.part[units] != now.part)
+        return here & other
+
+    def note(self, units: Any, now: _Now) -> None:
+        """Remember an access."""
+        self.epoch[units], self.who[units] = now.epoch, now.who
+        self.inner[units], self.part[units] = now.inner, now.part
+
+
+@dataclass(frozen=True)
+class _Now:
+    """The loop that is executed, the one inside of it, and for each access the iterations of both."""
+
+    epoch: int
+    inner: int
+    who: Any
+    part: Any
+
+
+class Sanitizer:
+    """Watches the memory of one launch.
+
+    Parameters
+    ----------
+    bounds
+        Whether an access outside of a scratch buffer is an error; otherwise it reads the fill value, or is dropped.
+
+    Attributes
+    ----------
+    hot
+        Numbers of the buffers that the outermost parallel loop writes.
+    outer
+        The lanes of the outermost parallel loop, if one is open.
+    """
+
+    def __init__(self, bounds: bool) -> None:
+        self.bounds = bounds
+        self.outer: Any = None
+        self.hot: frozenset[int] = frozenset()
+        self.epoch, self.inner, self._last = 0, 0, 0
+
+    def begin(self, outer: Any, hot: frozenset[int]) -> None:
+        """A parallel loop begins that is in no other; ``outer`` are its lanes."""
+        self._last += 1
+        self.outer, self.hot, self.epoch, self.inner = outer, hot, self._last, 0
+
+    def begin_inner(self) -> None:
+        """A parallel loop begins inside of another."""
+        self._last += 1
+        self.inner = self._last
+
+    def outside(
+        self, state: State, memory: Memory, indices: Any, inside: Any, action: str, where: Where | None
+    ) -> None:
+        """Report an access of an active lane outside of a scratch buffer, if that is wanted."""
+        if not self.bounds or memory.root.scope == "global":
+            return
+        bad = (
+            state.active() if inside is False else state.active()[~np.broadcast_to(inside, state.count)[state.active()]]
+        )
+        if len(bad):
+            at = tuple(int(np.broadcast_to(i, state.count)[bad[0]]) for i in indices)
+            raise OutsideScratch(
+                buffer=memory.root.name, shape=memory.shape, action=action, index=list(at), where=where
+            )
+
+    def read(self, state: State, number: int, memory: Memory, flat: Any, inside: Any, where: Where | None) -> None:
+        """An element a lane is read; ``flat`` and ``inside`` as of ``Memory.locate``."""
+        root = memory.root
+        racing = self.outer is not None and root.home is None and number in self.hot
+        if root.valid is None and not racing:
+            return
+        if not isinstance(flat, np.ndarray):
+            if state.mask is False:
+                return
+            if not racing and root.valid is not None:
+                at = flat * memory.ratio
+                if not root.valid[at : at + memory.ratio].all():
+                    raise _unwritten(memory, int(flat), where)
+                return
+        active = state.active()
+        if inside is not None:
+            active = active[np.broadcast_to(inside, state.count)[active]]
+        units = self.units(memory, np.broadcast_to(flat, state.count)[active])
+        if root.valid is not None:
+            good = root.valid[units]
+            if not good.all():
+                raise _unwritten(memory, int(units[~good][0]) // memory.ratio, where)
+        if racing and len(units):
+            now = self.now(state, active, memory.ratio)
+            writes, reads = self.track(root)[:2]
+            bad = writes.others(units, now)
+            if bad.any():
+                raise self.race(memory, int(units[bad][0]), "read", "written", where)
+            self.note_read(root, units, now, reads)
+
+    def write(
+        self, state: State, number: int, memory: Memory, flat: Any, active: Any, same: Any, where: Where | None
+    ) -> None:
+        """Elements are about to be written.
+
+        Parameters
+        ----------
+        flat
+            A flat index, or one per lane of ``active``.
+        active
+            The lanes that write.
+        same
+            Whether each element holds the value already.
+        """
+        root = memory.root
+        if not len(active):
+            return
+        racing = self.outer is not None and root.home is None and number in self.hot
+        if isinstance(flat, np.ndarray) or racing:
+            units = self.units(memory, np.broadcast_to(flat, len(active)))
+        else:
+            units = slice(flat * memory.ratio, (flat + 1) * memory.ratio)
+        if racing:
+            now = self.now(state, active, memory.ratio)
+            writes, reads, many = self.track(root)
+            bad = reads.others(units, now) | (many[units] == now.epoch)
+            if bad.any():
+                raise self.race(memory, int(units[bad][0]), "written", "read", where)
+            if memory.ratio > 1:
+                same = np.repeat(same, memory.ratio)
+            bad = writes.others(units, now) & ~same
+            if bad.any():
+                raise self.race(memory, int(units[bad][0]), "written", "written with another value", where)
+            if isinstance(flat, np.ndarray) or len(active) < state.count:
+                writes.note(units, now)
+        if root.valid is not None:
+            root.valid[units] = True
+
+    def clash(self, memory: Memory, flat: int, where: Where | None) -> None:
+        """Two lanes wrote different values to an element in one statement."""
+        raise self.race(memory, flat * memory.ratio, "written", "written with another value", where)
+
+    @staticmethod
+    def units(memory: Memory, flat: Any) -> Any:
+        """Return the units of elements."""
+        if memory.ratio == 1:
+            return flat
+        return (flat[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
+
+    def now(self, state: State, active: Any, ratio: int) -> _Now:
+        """Return who the active lanes are."""
+        who = state.lanes.within(self.outer)
+        who = np.broadcast_to(who, state.count)[active]
+        part = active
+        if ratio > 1:
+            who, part = np.repeat(who, ratio), np.repeat(part, ratio)
+        return _Now(self.epoch, self.inner, who, part)
+
+    @staticmethod
+    def track(root: Root) -> Any:
+        """Return who wrote, who read, and since when several lanes have read."""
+        if root.track is None:
+            root.track = (_Access(root.units), _Access(root.units), np.zeros(root.units, np.int64))
+        return root.track
+
+    @staticmethod
+    def note_read(root: Root, units: Any, now: _Now, reads: _Access) -> None:
+        """Remember a read; several readers are remembered as such."""
+        many = root.track[2]
+        before = reads.epoch[units] == now.epoch
+        several = before & (reads.who[units] != now.who)
+        if now.inner:
+            several |= before & (reads.inner[units] == now.inner) & (reads.part[units] != now.part)
+        reads.note(units, now)
+        # Iterations that read the same unit in this statement: all but the last find another's number.
+        several |= reads.who[units] != now.who
+        if now.inner:
+            several |= reads.part[units] != now.part
+        many[units[several]] = now.epoch
+
+    def race(self, memory: Memory, unit: int, action: str, other: str, where: Where | None) -> DataRace:
+        """Return the error."""
+        lane, advice = "iteration", "write the result to another buffer, or to an element of each iteration"
+        if self.outer is None:
+            lane, advice = "thread", "let one thread write it: if T.get_thread_binding(0) == 0"
+        index = _index(memory, unit // memory.ratio)
+        return DataRace(
+            buffer=memory.root.name, index=index, action=action, other=other, lane=lane, advice=advice, where=where
+        )
+
+
+def _unwritten(memory: Memory, flat: int, where: Where | None) -> ReadUnwritten:
+    return ReadUnwritten(buffer=memory.root.name, index=_index(memory, flat), where=where)
+
+
+def _index(memory: Memory, flat: int) -> list[int]:
+    """Return the coordinates of a flat index, where strides do not repeat elements."""
+    if memory.table is not None:
+        flat = int(np.flatnonzero(memory.table == flat % memory.room)[0])
+    at = []
+    rest = flat % memory.room if memory.dense or memory.table is not None else flat
+    for extent, stride in zip(memory.shape, memory.strides, strict=True):
+        at.append(rest // stride % extent if stride else 0)
+        rest -= at[-1] * stride
+    return at

@@ -1,0 +1,93 @@
+"""The state of an execution: values, memory, the active lanes, and where the block is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.reference.lanes import Lanes, Mask, either
+
+if TYPE_CHECKING:
+    from tile_core.reference.memory import Memory, Root
+    from tile_core.reference.sanitizer import Sanitizer
+
+__all__ = ["Frame", "State"]
+
+
+class Frame:
+    """What an open loop knows of its lanes.
+
+    Attributes
+    ----------
+    continued
+        Lanes that skip the rest of this iteration.
+    """
+
+    __slots__ = ("continued",)
+
+    def __init__(self) -> None:
+        self.continued: Mask = False
+
+
+class State:
+    """One launch that is being executed.
+
+    Parameters
+    ----------
+    variables, buffers
+        How many there are; the compiled program knows them by number.
+    threads
+        Threads of a block along its axes.
+    width
+        Lanes of a warp.
+    sanitizer
+        Watches memory, or ``None``.
+
+    Attributes
+    ----------
+    values, memories
+        By number.
+    lanes, mask
+        What runs side by side, and which of it is active.
+    frames
+        Open loops.
+    grid
+        Block numbers by axis.
+    fills
+        By buffer number what reads outside give.
+    printed
+        Lines of ``T.print``.
+    """
+
+    def __init__(
+        self, variables: int, buffers: int, threads: tuple[int, int, int], width: int, sanitizer: Sanitizer | None
+    ) -> None:
+        self.values: list[Any] = [None] * variables
+        self.memories: list[Memory | Any] = [None] * buffers
+        self.fills: dict[int, Any] = {}
+        self.threads, self.width, self.sanitizer = threads, width, sanitizer
+        self.lanes = Lanes(1)
+        self.mask: Mask = None
+        self.frames: list[Frame] = []
+        self.grid: dict[int, Any] = {}
+        self.printed: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """Lanes side by side."""
+        return self.lanes.count
+
+    def slot(self, root: Root) -> Any:
+        """Return the number of each lane's slot in a piece of storage."""
+        return 0 if root.home is None else self.lanes.within(root.home)
+
+    def leave(self) -> None:
+        """The active lanes skip the rest of this iteration."""
+        frame = self.frames[-1]
+        frame.continued = either(frame.continued, self.mask)
+        self.mask = False
+
+    def active(self) -> Any:
+        """The numbers of the active lanes."""
+        if self.mask is None:
+            return self.lanes.numbers
+        return self.lanes.numbers[self.mask] if self.mask is not False else self.lanes.numbers[:0]

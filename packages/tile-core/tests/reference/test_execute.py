@@ -1,0 +1,39 @@
+"""What ``tile_core.reference.execute`` takes and gives."""
+
+import numpy as np
+import pytest
+
+import tile_core.language as T
+from tile_core.errors.execution import ExecutionError, NoReferenceMeaning, ReadUnwritten
+from tile_core.reference import execute
+
+
+def test_arguments_by_name():
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def scaled(A: T.Tensor((m,), "float32"), B: T.Tensor((m,), "float32"), s: T.float32):
+        with T.Kernel(T.ceildiv(m, 8), threads=8) as bx:
+            for i in T.Parallel(8):
+                B[bx * 8 + i] = A[bx * 8 + i] * s
+
+    a, b = np.arange(11, dtype="float32"), np.zeros(11, "float32")
+    execute(scaled, {"s": 0.5, "A": a, "B": b})
+    np.testing.assert_array_equal(b, a / 2)
+
+
+def test_an_op_without_a_meaning(monkeypatch):
+    @T.prim_func
+    def copied(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+        with T.Kernel(1, threads=4):
+            T.copy(A, B)
+
+    monkeypatch.setattr("tile_core.reference.ops.OPS", {})
+    with pytest.raises(NoReferenceMeaning, match=r"T\.copy") as info:
+        execute(copied, [np.zeros(4, "float32")] * 2)
+    assert info.value.where.source == "T.copy(A, B)"
+
+
+def test_errors_of_an_execution_are_one_family():
+    assert issubclass(ReadUnwritten, ExecutionError)
+    assert ExecutionError.code == "K440"

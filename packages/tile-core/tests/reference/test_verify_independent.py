@@ -1,0 +1,84 @@
+"""``Kernel.verify`` finds wrong kernels of the CPU: its reference shares nothing with the CPU's lowering."""
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.compat.tvm import tirx
+from tile_core.cpu import pipeline
+from tile_core.errors.launch import VerifyMismatch
+from tile_core.ir import nodes
+from tile_core.ir.visit import map_expr
+
+
+def reversed_quotients(dtype="float32"):
+    @T.prim_func
+    def reversed_quotients(A: T.Tensor((64,), dtype), B: T.Tensor((128,), dtype)):
+        with T.Kernel(1, threads=128):
+            for i in T.Parallel(128):
+                B[i] = A[(127 - i) // 2]
+
+    return reversed_quotients
+
+
+def test_an_index_that_a_pass_rewrote_wrongly(monkeypatch):
+    """``(127 - i) // 2`` becomes ``i // -2 + 63``, as a pass of TVM once had it."""
+
+    def rewrite(e):
+        if not (isinstance(e.a, tirx.Sub) and isinstance(e.a.a, tirx.IntImm)):
+            return e
+        start, divisor = int(e.a.a.value), int(nodes.as_int(e.b))
+        return tirx.FloorDiv(e.a.b, nodes.int_const(-divisor)) + start // divisor
+
+    right = pipeline._divisions
+    monkeypatch.setattr(
+        pipeline,
+        "_divisions",
+        lambda plan, ctx: right(plan.replace(body=map_expr(plan.body, rewrite, tirx.FloorDiv)), ctx),
+    )
+    with pytest.raises(VerifyMismatch):
+        tile.compile(reversed_quotients(), "cpu", out_idx=1).verify()
+
+
+def test_a_wrong_guard(monkeypatch):
+    @T.prim_func
+    def edge(A: T.Tensor((100,), "int32"), B: T.Tensor((100,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(100):
+                B[i] = A[i - 3]
+
+    def shifted(plan, ctx):
+        def move(e):
+            return tirx.Sub(e.a, nodes.int_const(2)) if int(getattr(e.b, "value", 0)) == 3 else e
+
+        return right(plan.replace(body=map_expr(plan.body, move, tirx.Sub)), ctx)
+
+    right = pipeline._guard
+    kernel = tile.compile(edge, "cpu", out_idx=1)
+    kernel.verify()
+    monkeypatch.setattr(pipeline, "_guard", shifted)
+    with pytest.raises(VerifyMismatch):
+        tile.compile(edge, "cpu", out_idx=1).verify()
+
+
+def test_thread_arrays_that_tile_ops_fill():
+    """Each thread has its own ``alloc_local`` array, also where a tile op writes it."""
+
+    @T.prim_func
+    def own(A: T.Tensor((32, 4), "float32"), B: T.Tensor((32, 4), "float32")):
+        with T.Kernel(1, threads=32):
+            t = T.get_thread_binding(0)
+            mine = T.alloc_local((4,), "float32")
+            twice = T.alloc_local((4,), "float32")
+            T.copy(A[t, 0:4], mine)
+            for k in T.serial(4):
+                twice[k] = mine[k] * 2
+            for k in T.serial(4):
+                B[t, k] = twice[k]
+
+    from tile_core.reference import execute
+
+    a, b = np.arange(128, dtype="float32").reshape(32, 4), np.zeros((32, 4), "float32")
+    execute(own, [a, b])
+    np.testing.assert_array_equal(b, a * 2)
