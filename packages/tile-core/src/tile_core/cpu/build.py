@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
+from tile_core.cpu.flatten import flatten
+from tile_core.cpu.floor import lower_floors
+from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.ramps import restore_ramps
-from tile_core.cpu.spill import spill
+from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.errors import InternalError
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
@@ -45,21 +49,39 @@ def build(func: Any, isa: Isa) -> Any:
         raise InternalError(stage="code generation", detail=reason_of(error)) from error
 
 
-def _passes() -> list[Any]:
-    # No StmtSimplify: it folds x * 0, x - x and x + 0 of floats, which are not those constants for NaN, Inf and -0.
-    # Integer arithmetic is simplified by LLVM all the same.
+def index_passes() -> list[Any]:
+    """Return the passes that rewrite indices and loops, in order; tests prove each of them by sampling."""
     t = tirx.transform
     return [
-        t.FlattenBuffer(),
+        _own("flatten", flatten),
         t.VectorizeLoop(True),
-        t.prim_func_pass(lambda f, _m, _c: f.with_body(restore_ramps(f.body)), opt_level=0, name="restore_ramps"),
+        _own("restore_ramps", lambda f: f.with_body(restore_ramps(f.body))),
         t.UnrollLoop(),
+        _own("lower_floors", lower_floors),
+        _own("spill_bindings", lambda f: f.with_body(spill_bindings(f.body))),
+    ]
+
+
+def _passes() -> list[Any]:
+    # No StmtSimplify: it folds x * 0, x - x and x + 0 of floats, which are not those constants for NaN, Inf and -0.
+    # Integer arithmetic is simplified by LLVM all the same. No FlattenBuffer, which is wrong on
+    # indices, and no LowerIntrin, which fails or takes minutes on some.
+    t = tirx.transform
+    return [
+        *index_passes(),
         t.AnnotateEntryFunc(),
         t.SplitHostDevice(),
         t.MakePackedAPI(),
         t.LowerTVMBuiltin(),
-        t.LowerIntrin(),
-        t.prim_func_pass(
-            lambda f, _m, _c: f.with_body(spill(wrapping.reveal(reveal(f.body)))), opt_level=0, name="reveal"
-        ),
+        _own("lower_intrinsics", _lowered),
+        _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(reveal(f.body))))),
     ]
+
+
+def _lowered(func: Any) -> Any:
+    """Lower what MakePackedAPI added, too: extents such as ``m // 2`` are compared with those of the arrays."""
+    return lower_floors(func.with_body(lower_intrinsics(func.body)))
+
+
+def _own(name: str, rewrite: Callable[[Any], Any]) -> Any:
+    return tirx.transform.prim_func_pass(lambda f, _m, _c: rewrite(f), opt_level=0, name=name)

@@ -52,6 +52,12 @@ def stores_in(s: Any) -> float:
     return 1 if isinstance(s, tirx.BufferStore) else math.inf
 
 
+def _as(extent: Any, dtype: str) -> Any:
+    """Return an extent in another type; a constant stays one, which analyses of quotients rely on."""
+    size = nodes.as_int(extent)
+    return nodes.int_const(size, dtype) if isinstance(size, int) else nodes.cast(extent, dtype)
+
+
 class _Fuse(StmtRewriter):
     def __init__(self, parallel: bool) -> None:
         self.parallel = parallel
@@ -75,7 +81,7 @@ def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
     total: Any = nodes.int_const(1, dtype)
     values = {}
     for axis in reversed(axes):
-        extent = nodes.cast(axis.extent, dtype)
+        extent = _as(axis.extent, dtype)
         digit = tirx.floormod(tirx.floordiv(index, total), extent)
         values[axis.loop_var] = nodes.cast(digit, nodes.dtype_of(axis.loop_var))
         total = total * extent

@@ -26,6 +26,7 @@ from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
+from tile_core.passes.ranges import sizes_of
 from tile_core.passes.spine import Pass, Plan, Spine
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _conversions(plan: Plan, ctx: Context) -> Plan:
 
 def _divisions(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=total_divisions(plan.body))
+    return plan.replace(body=total_divisions(plan.body, sizes_of(plan.notes["params"])))
 
 
 def _wrap(plan: Plan, ctx: Context) -> Plan:

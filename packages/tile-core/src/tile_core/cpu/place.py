@@ -34,7 +34,8 @@ def place(body: Any) -> Any:
         base = _base(view, mapping)
         if base is not None:
             mapping[view.buffer] = _moved(view.buffer, nodes.scope_of(base), tirx.buffer_data(base))
-    moved = _Move(mapping).stmt(substitute(body, mapping)) if mapping else body
+    # Substitution renames the definitions, too; what they say besides is said anew.
+    moved = _Annotate(set(mapping.values())).stmt(substitute(body, mapping)) if mapping else body
     return _Hoist().whole(moved)
 
 
@@ -59,22 +60,16 @@ class _Hoist(StmtRewriter):
         return nodes.seq([])
 
 
-class _Move(StmtRewriter):
-    """Rebuild the defining statements, which substitution leaves alone."""
+class _Annotate(StmtRewriter):
+    """Keeps small scratch on the stack."""
 
-    def __init__(self, mapping: dict[Any, Any]) -> None:
-        self.mapping = mapping
+    def __init__(self, placed: set[Any]) -> None:
+        self.placed = placed
 
     def visit_AllocBuffer(self, s: Any) -> Any:
-        new = self.mapping.get(s.buffer)
-        if new is None:
+        if s.buffer not in self.placed or nodes.scope_of(s.buffer) != "local":
             return s
-        notes = {_IN_REGISTERS: nodes.int_const(1)} if nodes.scope_of(new) == "local" else {}
-        return tirx.AllocBuffer(new, notes)
-
-    def visit_DeclBuffer(self, s: Any) -> Any:
-        new = self.mapping.get(s.buffer)
-        return s if new is None else tirx.DeclBuffer(new, data=s.data)
+        return tirx.AllocBuffer(s.buffer, {_IN_REGISTERS: nodes.int_const(1)})
 
 
 def _placed(alloc: Any) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import tirx, tvm_ffi
+from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import ramp
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
@@ -19,6 +21,28 @@ from tile_core.numerics.build import lanes_of, type_name
 def spill(body: Any) -> Any:
     """Return the statement without ``Let``, except of bools and pointers and in the conditions of ``while``."""
     return _Spill().stmt(body) if collect(body, tirx.Let) else body
+
+
+def spill_bindings(body: Any) -> Any:
+    """Return the statement without ``Bind`` of numbers."""
+    return _SpillBindings().stmt(body) if collect(body, tirx.Bind) else body
+
+
+class _SpillBindings(StmtRewriter):
+    def __init__(self) -> None:
+        self.names: dict[Any, Any] = {}
+
+    def expr(self, e: Any) -> Any:
+        return structural.mapped(e, tirx.Var, lambda v: self.names.get(v, v)) if self.names else e
+
+    def visit_Bind(self, s: Any) -> Any:
+        value = self.expr(s.value)
+        if not type_name(value).startswith(("float", "int", "uint")) or lanes_of(value) > 1:
+            return tirx.Bind(s.var, value, s.span)
+        allocation, buffer = registers(1, type_name(value), s.var.name)
+        at = [nodes.int_const(0)]
+        self.names[s.var] = tirx.BufferLoad(buffer, at)
+        return nodes.seq([allocation, tirx.BufferStore(buffer, value, at)])
 
 
 class _Spill(StmtRewriter):

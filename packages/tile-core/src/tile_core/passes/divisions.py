@@ -7,10 +7,14 @@ not constant so that both hold; a division costs more than the two comparisons.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from tile_core.compat.tvm import tirx, tvm_ffi
+from tile_core.compat import structural
+from tile_core.compat.tvm import tirx
+from tile_core.ir.visit import collect
 from tile_core.numerics.build import bind, constant, equal, select, type_name
+from tile_core.passes.ranges import RangedRewriter, whole
 
 __all__ = ["total_divisions"]
 
@@ -18,25 +22,55 @@ _QUOTIENTS = (tirx.FloorDiv, tirx.Div)
 _REMAINDERS = (tirx.FloorMod, tirx.Mod)
 
 
-def total_divisions(body: Any) -> Any:
-    """Return the statement with divisions that have a result for all operands."""
+def total_divisions(body: Any, sizes: Iterable[Any] = ()) -> Any:
+    """Return the statement with divisions that have a result for all operands.
 
-    def divide(e: Any, mutator: Any) -> Any:
+    Parameters
+    ----------
+    body
+        Any statement.
+    sizes
+        Variables that are not negative: those of symbolic extents.
+    """
+    return _Total(sizes).stmt(body) if collect(body, _QUOTIENTS + _REMAINDERS) else body
+
+
+class _Total(RangedRewriter):
+    def expr(self, e: Any) -> Any:
+        if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
+            return e
+        return structural.mutated(e, [(_QUOTIENTS + _REMAINDERS, self.divide)])
+
+    def divide(self, e: Any, mutator: Any) -> Any:
         new = mutator.default_mutate(e)
-        if not type_name(new).startswith(("int", "uint")) or isinstance(new.b, (tirx.IntImm, tirx.Broadcast)):
+        kind = type_name(new)
+        if not kind.startswith(("int", "uint")) or isinstance(new.b, (tirx.IntImm, tirx.Broadcast)):
             return new
-        return bind(new.a, lambda a: bind(new.b, lambda b: _total(type(new), a, b), "divisor"), "dividend")
+        (low, _), (least, most) = self.ranges.of(e.a), self.ranges.of(e.b)
+        by_zero = least <= 0 <= most
+        overflows = kind.startswith("int") and least <= -1 <= most and low == whole(kind)[0]
+        if not by_zero and not overflows:
+            return new
+        made = _Division(type(new), by_zero, overflows)
+        # A dividend that is written once needs no name.
+        dividend = bind if overflows else lambda value, body, _hint: body(value)
+        return dividend(new.a, lambda a: bind(new.b, lambda b: made.total(a, b), "divisor"), "dividend")
 
-    return tvm_ffi.structural_mutate(body, [(_QUOTIENTS + _REMAINDERS, divide)])
 
+class _Division:
+    """A kind of division, and what may be wrong with its operands."""
 
-def _total(node: Any, a: Any, b: Any) -> Any:
-    name = type_name(b)
-    by_zero = equal(b, constant(0, name, b))
-    unsafe = by_zero
-    if name.startswith("int"):
-        least = constant(-(2 ** (int(name[3:]) - 1)), name, b)
-        unsafe = tirx.Or(by_zero, tirx.And(equal(b, constant(-1, name, b)), equal(a, least)))
-    result = node(a, select(unsafe, constant(1, name, b), b))
-    # By 1 the remainder is 0, and the quotient of the least number is itself.
-    return select(by_zero, constant(0, name, b), result) if node in _QUOTIENTS else result
+    def __init__(self, node: Any, by_zero: bool, overflows: bool) -> None:
+        self.node, self.by_zero, self.overflows = node, by_zero, overflows
+
+    def total(self, a: Any, b: Any) -> Any:
+        name = type_name(b)
+        zero = equal(b, constant(0, name, b))
+        unsafe = zero if self.by_zero else None
+        if self.overflows:
+            least = constant(whole(name)[0], name, b)
+            beyond = tirx.And(equal(b, constant(-1, name, b)), equal(a, least))
+            unsafe = beyond if unsafe is None else tirx.Or(unsafe, beyond)
+        result = self.node(a, select(unsafe, constant(1, name, b), b))
+        # By 1 the remainder is 0, and the quotient of the least number is itself.
+        return select(zero, constant(0, name, b), result) if self.by_zero and self.node in _QUOTIENTS else result

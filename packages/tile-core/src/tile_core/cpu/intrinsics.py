@@ -1,0 +1,42 @@
+"""Functions of numbers as LLVM and the C library have them.
+
+TVM's own pass for this simplifies every condition on its way, and fails over ``i * 7 + 3 == -2**31``, whose solution
+it computes in 32 bits. Here its rules are applied to calls, and nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.compat.tvm import ir
+from tile_core.ir.visit import StmtRewriter, map_expr
+
+__all__ = ["lower_intrinsics"]
+
+#: Where TVM keeps its rules for operators, in the order in which it asks for them.
+_TABLES = ("llvm.FLowerIntrinsic", "llvm.FLegalize", "default.FLowerIntrinsic", "default.FLegalize")
+
+
+def lower_intrinsics(body: Any) -> Any:
+    """Return the statement with calls of intrinsics and library functions for the operators that stand for them."""
+    return _Lower().stmt(body)
+
+
+class _Lower(StmtRewriter):
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, self.call, ir.Call)
+
+    def call(self, e: Any) -> Any:
+        for rule in _rules(e.op) if isinstance(e.op, ir.Op) else ():
+            new = rule(e)
+            if new is not None and not new.same_as(e):
+                return self.expr(new)
+        return e
+
+
+@functools.cache
+def _rules(op: Any) -> tuple[Callable[[Any], Any], ...]:
+    found = (op.get_attr(table) for table in _TABLES)
+    return tuple(rule for rule in found if rule is not None)
