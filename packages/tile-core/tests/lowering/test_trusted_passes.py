@@ -1,7 +1,7 @@
 """Every pass on indices that the CPU's build runs, ours and TVM's, keeps the values: proved by sampling.
 
 A program stores a random expression of its loop's variables; plain Python computes what it stores, before the pass and
-after it. The number of expressions grows with ``TILE_INDEX_SAMPLES``.
+after it. The number of expressions grows with ``INDEX_SAMPLES``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tile_core.passes.ranges import Ranges
 
 from .plain import Expressions, Overflow, run, value
 
-SAMPLES = int(os.environ.get("TILE_INDEX_SAMPLES", "25"))
+SAMPLES = int(os.environ.get("INDEX_SAMPLES", "25"))
 PASSES = {str(p.info.name): p for p in build.index_passes()}
 ROWS, COLUMNS = 5, 8
 
