@@ -64,6 +64,10 @@ with _without_side_effects():
     from tvm import s_tir as _s_tir
     from tvm import tirx as _tirx
 
+# An error that passes through the FFI is made anew from the name of its class; by default these become RuntimeErrors.
+for _interrupt in (KeyboardInterrupt, SystemExit, GeneratorExit):
+    _tvm_ffi.register_error(_interrupt.__name__, _interrupt)
+
 tvm: Any = _tvm
 tvm_ffi: Any = _tvm_ffi
 ir: Any = _ir

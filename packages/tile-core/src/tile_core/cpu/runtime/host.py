@@ -26,6 +26,7 @@ class HostAdapter(RuntimeAdapter):
         from tile_core.compat.tvm import tirx
         from tile_core.cpu.build import ENTRY, build
         from tile_core.cpu.runtime.forks import parallel
+        from tile_core.cpu.runtime.interrupts import interruptible
         from tile_core.cpu.target import isa_of
         from tile_core.ir.visit import collect
 
@@ -41,8 +42,8 @@ class HostAdapter(RuntimeAdapter):
         if artefact.attrs.get("tile.calls_back"):
             from tile_core.cpu.debug import with_failures
 
-            return with_failures(entry)
-        return entry
+            entry = with_failures(entry)
+        return interruptible(entry) if collect(artefact.body, tirx.While) else entry
 
     def synchronize(self) -> None:
         """Nothing to wait for: a call returns when its blocks are done."""

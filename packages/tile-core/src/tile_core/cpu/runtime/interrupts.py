@@ -1,0 +1,75 @@
+"""Launches that may never end, and can be left by an interrupt all the same.
+
+Python notices an interrupt when the machine code of a kernel returns. A kernel with a `while` need not return: it runs
+in a thread of its own, and the main thread, which is the one that is interrupted, waits for it. When the wait is
+interrupted, the code goes on in its thread until its condition fails or the process ends; what it writes is undefined
+from then on, and its arrays stay alive.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_Answer = tuple[Any, "BaseException | None"]
+_Work = tuple[Callable[[], Any], "queue.SimpleQueue[_Answer]"]
+
+
+def interruptible(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a launch that an interrupt of the main thread leaves at once."""
+
+    def launch(*values: Any) -> Any:
+        # Other threads are never interrupted.
+        if threading.current_thread() is not threading.main_thread():
+            return entry(*values)
+        return _WORKERS.run(lambda: entry(*values))
+
+    return launch
+
+
+class _Worker:
+    """A thread that runs one thing at a time."""
+
+    def __init__(self) -> None:
+        self.work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+        self.thread = threading.Thread(target=_serve, args=(self.work,), name="tile-launch", daemon=True)
+        self.thread.start()
+
+    def run(self, work: Callable[[], Any]) -> _Answer:
+        answer: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
+        self.work.put((work, answer))
+        return answer.get()
+
+
+class _Workers:
+    """Keeps a thread that has nothing to do; one that was left with a kernel that runs on never comes back."""
+
+    def __init__(self) -> None:
+        self._free: _Worker | None = None
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        worker, self._free = self._free, None
+        if worker is None or not worker.thread.is_alive():  # after a fork it is not
+            worker = _Worker()
+        context = contextvars.copy_context()
+        result, error = worker.run(lambda: context.run(work))
+        self._free = worker  # not if the wait was interrupted
+        if error is not None:
+            raise error
+        return result
+
+
+def _serve(waiting: queue.SimpleQueue[_Work]) -> None:
+    while True:
+        work, answer = waiting.get()
+        try:
+            answer.put((work(), None))
+        except BaseException as error:  # raised where the work came from
+            answer.put((None, error))
+        del work, answer
+
+
+_WORKERS = _Workers()
