@@ -100,6 +100,28 @@ def test_every_layout(flips: tuple[bool, bool, bool], seed: int) -> None:
     run([Case(17, 40, 33, flips=flips), Case(6, 64, 4, flips=flips, plan="avx2"), Case(5, 3, 2, flips=flips)], seed)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+def test_few_rows_read_b_as_it_is_stored(rows: int, seed: int) -> None:
+    choose = random.Random(seed)
+    sizes = [(1, 1), (1, 17), (13, 2), (31, 61), (64, 16), (37, 127)]
+    run(
+        [
+            Case(
+                rows, n, k, flips=(choose.random() < 0.5, choose.random() < 0.7, False),
+                clear=choose.choice([False, True, "on", "off"]), plan=choose.choice([*PLANS]),
+            )
+            for n, k in sizes
+        ],
+        seed,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("types", PAIRS, ids="-".join)
+def test_few_rows_of_every_dtype(types: tuple[str, str, str], seed: int) -> None:
+    choose = random.Random(seed)
+    run([Case(choose.randint(1, 4), 19, 37, types, (False, True, False), plan=choose.choice([*PLANS]))], seed)
+
+
 def test_edge_sizes(seed: int) -> None:
     sizes = (
         (1, 1, 1),
@@ -135,6 +157,7 @@ def test_dtype_pairs(types: tuple[str, str, str], seed: int) -> None:
 @pytest.mark.parametrize("c", ["int32", "uint32"])
 def test_integers_wrap_around(c: str, seed: int) -> None:
     run([Case(5, 19, 40, (c, c, c), full_range=True), Case(5, 1, 40, (c, c, c), full_range=True)], seed)
+    run([Case(3, 19, 41, (c, c, c), (False, True, False), full_range=True)], seed)
 
 
 def test_no_integer_product_is_declared_free_of_overflow() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.cpu.isa import Isa
+from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows
 from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
 
@@ -65,7 +66,7 @@ def micro_gemm(
     if c.transposed:
         a, b, c, m, n = b.flipped(), a.flipped(), c.flipped(), n, m
     acc = accumulator_dtype(c.dtype)
-    split = _depth(k) if c.dtype == acc else k
+    split = _depth(k, m) if c.dtype == acc and not (b.transposed and m <= FEW_ROWS) else k
     if split == k:
         return _block(_Call(a, b, c, m, n, k, acc, isa, clear))
 
@@ -113,8 +114,29 @@ class _Strips:
 
 
 def _block(call: _Call) -> Any:
+    if call.b.transposed and call.m <= FEW_ROWS and call.n > 1 and call.k > 1:
+        return _dots(call)
     prepared, call = _prepare(call)
     return sequence(*prepared, *(_strips(call, strips) for strips in _columns(call)))
+
+
+def _dots(call: _Call) -> Any:
+    """The product by sums along the rows of B as it is stored."""
+    statements: list[Any] = []
+    a, b = call.a, call.b
+    if a.transposed:
+        made, a = transposed(a, call.m, call.k, call.acc, call.isa, "a_panel")
+        statements += made
+    elif needs_conversion(a, call.acc):
+        made, a = converted(a, call.m, call.k, call.acc, call.isa, "a_panel")
+        statements += made
+    if b.load is not None:
+        made, b = converted(b, call.k, call.n, call.acc, call.isa, "b_panel")
+        statements += made
+    product = dot_rows(
+        a, b, call.c, call.m, call.n, call.k, acc=call.acc, isa=call.isa, clear=call.clear, add=multiply_add
+    )
+    return sequence(*statements, product)
 
 
 def _prepare(call: _Call) -> tuple[list[Any], _Call]:
@@ -208,9 +230,14 @@ def multiply_add(total: Any, x: Any, y: Any, dtype: str, lanes: int) -> Any:
 MOST_ROWS = 12
 # The part of k that is multiplied at a time, so that a strip of B stays in the first-level cache.
 DEEPEST, SHALLOWEST = 384, 128
+# The same for products of a few rows.
+RUNS = 8
 
 
-def _depth(k: int) -> int:
+def _depth(k: int, m: int) -> int:
+    if m <= FEW_ROWS:
+        # B is read once: in long runs of a few rows, which the memory's prefetcher follows.
+        return RUNS if k > RUNS else k
     if k <= DEEPEST:
         return k
     return next((d for d in range(DEEPEST, SHALLOWEST - 1, -1) if k % d == 0), 256)

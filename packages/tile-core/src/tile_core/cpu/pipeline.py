@@ -8,6 +8,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.place import place
+from tile_core.cpu.read_through import read_through
 from tile_core.cpu.runtime.scalars import coded as coded_scalars
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's passes followed by the CPU's."""
     del target
-    return spine.then(
+    through = Pass("read_through", _read_through, "before lowering: whole tiles say what a copy is for")
+    return spine.before("lower_ops", through).then(
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
@@ -55,6 +57,12 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("place", _place, "last of ours: from here on buffers are memory", "lowered"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
     )
+
+
+def _read_through(plan: Plan, ctx: Context) -> Plan:
+    if ctx.options.generic:
+        return plan
+    return plan.replace(body=read_through(plan.body, plan.program.layouts))
 
 
 def _threads(plan: Plan, ctx: Context) -> Plan:

@@ -78,7 +78,8 @@ def ramp(start: Any, lanes: int) -> Any:
     """Index of ``lanes`` consecutive elements from ``start``; the scalar index itself for one lane."""
     if lanes == 1:
         return start
-    return tirx.Ramp(tirx.IntImm("int32", start) if isinstance(start, int) else start, 1, lanes)
+    start = tirx.IntImm("int32", start) if isinstance(start, int) else start
+    return tirx.Ramp(start, tirx.IntImm(element_dtype(start), 1), lanes)
 
 
 def splat(value: Any, lanes: int) -> Any:

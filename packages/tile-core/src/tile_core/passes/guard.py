@@ -16,6 +16,8 @@ from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
 from tile_core.passes.wide_indices import widen_indices
 
 _VERSIONED = ("parallel", "vectorized")
+#: Attribute around a statement whose accesses are inside of their buffers by a condition that was tested before.
+_GUARDED = "tile.guarded"
 
 
 def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any = ()) -> Any:
@@ -35,6 +37,11 @@ def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any 
         kind = nodes.dtype_of(s)
         guards.analyzer.bind(s, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
     return guards.stmt(widen_indices(body))
+
+
+def guarded(s: Any) -> Any:
+    """Mark a statement whose accesses are all inside of their buffers: ``guard`` leaves it as it is."""
+    return tirx.AttrStmt(ir.StringImm(""), _GUARDED, nodes.int_const(0), s)
 
 
 class _Condition:
@@ -109,6 +116,9 @@ class _Guard(StmtRewriter):
             return nodes.const(True, "bool"), fast
         unique = {str(h): h for h in useful}
         return tirx.all(*unique.values()), fast
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        return s.body if s.attr_key == _GUARDED else super().visit_AttrStmt(s)
 
     def visit_IfThenElse(self, s: Any) -> Any:
         condition = self.expr(s.condition)

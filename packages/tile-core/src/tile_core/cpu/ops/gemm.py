@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import micro_gemm
+from tile_core.cpu.read_through import INSIDE, small_offsets
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject, Variant
 from tile_core.ops.base import View
+from tile_core.passes.guard import guarded
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -29,10 +31,13 @@ class PackedGemm(Variant):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept scratch tiles; global operands need guards that vector code cannot have."""
-        reason = refusal(ctx, dict(zip("ABC", call.args[:3], strict=True)))
+        views = dict(zip("ABC", call.args[:3], strict=True))
+        through = views.pop("B") if INSIDE in call.attrs else None
+        reason = refusal(ctx, views)
         if reason:
             return Reject(reason)
-        return Accept(note=f"{self.isa.name}, {self.isa.vector_bits}-bit vectors")
+        note = f"{self.isa.name}, {self.isa.vector_bits}-bit vectors"
+        return Accept(note=note if through is None else f"{note}, {through.name} is read in place, without a copy")
 
     def lower(self, call: Any, ctx: Context) -> Any:
         """Return the micro-kernel's loops."""
@@ -43,10 +48,11 @@ class PackedGemm(Variant):
         k = a.extents[-2] if trans_a else a.extents[-1]
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         narrow = any(DTYPES[v.dtype].is_narrow for v in (a, b))
-        return micro_gemm(
+        product = micro_gemm(
             tile2d(a, trans_a), tile2d(b, trans_b), tile2d(c, False), m, n, k,
             isa=self.isa, clear=clear, decode=_decode if narrow else None,
         )  # fmt: skip
+        return guarded(product) if INSIDE in call.attrs else product
 
 
 def refusal(ctx: Context, views: dict[str, View]) -> str:
@@ -66,7 +72,12 @@ def refusal(ctx: Context, views: dict[str, View]) -> str:
 
 def tile2d(view: View, transposed: bool) -> Tile2D:
     """Return a matrix operand as the micro-kernels see it."""
-    return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
+    mins = view.mins if small_offsets(view) else [_wide(m) for m in view.mins]
+    return Tile2D(view.buffer, tuple(mins[:-2]), mins[-2], mins[-1], transposed, view.dtype)
+
+
+def _wide(index: Any) -> Any:
+    return tirx.IntImm("int64", index) if isinstance(index, int) else nodes.cast(index, "int64")
 
 
 def _decode(value: Any) -> Any:

@@ -1,0 +1,159 @@
+"""Products of a few rows with a matrix that is stored transposed: every column of the result is a sum along memory.
+
+Rows of the stored matrix go by once, several at a time, each with accumulators that run along the product's ``k``. At
+the end the lanes of all accumulators are added up together, by shuffles that halve their number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.cpu.isa import Isa
+from tile_core.cpu.packing import registers
+from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
+
+#: Up to so many rows of A, a product reads its B once: a panel of B would cost as much as the product.
+FEW_ROWS = 4
+#: Rows of the stored matrix that are read side by side.
+_STREAMS = 8
+
+
+def dot_rows(
+    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, acc: str, isa: Isa, clear: Any, add: Any
+) -> Any:
+    """Return the statement ``c = (clear ? 0 : c) + a @ b``.
+
+    Parameters
+    ----------
+    a
+        An ``m`` x ``k`` matrix of dtype ``acc`` with contiguous rows; ``m`` is at most ``FEW_ROWS``.
+    b
+        A ``k`` x ``n`` matrix that is stored transposed, of any dtype that converts to ``acc`` by a cast.
+    c
+        An ``m`` x ``n`` matrix with contiguous rows.
+    acc, isa, clear
+        As in ``micro_gemm``.
+    add
+        ``add(total, x, y, dtype, lanes)`` gives ``total + x * y``.
+    """
+    lanes = _lanes(k, acc, isa)
+    most = max(1, min(_STREAMS, lanes, (isa.registers - m - 2) // (m + 1)))
+    width = 1 << (most.bit_length() - 1)
+    parts, start = [], 0
+    while start < n:
+        while width > n - start:
+            width //= 2
+        count = (n - start) // width
+
+        def group(index: Any, width: int = width, start: int = start) -> Any:
+            return _group(a, b, c, m, plus(times(index, width), start), width, k, lanes, acc, clear, add)
+
+        parts.append(loop("group", count, group))
+        start += count * width
+    return sequence(*parts)
+
+
+def _lanes(k: int, acc: str, isa: Isa) -> int:
+    lanes = isa.lanes(bits_of(acc))
+    while lanes > k:
+        lanes //= 2
+    return lanes
+
+
+def _group(
+    a: Tile2D, b: Tile2D, c: Tile2D, m: int, j0: Any, width: int, k: int, lanes: int, acc: str, clear: Any, add: Any
+) -> Any:
+    """Columns ``j0`` to ``j0 + width`` of the result."""
+    allocation, sums = registers(m * width * lanes, acc, "sums")
+    allocate_row, row = registers(lanes, acc, "row")
+    slots = {(i, j): [ramp((i * width + j) * lanes, lanes)] for i in range(m) for j in range(width)}
+    # Nothing changes when -0.0 is added, not even a sum of -0.0.
+    nothing = splat(tirx.FloatImm(acc, -0.0) if acc.startswith("float") else zero(acc), lanes)
+
+    def step(p: Any, last: Any = None) -> Any:
+        """Multiply the lanes from ``p`` on; with ``last``, only those lanes that it selects."""
+        steps: list[Any] = []
+        xs = [_vector(a, i, p, lanes) for i in range(m)]
+        for j in range(width):
+            where = b.at(p, plus(j0, j))
+            read = tirx.BufferLoad(b.buffer, [*where[:-1], ramp(where[-1], lanes)])
+            # A register and not a name: TVM's lowering of bfloat16 passes over what names stand for.
+            steps.append(tirx.BufferStore(row, cast(read, b.dtype, acc, lanes), [ramp(0, lanes)]))
+            y = tirx.BufferLoad(row, [ramp(0, lanes)])
+            for i in range(m):
+                held = tirx.BufferLoad(sums, slots[i, j])
+                total = add(held, xs[i], y, acc, lanes)
+                steps.append(tirx.BufferStore(sums, total if last is None else last(total, held), slots[i, j]))
+        return sequence(*steps)
+
+    body = [allocation, allocate_row, *(tirx.BufferStore(sums, nothing, slot) for slot in slots.values())]
+    body.append(loop("p", k // lanes, lambda p: step(times(p, lanes))))
+    rest = k % lanes
+    if rest:
+        body.append(step(k - lanes, lambda total, held: _upper(total, held, rest, lanes)))
+    for i in range(m):
+        rows = [tirx.BufferLoad(sums, slots[i, j]) for j in range(width)]
+        made, totals = _added_up(rows, lanes, acc, add)
+        body += [*made, *_finish(c, i, j0, sums, totals, width, acc, clear)]
+    return sequence(*body)
+
+
+def _vector(tile: Tile2D, i: Any, j: Any, lanes: int) -> Any:
+    where = tile.at(i, j)
+    return tirx.BufferLoad(tile.buffer, [*where[:-1], ramp(where[-1], lanes)])
+
+
+def _upper(total: Any, held: Any, count: int, lanes: int) -> Any:
+    """The last ``count`` lanes of ``total``; the others of ``held``."""
+    return tirx.Shuffle([total, held], [lane if lane >= lanes - count else lanes + lane for lane in range(lanes)])
+
+
+def _added_up(rows: list[Any], lanes: int, acc: str, add: Any) -> tuple[list[Any], Any]:
+    """Return statements and a vector with the sum of the lanes of each row."""
+    steps: list[Any] = []
+
+    def total(parts: list[Any], low: list[int], high: list[int]) -> Any:
+        size = len(low)
+        var = tirx.Var("part", vector_dtype(acc, size))
+        one = splat(tirx.FloatImm(acc, 1.0) if acc.startswith("float") else tirx.IntImm(acc, 1), size)
+        steps.append(tirx.Bind(var, add(_shuffled(parts, low), one, _shuffled(parts, high), acc, size)))
+        return var
+
+    blocks = 1
+    count = len(rows)
+    while len(rows) > 1:
+        # Each vector holds one block of lanes for each of its rows; two become one with blocks of half the size.
+        size, half = lanes // blocks, len(rows) // 2
+        low = [s * lanes + block * size + v for block in range(blocks) for s in (0, 1) for v in range(size // 2)]
+        rows = [total([rows[r], rows[r + half]], low, [v + size // 2 for v in low]) for r in range(half)]
+        blocks *= 2
+    (held,) = rows
+    size = lanes // count
+    while size > 1:
+        low = [block * size + v for block in range(count) for v in range(size // 2)]
+        held = total([held], low, [v + size // 2 for v in low])
+        size //= 2
+    return steps, held
+
+
+def _shuffled(parts: list[Any], indices: list[int]) -> Any:
+    if len(indices) == 1:
+        return tirx.Shuffle(parts, [tirx.IntImm("int32", indices[0])])
+    return tirx.Shuffle(parts, [tirx.IntImm("int32", i) for i in indices])
+
+
+def _finish(c: Tile2D, i: int, j0: Any, sums: Any, totals: Any, width: int, acc: str, clear: Any) -> list[Any]:
+    """Add the totals of row ``i`` to C; ``sums`` is no longer needed and holds the result before it is converted."""
+    where = c.at(i, j0)
+    place = [*where[:-1], ramp(where[-1], width)]
+    empty = splat(zero(acc), width)
+    begin = empty
+    if clear is not True:
+        held = cast(tirx.BufferLoad(c.buffer, place), c.dtype, acc, width)
+        begin = held if clear is False else tirx.Select(splat(clear, width), empty, held)
+    at = [ramp(i * width, width)]
+    return [
+        tirx.BufferStore(sums, begin + totals, at),
+        tirx.BufferStore(c.buffer, cast(tirx.BufferLoad(sums, at), acc, c.dtype, width), place),
+    ]
