@@ -98,6 +98,8 @@ class Builder:
         self.hints: list[str] = []
         #: Of a bound integer how many uses of variables stand behind it.
         self.weights: dict[Any, int] = {}
+        #: Of loop variables and block numbers with static extents the least and the greatest value.
+        self.ranges: dict[Any, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
         # By identity: values compare as the kernel's scalars do.
         self._pending: dict[int, weakref.ref[Any]] = {}

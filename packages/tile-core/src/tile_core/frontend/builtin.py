@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from tile_core.language import debug, math
+from tile_core.language import choices, conversions, debug, extremes, powers
 from tile_core.language.value import Buffer, Region, Value
 
 _RUNTIME = (Value, Buffer, Region)
@@ -29,13 +29,13 @@ def _extreme(ours: Callable[..., Any], python: Callable[..., Any]) -> Callable[.
 def _pow(base: Any, exponent: Any, *modulus: Any) -> Any:
     if modulus or not _has_runtime((base, exponent)):
         return builtins.pow(base, exponent, *modulus)
-    return math.pow(base, exponent)
+    return powers.pow(base, exponent)
 
 
 def _convert(dtype: str, python: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **keywords: Any) -> Any:
         if len(args) == 1 and not keywords and _has_runtime(args):
-            return math.cast(args[0], dtype)
+            return conversions.cast(args[0], dtype)
         return python(*args, **keywords)
 
     return function
@@ -64,14 +64,14 @@ def _every(ours: Callable[..., Any], python: Callable[..., Any]) -> Callable[...
 
 #: Builtins that mean something else for runtime values; for anything else they are Python's.
 MEANINGS: dict[Any, Callable[..., Any]] = {
-    builtins.min: _extreme(math.min, builtins.min),
-    builtins.max: _extreme(math.max, builtins.max),
+    builtins.min: _extreme(extremes.min, builtins.min),
+    builtins.max: _extreme(extremes.max, builtins.max),
     builtins.pow: _pow,
     builtins.int: _convert("int32", builtins.int),
     builtins.float: _convert("float32", builtins.float),
     builtins.bool: _convert("bool", builtins.bool),
     builtins.print: _print,
     builtins.len: _len,
-    builtins.any: _every(math.any_of, builtins.any),
-    builtins.all: _every(math.all_of, builtins.all),
+    builtins.any: _every(choices.any_of, builtins.any),
+    builtins.all: _every(choices.all_of, builtins.all),
 }

@@ -76,6 +76,8 @@ class _Declared(BaseException):
 class _Unknown:
     """A dimension of ``T.const`` during the first run; arithmetic on it is unknown, too."""
 
+    is_unknown_size = True
+
     def __init__(self, name: str = "") -> None:
         self.name = name
 
@@ -275,7 +277,8 @@ def _is_kernel_statement(statement: ast.stmt, params: list[str]) -> bool:
 
 def _calls(statement: ast.stmt, names: tuple[str, ...]) -> bool:
     value = getattr(statement, "value", None)
-    return isinstance(value, ast.expr) and _is_call(value, names)
+    values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+    return any(isinstance(v, ast.expr) and _is_call(v, names) for v in values)
 
 
 def _is_call(node: ast.expr, names: tuple[str, ...]) -> bool:

@@ -132,7 +132,7 @@ def choose(condition: Any, yes: Thunk, no: Thunk) -> Any:
     value = as_condition(condition)
     if value is None:
         return yes() if condition else no()
-    from tile_core.language.math import if_then_else
+    from tile_core.language.choices import if_then_else
 
     return if_then_else(value, _pure("if … else", yes), _pure("if … else", no))
 

@@ -30,11 +30,17 @@ _MODULES = {
     "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_reducer alloc_global",
     "language.control": "serial Parallel Pipelined unroll vectorized grid static_range",
     "language.debug": "print device_assert assume",
+    "language.conversions": "cast reinterpret infinity max_value min_value",
     "language.math": (
-        "cast reinterpret exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid erf floor ceil trunc "
-        "nearbyint round isnan isinf isfinite abs max min clamp fma pow power=pow if_then_else Select ceildiv floordiv "
-        "floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount "
-        "infinity max_value min_value any_of all_of"
+        "exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid erf floor ceil trunc nearbyint round "
+        "isnan isinf isfinite fma"
+    ),
+    "language.powers": "pow power=pow",
+    "language.extremes": "abs max min clamp",
+    "language.choices": "if_then_else Select any_of all_of",
+    "language.integers": (
+        "ceildiv floordiv floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or bitwise_xor "
+        "bitwise_not popcount"
     ),
     "language.threads": (
         "get_thread_binding get_thread_bindings get_block_binding get_block_bindings get_lane_idx get_warp_idx "

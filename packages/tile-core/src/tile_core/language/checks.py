@@ -64,6 +64,11 @@ def flag(function: str, name: str, x: Any) -> bool:
     )  # fmt: skip
 
 
+def argument(function: str, name: str, found: str, expected: str, instead: str) -> BadArgument:
+    """Return the error of an argument that a function cannot use."""
+    return BadArgument(function=function, name=name, found=found, expected=expected, instead=instead)
+
+
 def is_flag(x: Any) -> bool:
     """Whether an object is a bool, 0 or 1."""
     return isinstance(x, bool) or type(x).__name__ == "bool_" or (type(x) is int and x in (0, 1))

@@ -204,6 +204,9 @@ class OpenNest:
         self.type = "int64" if any(nodes.dtype_of(b) == "int64" for b in bounds) else "int32"
         self.extents = [nodes.cast(b, self.type) for b in bounds[1:]]
         self.vars = [nodes.fresh(builder.unique(n), self.type) for n in names]
+        for var, extent in zip(self.vars, spec.extents, strict=True):
+            if isinstance(extent, int):
+                builder.ranges[var] = (0, builtins.max(0, extent - 1))
         values = [as_value(v) for v in self.vars]
         if spec.step != 1 or constant_of(spec.start) != 0:
             values = [spec.start + values[0] * spec.step if spec.step != 1 else values[0] + spec.start]

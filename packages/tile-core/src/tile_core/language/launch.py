@@ -62,6 +62,9 @@ class Kernel:
         extents = [to_index(e) for e in self.grid]
         self.extents = extents
         self.vars = [nodes.fresh(builder.unique(n), nodes.dtype_of(e)) for n, e in zip(names, extents, strict=True)]
+        builder.ranges |= {
+            v: (0, max(0, e - 1)) for v, e in zip(self.vars, self.grid, strict=True) if isinstance(e, int)
+        }
         self.scope = builder.push("kernel", runtime=False)
         values = tuple(as_value(v) for v in self.vars)
         return values[0] if len(values) == 1 else values
@@ -124,7 +127,7 @@ class _OpenPersistent:
     def __init__(self, spec: Persistent, builder: Builder, names: Sequence[str]) -> None:
         from tile_core.compat.tvm import tirx
         from tile_core.language.control import LoopNest
-        from tile_core.language.math import ceildiv
+        from tile_core.language.integers import ceildiv
 
         total: Any = 1
         for extent in spec.domain:

@@ -41,6 +41,11 @@ def computed(dtype: DType) -> DType:
     return DTYPES["float32"] if dtype.is_narrow or dtype == "tfloat32" else dtype
 
 
+def float_type(dtype: DType) -> DType:
+    """Return the type in which functions of ``dtype`` are computed."""
+    return DTYPES["float64" if dtype in ("float64", "int64", "uint64") else "float32"]
+
+
 def integer_range(dtype: DType) -> tuple[int, int]:
     """Return the least and the greatest value of an integer type."""
     if dtype.kind == "uint":

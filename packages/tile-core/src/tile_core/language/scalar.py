@@ -141,7 +141,7 @@ class Value:
         return derive(tirx.bitwise_not(self.expr), self.dtype, self)
 
     def __abs__(self) -> Any:
-        from tile_core.language.math import abs as tile_abs
+        from tile_core.language.extremes import abs as tile_abs
 
         return tile_abs(self)
 
@@ -290,7 +290,7 @@ def floordiv(a: Any, b: Any) -> Value:
     if a.dtype.is_float:
         return derive(tirx.floor(tirx.Div(a.expr, b.expr)), a.dtype, a, b)
     a, b = _divisible("//", a, b)
-    return derive(tirx.floordiv(a.expr, b.expr), a.dtype, a, b)
+    return integer_quotient(tirx.floordiv, operator.floordiv, a, b)
 
 
 def floormod(a: Any, b: Any) -> Value:
@@ -304,7 +304,15 @@ def floormod(a: Any, b: Any) -> Value:
         quotient = tirx.floor(tirx.Div(a.expr, b.expr))
         return derive(tirx.Sub(a.expr, tirx.Mul(quotient, b.expr)), a.dtype, a, b)
     a, b = _divisible("%", a, b)
-    return derive(tirx.floormod(a.expr, b.expr), a.dtype, a, b)
+    return integer_quotient(tirx.floormod, operator.mod, a, b)
+
+
+def integer_quotient(node: Callable[[Any, Any], Any], python: Callable[[int, int], int], a: Value, b: Value) -> Value:
+    """Return a quotient or remainder of integers of one type; of constants what Python makes of them, wrapped."""
+    x, y = constant_of(a), constant_of(b)
+    if x is not None and y:
+        return derive(nodes.const(wrapped(python(x, y), a.dtype), tvm_name(a.dtype)), a.dtype, a, b)
+    return derive(node(a.expr, b.expr), a.dtype, a, b)
 
 
 def _divisible(symbol: str, a: Value, b: Value) -> tuple[Value, Value]:
@@ -316,7 +324,7 @@ def _divisible(symbol: str, a: Value, b: Value) -> tuple[Value, Value]:
 
 def power(a: Any, b: Any) -> Any:
     """Return ``a ** b``; small constant integer powers are products, others are ``T.pow``."""
-    from tile_core.language.math import pow as tile_pow
+    from tile_core.language.powers import pow as tile_pow
 
     return tile_pow(a, b)
 

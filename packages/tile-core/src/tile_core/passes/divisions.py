@@ -44,8 +44,10 @@ class _Total(RangedRewriter):
     def divide(self, e: Any, mutator: Any) -> Any:
         new = mutator.default_mutate(e)
         kind = type_name(new)
-        if not kind.startswith(("int", "uint")) or isinstance(new.b, (tirx.IntImm, tirx.Broadcast)):
+        if not kind.startswith(("int", "uint")):
             return new
+        if isinstance(new.b, (tirx.IntImm, tirx.Broadcast)):
+            return _by_constant(new)
         (low, _), (least, most) = self.ranges.of(e.a), self.ranges.of(e.b)
         by_zero = least <= 0 <= most
         overflows = kind.startswith("int") and least <= -1 <= most and low == whole(kind)[0]
@@ -74,3 +76,12 @@ class _Division:
         result = self.node(a, select(unsafe, constant(1, name, b), b))
         # By 1 the remainder is 0, and the quotient of the least number is itself.
         return select(zero, constant(0, name, b), result) if self.by_zero and self.node in _QUOTIENTS else result
+
+
+def _by_constant(e: Any) -> Any:
+    """By -1 the quotient is the negated number, which wraps: code generators take it for impossible that it would."""
+    divisor = e.b.value if isinstance(e.b, tirx.Broadcast) else e.b
+    if not isinstance(divisor, tirx.IntImm) or int(divisor.value) != -1:
+        return e
+    zero = constant(0, type_name(e), e)
+    return tirx.Sub(zero, e.a) if isinstance(e, _QUOTIENTS) else zero

@@ -23,6 +23,7 @@ from tile_core.runtime.arrays import (
     share_memory,
 )
 from tile_core.runtime.signature import (
+    SYMBOL_ROOM,
     Dim,
     Equation,
     Param,
@@ -145,8 +146,10 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
 
 
 def check_size(signature: Signature, param: Param, elements: int) -> None:
-    """Refuse more elements than the kernel's index type counts."""
+    """Refuse more elements than the kernel's index type counts; kernels round symbolic sizes up to whole tiles."""
     limit = (1 << (signature.index_bits - 1)) - 1
+    if any(not isinstance(d, int) for d in param.shape):
+        limit -= SYMBOL_ROOM
     if elements > limit:
         raise errors.TooManyElements(
             kernel=signature.name, name=param.name, found=elements, expected=limit, bits=signature.index_bits

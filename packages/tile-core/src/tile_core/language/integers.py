@@ -1,0 +1,146 @@
+"""Integer arithmetic: quotients that round in each way, shifts and bits, as Python has them for numbers of any sign.
+
+What does not fit into a type wraps; a quotient and a remainder by zero are 0 (see ``passes/divisions.py``).
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.language import scalar
+from tile_core.language.checks import argument
+from tile_core.language.value import Value, as_value, derive, promote
+
+_PYTHON = (bool, int, float)
+
+
+def ceildiv(a: Any, b: Any) -> Any:
+    """Return the quotient rounded up, of integers of any sign; of Python ints a Python int."""
+    if not _runtime(a, b):
+        return -(-a // _nonzero("ceildiv", b))
+    x, y = _integers("ceildiv", a, b)
+    divisor = scalar.constant_of(y)
+    if divisor is not None and divisor > 0 and _leaves_room(x, divisor):
+        return derive(tirx.ceildiv(x.expr, y.expr), x.dtype, x, y)
+    # The sum of dividend and divisor need not fit.
+    quotient, rest = scalar.floordiv(x, y), scalar.floormod(x, y)
+    return quotient + scalar.cast(scalar.compare(tirx.NE, rest, 0), x.dtype)
+
+
+def floordiv(a: Any, b: Any) -> Any:
+    """Return the quotient rounded down."""
+    return scalar.floordiv(a, b) if _runtime(a, b) else a // _nonzero("floordiv", b)
+
+
+def floormod(a: Any, b: Any) -> Any:
+    """Return the remainder with the sign of ``b``; of floats ``a - floor(a / b) * b``: inexact for huge quotients."""
+    return scalar.floormod(a, b) if _runtime(a, b) else a % _nonzero("floormod", b)
+
+
+def truncdiv(a: Any, b: Any) -> Any:
+    """Return the quotient rounded towards zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        size = builtins.abs(a) // builtins.abs(_nonzero("truncdiv", b))
+        return size if (a >= 0) == (b >= 0) else -size
+    x, y = _integers("truncdiv", a, b)
+    return scalar.integer_quotient(tirx.truncdiv, truncdiv, x, y)
+
+
+def truncmod(a: Any, b: Any) -> Any:
+    """Return the remainder with the sign of ``a``."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - truncdiv(a, b) * b
+    x, y = _integers("truncmod", a, b)
+    return scalar.integer_quotient(tirx.truncmod, truncmod, x, y)
+
+
+def _runtime(a: Any, b: Any) -> bool:
+    """Whether an operand is a value of the kernel, or at least no integer of Python.
+
+    What stands for a size that is not known yet (``T.const`` before the declarations) has Python's operators.
+    """
+    unknown = [x for x in (a, b) if not isinstance(x, int)]
+    return any(not getattr(x, "is_unknown_size", False) for x in unknown)
+
+
+def _leaves_room(x: Value, divisor: int) -> bool:
+    """Whether the sum of a dividend and a divisor fits: symbolic sizes leave room for a tile (K422)."""
+    from tile_core.frontend.builder import tracing
+    from tile_core.language.types import is_symbol
+    from tile_core.runtime.signature import SYMBOL_ROOM
+
+    if x.reads or x.dtype.kind != "int" or x.dtype.bits < 32:
+        return False
+    analyzer, active = tvm.sym.Analyzer(), tracing()
+    most = 2 ** (x.dtype.bits - 1) - 1
+    for var in set(collect(x.expr, tirx.Var)):
+        bounds = (0, most - SYMBOL_ROOM) if is_symbol(var) else None if active is None else active.ranges.get(var)
+        if bounds is None:
+            return False
+        kind = nodes.dtype_of(var)
+        analyzer.bind(var, ir.Range(tirx.IntImm(kind, bounds[0]), tirx.IntImm(kind, bounds[1])), True)
+    bound = analyzer.const_int_bound(x.expr)
+    return bool(bound.min_value > -most and bound.max_value <= most - divisor)
+
+
+def _integers(name: str, a: Any, b: Any) -> tuple[Value, Value]:
+    x, y = promote(a, b)
+    if x.dtype == "bool":
+        x, y = scalar.cast(x, DTYPES["int32"]), scalar.cast(y, DTYPES["int32"])
+    if not x.dtype.is_integer:
+        raise argument(name, "an operand", f"a {x.dtype} value", "integers", "cast the operands")
+    scalar.refuse_zero(f"T.{name}", y)
+    return x, y
+
+
+def _nonzero(name: str, b: int) -> int:
+    if isinstance(b, int) and b == 0:
+        raise argument(name, "the divisor", "0", "another number", "check the block sizes")
+    return b
+
+
+def shift_left(a: Any, b: Any) -> Any:
+    """Return ``a << b``, in the type of ``a`` or of a wider runtime count; 0 when the count is the width or more."""
+    return a << b if isinstance(a, int) and isinstance(b, int) else scalar.shift("left", a, b)
+
+
+def shift_right(a: Any, b: Any) -> Any:
+    """Return ``a >> b`` with the sign for signed types, in the type of ``a`` or of a wider runtime count."""
+    return a >> b if isinstance(a, int) and isinstance(b, int) else scalar.shift("right", a, b)
+
+
+def bitwise_and(a: Any, b: Any) -> Any:
+    """Return ``a & b``."""
+    return a & b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("and", a, b)
+
+
+def bitwise_or(a: Any, b: Any) -> Any:
+    """Return ``a | b``."""
+    return a | b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("or", a, b)
+
+
+def bitwise_xor(a: Any, b: Any) -> Any:
+    """Return ``a ^ b``."""
+    return a ^ b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("xor", a, b)
+
+
+def bitwise_not(a: Any) -> Any:
+    """Return ``~a``."""
+    return ~a if isinstance(a, int) else ~as_value(a)
+
+
+def popcount(x: Any) -> Any:
+    """Return the number of bits that are 1, as ``int32``; of Python ints a Python int."""
+    if isinstance(x, int):
+        return bin(x).count("1")
+    value = as_value(x)
+    scalar.need_integer("T.popcount", value)
+    unsigned = scalar.cast(value, DTYPES["uint64" if value.dtype.bits == 64 else "uint32"])
+    if value.dtype.kind == "int" and value.dtype.bits < 32:
+        unsigned = unsigned & (2**value.dtype.bits - 1)
+    return scalar.cast(derive(tirx.popcount(unsigned.expr), unsigned.dtype, value), DTYPES["int32"])
