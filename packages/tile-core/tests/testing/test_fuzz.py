@@ -17,7 +17,7 @@ from tile_core.testing.run import Session
 
 
 def test_a_fixed_sample_of_programs():
-    counts = fuzz.fuzz(6, seed=7)
+    counts = fuzz.fuzz(6, seed=7, only="tiles")
     assert counts.total() >= 5
     assert counts["right"] >= 4
 
@@ -25,16 +25,16 @@ def test_a_fixed_sample_of_programs():
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_two_thousand_programs(part):
-    assert fuzz.fuzz(250, seed=1000 + part).total() >= 240
+    assert fuzz.fuzz(250, seed=1000 + part, only="tiles").total() >= 240
 
 
 @pytest.mark.slow
 def test_a_wrong_result_becomes_a_small_kernel(monkeypatch, tmp_path):
     """The reference is broken on purpose: the smallest program that shows it is found, and runs."""
     real = sketch.rounded
-    monkeypatch.setattr("tile_core.testing.strategies.rounded", lambda x, dtype: real(np.minimum(x, 2), dtype))
+    monkeypatch.setattr("tile_core.testing.strategies.moves.rounded", lambda x, dtype: real(np.minimum(x, 2), dtype))
     with pytest.raises(fuzz.WrongProgram) as caught:
-        fuzz.fuzz(100, seed=3, mutated=0)
+        fuzz.fuzz(100, seed=3, mutated=0, only="tiles")
     text = str(caught.value)
     assert "elements are wrong, first at" in text
     start = text.index("import tile_core")
@@ -60,5 +60,5 @@ def test_an_internal_error_is_found(monkeypatch):
 
 
 def test_the_command(capsys):
-    assert fuzz.main(["--count", "3", "--seed", "5", "--mutated", "0.5"]) == 0
+    assert fuzz.main(["--count", "3", "--seed", "5", "--mutated", "0.5", "--only", "tiles"]) == 0
     assert "3 programs" in capsys.readouterr().out

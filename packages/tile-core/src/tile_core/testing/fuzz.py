@@ -1,44 +1,33 @@
-"""The fuzzer: random tile programs on a target, compared with NumPy and with the plain meaning on the CPU.
+"""The fuzzer: random programs on a target, compared with NumPy and with their text executed as plain Python.
 
-``python -m tile_core.testing.fuzz --count 2000 --seed 1 --target cpu`` runs programs until the count is reached or
-one fails; the failure is made as small as possible and printed as a kernel that anybody can run. A fifth of the
-programs are mutants, which may be illegal: they must be refused by an error of the catalogue, or run.
+``python -m tile_core.testing.fuzz --count 2000 --seed 1 --target cpu`` runs programs of all strategies; a fifth of them
+are mutants, which may be illegal: they must be refused by an error of the catalogue, or run. ``--indices 20000`` runs
+index expressions, many to a kernel. What fails is made as small as possible and printed as a kernel that anybody can
+run. A build or a run of more than ``--limit`` seconds is a failure too.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-import time
-import traceback
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
-import hypothesis
-import numpy as np
-from hypothesis import HealthCheck, Phase, settings
+from tile_core.testing.run import Session
+from tile_core.testing.search import WrongProgram, check, check_mutant, chunks, search, told_into
+from tile_core.testing.strategies import STRATEGIES
+from tile_core.testing.watch import Summary, Watch
 
-from tile_core.errors import InternalError, TileError
-from tile_core.testing import strategies
-from tile_core.testing.case import Unit
-from tile_core.testing.data import poisoned, unharmed
-from tile_core.testing.run import Session, load
-
-_PHASES = (Phase.generate, Phase.shrink)
-#: Programs of one search.
-_TOGETHER = 10
-
-
-class WrongProgram(AssertionError):
-    """A program that computed something else than NumPy, or broke the compiler."""
+__all__ = ["WrongProgram", "check", "check_mutant", "fuzz", "main", "watched"]
 
 
 def fuzz(
-    count: int, seed: int = 0, target: str = "cpu", runtime: str | None = None, *, mutated: float = 0.2,
-    say: Callable[[str], None] | None = None,
+    count: int, seed: int = 0, target: str = "cpu", runtime: str | None = None, *, mutated: float = 0.2, only: str = "",
+    expressions: int = 0, say: Callable[[str], None] | None = None,
 ) -> Counter[str]:  # fmt: skip
-    """Run random programs.
+    """Run random programs in this process until one fails.
 
     Parameters
     ----------
@@ -50,6 +39,10 @@ def fuzz(
         What runs them.
     mutated
         Fraction of programs that may be illegal.
+    only
+        Name of one strategy; empty for all.
+    expressions
+        How many index expressions besides.
     say
         Called now and then with a line about the progress.
 
@@ -65,140 +58,75 @@ def fuzz(
     """
     session = Session(target, runtime, seed)
     counts: Counter[str] = Counter()
-    start = time.monotonic()
-
-    def told(kind: str) -> None:
-        counts[kind] += 1
-        if say is not None and counts.total() % 100 == 0:
-            say(f"{counts.total()} programs, {time.monotonic() - start:.0f} s: {dict(counts)}")
-
-    few = round(count * mutated)
-    _search(strategies.programs(), count - few, seed, lambda unit: told(check(session, unit)))
-    _search(strategies.mutants(), few, seed + 1, lambda unit: told(check_mutant(session, unit)))
+    told = told_into(counts, say)
+    for chunk in chunks(count, seed, mutated, only, expressions):
+        search(chunk, session, told)
     return counts
 
 
-def check(session: Session, unit: Unit) -> str:
-    """Run a legal program and compare every launch.
+def watched(
+    count: int, seed: int = 0, target: str = "cpu", runtime: str | None = None, *, mutated: float = 0.2, only: str = "",
+    expressions: int = 0, jobs: int = 1, limit: float = 20.0, say: Callable[[str], object] = print,
+) -> Summary:  # fmt: skip
+    """Run random programs in worker processes, and go on after a failure (see ``fuzz``).
 
-    Raises
-    ------
-    WrongProgram
-        With the program's text and what is wrong.
+    Parameters
+    ----------
+    jobs
+        Processes.
+    limit
+        Seconds that a build or a run may take; more is a failure.
     """
-    cases = unit.cases()
-    session.select(cases)
-    outcomes = [session.run(case) for case in cases]
-    for case, outcome in zip(cases, outcomes, strict=True):
-        if outcome.kind == "wrong":
-            raise WrongProgram(f"{outcome.detail}\n{_driver(unit, case.launch, session)}")
-    return outcomes[0].kind
-
-
-def check_mutant(session: Session, unit: Unit) -> str:
-    """Compile a program that may be illegal, and run it if it is not.
-
-    Raises
-    ------
-    WrongProgram
-        If anything but an error of the catalogue comes out, or memory around an array was written.
-    """
-    text = unit.text()
-    try:
-        kernel = session.compile(load(text, "mutant"))
-    except InternalError as error:
-        raise WrongProgram(f"{error}\n\n{text}") from None
-    except TileError:
-        return "refused"
-    except Exception:
-        raise WrongProgram(f"{traceback.format_exc(limit=-6)}\n\n{text}") from None
-    for launch in unit.launches.values():
-        data = launch.data(np.random.default_rng(0))
-        shape = (data["m"], data["n"])
-        arrays = {p.name: data[p.name] if p.name in data else poisoned(shape, p.dtype) for p in unit.params}
-        try:
-            session._call(kernel, unit.params, arrays)
-        except InternalError as error:
-            raise WrongProgram(f"{error}\n\n{text}") from None
-        except TileError:
-            return "refused"
-        if not all(unharmed(arrays[p.name]) for p in unit.params if p.out):
-            raise WrongProgram(f"memory around an output was written\n\n{text}")
-    return "ran"
-
-
-def _driver(unit: Unit, launch_name: str, session: Session) -> str:
-    """Lines that run the kernel on the failing data."""
-    lines = [
-        "",
-        "# --- runs it:",
-        "import numpy as np, ml_dtypes",
-        f"kernel = tile.compile(main, target={session.target.text!r})",
-    ]
-    data = unit.launches[launch_name].data(np.random.default_rng(0))
-    if data["m"] * data["n"] <= 400:
-        for p in unit.params:
-            if p.shape is None:
-                lines.append(f"{p.name} = {data[p.name]}")
-            elif p.out:
-                lines.append(f"{p.name} = np.zeros({(data['m'], data['n'])}, {_kind(p.dtype)})")
-            else:
-                lines.append(f"{p.name} = np.array({data[p.name].tolist()}, {_kind(p.dtype)})")
-        lines.append(f"kernel({', '.join(p.name for p in unit.params)})")
-        lines += [f"print({p.name})" for p in unit.params if p.out]
-    return "\n".join(lines)
-
-
-def _kind(dtype: str) -> str:
-    return "ml_dtypes.bfloat16" if dtype == "bfloat16" else f'"{dtype}"'
-
-
-def _search(strategy: Any, count: int, seed: int, run: Callable[[Unit], None]) -> None:
-    """Run ``count`` examples, in small searches of their own: a long one repeats variations of what it has seen."""
-    quiet = [
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.filter_too_much,
-        HealthCheck.large_base_example,
-    ]
-    for start in range(0, count, _TOGETHER):
-
-        @hypothesis.seed(seed * 1_000_003 + start)
-        @settings(
-            max_examples=min(_TOGETHER, count - start),
-            deadline=None,
-            database=None,
-            phases=_PHASES,
-            suppress_health_check=quiet,
-            report_multiple_bugs=False,
-            print_blob=False,
-        )
-        @hypothesis.given(strategy)
-        def attempt(unit: Unit) -> None:
-            run(unit)
-
-        attempt()
+    watch = Watch(target, runtime, seed, jobs, limit)
+    told = told_into(watch.summary.counts, say)
+    return watch.run(chunks(count, seed, mutated, only, expressions), told, say)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the fuzzer as a program; 1 if it found something."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tile_core.testing.fuzz", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--count", type=int, default=200, help="programs (200)")
+    given = _parser().parse_args(arguments)
+    if given.list:
+        for name, (strategy, often) in STRATEGIES.items():
+            print(f"{name:12} weight {often:2}  {_about(strategy)}")
+        return 0
+    count = given.count if given.count is not None else 0 if given.indices else 200
+    summary = watched(
+        count, given.seed, given.target, given.runtime, mutated=given.mutated, only=given.only,
+        expressions=given.indices, jobs=given.jobs, limit=given.limit,
+    )  # fmt: skip
+    table = summary.table()
+    if given.json:
+        Path(given.json).write_text(json.dumps(table, indent=2))
+    for name, (seconds, _) in sorted(summary.slowest.items()):
+        print(f"slowest {name}: {seconds:.1f} s")
+    print(f"{summary.counts.total()} programs in {summary.seconds:.0f} s: {table['counts']}")
+    if summary.failures:
+        print(
+            f"found with --seed {given.seed} --target {given.target}" + (f" --only {given.only}" if given.only else "")
+        )
+    return 1 if summary.failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    about = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m tile_core.testing.fuzz", description=about)
+    parser.add_argument("--count", type=int, help="programs (200; 0 with --indices)")
+    parser.add_argument("--indices", type=int, default=0, help="index expressions (0)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of programs (0)")
     parser.add_argument("--target", default="cpu", help="target (cpu)")
     parser.add_argument("--runtime", default=None, help="one of its runtimes; the first by default")
     parser.add_argument("--mutated", type=float, default=0.2, help="fraction of programs that may be illegal (0.2)")
-    given = parser.parse_args(arguments)
-    try:
-        counts = fuzz(given.count, given.seed, given.target, given.runtime, mutated=given.mutated, say=print)
-    except WrongProgram as found:
-        print(found)
-        print(f"\nfound with --seed {given.seed} --target {given.target}")
-        return 1
-    print(f"{counts.total()} programs: {dict(counts)}")
-    return 0
+    parser.add_argument("--only", default="", choices=["", *STRATEGIES], help="one strategy instead of all")
+    parser.add_argument("--list", action="store_true", help="list the strategies")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds that a build or a run may take (20)")
+    parser.add_argument("--json", default="", help="file for a summary")
+    return parser
+
+
+def _about(strategy: object) -> str:
+    function = getattr(getattr(strategy, "wrapped_strategy", strategy), "definition", None)
+    return (getattr(function, "__doc__", "") or "").strip().splitlines()[0] if function is not None else ""
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ class Session:
         before = {p.name: _bytes(arrays[p.name]) for p in params if not p.out}
         text = unit.text(parts)
         try:
-            self._call(kernel, params, arrays)
+            self.call(kernel, params, arrays)
         except Exception as error:
             outcome = Outcome("wrong", f"the launch failed: {type(error).__name__}: {error}\n\n{text}")
             self.outcomes.update({c.id: outcome for c in cases})
@@ -176,7 +176,8 @@ class Session:
             report = "\n".join([*problems, "", text])
             self.outcomes[case.id] = Outcome("wrong", report) if problems else Outcome("right")
 
-    def _call(self, kernel: Any, params: Sequence[Param], arrays: Mapping[str, Any]) -> None:
+    def call(self, kernel: Any, params: Sequence[Param], arrays: Mapping[str, Any]) -> None:
+        """Launch a kernel on host arrays, through the memory of its runtime, and wait for it."""
         adapter = kernel.adapter
         if HOST_DEVICE in adapter.devices:
             kernel(*(arrays[p.name] for p in params))
@@ -200,7 +201,7 @@ def _differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Any]
     for p in outputs:
         if p.name not in want:
             continue
-        expected = np.broadcast_to(want[p.name], _shape(p, data))
+        expected = np.broadcast_to(want[p.name], shape_of(p, data))
         found = arrays[p.name]
         problem = different(found, expected, p.dtype, part.tolerance)
         if problem:
@@ -212,7 +213,7 @@ def _argument(p: Param, data: Data) -> Any:
     if p.name in data:
         value = data[p.name]
         return _copy(value) if p.out and isinstance(value, np.ndarray) else value
-    return poisoned(_shape(p, data), p.dtype)
+    return poisoned(shape_of(p, data), p.dtype)
 
 
 def _copy(value: Any) -> Any:
@@ -244,7 +245,8 @@ def _bytes(x: Any) -> Any:
     return x.tobytes() if isinstance(x, np.ndarray) else x
 
 
-def _shape(p: Param, data: Data) -> tuple[int, ...]:
+def shape_of(p: Param, data: Data) -> tuple[int, ...]:
+    """Return the extents of a parameter at the sizes of a launch."""
     sizes = {k: v for k, v in data.items() if isinstance(v, int)}
     return tuple(d if isinstance(d, int) else int(eval(d, {"__builtins__": {}}, sizes)) for d in p.shape or ())
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
 from tile_core.testing.data import Array
-from tile_core.testing.draws import SCOPES, Draw, convertible, is_matrix, pick
 from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded
+from tile_core.testing.strategies.draws import SCOPES, Draw, convertible, is_matrix, pick
 
 Operand = tuple[str, Callable[[Env, Array, Array], Array], float]
 

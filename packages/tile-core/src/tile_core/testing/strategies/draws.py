@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
+from tile_core.testing.data import Array
 from tile_core.testing.sketch import Env, Sketch, Tile, limit
 
 Draw = Callable[[Any], Any]
@@ -47,3 +49,8 @@ def convertible(source: Tile, dtype: str) -> bool:
             not DTYPES[dtype].is_integer or (source.bound <= 100 and DTYPES[dtype].kind == "int")
         )
     return not DTYPES[dtype].is_float
+
+
+def wide(x: Array) -> Array:
+    """Return integers as 64-bit ones, so that sums do not wrap before they are rounded once."""
+    return x.astype(np.int64) if x.dtype.kind in "iu" else x

@@ -1,0 +1,130 @@
+"""Buffers of the language on NumPy: elements, slices, the rule for places outside, variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DTYPES
+from tile_core.testing.plain.numbers import BITS, Number, convert, is_float
+
+
+class Memory:
+    """A tensor or scratch buffer.
+
+    Attributes
+    ----------
+    data
+        Elements: storage elements of NumPy, or ``object`` numbers for types of 4 bits and ``tfloat32``.
+    shape, dtype, scope
+        Of the buffer.
+    outside
+        What a read outside gives.
+    """
+
+    def __init__(self, data: Any, dtype: str, scope: str) -> None:
+        self.data, self.dtype, self.scope = data, dtype, scope
+        self.shape = tuple(data.shape)
+        self.outside: Any = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        items = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(i, slice) for i in items) or len(items) < len(self.shape):
+            return Region.of(self, items)
+        at = tuple(int(i) for i in items)
+        return self.read(at)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        at = tuple(int(i) for i in (index if isinstance(index, tuple) else (index,)))
+        if self._inside(at):
+            self.data[at] = stored(convert(_scalar(value), self.dtype).value, self.dtype)
+
+    def read(self, at: tuple[int, ...]) -> Number:
+        """Return an element."""
+        if not self._inside(at):
+            return Number(convert(self.outside, self.dtype).value, self.dtype, (self, at))
+        x = self.data[at]
+        value = float(x) if is_float(self.dtype) else bool(x) if self.dtype == "bool" else int(x)
+        return Number(value, self.dtype, (self, at))
+
+    def _inside(self, at: tuple[int, ...]) -> bool:
+        return all(0 <= i < n for i, n in zip(at, self.shape, strict=True))
+
+    def get(self) -> Number:
+        """Return the element of a tensor of rank 0."""
+        return self.read(())
+
+
+class Region:
+    """A rectangle of a buffer: its corner and extents, one per dimension of the buffer."""
+
+    def __init__(self, buffer: Memory, low: list[int], extents: list[int]) -> None:
+        self.buffer, self.low, self.extents = buffer, low, extents
+
+    @staticmethod
+    def of(buffer: Memory, items: Any) -> Region:
+        """Return the region that an index names."""
+        low, extents = [], []
+        for d, n in enumerate(buffer.shape):
+            item = items[d] if d < len(items) else slice(None)
+            if isinstance(item, slice):
+                start = 0 if item.start is None else int(item.start)
+                low.append(start)
+                extents.append((n if item.stop is None else int(item.stop)) - start)
+            else:
+                low.append(int(item))
+                extents.append(1)
+        return Region(buffer, low, extents)
+
+    def read(self) -> Any:
+        """Return the elements as an array of numbers."""
+        out = np.empty(self.extents, object)
+        for at in np.ndindex(*self.extents):
+            out[at] = self.buffer.read(tuple(a + b for a, b in zip(self.low, at, strict=True)))
+        return out
+
+    def write(self, values: Any) -> None:
+        """Store numbers, an array of the same number of elements in row-major order."""
+        flat = values.reshape(-1)
+        for n, at in enumerate(np.ndindex(*self.extents)):
+            self.buffer[tuple(a + b for a, b in zip(self.low, at, strict=True))] = flat[n]
+
+
+class Variable:
+    """A scalar variable: the one of ``T.alloc_var``."""
+
+    def __init__(self, dtype: str, first: Any) -> None:
+        self.dtype = dtype
+        self.set(first)
+
+    def set(self, value: Any) -> None:
+        """Assign."""
+        self.value = convert(_scalar(value), self.dtype)
+
+    def get(self) -> Number:
+        """Return the present value."""
+        return self.value
+
+
+def allocate(shape: Any, dtype: str, scope: str) -> Memory:
+    """Return a buffer full of zeros: legal programs read only what they wrote."""
+    dims = tuple(int(d) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    kind: Any = object if DTYPES[dtype].is_packed or dtype == "tfloat32" else DTYPES[dtype].numpy()
+    data = np.zeros(dims, kind)
+    if kind is object:
+        data[...] = 0.0 if is_float(dtype) else 0
+    return Memory(data, dtype, scope)
+
+
+def stored(value: Any, dtype: str) -> Any:
+    """Return a number as NumPy stores it."""
+    kind = DTYPES[dtype].numpy()
+    if dtype in BITS or dtype == "bool" or DTYPES[dtype].is_packed or dtype == "tfloat32":
+        return value
+    with np.errstate(all="ignore"):
+        return np.float64(value).astype(kind)
+
+
+def _scalar(value: Any) -> Any:
+    return value.get() if isinstance(value, (Variable, Memory)) else value

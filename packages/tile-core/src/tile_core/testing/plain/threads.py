@@ -1,0 +1,114 @@
+"""The threads of a block as generators: each runs to its next meeting, then what they do together happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+from tile_core.testing.plain.memory import Memory, Region
+from tile_core.testing.plain.numbers import Number, number
+from tile_core.testing.plain.rewrite import WARP
+
+LANES = 32
+
+
+class Deadlock(AssertionError):
+    """Threads that wait for each other at different places."""
+
+
+def run_block(language: Any, begin: Callable[[], Generator[Any, Any, None]], count: int) -> None:
+    """Run the threads of a block to their ends."""
+    threads = []
+    for t in range(count):
+        language.enter(t)
+        threads.append(begin())
+    answers: list[Any] = [None] * count
+    waiting: dict[int, Any] = {}
+    running = list(range(count))
+    while running:
+        for t in running:
+            language.enter(t)
+            waiting[t] = threads[t].send(answers[t])
+        running = _meet(language, waiting, answers, count)
+
+
+def _meet(language: Any, waiting: dict[int, Any], answers: list[Any], count: int) -> list[int]:
+    """Let a warp or the block do what it waits for; return the threads that go on."""
+    for low in range(0, count, LANES):
+        lanes = [t for t in range(low, min(low + LANES, count)) if waiting[t][0] != "end"]
+        if lanes and all(waiting[t][0] in WARP for t in lanes):
+            if len({waiting[t][0] for t in lanes}) > 1:
+                raise Deadlock(f"lanes of a warp wait for {sorted({waiting[t][0] for t in lanes})}")
+            _warp(waiting, answers, lanes)
+            return lanes
+    names = {w[0] for w in waiting.values()}
+    if names == {"end"}:
+        return []
+    if len(names) > 1:
+        raise Deadlock(f"threads wait for {sorted(names)}")
+    for t in range(count):
+        language.enter(t)
+        answers[t] = _block(language, waiting[t], t)
+    return list(range(count))
+
+
+def _block(language: Any, request: Any, thread: int) -> Any:
+    name = request[0]
+    if name == "parallel":
+        return request[1] if thread == 0 else ()
+    if name == "sync_threads":
+        return None
+    own = any(getattr(_buffer(a), "scope", "") == "local" for a in (*request[1], *dict(request[2]).values()))
+    if thread == 0 or own:
+        return getattr(language, name)(*request[1], **dict(request[2]))
+    return None
+
+
+def _buffer(x: Any) -> Any:
+    if isinstance(x, Region):
+        return x.buffer
+    if isinstance(x, Number) and x.element is not None:
+        return x.element[0]
+    return x if isinstance(x, Memory) else None
+
+
+def _warp(waiting: dict[int, Any], answers: list[Any], lanes: list[int]) -> None:
+    name = waiting[lanes[0]][0]
+    if name == "sync_warp":
+        for t in lanes:
+            answers[t] = None
+        return
+    given = {t: [*map(number, waiting[t][1])] for t in lanes}
+    words = {t: dict(waiting[t][2]) for t in lanes}
+    first = {t: g[0] for t, g in given.items()}
+    if name.startswith("shfl"):
+        for t in lanes:
+            width = words[t].get("width") or (int(given[t][2]) if len(given[t]) > 2 else LANES)
+            answers[t] = first[_source(name, t, int(given[t][1]), int(width), lanes)]
+        return
+    result = _combined(name, lanes, first)
+    for t in lanes:
+        answers[t] = result
+
+
+def _source(name: str, t: int, by: int, width: int, lanes: list[int]) -> int:
+    base, lane = t - t % width, t % width
+    place = {"shfl_sync": by % width, "shfl_xor": lane ^ by, "shfl_up": lane - by, "shfl_down": lane + by}[name]
+    place = place if 0 <= place < width else lane
+    return base + place if base + place in lanes else t
+
+
+def _combined(name: str, lanes: list[int], first: dict[int, Number]) -> Number:
+    if name == "ballot":
+        return Number(sum(1 << (t % LANES) for t in lanes if first[t]), "uint64")
+    if name in ("any_sync", "all_sync"):
+        return Number((any if name == "any_sync" else all)(bool(x) for x in first.values()), "bool")
+    result = first[lanes[0]]
+    for t in lanes[1:]:
+        x = first[t]
+        kind = name[len("warp_reduce_") :]
+        if kind in ("max", "min"):
+            result = x if bool(x > result) == (kind == "max") else result
+        else:
+            result = {"sum": result.__add__, "bitand": result.__and__, "bitor": result.__or__}[kind](x)
+    return result

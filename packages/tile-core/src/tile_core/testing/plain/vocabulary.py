@@ -1,0 +1,318 @@
+"""What the names of ``T`` mean in plain Python."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DTYPES
+from tile_core.testing.plain import tiles
+from tile_core.testing.plain.memory import Memory, Variable, allocate
+from tile_core.testing.plain.numbers import BITS, Number, arith, convert, fit, is_float, number, pair, shift
+
+_HINTS = (
+    "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print", "finalize_reducer",
+)  # fmt: skip
+
+#: Functions of one float.
+UNARY: dict[str, Any] = {
+    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.float64(10.0) ** x, "expm1": np.expm1, "log": np.log,
+    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "cbrt": np.cbrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)), "erf": lambda x: math.erf(x), "floor": np.floor,
+    "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint, "rint": np.rint,
+    "round": lambda x: np.trunc(x + np.copysign(0.5, x)) if abs(x) < 2.0**52 else x,
+}  # fmt: skip
+#: Functions of two floats.
+BINARY: dict[str, Any] = {
+    "atan2": np.arctan2, "hypot": np.hypot, "copysign": np.copysign, "fmod": np.fmod,
+    "pow": np.power, "power": np.power,
+}  # fmt: skip
+_INTEGER = {
+    "floordiv": "//", "floormod": "%", "ceildiv": "ceil", "truncdiv": "truncdiv", "truncmod": "truncmod",
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+}  # fmt: skip
+_PREDICATES = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
+
+
+class Grid:
+    """A launch: extents of the grid and threads of a block."""
+
+    def __init__(self, *extents: Any, threads: Any = 128, **rest: Any) -> None:
+        self.extents = [max(0, int(e)) for e in extents]
+        self.threads = tuple(threads) if isinstance(threads, (tuple, list)) else (int(threads),)
+
+
+class Language:
+    """``T`` in plain Python: the state of a launch and the names."""
+
+    Kernel = Grid
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self.sizes = sizes
+        self.block: tuple[int, ...] = ()
+        self.threads: tuple[int, ...] = (1,)
+        self.thread = 0
+        self.shared: list[Memory] = []
+        self.made: dict[int, int] = {}
+
+    def begin(self, block: tuple[int, ...], threads: tuple[int, ...]) -> None:
+        """Begin a block."""
+        self.block, self.threads, self.thread, self.shared, self.made = block, threads, 0, [], {}
+
+    def enter(self, thread: int) -> None:
+        """Go on as a thread."""
+        self.thread = thread
+
+    def __getattr__(self, name: str) -> Any:
+        if name in DTYPES:
+            return name
+        if name in _HINTS:
+            return lambda *a, **k: None
+        if name in _INTEGER:
+            return lambda a, b: _integral(_INTEGER[name], a, b)
+        if name in UNARY:
+            return lambda x: _floating(UNARY[name], x)
+        if name in BINARY:
+            return lambda x, y: _floating(BINARY[name], x, y)
+        if name in _PREDICATES:
+            return lambda x: Number(bool(_PREDICATES[name](float(number(x).value))), "bool")
+        if name in tiles.OPS:
+            return tiles.OPS[name]
+        raise AttributeError(name)
+
+    # Sizes, memory
+
+    def dynamic(self, names: str, dtype: str = "int32") -> Any:
+        """Return the sizes of the launch."""
+        found = tuple(convert(self.sizes[n.strip()], dtype) for n in names.split(","))
+        return found[0] if len(found) == 1 else found
+
+    symbolic = dynamic
+
+    def alloc_shared(self, shape: Any, dtype: Any, *rest: Any, **words: Any) -> Memory:
+        """Return memory that the threads of the block share."""
+        n = self.made.get(self.thread, 0)
+        self.made[self.thread] = n + 1
+        if n == len(self.shared):
+            self.shared.append(allocate(shape, str(dtype), "shared"))
+        return self.shared[n]
+
+    alloc_fragment = alloc_shared
+
+    def alloc_local(self, shape: Any, dtype: Any, *rest: Any, **words: Any) -> Memory:
+        """Return memory of the thread."""
+        return allocate(shape, str(dtype), "local")
+
+    def alloc_var(self, dtype: Any, first: Any = 0, *, init: Any = None, **words: Any) -> Variable:
+        """Return a variable."""
+        return Variable(str(dtype), first if init is None else init)
+
+    def alloc_reducer(self, shape: Any, dtype: Any, op: str = "sum", **words: Any) -> Memory:
+        """Return a tile that starts as the neutral element."""
+        made = self.alloc_shared(shape, dtype)
+        low, high = self.min_value(dtype).value, self.max_value(dtype).value
+        if is_float(str(dtype)):
+            low, high = -math.inf, math.inf
+        made.data[...] = {"sum": 0, "max": low, "min": high}[op]
+        return made
+
+    def annotate_safe_value(self, fills: Any) -> None:
+        """Say what reads outside give."""
+        for memory, value in fills.items():
+            memory.outside = value
+
+    # Loops
+
+    def serial(self, start: Any, stop: Any = None, step: int = 1, **words: Any) -> Any:
+        """Return the numbers of a loop."""
+        bounds = [number(start), *([number(stop)] if stop is not None else [])]
+        dtype = "int64" if any(b.dtype in ("int64", "uint64", "uint32") for b in bounds) else "int32"
+        return [convert(i, dtype) for i in range(*(int(b) for b in bounds), *([step] if len(bounds) == 2 else []))]
+
+    unroll = vectorized = serial
+
+    def Pipelined(self, start: Any, stop: Any = None, num_stages: int = 0, **words: Any) -> Any:
+        """Return the numbers of a pipelined loop."""
+        return self.serial(start, stop)
+
+    def Parallel(self, *extents: Any, **words: Any) -> Any:
+        """Return the points of a domain in row-major order."""
+        points = product(*(range(int(e)) for e in extents))
+        made = (tuple(Number(i, "int32") for i in p) for p in points)
+        return [p[0] for p in made] if len(extents) == 1 else list(made)
+
+    grid = Parallel
+
+    def static_range(self, *bounds: Any) -> range:
+        """Return Python's range."""
+        return range(*(int(b) for b in bounds))
+
+    def Persistent(self, domain: Any, wave: Any, index: Any, group_size: int = 8) -> Any:
+        """Return the tiles of one block."""
+        every = list(product(*(range(int(d)) for d in domain)))
+        mine = [tuple(Number(i, "int32") for i in p) for p in every[int(index) :: int(wave)]]
+        return [p[0] for p in mine] if len(domain) == 1 else mine
+
+    # Threads
+
+    def get_thread_binding(self, dim: int = 0) -> Number:
+        """Return the number of the thread along an axis."""
+        dims = (*self.threads, 1, 1)[:3]
+        below = math.prod(dims[:dim])
+        return Number(self.thread // below % dims[dim], "int32")
+
+    def get_thread_bindings(self) -> tuple[Number, ...]:
+        """Return the three numbers of the thread."""
+        return tuple(self.get_thread_binding(d) for d in range(3))
+
+    def get_block_binding(self, dim: int = 0) -> Number:
+        """Return the number of the block along an axis."""
+        return Number((*self.block, 0, 0)[dim], "int32")
+
+    def get_block_bindings(self) -> tuple[Number, ...]:
+        """Return the three numbers of the block."""
+        return tuple(self.get_block_binding(d) for d in range(3))
+
+    def get_lane_idx(self) -> Number:
+        """Return the number of the thread in its warp."""
+        return Number(self.thread % 32, "int32")
+
+    def get_warp_idx(self) -> Number:
+        """Return the number of the warp."""
+        return Number(self.thread // 32, "int32")
+
+    # Scalars
+
+    def cast(self, x: Any, dtype: Any) -> Number:
+        """Return a value as another type."""
+        return convert(x if isinstance(x, (int, float)) else number(x), str(dtype))
+
+    def reinterpret(self, x: Any, dtype: Any) -> Number:
+        """Return the bits of a value as another type."""
+        x = number(x)
+        raw = np.array([x.value], DTYPES[x.dtype].numpy()).view(DTYPES[str(dtype)].numpy())[0]
+        return Number(float(raw) if is_float(str(dtype)) else int(raw), str(dtype))
+
+    def abs(self, x: Any) -> Any:
+        """Return the size."""
+        return abs(x)
+
+    def max(self, a: Any, *more: Any, nan_propagate: bool = False) -> Any:
+        """Return the greatest; numbers beat NaN."""
+        for b in more:
+            a = _extreme(a, b, 1, nan_propagate)
+        return a
+
+    def min(self, a: Any, *more: Any, nan_propagate: bool = False) -> Any:
+        """Return the least; numbers beat NaN."""
+        for b in more:
+            a = _extreme(a, b, -1, nan_propagate)
+        return a
+
+    def clamp(self, x: Any, low: Any, high: Any) -> Any:
+        """Return a value between two others; NaN stays."""
+        x = number(x)
+        return x if x.value != x.value else self.min(self.max(x, low), high)
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """Return a product and a sum."""
+        return a * b + c
+
+    def if_then_else(self, condition: Any, a: Any, b: Any) -> Number:
+        """Return one of two values in their common type."""
+        if isinstance(condition, bool):
+            return a if condition else b
+        x, y = pair(a, b)
+        return x if condition else y
+
+    Select = if_then_else
+
+    def any_of(self, *conditions: Any) -> Number:
+        """Return whether one holds."""
+        return Number(any(bool(c) for c in conditions), "bool")
+
+    def all_of(self, *conditions: Any) -> Number:
+        """Return whether all hold."""
+        return Number(all(bool(c) for c in conditions), "bool")
+
+    def shift_left(self, a: Any, b: Any) -> Any:
+        """Return a shift."""
+        return shift("<<", a, b)
+
+    def shift_right(self, a: Any, b: Any) -> Any:
+        """Return a shift."""
+        return shift(">>", a, b)
+
+    def bitwise_not(self, a: Any) -> Any:
+        """Return all bits exchanged."""
+        return ~a
+
+    def popcount(self, x: Any) -> Number:
+        """Return how many bits are 1."""
+        x = number(x)
+        return Number(bin(int(x.value) & ((1 << BITS[x.dtype]) - 1)).count("1"), "int32")
+
+    def infinity(self, dtype: Any) -> Number:
+        """Return an infinity."""
+        return Number(math.inf, str(dtype))
+
+    def max_value(self, dtype: Any) -> Number:
+        """Return the greatest finite value."""
+        return _limit(str(dtype), 1)
+
+    def min_value(self, dtype: Any) -> Number:
+        """Return the least finite value."""
+        return _limit(str(dtype), -1)
+
+    def nextafter(self, x: Any, y: Any) -> Number:
+        """Return the next value of the type."""
+        a, b = pair(x, y)
+        kind = DTYPES[a.dtype].numpy()
+        return Number(float(np.nextafter(kind.type(a.value), kind.type(b.value))), a.dtype)
+
+
+def _limit(dtype: str, sign: int) -> Number:
+    if dtype in BITS:
+        bits, signed = BITS[dtype], dtype[0] == "i"
+        high = (1 << (bits - signed)) - 1
+        return Number(high if sign > 0 else -high - 1 if signed else 0, dtype)
+    import ml_dtypes
+
+    kind = DTYPES[dtype].numpy()
+    return Number(sign * float(ml_dtypes.finfo(kind).max), dtype if DTYPES[dtype].bits >= 16 else "float32")
+
+
+def _integral(symbol: str, a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return arith(symbol, Number(a, "int64"), b).value
+    return arith(symbol, a, b)
+
+
+def _floating(function: Any, *operands: Any) -> Number:
+    if len(operands) == 2:
+        operands = pair(*operands)
+    values = [number(x) for x in operands]
+    dtype = values[0].dtype
+    if not is_float(dtype):
+        dtype = "float64" if dtype in ("int64", "uint64") else "float32"
+    elif dtype not in ("float64", "float32", "float16", "bfloat16"):
+        dtype = "float32"
+    with np.errstate(all="ignore"):
+        result = float(function(*(np.float64(convert(x, dtype).value) for x in values)))
+    return Number(fit(result, dtype), dtype)
+
+
+def _extreme(a: Any, b: Any, sign: int, nan_propagate: bool) -> Any:
+    x, y = pair(a, b)
+    if x.value != x.value:
+        return x if nan_propagate else y
+    if y.value != y.value:
+        return y if nan_propagate else x
+    if x.value == y.value and is_float(x.dtype):
+        return x if (math.copysign(1.0, x.value) > 0) == (sign > 0) else y
+    return x if (x.value > y.value) == (sign > 0) else y

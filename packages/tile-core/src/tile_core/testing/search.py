@@ -1,0 +1,221 @@
+"""Searching: draws programs, runs them on a session, counts what happened, and makes a failing program small."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import hypothesis
+import numpy as np
+from hypothesis import HealthCheck, Phase, settings
+
+from tile_core.errors import InternalError, TileError
+from tile_core.testing import indices, strategies
+from tile_core.testing.case import Unit
+from tile_core.testing.data import poisoned, unharmed
+from tile_core.testing.driver import driver
+from tile_core.testing.run import Session, load, shape_of
+
+#: Programs of one search: a long one repeats variations of what it has seen.
+TOGETHER = 10
+#: Expressions of one kernel.
+EXPRESSIONS = 80
+_PHASES = (Phase.generate, Phase.shrink)
+_QUIET = [
+    HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example,
+]  # fmt: skip
+#: Seconds that are spent to make a failing program small.
+SHRINKING = 60.0
+
+Note = Callable[[str], None]
+
+
+class WrongProgram(AssertionError):
+    """A program that computed something else than the references, or broke the compiler."""
+
+
+class _Enough(BaseException):
+    """The search for a smaller program has lasted long enough."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of a search that is repeated by its numbers alone.
+
+    Attributes
+    ----------
+    kind
+        ``"programs"``, ``"mutants"`` or ``"indices"``.
+    seed
+        Of the choice of programs.
+    count
+        Programs, or expressions.
+    only
+        Name of one strategy; empty for all.
+    """
+
+    kind: str
+    seed: int
+    count: int
+    only: str = ""
+
+
+def chunks(count: int, seed: int, mutated: float, only: str = "", expressions: int = 0) -> list[Chunk]:
+    """Return the parts of a search, legal programs and mutants in turn."""
+    few = round(count * mutated)
+    found = [
+        Chunk(kind, base * 1_000_003 + start, min(TOGETHER, total - start), only)
+        for kind, base, total in (("programs", seed, count - few), ("mutants", seed + 1, few))
+        for start in range(0, total, TOGETHER)
+    ]
+    random.Random(seed).shuffle(found)
+    kernels = range(0, expressions, EXPRESSIONS)
+    return found + [
+        Chunk("indices", seed * 1_000_003 + start, min(EXPRESSIONS, expressions - start)) for start in kernels
+    ]
+
+
+def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], note: Note = lambda text: None) -> None:
+    """Run a chunk.
+
+    Parameters
+    ----------
+    chunk
+        What to run.
+    session
+        On which target.
+    told
+        Called with what happened to how many programs.
+    note
+        Called with the text of every program before it runs.
+
+    Raises
+    ------
+    WrongProgram
+        With the smallest program that fails, as a runnable kernel.
+    """
+    if chunk.kind == "indices":
+        _search_indices(chunk, session, told, note)
+        return
+    legal = chunk.kind == "programs"
+    strategy = strategies.programs(chunk.only) if legal else strategies.mutants(chunk.only)
+    found: list[tuple[int, str]] = []
+    start = [0.0]
+
+    @hypothesis.seed(chunk.seed)
+    @settings(
+        max_examples=chunk.count, deadline=None, database=None, phases=_PHASES, suppress_health_check=_QUIET,
+        report_multiple_bugs=False, print_blob=False,
+    )  # fmt: skip
+    @hypothesis.given(strategy)
+    def attempt(unit: Unit) -> None:
+        if found and time.monotonic() - start[0] > SHRINKING:
+            raise _Enough
+        note(unit.text())
+        try:
+            kind = (check if legal else check_mutant)(session, unit)
+        except WrongProgram as error:
+            start[0] = start[0] or time.monotonic()
+            found.append((len(unit.text()), str(error)))
+            raise
+        if not found:
+            told(kind, 1)
+
+    try:
+        attempt()
+    except (WrongProgram, _Enough):
+        raise WrongProgram(min(found)[1]) from None
+    except Exception:
+        if not found:
+            raise
+        raise WrongProgram(min(found)[1]) from None
+
+
+def check(session: Session, unit: Unit) -> str:
+    """Run a legal program and compare every launch.
+
+    Raises
+    ------
+    WrongProgram
+        With the program's text and what is wrong.
+    """
+    cases = unit.cases()
+    session.select(cases)
+    outcomes = [session.run(case) for case in cases]
+    for case, outcome in zip(cases, outcomes, strict=True):
+        if outcome.kind == "wrong":
+            raise WrongProgram(f"{outcome.detail}\n{driver(unit, case.launch, session.target.text)}")
+    return outcomes[0].kind
+
+
+def check_mutant(session: Session, unit: Unit) -> str:
+    """Compile a program that may be illegal, and run it if it is not.
+
+    Raises
+    ------
+    WrongProgram
+        If anything but an error of the catalogue comes out, or memory around an array was written.
+    """
+    text = unit.text()
+    params = [*unit.params, *(p for part in unit.parts.values() for p in part.params)]
+    try:
+        kernel = session.compile(load(text, "mutant"))
+    except InternalError as error:
+        raise WrongProgram(f"{error}\n\n{text}") from None
+    except TileError:
+        return "refused"
+    except Exception:
+        raise WrongProgram(f"{traceback.format_exc(limit=-6)}\n\n{text}") from None
+    for launch in unit.launches.values():
+        data = launch.data(np.random.default_rng(0))
+        arrays = {p.name: data[p.name] if p.name in data else poisoned(shape_of(p, data), p.dtype) for p in params}
+        try:
+            session.call(kernel, params, arrays)
+        except InternalError as error:
+            raise WrongProgram(f"{error}\n\n{text}") from None
+        except TileError:
+            return "refused"
+        if not all(unharmed(arrays[p.name]) for p in params if p.out and p.name not in data):
+            raise WrongProgram(f"memory around an output was written\n\n{text}")
+    return "ran"
+
+
+def _search_indices(chunk: Chunk, session: Session, told: Callable[[str, int], None], note: Note) -> None:
+    """Run one kernel of many expressions; leave the wrong ones out and run the others again."""
+    k = indices.kernel(indices.Dice(random.Random(chunk.seed)), chunk.count, chunk.seed)
+
+    def fails(k: indices.IndexKernel) -> str:
+        unit = k.unit()
+        note(unit.text())
+        try:
+            check(session, unit)
+        except WrongProgram as error:
+            return str(error)
+        return ""
+
+    if not fails(k):
+        told("right", len(k.statements))
+        return
+    bad = indices.guilty(k, fails)
+    left = replace(k, statements=tuple(s for s in k.statements if s not in bad.statements))
+    if left.statements and not fails(left):
+        told("right", len(left.statements))
+    raise WrongProgram(fails(indices.smallest(bad, fails)) or fails(bad))
+
+
+def told_into(counts: Counter[str], say: Callable[[str], Any] | None = None) -> Callable[[str, int], None]:
+    """Return what counts into a table and says something after every hundred."""
+    start = time.monotonic()
+
+    def told(kind: str, number: int) -> None:
+        before = counts.total()
+        counts[kind] += number
+        if say is not None and before // 100 != counts.total() // 100:
+            say(f"{counts.total()} programs, {time.monotonic() - start:.0f} s: {dict(counts)}")
+
+    return told

@@ -1,0 +1,34 @@
+"""Hypothesis strategies for programs: what the fuzzer draws, each theme in a file of its own.
+
+``STRATEGIES`` is the table; ``programs`` draws from all of them, ``mutants`` are programs that may be illegal.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tile_core.testing.case import Unit
+from tile_core.testing.strategies.indexing import indices, nibbles
+from tile_core.testing.strategies.mutants import mutants_of
+from tile_core.testing.strategies.tiles import tile_programs
+
+#: Name -> (strategy, how often it is drawn).
+STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
+    "tiles": (tile_programs(), 8),
+    "indices": (indices(), 2),
+    "nibbles": (nibbles(), 1),
+}
+
+
+def programs(only: str = "") -> st.SearchStrategy[Unit]:
+    """Return legal programs: of one strategy, or of all."""
+    if only:
+        return STRATEGIES[only][0]
+    return st.sampled_from([n for n, (_, often) in STRATEGIES.items() for _ in range(often)]).flatmap(
+        lambda name: STRATEGIES[name][0]
+    )
+
+
+def mutants(only: str = "") -> st.SearchStrategy[Unit]:
+    """Return programs that may be illegal."""
+    return mutants_of(programs(only))

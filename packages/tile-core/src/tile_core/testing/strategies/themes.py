@@ -1,0 +1,77 @@
+"""What the strategies of a theme share: the expected result is the kernel's text executed as plain Python."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tile_core.testing import plain
+from tile_core.testing.case import EXACT, Data, Launch, Param, Part, Tolerance, Unit
+from tile_core.testing.data import Array, anything, numbers
+from tile_core.testing.strategies.draws import Draw
+
+INTEGERS = ("int32", "int64", "uint32", "int16", "uint8", "int8", "uint16", "uint64")
+_ALIASES = {
+    "float16": "half", "float32": "float", "float64": "double", "int32": "int", "int64": "long",
+    "int16": "short", "uint32": "uint", "float8_e4m3fn": "float8_e4m3",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A chooser for expressions that draws from Hypothesis."""
+
+    draw: Draw
+
+    def pick(self, items: Sequence[Any]) -> Any:
+        """Return one of the items."""
+        return self.draw(st.sampled_from(tuple(items)))
+
+    def integer(self, low: int, high: int) -> int:
+        """Return an integer of a closed range."""
+        return int(self.draw(st.integers(low, high)))
+
+
+def themed(
+    theme: str, draw: Draw, params: Sequence[Param], body: str, launches: Mapping[str, Data],
+    tolerance: Tolerance = EXACT, **rest: Any,
+) -> Unit:  # fmt: skip
+    """Return a unit of one theme; ``launches`` are the inputs by name of the launch."""
+    made: list[Unit] = []
+
+    def want(d: Data) -> Any:
+        return plain.run(made[0].text(), list(params), d)
+
+    data = {name: Launch(functools.partial(_copied, d)) for name, d in launches.items()}
+    part = Part((), body, want, tolerance)
+    name = f"{theme}-{draw(st.integers(0, 10**6))}"
+    made.append(Unit("fuzz", name, tuple(params), "", {"": part}, data, **rest))
+    return made[0]
+
+
+def _copied(d: Data, rng: Any) -> Data:
+    del rng
+    return {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in d.items()}
+
+
+def spelled(draw: Draw, dtype: str) -> str:
+    """Return the text of an element type: a string, a name of the language, or an alias."""
+    forms = [f'"{dtype}"', f'"{dtype}"', f"T.{dtype}", f'T.dtype("{dtype}")']
+    if dtype in _ALIASES:
+        forms.append(f"T.{_ALIASES[dtype]}")
+    return str(draw(st.sampled_from(forms)))
+
+
+def randoms(draw: Draw, shape: tuple[int, ...], dtype: str, low: int = -4, high: int = 4) -> Array:
+    """Return an array of small numbers."""
+    return numbers(np.random.default_rng(draw(st.integers(0, 10**6))), shape, dtype, low, high)
+
+
+def patterns(draw: Draw, shape: tuple[int, ...], dtype: str) -> Array:
+    """Return an array of any bit patterns."""
+    return anything(np.random.default_rng(draw(st.integers(0, 10**6))), shape, dtype)

@@ -1,0 +1,228 @@
+"""The watchdog: chunks of a search in worker processes, which are killed when a build or a run takes too long.
+
+A worker runs many programs. It says the text of every program before it begins, and when a build or a run starts. A
+program that takes more than the limit, or that ends the process, is a failure like a wrong number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import multiprocessing
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from tile_core.testing.search import Chunk, WrongProgram, search
+
+#: Seconds that the start of a worker may take.
+_STARTING = 300.0
+
+
+@dataclass
+class Summary:
+    """What a watched search found.
+
+    Attributes
+    ----------
+    counts
+        How many programs (or expressions) were right, refused, skipped, or ran.
+    failures
+        ``(kind, text)``: ``"wrong"``, ``"internal error"``, ``"over time"`` or ``"crashed"``, with the program.
+    slowest
+        ``"build"`` and ``"run"``: seconds and the program.
+    seconds
+        Wall time.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    slowest: dict[str, tuple[float, str]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def table(self) -> dict[str, Any]:
+        """Return the summary as JSON takes it."""
+        kinds = Counter(kind for kind, _ in self.failures)
+        numbers = {k: self.counts[k] for k in ("right", "ran", "refused", "skipped")}
+        numbers |= {k: kinds[k] for k in ("wrong", "internal error", "over time", "crashed")}
+        slowest = {k: {"seconds": round(s, 3), "program": text} for k, (s, text) in self.slowest.items()}
+        failures = [{"kind": k, "report": text} for k, text in self.failures]
+        return {"counts": numbers, "seconds": round(self.seconds, 1), "slowest": slowest, "failures": failures}
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    chunk: Chunk | None = None
+    left: int = 0
+    text: str = ""
+    phase: str = "start"
+    since: float = 0.0
+
+
+class Watch:
+    """Runs chunks in worker processes.
+
+    Parameters
+    ----------
+    target, runtime, seed
+        Of the sessions.
+    jobs
+        How many processes.
+    limit
+        Seconds that a build or a run may take.
+    """
+
+    def __init__(self, target: str, runtime: str | None, seed: int = 0, jobs: int = 1, limit: float = 20.0) -> None:
+        self.given = (target, runtime, seed)
+        self.jobs, self.limit = jobs, limit
+        self.context = multiprocessing.get_context("spawn")
+        self.summary = Summary()
+
+    def run(self, chunks: Sequence[Chunk], told: Callable[[str, int], None], say: Callable[[str], Any]) -> Summary:
+        """Run chunks until none is left."""
+        start, left = time.monotonic(), deque(chunks)
+        workers = [self._start() for _ in range(min(self.jobs, len(left)))]
+        try:
+            while left or any(w.chunk is not None for w in workers):
+                for w in workers:
+                    if w.chunk is None and left and w.phase == "idle":
+                        self._give(w, left.popleft())
+                wait([w.pipe for w in workers], timeout=0.5)
+                for n, w in enumerate(workers):
+                    again = self._listen(w, told, say)
+                    if again is not None:
+                        left.extend(again)
+                        workers[n] = self._start() if w.phase == "dead" else w
+        finally:
+            for w in workers:
+                _kill(w)
+        self.summary.seconds = time.monotonic() - start
+        return self.summary
+
+    def _start(self) -> _Worker:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=serve, args=(theirs, *self.given), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours, since=time.monotonic())
+
+    def _give(self, w: _Worker, chunk: Chunk) -> None:
+        w.chunk, w.left, w.phase, w.text, w.since = chunk, chunk.count, "draw", "", time.monotonic()
+        with contextlib.suppress(OSError):
+            w.pipe.send(chunk)
+
+    def _listen(self, w: _Worker, told: Callable[[str, int], None], say: Callable[[str], Any]) -> list[Chunk] | None:
+        """Take a worker's messages; return chunks to do again if its chunk broke off."""
+        try:
+            while w.pipe.poll():
+                kind, *rest = w.pipe.recv()
+                if kind == "told":
+                    told(*rest)
+                    w.left -= rest[1]
+                elif kind == "wrong":
+                    return self._failed(w, _kind(rest[0]), rest[0], say)
+                elif kind == "done":
+                    w.chunk, w.phase = None, "idle"
+                else:
+                    self._progress(w, kind, rest)
+        except (EOFError, OSError):
+            w.process.join(5)
+            if w.phase == "start":
+                raise RuntimeError(f"a worker ended with {w.process.exitcode} before it began") from None
+            w.phase = "dead"
+            return self._failed(w, "crashed", f"the process ended with {w.process.exitcode}\n\n{w.text}", say)
+        over = {"start": _STARTING, "idle": 1e9, "draw": 15 * self.limit}.get(w.phase, self.limit)
+        if time.monotonic() - w.since > over:
+            _kill(w)
+            why = f"the {w.phase} took more than {over:.0f} s"
+            w.phase = "dead"
+            return self._failed(w, "over time", f"{why}\n\n{w.text}", say)
+        return None
+
+    def _progress(self, w: _Worker, kind: str, rest: list[Any]) -> None:
+        if kind == "ready":
+            w.phase = "idle"
+        elif kind == "program":
+            w.text, w.phase = rest[0], "draw"
+        elif kind == "end":
+            name, seconds = rest
+            if seconds > self.summary.slowest.get(name, (0.0, ""))[0]:
+                self.summary.slowest[name] = (seconds, w.text)
+            w.phase = "draw"
+        else:
+            w.phase = kind
+        w.since = time.monotonic()
+
+    def _failed(self, w: _Worker, kind: str, text: str, say: Callable[[str], Any]) -> list[Chunk]:
+        self.summary.failures.append((kind, text))
+        say(f"--- {kind} ({w.chunk}):\n{text}\n")
+        chunk, left = w.chunk, w.left - 1
+        w.chunk = None
+        if w.phase != "dead":
+            w.phase = "idle"
+        if chunk is None or left <= 0 or chunk.kind == "indices":
+            return []
+        return [replace(chunk, seed=chunk.seed + 500_009, count=left)]
+
+
+def serve(pipe: Connection, target: str, runtime: str | None, seed: int) -> None:
+    """Run chunks in a worker process until the pipe closes."""
+    from tile_core.testing.run import Session
+
+    faulthandler.enable()
+
+    class Telling(Session):
+        """A session that says when a build or a run begins, and how long it took."""
+
+        def compile(self, program: Any) -> Any:
+            return _timed(pipe, "build", lambda: super(Telling, self).compile(program))
+
+        def call(self, kernel: Any, params: Any, arrays: Any) -> None:
+            _timed(pipe, "run", lambda: super(Telling, self).call(kernel, params, arrays))
+
+    session = Telling(target, runtime, seed)
+    pipe.send(("ready",))
+    while True:
+        try:
+            chunk = pipe.recv()
+        except EOFError:
+            return
+        try:
+            search(chunk, session, lambda *x: pipe.send(("told", *x)), lambda text: pipe.send(("program", text)))
+        except WrongProgram as error:
+            pipe.send(("wrong", str(error)))
+        else:
+            pipe.send(("done",))
+
+
+def _timed(pipe: Connection, name: str, function: Callable[[], Any]) -> Any:
+    pipe.send((name,))
+    start = time.monotonic()
+    try:
+        return function()
+    finally:
+        pipe.send(("end", name, time.monotonic() - start))
+
+
+def _kill(w: _Worker) -> None:
+    """End a worker: it may hang in a compiler that does not listen."""
+    if w.process.is_alive():
+        w.process.kill()
+    w.process.join(10)
+    w.pipe.close()
+
+
+def _kind(report: str) -> str:
+    internal = "InternalError" in report or "internal error" in report or "Traceback" in report
+    return "internal error" if internal else "wrong"
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

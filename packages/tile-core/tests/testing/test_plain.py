@@ -1,0 +1,70 @@
+"""The witness: kernels of the kit, executed as plain Python, give what the kit expects of every target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tile_core.testing.case import Unit, output, scalar, tensor
+from tile_core.testing.data import different, stored
+from tile_core.testing.plain import run
+from tile_core.testing.plain.numbers import Illegal, Number
+from tile_core.testing.plain.threads import Deadlock
+from tile_core.testing.tables import atomics, control, scalars, threads
+
+#: Barriers that the language adds between statements of threads: the witness runs only those that are written.
+_IMPLIED = ("#2556-branch", "#2612")
+
+
+def _units():
+    every = [u for table in (atomics, control, scalars, threads) for u in table.units()]
+    return [u for u in every if not u.illegal and not u.name.startswith(_IMPLIED)][::3]
+
+
+@pytest.mark.parametrize("unit", _units(), ids=lambda u: f"{u.op}/{u.name}")
+def test_a_unit_of_the_kit(unit):
+    for case in unit.cases():
+        part = unit.parts[case.part]
+        params = [*unit.params, *part.params]
+        data = unit.launches[case.launch].data(np.random.default_rng(1))
+        if sum(getattr(x, "size", 1) for x in data.values()) > 4000:
+            continue  # element by element in Python: seconds
+        with np.errstate(all="ignore"):
+            want = part.want(data)
+            found = run(unit.text([case.part]), params, data)
+        if not isinstance(want, dict):
+            want = {next(p for p in (*part.params, *unit.params) if p.out).name: want}
+        for p in params:
+            if p.name in want:
+                array = stored(found[p.name], p.dtype)
+                assert different(array, want[p.name], p.dtype, part.tolerance) == "", case.id
+
+
+def _text(params, body, threads=32):
+    return Unit("x", "x", tuple(params), body, grid="1", threads=threads).text()
+
+
+def test_variables_are_boxes_and_loops_count_in_their_type():
+    params = [scalar("n"), output("B", "int32", 2)]
+    body = "c = T.alloc_var('int8', init=100)\nfor i in T.serial(n):\n    c += i\np = c\nB[0] = p\nB[1], c = c + 1, 0"
+    found = run(_text(params, body), params, {"n": 10, "B": np.zeros(2, np.int32)})
+    assert found["B"].tolist() == [100 + 45 - 256, 100 + 45 - 256 + 1]
+
+
+def test_threads_meet_at_barriers():
+    params = [tensor("A", "int32", 64), output("B", "int32", 64)]
+    body = "t = T.get_thread_binding(0)\ns = T.alloc_shared((64,), 'int32')\ns[t] = A[t]\nT.sync_threads()\nB[t] = s[63 - t]"
+    a = np.arange(64, dtype=np.int32)
+    assert run(_text(params, body, 64), params, {"A": a})["B"].tolist() == a[::-1].tolist()
+    uneven = "t = T.get_thread_binding(0)\nif t < 3:\n    T.sync_threads()\nelse:\n    T.sync_warp()\nB[t] = 1"
+    with pytest.raises(Deadlock):
+        run(_text(params, uneven, 64), params, {"A": a})
+
+
+def test_what_the_language_refuses_is_no_number():
+    with pytest.raises(Illegal):
+        Number(3, "uint8") + 300
+    with pytest.raises(Illegal):
+        Number(3, "int32") // 0
+    assert (Number(-(2**31), "int32") // -1).value == -(2**31)
+    assert (Number(-7, "int32") % Number(4, "int64")).dtype == "int64"

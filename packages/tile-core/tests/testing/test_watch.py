@@ -1,0 +1,75 @@
+"""The watchdog: what never ends, or ends the process, is a failure with the program's text; the search goes on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+
+import pytest
+
+from tile_core.testing import watch
+from tile_core.testing.search import Chunk, WrongProgram
+
+
+def _serve(pipe, target, runtime, seed):
+    """A worker whose programs do what their seeds say."""
+    pipe.send(("ready",))
+    while True:
+        try:
+            chunk = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(("program", f"program {chunk.seed}"))
+        pipe.send(("build",))
+        if chunk.seed == 1:
+            time.sleep(1000)
+        if chunk.seed == 2:
+            os._exit(11)
+        pipe.send(("end", "build", 0.25))
+        if chunk.seed == 3:
+            pipe.send(("wrong", "output B: 1 of 2 elements are wrong"))
+            continue
+        pipe.send(("told", "right", chunk.count))
+        pipe.send(("done",))
+
+
+def _watch(monkeypatch, jobs, limit):
+    monkeypatch.setattr(watch, "serve", _serve)
+    made = watch.Watch("cpu", None, jobs=jobs, limit=limit)
+    made.context = multiprocessing.get_context("fork")  # a worker of this file cannot be imported by a new process
+    return made
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_hanging_and_dying_programs_are_failures(monkeypatch, jobs):
+    said = []
+    made = _watch(monkeypatch, jobs, 1.0)
+    summary = made.run([Chunk("indices", n, 7) for n in range(5)], summary_told(made), said.append)
+    assert sorted(kind for kind, _ in summary.failures) == ["crashed", "over time", "wrong"]
+    assert any("program 1" in text and "the build took more than 1 s" in text for _, text in summary.failures)
+    assert any("program 2" in text and "11" in text for _, text in summary.failures)
+    table = summary.table()
+    assert table["counts"]["right"] == 14
+    assert table["slowest"]["build"]["seconds"] == 0.25
+    assert len(said) == 3
+
+
+def summary_told(made):
+    def told(kind, number):
+        made.summary.counts[kind] += number
+
+    return told
+
+
+def test_the_rest_of_a_chunk_is_drawn_again(monkeypatch):
+    made = _watch(monkeypatch, 1, 5.0)
+    summary = made.run([Chunk("programs", 3, 10)], summary_told(made), lambda text: None)
+    assert len(summary.failures) == 1
+    assert summary.counts["right"] == 9
+
+
+def test_a_wrong_program_is_told_apart_from_an_internal_error():
+    assert issubclass(WrongProgram, AssertionError)
+    assert watch._kind("[I000] internal error in x") == "internal error"
+    assert watch._kind("output B: 3 of 4 elements are wrong") == "wrong"
