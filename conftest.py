@@ -28,6 +28,7 @@ SWEEPS = {
     "tile-core/tests/cpu/test_micro_gemm.py": 2,
     "tile-core/tests/numerics/test_legalize_floats.py": 2,
     "tile-core/tests/numerics/test_widen_floats.py": 2,
+    "tile-core/tests/reference/test_kit.py": 24,
     "tile-core/tests/simt/test_barriers.py": 2,
     "tile-core/tests/simt/test_distribution.py": 2,
     "tile-core/tests/simt/test_divergence.py": 2,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile_core.language as T
+from tile_core.errors.execution import ReadUnwritten
 
 
 def ints(n):
@@ -288,26 +289,34 @@ def test_logic_and_chained_comparisons(execute):
     assert list(out[:, 5]) == [False, False, False, True, True, False]
 
 
-def test_division_behind_and_is_not_evaluated(execute):
+def test_what_stands_behind_and_is_not_evaluated(execute):
     @T.prim_func
     def k(O: T.Tensor((1,), "bool"), n: T.int32):
         with T.Kernel(1) as bx:
-            O[0] = n != 0 and 10 // n > 1
+            unwritten = T.alloc_shared((4,), "int32")
+            O[0] = n != 0 and unwritten[n] > 1
 
-    assert execute(k, np.ones(1, "bool"), np.int32(0)).divisions == 0
+    out = np.ones(1, "bool")
+    execute(k, out, np.int32(0))
+    assert not out[0]
+    with pytest.raises(ReadUnwritten):
+        execute(k, out, np.int32(1))
 
 
 def test_conditional_expression_evaluates_one_side(execute):
     @T.prim_func
     def k(A: T.Tensor((4,), "int32"), O: T.Tensor((4,), "int32")):
         with T.Kernel(1) as bx:
+            S = T.alloc_shared((4,), "int32")  # an element that is read must be written
             for i in T.Parallel(4):
-                O[i] = 12 // A[i] if A[i] != 0 else -5
+                if A[i] != 0:
+                    S[i] = 12 // A[i]
+            for i in T.Parallel(4):
+                O[i] = S[i] if A[i] != 0 else -5
 
     out = ints(4)
-    run = execute(k, np.array([0, 3, 0, 4], "int32"), out)
+    execute(k, np.array([0, 3, 0, 4], "int32"), out)
     assert list(out) == [-5, 4, -5, 3]
-    assert run.divisions == 2
 
 
 def test_grid_and_persistent_visit_every_tile_once(execute):
