@@ -1,16 +1,17 @@
-"""Compiled kernels on disk: found again, never half written, made again when damaged, removed when old."""
+"""Compiled kernels on disk: found again, also by other processes, and made again where the cache cannot be used."""
 
 import os
 import subprocess
 import sys
-import time
+import warnings
 from pathlib import Path
 
 import pytest
 
-import tile_emulator
 from tile_core import knobs
-from tile_emulator import cache
+from tile_core.errors.artefacts import NoScratchFolder
+from tile_core.runtime import cache
+from tile_emulator import build
 
 from .dialects.mini import floats, run
 
@@ -20,8 +21,15 @@ TEXT = "__global__ void k(float* out, int n) { out[threadIdx.x] = n; }"
 @pytest.fixture
 def home(tmp_path):
     """A cache of its own."""
-    with knobs.override(cache_dir=tmp_path):
-        yield tmp_path / "emulator"
+    cache._WARNED.clear()
+    with knobs.override(cache_dir=tmp_path / "cache"):
+        yield tmp_path / "cache" / "emulator"
+
+
+def result(name, n):
+    """Return what a kernel of this name computes, and whether its library was there."""
+    found = run(TEXT.replace("k(", f"{name}("), [floats(32), n])
+    return float(found.outputs["out"][0]), found.stats.cached
 
 
 def test_a_kernel_is_compiled_once():
@@ -33,68 +41,63 @@ def test_a_kernel_is_compiled_once():
     assert not run(text, [floats(32), 1], checks=()).stats.cached
 
 
-def test_files_appear_whole(home):
-    def make(path):
-        path.write_bytes(b"content")
-        (path.parent / "scratch.o").write_bytes(b"x")
+def test_two_swapped_libraries_are_made_again(home):
+    """The checksum of a file covers its name."""
+    assert result("a", 1) == (1, False)
+    known = set(home.iterdir())
+    text = TEXT.replace("out[threadIdx.x] = n", "out[threadIdx.x] = n + 100")
+    assert run(text, [floats(32), 1]).outputs["out"][0] == 101
+    (other,) = set(home.iterdir()) - known
+    for path in known:
+        path.write_bytes(other.read_bytes())
+    with pytest.warns(cache.CacheWarning, match="does not fit its name"):
+        assert result("a", 1) == (1, False)
+    assert result("a", 1) == (1, True)
 
-    with cache.stored("key", make) as (path, found):
-        assert not found
-        assert path == home / "key.so"
-        assert path.read_bytes().startswith(b"content")
-    assert [p.name for p in home.iterdir()] == ["key.so"]
-    with cache.stored("key", lambda path: pytest.fail("it is there")) as (_, found):
-        assert found
+
+@pytest.mark.parametrize("where", ["/proc/nothing", "a file"])
+def test_a_folder_that_cannot_be_written(home, where, tmp_path):
+    cache._WARNED.clear()
+    if where == "a file":
+        where = tmp_path / "a file"
+        where.write_text("")
+    with knobs.override(cache_dir=Path(where)):
+        with pytest.warns(cache.CacheWarning, match="are not kept"):
+            assert result(f"unwritable{len(str(where))}", 3) == (3, False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert result(f"unwritable{len(str(where))}", 4) == (4, True)  # in the folder of the process
 
 
-def test_nothing_is_left_of_what_failed(home):
-    def fail(path):
-        path.write_bytes(b"half")
-        raise OSError("no space")
+def test_a_user_without_a_home(monkeypatch, tmp_path):
+    monkeypatch.delenv("TILE_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(cache.tempfile, "tempdir", str(tmp_path))
 
-    with pytest.raises(OSError, match="no space"), cache.stored("key", fail):
-        pass
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(cache.Path, "home", homeless)
+    assert cache.root().parent == tmp_path
+    assert result("homeless", 5) == (5, False)
+    assert result("homeless", 5) == (5, True)
+
+
+def test_a_full_disk(home, monkeypatch):
+    def full(*args, **how):
+        return subprocess.CompletedProcess(args, 1, "", f"ld: final link failed: {build.FULL}")
+
+    monkeypatch.setattr(build.subprocess, "run", full)
+    with pytest.raises(NoScratchFolder, match=f"S611.*{build.FULL}"):
+        result("full", 1)
     assert list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 100])
-def test_a_damaged_file_is_made_again(home, damage):
-    home.mkdir()
-    (home / "key.so").write_bytes(damage)
-    with cache.stored("key", lambda path: path.write_bytes(b"good") and None) as (path, found):
-        assert not found
-        assert path.read_bytes().startswith(b"good")
-
-
 def test_the_cache_can_be_turned_off(home):
-    with (
-        knobs.override(disable_cache=True),
-        cache.stored("key", lambda p: p.write_bytes(b"x") and None) as (path, found),
-    ):
-        assert not found
-        assert path.exists()
-    assert not path.exists()
+    with knobs.override(disable_cache=True):
+        assert result("off", 1) == (1, False)
+        assert result("off", 1) == (1, False)
     assert not home.exists()
-
-
-def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
-    monkeypatch.delenv("TILE_CACHE_DIR")
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / "tile" / "emulator"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache.folder().parts[-4:] == ("Library", "Caches", "tile", "emulator")
-
-
-def test_prune_removes_the_oldest(home):
-    home.mkdir()
-    for age, name in enumerate(("new", "older", "oldest")):
-        (home / f"{name}.so").write_bytes(bytes(100))
-        os.utime(home / f"{name}.so", (time.time() - 1000 * age,) * 2)
-    assert [e.path.stem for e in cache.entries()] == ["oldest", "older", "new"]
-    assert [e.path.stem for e in tile_emulator.prune(max_bytes=250)] == ["oldest"]
-    assert [e.path.stem for e in tile_emulator.prune(max_age=500)] == ["older"]
-    assert tile_emulator.prune() == []
 
 
 WORK = """

@@ -50,6 +50,8 @@ class Knobs:
         Names of installed backends that are treated as not installed.
     trace_plugins
         Print each call of a hook.
+    trust_files
+        Run kernels from files and folders that other users can write.
     """
 
     cache_dir: Path | None = None
@@ -61,6 +63,7 @@ class Knobs:
     target: str | None = None
     disable_backends: tuple[str, ...] = ()
     trace_plugins: bool = False
+    trust_files: bool = False
 
 
 def current() -> Knobs:
@@ -117,6 +120,13 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _folder(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # of a user who has no home
+        raise ValueError(text) from None
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -124,15 +134,16 @@ def _names(text: str) -> tuple[str, ...]:
 _FIELDS = [f.name for f in dataclasses.fields(Knobs)]
 # How the text of a variable is read, and what is expected when that fails.
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "cache_dir": (Path, "a folder"),
+    "cache_dir": (_folder, "a folder"),
     "cache_max_mb": (_count, "a positive number"),
     "disable_cache": (_switch, "0 or 1"),
     "verify_ir": (_switch, "0 or 1"),
-    "dump_dir": (Path, "a folder"),
+    "dump_dir": (_folder, "a folder"),
     "num_threads": (_count, "a positive number"),
     "target": (str, "a target"),
     "disable_backends": (_names, "names separated by commas"),
     "trace_plugins": (_switch, "0 or 1"),
+    "trust_files": (_switch, "0 or 1"),
 }
 _OVERRIDES: ContextVar[Mapping[str, Any]] = ContextVar("tile_knobs", default={})  # noqa: B039 - it is never changed
 

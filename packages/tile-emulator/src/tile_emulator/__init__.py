@@ -12,10 +12,9 @@ effect as early or as late as the device may let them.
 """
 
 from tile_emulator.api import CHECKS, RunResult, Stats, run
-from tile_emulator.cache import prune
 from tile_emulator.limits import RunLimits
 from tile_emulator.reports import Access, Place, Report, Waiting
 
 __version__ = "0.1.0"
 
-__all__ = ["CHECKS", "Access", "Place", "Report", "RunLimits", "RunResult", "Stats", "Waiting", "prune", "run"]
+__all__ = ["CHECKS", "Access", "Place", "Report", "RunLimits", "RunResult", "Stats", "Waiting", "run"]

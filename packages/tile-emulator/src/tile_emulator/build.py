@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import hashlib
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -11,11 +14,14 @@ from pathlib import Path
 
 from tile_core.emit.dialect import Dialect
 from tile_core.emit.facts import LaunchFacts
-from tile_emulator import cache
+from tile_core.errors.artefacts import NoScratchFolder
+from tile_core.runtime.libraries import stored
 from tile_emulator.compilers import Compiler
 from tile_emulator.errors import EngineFailed, TextRefused
 
 ENGINE = Path(__file__).parent / "engine"
+KIND = "emulator"  # the folder in the cache
+FULL = os.strerror(errno.ENOSPC)
 TEXT = "tile-kernel"  # what compilers take for the file of the text
 CALL = "tile-call"
 
@@ -46,7 +52,7 @@ def engine(compiler: Compiler) -> AbstractContextManager[tuple[Path, bool]]:
         if reason is not None:
             raise EngineFailed(compiler=compiler, reason=_first_error(reason)[1])
 
-    return cache.stored(cache.key_of("engine", compiler.identity, _engine_source(), *FLAGS, *ENGINE_FLAGS), make)
+    return stored(KIND, _key_of("engine", compiler.identity, _engine_source(), *FLAGS, *ENGINE_FLAGS), make)
 
 
 def kernel(
@@ -63,13 +69,15 @@ def kernel(
     ------
     TextRefused
         The text uses something that the dialect has no model for.
+    NoScratchFolder
+        There is no folder to compile in.
     """
     source = _source(text, facts, dialect)
     flags = (*FLAGS, *KERNEL_FLAGS, *dialect.flags)
     if checked:
         flags += CHECK_FLAGS + (CLANG_CHECK_FLAGS if compiler.family == "clang" else ())
     headers = [content for folder in sorted({h.parent for h in dialect.headers}) for content in _contents(folder)]
-    key = cache.key_of("kernel", compiler.identity, _engine_source(), source, *flags, *headers)
+    key = _key_of("kernel", compiler.identity, _engine_source(), source, *flags, *headers)
 
     def make(path: Path) -> None:
         written = path.with_suffix(".cpp")
@@ -81,7 +89,7 @@ def kernel(
             where = facts.line_map.where(line) or facts.where
             raise TextRefused(kernel=facts.entry, dialect=dialect.name, line=line, reason=message, where=where)
 
-    return cache.stored(key, make)
+    return stored(KIND, key, make)
 
 
 def _source(text: str, facts: LaunchFacts, dialect: Dialect) -> str:
@@ -97,6 +105,16 @@ def _source(text: str, facts: LaunchFacts, dialect: Dialect) -> str:
     )
 
 
+def _key_of(*parts: str | bytes) -> str:
+    """Hash of all that determines a library."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        digest.update(f"{len(data)}:".encode())
+        digest.update(data)
+    return digest.hexdigest()[:40]
+
+
 def _compile(compiler: Compiler, source: Path, target: Path, flags: Iterable[str]) -> str | None:
     """Compile and link; what the compiler said if it failed."""
     made = target.with_suffix(".o")
@@ -106,6 +124,8 @@ def _compile(compiler: Compiler, source: Path, target: Path, flags: Iterable[str
     for command in (compiling, linking):
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if done.returncode:
+            if FULL in done.stderr:
+                raise NoScratchFolder(reason=f"{target.parent}: {FULL}")
             return done.stderr or f"exit status {done.returncode}"
     return None if target.exists() else "it ends as if all were well, and has written nothing"
 

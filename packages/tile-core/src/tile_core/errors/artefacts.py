@@ -59,6 +59,14 @@ class CannotWriteArtefact(ArtefactError):
     remedy = "choose a path in a folder that exists and may be written"
 
 
+class UntrustedArtefact(ArtefactError):
+    """A file that another user can change: an exported kernel is code that runs with your rights."""
+
+    code = "S607"
+    template = "{file} holds code, and others could change it: {reason}"
+    remedy = "take that right away, or set TILE_TRUST_FILES=1 if you trust all who can write there"
+
+
 class WrongDevice(UnsupportedError):
     """An exported kernel that no device of this machine can run."""
 
@@ -73,3 +81,11 @@ class CannotClearCache(SetupError):
     code = "S610"
     template = "cannot remove {file}: {reason}"
     remedy = "remove it by hand, or set TILE_CACHE_DIR to another folder"
+
+
+class NoScratchFolder(SetupError):
+    """No folder in which a runtime could build."""
+
+    code = "S611"
+    template = "a kernel cannot be built, because no folder takes its files: {reason}"
+    remedy = "make space, or name folders that can be written: in TILE_CACHE_DIR, and in TMPDIR for temporary files"

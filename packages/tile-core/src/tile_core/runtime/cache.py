@@ -4,6 +4,8 @@ Each kind has a folder of its own below `root()`. A file appears under its final
 number of processes may share the folders without locks: two that compile the same kernel write the same file. What a
 file holds is checked by whoever reads it; a damaged one is dropped with a `CacheWarning` and made again. Nothing here
 ever keeps a kernel from being compiled: a folder that cannot be written is a warning, once per process.
+
+Files of the cache are code. Folders and files that other users can write are not used, see `runtime.trust`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -22,6 +26,7 @@ from pathlib import Path
 from tile_core import knobs
 from tile_core.compat.known_packages import RUNTIMES
 from tile_core.errors.artefacts import CannotClearCache
+from tile_core.runtime import trust
 
 KERNELS = "kernels"
 """Folder of compiled kernels."""
@@ -95,6 +100,13 @@ def root() -> Path:
     chosen = knobs.current().cache_dir
     if chosen is not None:
         return chosen
+    try:
+        return _of_system()
+    except RuntimeError:  # a user without a home; others cannot use this name: what they own is not trusted
+        return Path(tempfile.gettempdir(), f"tile-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
+
+
+def _of_system() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "tile"
     if sys.platform == "win32":
@@ -105,28 +117,39 @@ def root() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
 
 
-def path_of(key: str) -> Path:
-    """Return where the kernel of a key is kept."""
-    return root() / KERNELS / (key + SUFFIX)
+def path_of(key: str, kind: str = KERNELS) -> Path:
+    """Return where the file of a key is kept."""
+    return root() / kind / (key + _SUFFIXES[kind])
 
 
-def read(key: str) -> bytes | None:
-    """Return the file of a key, and mark it as used now; ``None`` if there is none."""
-    path = path_of(key)
+def read(key: str, kind: str = KERNELS) -> bytes | None:
+    """Return the file of a key, and mark it as used now; ``None`` if there is none that may be used."""
+    path = path_of(key, kind)
+    if not _is_trusted(path.parent):
+        return None
     try:
-        content = path.read_bytes()
-    except OSError:
+        content, others = trust.read_file(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == 0:
+            drop(key, str(error.strerror), kind)
+        return None
+    if others:
+        drop(key, others, kind)
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
     return content
 
 
-def write(key: str, content: bytes) -> bool:
+def write(key: str, content: bytes, kind: str = KERNELS) -> bool:
     """Keep a file; from time to time remove those that were not used for longest. Returns whether it was written."""
-    path = path_of(key)
+    path = path_of(key, kind)
+    if not is_usable(kind):
+        return False
     try:
-        write_whole(path, content, make_folder=True)
+        write_whole(path, content)
     except OSError as error:
         _warn_once(f"compiled kernels are not kept: cannot write {path.parent}: {error.strerror or error}")
         return False
@@ -136,16 +159,47 @@ def write(key: str, content: bytes) -> bool:
     return True
 
 
-def drop(key: str, reason: str) -> None:
+def is_usable(kind: str) -> bool:
+    """Whether files of a kind may be written and read again; makes the folder. A warning says why not, once."""
+    folder = root() / kind
+    try:
+        # The folder of the system's caches may be new as well, and gets the mode that the user chose for all.
+        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for made in (folder.parent, folder):
+            with contextlib.suppress(FileExistsError):
+                made.mkdir(mode=0o700)
+        os.listdir(folder)
+    except OSError as error:
+        _warn_once(f"compiled kernels are not kept: cannot write {folder}: {error.strerror or error}")
+        return False
+    return _is_trusted(folder)
+
+
+def _is_trusted(folder: Path) -> bool:
+    for place in (folder.parent, folder):
+        others = trust.doubt(place)
+        if others:
+            help = "take that right away, set TILE_CACHE_DIR to another folder, or set TILE_TRUST_FILES=1"
+            _warn_once(f"compiled kernels are not kept in {place}, because {others}: {help}")
+            return False
+    return True
+
+
+def drop(key: str, reason: str, kind: str = KERNELS) -> None:
     """Remove a damaged file."""
     STATS.damaged += 1
-    path = path_of(key)
+    path = path_of(key, kind)
     with contextlib.suppress(OSError):
         path.unlink()
     warnings.warn(f"{path} was damaged ({reason}); the kernel is compiled again", CacheWarning, stacklevel=3)
 
 
-def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
+def scratch_name() -> str:
+    """Return a name of what is being made, which is removed some time later if its process does not do so."""
+    return f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
+
+
+def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that it is seen complete or not at all.
 
     Raises
@@ -153,9 +207,7 @@ def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> Non
     OSError
         It cannot be written; nothing is left behind.
     """
-    if make_folder:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    making = path.with_name(f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}")
+    making = path.with_name(scratch_name())
     try:
         with open(making, "xb") as file:
             file.write(content)
@@ -238,8 +290,8 @@ def _sweep(now: float) -> None:
     for folder in _folders():
         for path in folder.glob(_TEMPORARY + "*"):
             with contextlib.suppress(OSError):
-                if path.is_file() and now - path.stat().st_mtime > _ABANDONED:
-                    path.unlink()
+                if now - path.lstat().st_mtime > _ABANDONED:
+                    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 _WARNED: set[str] = set()

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.known_packages import KINDS
 from tile_core.emit.facts import KernelText
-from tile_core.errors.artefacts import CannotReadArtefact, CannotWriteArtefact, MissingBackend, WrongDevice
+from tile_core.errors.artefacts import (
+    CannotReadArtefact,
+    CannotWriteArtefact,
+    MissingBackend,
+    UntrustedArtefact,
+    WrongDevice,
+)
 from tile_core.errors.base import SetupError, Where
 from tile_core.errors.launch import NotProvided
 from tile_core.plugins.discovery import NO_DISTRIBUTION
 from tile_core.plugins.runtimes import find_runtime
+from tile_core.runtime import trust
 from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
@@ -37,6 +44,9 @@ class ExportWarning(UserWarning):
 def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     """Load a kernel that ``kernel.export`` wrote. The compiler is not imported, and need not be installed.
 
+    An exported kernel is code: load only what you trust. Its checksum finds damage and no intent. A file that others
+    than this process's user and the administrator can change is refused, unless ``TILE_TRUST_FILES=1`` says otherwise.
+
     Parameters
     ----------
     path
@@ -54,6 +64,8 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     ------
     CannotReadArtefact, NotAnArtefact, NewerArtefact, DamagedArtefact
         The file is not there, is something else, of a later version, or not what was written.
+    UntrustedArtefact
+        Other users could have changed it.
     MissingBackend
         The backend of the kernel's target is not installed.
     WrongDevice
@@ -64,9 +76,12 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     file = path_of("tile.load", "path", path)
     runtime = None if runtime is None else text_of("tile.load", "runtime", runtime)
     try:
-        content = file.read_bytes()
+        content, others = trust.read_file(file)
+        others = others or trust.doubt(file.resolve().parent)
     except OSError as error:
         raise CannotReadArtefact(file=file, reason=error.strerror or str(error)) from error
+    if others:
+        raise UntrustedArtefact(file=file, reason=others)
     artefact, plugins = from_bytes(content, file), installed()
     if artefact.backend not in plugins.names():
         package = artefact.package or f"tile-{artefact.backend}"
