@@ -52,10 +52,19 @@ def stores_in(s: Any) -> float:
     return 1 if isinstance(s, tirx.BufferStore) else math.inf
 
 
-def _as(extent: Any, dtype: str) -> Any:
-    """Return an extent in another type; a constant stays one, which analyses of quotients rely on."""
+def _count(extent: Any, dtype: str) -> Any:
+    """Return an extent as a number of blocks: a negative one launches nothing. A constant stays one."""
     size = nodes.as_int(extent)
-    return nodes.int_const(size, dtype) if isinstance(size, int) else nodes.cast(extent, dtype)
+    if isinstance(size, int):
+        return nodes.int_const(max(size, 0), dtype)
+    return tirx.Max(nodes.cast(extent, dtype), nodes.int_const(0, dtype))
+
+
+def _times(a: Any, b: Any) -> Any:
+    x, y = nodes.as_int(a), nodes.as_int(b)
+    if isinstance(x, int) and isinstance(y, int):
+        return nodes.int_const(x * y, nodes.dtype_of(a))
+    return b if x == 1 else a if y == 1 else tirx.Mul(a, b)
 
 
 class _Fuse(StmtRewriter):
@@ -74,6 +83,8 @@ class _Fuse(StmtRewriter):
 
 def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
     extents = [nodes.as_int(a.extent) for a in axes]
+    if any(isinstance(e, int) and e <= 0 for e in extents):
+        return nodes.seq([])
     static = all(isinstance(e, int) for e in extents)
     wide = not static or math.prod(extents) >= 2**31
     dtype = "int64" if wide else "int32"
@@ -81,10 +92,12 @@ def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
     total: Any = nodes.int_const(1, dtype)
     values = {}
     for axis in reversed(axes):
-        extent = _as(axis.extent, dtype)
-        digit = tirx.floormod(tirx.floordiv(index, total), extent)
+        extent = _count(axis.extent, dtype)
+        digit = index if nodes.as_int(total) == 1 else tirx.FloorDiv(index, total)
+        if axis is not axes[0]:  # the slowest axis has what is left
+            digit = tirx.FloorMod(digit, extent)
         values[axis.loop_var] = nodes.cast(digit, nodes.dtype_of(axis.loop_var))
-        total = total * extent
+        total = _times(total, extent)
     binds = []
     mapping = {}
     for axis in axes:

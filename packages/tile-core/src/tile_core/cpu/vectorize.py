@@ -92,6 +92,8 @@ def _has_vector_form(loop: Any) -> bool:
 
 
 def _unit_stride(indices: list[Any], v: Any, varying: set[Any]) -> bool:
+    if not indices:
+        return False  # the element of a tensor of rank 0
     if any(collect(i, ir.TensorLoad) or any(x in varying for x in collect(i, tirx.Var)) for i in indices[:-1]):
         return False
     if any(x in varying and not x.same_as(v) for x in collect(indices[-1], tirx.Var)):
