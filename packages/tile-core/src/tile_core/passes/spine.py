@@ -15,6 +15,7 @@ from tile_core.errors import InternalError
 from tile_core.passes.check_parallel import check_parallel
 from tile_core.passes.check_warps import check_warps
 from tile_core.passes.lower_ops import Choice, lower_ops
+from tile_core.passes.own_ops import own_ops
 from tile_core.simt.varying import WARP
 
 if TYPE_CHECKING:
@@ -148,11 +149,17 @@ def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body, choices=tuple(choices))
 
 
+def _own_ops(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=own_ops(plan.body))
+
+
 SPINE = Spine(
     (
         Pass("check", _check, "first: refusals should speak about the program as it was written"),
         Pass(
             "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
         ),
+        Pass("own_ops", _own_ops, "before loops are distributed: a thread's own arrays are no work of the block"),
     )
 )

@@ -21,6 +21,7 @@ from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
+from tile_core.passes.own_ops import own_ops
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.simt import arena, barriers, pipeline, shared
 from tile_core.simt.alignment import Aligned
@@ -62,7 +63,7 @@ class SimtHooks:
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     """Return the core's checks followed by the passes for threads."""
-    checks = Spine(tuple(p for p in spine.passes if p.name != "lower_ops"))
+    checks = Spine(tuple(p for p in spine.passes if p.name not in ("lower_ops", "own_ops")))
     return checks.then(
         Pass("jumps", _jumps, "first: everything after it sees loops that run to their end"),
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
@@ -141,7 +142,7 @@ def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred
     block = plan.notes["block"]
     safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
     selected = select_ops(body, ctx, plan.variants, block, safe_values)
-    guarded = guard(selected.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values())
+    guarded = guard(own_ops(selected.body), plan.program.attrs.get("safe_values"), plan.program.symbols.values())
     guarded = number_nests(guarded)
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
     inferred = infer(guarded, selected.selections, block, ctx, _asked_layouts(guarded, plan), reducers)
