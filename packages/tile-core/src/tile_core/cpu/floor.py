@@ -38,6 +38,10 @@ class _Lower(RangedRewriter):
             return e
         return structural.mutated(e, [(_FLOORS, self.floor), (tirx.Let, self.let)])
 
+    def visit_AssertStmt(self, s: Any) -> Any:
+        """Lower the extents that arguments are compared with, such as ``m // 2`` bytes."""
+        return structural.mutated(s, [(_FLOORS, self.floor), (tirx.Let, self.let)])
+
     def let(self, x: Any, mutator: Any) -> Any:
         if type_name(x.value).startswith(("int", "uint")):
             self.ranges.set(x.var, self.ranges.of(x.value))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import tirx, tvm_ffi
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.cpu.pairs import load_pairs
 
 
 def restore_ramps(body: Any) -> Any:
-    """Return the body with widened ramps, and sums of a broadcast and a ramp, as ramps."""
-    return tvm_ffi.structural_map(body, [(tirx.Cast, _cast), (tirx.Add, _add)])
+    """Return the body with widened ramps, and sums of a broadcast and a ramp, as ramps; pairs of lanes share a byte."""
+    return tvm_ffi.structural_map(body, [(tirx.Cast, _cast), (tirx.Add, _add), (ir.TensorLoad, load_pairs)])
 
 
 def _cast(e: Any) -> Any:

@@ -7,7 +7,6 @@ itself where the whole region lies inside of it; at the edge the copy fills the 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection
 from typing import Any
@@ -123,17 +122,6 @@ class _ReadThrough(StmtRewriter):
             last, size = nodes.cast(last, "int64"), nodes.cast(src.buffer.shape[d], "int64")
         zero = nodes.int_const(0, nodes.dtype_of(low))
         return [c for c in (tirx.GE(low, zero), last < size) if not self.analyzer.can_prove(c)]
-
-
-def small_offsets(view: View) -> bool:
-    """Whether 32 bits hold every offset into a view's buffer."""
-    shape = nodes.shape_of(view.buffer)
-    strides = [nodes.as_int(s) for s in view.buffer.ty.strides or []]
-    if not all(isinstance(x, int) for x in (*shape, *strides)):
-        return False
-    if strides:
-        return sum((e - 1) * abs(s) for e, s in zip(shape, strides, strict=True)) < 2**31
-    return math.prod(shape) < 2**31
 
 
 def _multiplies_few_rows(s: Any, tile: View) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.cpu.pairs import halve
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, role, statements, substitute, uses_var
@@ -53,7 +54,7 @@ def _split(loop: Any, extent: int, lanes: int) -> Any:
     whole = extent // lanes
     if whole:
         outer, inner = nodes.fresh(f"{loop.loop_var.name}_o"), nodes.fresh(f"{loop.loop_var.name}_v")
-        body = substitute(loop.body, {loop.loop_var: loop.min + outer * lanes + inner})
+        body = halve(substitute(loop.body, {loop.loop_var: loop.min + outer * lanes + inner}), inner)
         vector = nodes.for_loop(inner, lanes, body, "vectorized", span=loop.span)
         parts.append(vector if whole == 1 else nodes.for_loop(outer, whole, vector, span=loop.span))
         if whole == 1:
@@ -67,6 +68,7 @@ def _split(loop: Any, extent: int, lanes: int) -> Any:
         inner = nodes.fresh(f"{loop.loop_var.name}_v")
         lane = inner if width > 1 else nodes.int_const(0)
         body = substitute(loop.body, {loop.loop_var: loop.min + start + lane})
+        body = halve(body, inner) if width > 1 else body
         parts.append(nodes.for_loop(inner, width, body, "vectorized", span=loop.span) if width > 1 else body)
         start += width
     return nodes.seq([renamed(p) for p in parts])

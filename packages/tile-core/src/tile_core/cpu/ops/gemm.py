@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import micro_gemm
-from tile_core.cpu.read_through import INSIDE, small_offsets
+from tile_core.cpu.read_through import INSIDE
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -72,12 +72,7 @@ def refusal(ctx: Context, views: dict[str, View]) -> str:
 
 def tile2d(view: View, transposed: bool) -> Tile2D:
     """Return a matrix operand as the micro-kernels see it."""
-    mins = view.mins if small_offsets(view) else [_wide(m) for m in view.mins]
-    return Tile2D(view.buffer, tuple(mins[:-2]), mins[-2], mins[-1], transposed, view.dtype)
-
-
-def _wide(index: Any) -> Any:
-    return tirx.IntImm("int64", index) if isinstance(index, int) else nodes.cast(index, "int64")
+    return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
 
 
 def _decode(value: Any) -> Any:
