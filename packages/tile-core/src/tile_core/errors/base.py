@@ -18,6 +18,13 @@ from typing import Any, ClassVar
 ISSUES = "https://github.com/tile-lang/tile/issues"
 
 
+def printable(text: str) -> str:
+    """Return a text whose control characters are shown: text of others must not act on the reader's terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 @dataclass(frozen=True)
 class Where:
     """A place in the user's source: ``file`` and 1-based ``line``."""
@@ -52,24 +59,24 @@ class TileError(Exception):
     def __init__(self, *, where: Where | None = None, **facts: Any) -> None:
         self.where = where
         self.facts = facts
-        super().__init__(self.template.format(**facts))
+        super().__init__(printable(self.template.format(**facts)))
 
     @property
     def message(self) -> str:
         """One line: what was found, and what was expected."""
-        return self.template.format(**self.facts)
+        return printable(self.template.format(**self.facts))
 
     @property
     def help(self) -> str:
         """One thing to do about it."""
-        return self.remedy.format(**self.facts)
+        return printable(self.remedy.format(**self.facts))
 
     def __str__(self) -> str:
         lines = [f"[{self.code}] {self.message}"]
         if self.where is not None:
             lines.append(f"  --> {self.where}")
             if self.where.source:
-                lines.append(f"   |  {self.where.source}")
+                lines.append(f"   |  {printable(self.where.source)}")
         if self.help:
             lines.append(f"   = help: {self.help}")
         return "\n".join(lines)

@@ -21,6 +21,7 @@ import hashlib
 import io
 import itertools
 import json
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from tile_core import __version__
 from tile_core.emit.facts import KernelText, LaunchFacts, LineMap
 from tile_core.errors.artefacts import DamagedArtefact, NewerArtefact, NotAnArtefact
 from tile_core.errors.base import TileError, Where
+from tile_core.runtime import schema
 from tile_core.runtime.adapter import Built
 from tile_core.runtime.signature import Signature
 
@@ -38,6 +40,10 @@ FORMAT = 1
 
 KIND = "tile kernel"
 FACTS = "tile.json"
+LIMIT = 256 << 20
+"""Bytes that the members of a file have at most, all together."""
+
+_MEMBER = re.compile(r"tile\.json|(kernel|general[1-9][0-9]?)\.(txt|bin)")
 _MAGIC = b"PK\x03\x04"
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -133,11 +139,12 @@ def from_bytes(content: bytes, file: object) -> Artefact:
     if not isinstance(facts, dict) or facts.get("kind") != KIND or not isinstance(facts.get("format"), int):
         raise NotAnArtefact(file=file, reason=f"its {FACTS} does not describe one")
     if facts["format"] > FORMAT:
-        version = facts.get("tile-core", "of a later version")
+        version = str(facts.get("tile-core", "of a later version"))
         raise NewerArtefact(file=file, found=facts["format"], expected=FORMAT, version=version)
     if comment != _digest(members):
         raise DamagedArtefact(file=file, reason="its content does not fit its checksum")
     with _damage(file):
+        schema.check(facts)
         return _read(facts, members)
 
 
@@ -202,7 +209,17 @@ def _members(content: bytes, file: object) -> tuple[dict[str, bytes], bytes]:
     if content[: len(_MAGIC)] != _MAGIC or content[30 : 30 + len(named)] != named:
         raise NotAnArtefact(file=file, reason=f"it does not begin as a ZIP archive with {FACTS} does")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}, archive.comment
+        found: dict[str, bytes] = {}
+        left = LIMIT
+        for name in archive.namelist():
+            if _MEMBER.fullmatch(name) is None or name in found:
+                raise DamagedArtefact(file=file, reason=f"it holds {name[:60]!r}, which no exported kernel does")
+            with archive.open(name) as member:
+                found[name] = member.read(left + 1)  # whatever its header says of its size
+            left -= len(found[name])
+            if left < 0:
+                raise DamagedArtefact(file=file, reason=f"it holds more than {LIMIT >> 20} MiB")
+        return found, archive.comment
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

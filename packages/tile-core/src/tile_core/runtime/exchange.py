@@ -14,6 +14,7 @@ from tile_core.emit.facts import KernelText
 from tile_core.errors.artefacts import (
     CannotReadArtefact,
     CannotWriteArtefact,
+    DamagedArtefact,
     MissingBackend,
     UntrustedArtefact,
     WrongDevice,
@@ -75,14 +76,11 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
 
     file = path_of("tile.load", "path", path)
     runtime = None if runtime is None else text_of("tile.load", "runtime", runtime)
-    try:
-        content, others = trust.read_file(file)
-        others = others or trust.doubt(file.resolve().parent)
-    except OSError as error:
-        raise CannotReadArtefact(file=file, reason=error.strerror or str(error)) from error
-    if others:
-        raise UntrustedArtefact(file=file, reason=others)
+    content = _read(file)
     artefact, plugins = from_bytes(content, file), installed()
+    unknown = set(artefact.hidden) - {*artefact.signature.symbols, *(p.name for p in artefact.signature.params)}
+    if unknown:
+        raise DamagedArtefact(file=file, reason=f"a launch needs {min(unknown)}, which is no symbol of the kernel")
     if artefact.backend not in plugins.names():
         package = artefact.package or f"tile-{artefact.backend}"
         raise MissingBackend(file=file, target=artefact.target, backend=artefact.backend, package=package)
@@ -102,6 +100,18 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
         export=lambda kernel, path: _write(path, content),
         runtimes=loaded,
     )
+
+
+def _read(file: Path) -> bytes:
+    """Return the content of a file that nobody else could have changed."""
+    try:
+        content, others = trust.read_file(file)
+        others = others or trust.doubt(file.resolve().parent)
+    except OSError as error:
+        raise CannotReadArtefact(file=file, reason=error.strerror or str(error)) from error
+    if others:
+        raise UntrustedArtefact(file=file, reason=others)
+    return content
 
 
 def write_artefact(
@@ -167,7 +177,11 @@ def _load(
     with only_catalogue("loading", artefact.signature.where):
         if built is not None and built.runtime == adapter.name and (reason := adapter.refuses(built)):
             raise WrongDevice(file=file, target=artefact.target, reason=reason)
-        return adapter.load(artefact.text), adapter
+        try:
+            return adapter.load(artefact.text), adapter
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            # Attributes that only the backend understands, and does not.
+            raise DamagedArtefact(file=file, reason=f"{type(error).__name__}: {error}") from error
 
 
 def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> list[KernelText]:

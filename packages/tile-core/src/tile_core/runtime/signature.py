@@ -22,7 +22,8 @@ Access = Literal["read", "write", "readwrite"]
 #: What symbolic sizes leave below the greatest index, so that kernels can round them up to whole tiles (K422).
 SYMBOL_ROOM = 2**16
 
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
+#: What a dim may compute.
+OPERATORS: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -278,7 +279,7 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int | None:
     a, b = evaluate(dim[1], values), evaluate(dim[2], values)
     if a is None or b is None or (b == 0 and dim[0] in ("floordiv", "mod", "ceildiv")):
         return None
-    return int(_OPERATORS[dim[0]](a, b))
+    return int(OPERATORS[dim[0]](a, b))
 
 
 def symbols_of(dim: Dim) -> Iterator[str]:

@@ -1,0 +1,164 @@
+"""What the facts of an artefact may be: types and ranges of every value, checked before anything is made of them.
+
+A schema is a predicate of one value. Names are such that no text of a foreign file does anything to a terminal, a
+command line or a compiler.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.dtypes import DTYPES
+from tile_core.runtime.signature import OPERATORS
+
+Check = Callable[[Any], bool]
+
+_PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_TARGET = re.compile(r"[\w.:,=+-]{1,200}", re.ASCII)
+_MOST = 1 << 63
+
+
+def check(facts: Any) -> None:
+    """Refuse facts that `artefact.to_bytes` never writes.
+
+    Raises
+    ------
+    ValueError
+        The text names the first value that is wrong.
+    """
+    _require("facts", facts, lambda x: isinstance(x, dict))
+    for name, holds in _FACTS.items():
+        _require(name, facts.get(name, _ABSENT), holds)
+    _each("signature", facts["signature"], _SIGNATURE)
+    for param in facts["signature"]["params"]:
+        _each("parameter", param, _PARAM)
+    names = [p["name"] for p in facts["signature"]["params"]]
+    _require("parameters", names, lambda x: len(set(x)) == len(x))
+    out = facts["signature"]["out_idx"]
+    _require("out_idx", out, lambda x: all(i < len(names) for i in x) and len(set(x)) == len(x))
+    for part in facts["parts"]:
+        _each("text", part, {"facts": _is(dict), "built": lambda x: x is None or isinstance(x, dict)})
+        _each("launch", part["facts"], _LAUNCH)
+        if part["built"] is not None:
+            _each("built", part["built"], _BUILT)
+
+
+_ABSENT = object()
+
+
+def _each(what: str, value: Any, fields: dict[str, Check]) -> None:
+    _require(what, value, lambda x: isinstance(x, dict) and set(x) == set(fields))
+    for name, holds in fields.items():
+        _require(f"{what}: {name}", value[name], holds)
+
+
+def _require(what: str, value: Any, holds: Check) -> None:
+    if not holds(value):
+        raise ValueError(f"{what} is {repr(value)[:60] if value is not _ABSENT else 'missing'}")
+
+
+def _is(kind: type) -> Check:
+    return lambda x: type(x) is kind
+
+
+def _integer(low: int, high: int = _MOST) -> Check:
+    return lambda x: type(x) is int and low <= x < high
+
+
+def _one_of(*values: Any) -> Check:
+    return lambda x: isinstance(x, (str, int)) and not isinstance(x, bool) and x in values
+
+
+def _list_of(holds: Check, low: int = 0, high: int = 1 << 20) -> Check:
+    return lambda x: isinstance(x, list) and low <= len(x) <= high and all(holds(item) for item in x)
+
+
+def _row(*holds: Check) -> Check:
+    return lambda x: isinstance(x, list) and len(x) == len(holds) and all(h(v) for h, v in zip(holds, x, strict=True))
+
+
+def _map_of(holds: Check) -> Check:
+    return lambda x: isinstance(x, dict) and all(_line(k) and holds(v) for k, v in x.items())
+
+
+def _name(x: Any) -> bool:
+    return isinstance(x, str) and x.isidentifier()
+
+
+def _line(x: Any) -> bool:
+    """Text that can be shown: one line without control characters."""
+    return isinstance(x, str) and len(x) <= 10000 and x.isprintable()
+
+
+def _plain(x: Any) -> bool:
+    return isinstance(x, (bool, int, float)) or (isinstance(x, str) and len(x) <= 1 << 20)
+
+
+def _dim(x: Any) -> bool:
+    if isinstance(x, list):
+        return len(x) == 3 and isinstance(x[0], str) and x[0] in OPERATORS and _dim(x[1]) and _dim(x[2])
+    return _name(x) or _integer(-_MOST)(x)
+
+
+def _place(x: Any) -> bool:
+    return x is None or _row(_line, _integer(0))(x)
+
+
+def _dtype(x: Any) -> bool:
+    return isinstance(x, str) and (not x or x in DTYPES)
+
+
+def _power(x: Any) -> bool:
+    return _integer(0, 1 << 40)(x) and x & (x - 1) == 0
+
+
+def _matches(pattern: re.Pattern[str]) -> Check:
+    return lambda x: isinstance(x, str) and pattern.fullmatch(x) is not None
+
+
+_ACCESS = _one_of("read", "write", "readwrite")
+_FACTS: dict[str, Check] = {
+    "tile-core": _line,
+    "versions": _map_of(_line),
+    "target": _matches(_TARGET),
+    "backend": _matches(_PACKAGE),
+    "package": lambda x: x == "" or _matches(_PACKAGE)(x),
+    "signature": _is(dict),
+    "hidden": _list_of(_name),
+    "has_general": _is(bool),
+    "key": lambda x: isinstance(x, str) and re.fullmatch("[0-9a-f]*", x) is not None,
+    "parts": _list_of(_is(dict), 1, 64),
+}
+_SIGNATURE: dict[str, Check] = {
+    "name": _name,
+    "params": _list_of(_is(dict), 0, 10000),
+    "out_idx": _list_of(_integer(0)),
+    "index_bits": _one_of(32, 64),
+    "where": _place,
+}
+_PARAM: dict[str, Check] = {
+    "name": _name,
+    "kind": _one_of("tensor", "scalar", "pointer"),
+    "dtype": _dtype,
+    "shape": _list_of(_dim, 0, 64),
+    "strides": lambda x: x is None or _list_of(_dim, 0, 64)(x),
+    "access": _ACCESS,
+    "align": _power,
+}
+_LAUNCH: dict[str, Check] = {
+    "entry": _name,
+    "params": _list_of(_row(_name, _one_of("pointer", "scalar", "opaque"), _dtype, _ACCESS, _power)),
+    "grid": _list_of(_dim, 3, 3),
+    "block": _list_of(_integer(1, 1 << 31), 3, 3),
+    "shared_bytes": _integer(0),
+    "shared": _list_of(_row(_line, _integer(0), _integer(0), _dtype)),
+    "attributes": _map_of(_plain),
+    "line_map": _list_of(_row(_integer(1), _place)),
+    "where": _place,
+    "divides": _map_of(_integer(1)),
+}
+_BUILT: dict[str, Check] = {
+    "runtime": _line, "kind": _line, "arch": _line, "facts": _map_of(_plain),
+}  # fmt: skip
