@@ -12,6 +12,7 @@ from tile_core.errors.language import (
     BadAnnotation,
     BadReturn,
     IndexOutOfRange,
+    NegativeIndex,
     NoSource,
     PythonError,
     RankMismatch,
@@ -26,9 +27,14 @@ from tile_core.errors.layout import LayoutCollision
     ("index", "error", "text"),
     [
         (lambda A: A[4, 0], IndexOutOfRange, "index 4 is outside dimension 0 of A"),
-        (lambda A: A[0, -7], IndexOutOfRange, "index -1 is outside dimension 1"),
+        (lambda A: A[0, -7], NegativeIndex, "say one of 0 to 5;"),
         (lambda A: A[0, 1, 2], RankMismatch, "A has 2 dimensions and was indexed with 3"),
-        (lambda A: A[0:9, 0], IndexOutOfRange, "index 0:9 is outside dimension 0"),
+        (lambda A: A[4:9, 0], IndexOutOfRange, "index 4:9 is outside dimension 0"),
+        (lambda A: A[-1, 0], NegativeIndex, "index -1 in dimension 0 of A (extent 4)"),
+        (lambda A: A[0, 2 - 3], NegativeIndex, "say 5;"),
+        (lambda A: A[-2:, 0], NegativeIndex, "a slice from -2 in dimension 0 of A"),
+        (lambda A: A[0, :-1], NegativeIndex, "a slice to -1 in dimension 1 of A"),
+        (lambda A: A[1:3, 0:3][-1, 0], NegativeIndex, "in dimension 0 of A[1:1+2"),
         (lambda A: A[3:1, 0], IndexOutOfRange, "index 3:1"),
         (lambda A: A[0:4:2, 0], StepSlice, "has step 2"),
         (lambda A: A[0:2, 0:3][2, 0], IndexOutOfRange, "index 2 is outside dimension 0 of A[0:0+2"),
@@ -45,12 +51,12 @@ def test_bad_indices(index, error, text, refused):
     refused(error, error.code, text, build)
 
 
-def test_indices_count_from_the_end(execute):
+def test_indices_of_slices(execute):
     @T.prim_func
     def k(A: T.Tensor((4, 6), "int32"), O: T.Tensor((8,), "int32")):
         with T.Kernel(1) as bx:
-            O[0] = A[-1, -2]
-            O[1] = A[1:3, 2:5][-1, 1]
+            O[0] = A[3, 4]
+            O[1] = A[1:3, 2:5][1, 1]
             O[2] = A[1:3, 2:5][0:1][0, 2]
             O[3] = A[2][4]
             O[4] = A[..., 1][2]

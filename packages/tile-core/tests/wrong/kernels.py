@@ -260,7 +260,7 @@ CHANGES = [
     ("stencil", "at = b * 16 + i", "X['i'] = 1.0", "K103"),
     ("stencil", "at = b * 16 + i", "X[i, i] = 1.0", "K107"),
     ("stencil", "at = b * 16 + i", "X[64] = 1.0", "K106"),
-    ("stencil", "at = b * 16 + i", "X[-65] = 1.0", "K106"),
+    ("stencil", "at = b * 16 + i", "X[-65] = 1.0", "K139"),
     ("stencil", "at = b * 16 + i", "X[alpha] = 1.0", "K103"),
     ("stencil", "Y[at] = alpha * X[at] + (1.0 - alpha) * left", "Y[at] = lost", "K126"),
     ("stencil", "for i in T.serial(16):", "for i in T.serial(16, 0, 0):", "K119"),

@@ -311,3 +311,14 @@ class SourceChanged(KernelError):
     code = "K138"
     template = "the source of {name} has changed since it was imported: line {line} of {file} holds something else now"
     remedy = "import the module again (or restart the process): a kernel is made of the text that Python runs"
+
+
+class NegativeIndex(KernelError):
+    """A constant index is negative: Python would count from the end, a loop of the kernel would read outside."""
+
+    code = "K139"
+    template = "{what} {found} in dimension {dim} of {buffer} (extent {extent}): indices do not count from the end"
+    remedy = (
+        "for the element that Python means say {legal}; what lies outside, which reads as 0, is reached by runtime "
+        "indices alone"
+    )

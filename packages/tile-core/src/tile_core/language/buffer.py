@@ -13,6 +13,7 @@ from tile_core.errors.language import (
     BadOperand,
     ConstantDoesNotFit,
     IndexOutOfRange,
+    NegativeIndex,
     NotCompileTime,
     RankMismatch,
     StepSlice,
@@ -157,7 +158,7 @@ class Buffer:
             low: Index
             extent: Index
             if isinstance(item, slice):
-                low, extent = _slice_bounds(self.name, d, self.shape[d], item)
+                low, extent = _slice_bounds(self.name, d, self.shape[d], item, self.scope == "global")
             else:
                 _check_index(self.name, d, self.shape[d], item)
                 low, extent = item, 1
@@ -253,10 +254,11 @@ def _normalise(name: str, extents: Sequence[Index], index: Any) -> list[Any]:
     if len(items) > rank:
         raise RankMismatch(buffer=name, found=len(items), rank=rank)
     items += [slice(None)] * (rank - len(items))
-    return [i if isinstance(i, slice) else _index_item(e, i) for i, e in zip(items, extents, strict=True)]
+    listed = enumerate(zip(items, extents, strict=True))
+    return [i if isinstance(i, slice) else _index_item(name, d, e, i) for d, (i, e) in listed]
 
 
-def _index_item(extent: Index, item: Any) -> Index:
+def _index_item(name: str, dim: int, extent: Index, item: Any, what: str = "index") -> Index:
     if not isinstance(item, (int, Value)):
         if isinstance(item, Buffer) or hasattr(item, "ty"):
             item = as_value(item)
@@ -268,19 +270,29 @@ def _index_item(extent: Index, item: Any) -> Index:
     constant = constant_of(item)
     if constant is None:
         return item
-    return constant + extent if constant < 0 and isinstance(extent, int) else constant
+    if constant < 0:
+        if isinstance(extent, int):
+            legal = str(extent + constant) if constant >= -extent else f"one of 0 to {extent - 1}"
+        else:
+            legal = f"{_text(extent)} - {-constant}"
+        raise NegativeIndex(what=what, buffer=name, dim=dim, found=constant, extent=_text(extent), legal=legal)
+    return constant
 
 
-def _slice_bounds(name: str, dim: int, extent: Index, item: slice) -> tuple[Index, Index]:
+def _slice_bounds(name: str, dim: int, extent: Index, item: slice, open_ended: bool = False) -> tuple[Index, Index]:
     if item.step not in (None, 1):
         raise StepSlice(buffer=name, dim=dim, step=item.step)
-    low: Index = 0 if item.start is None else _index_item(extent, item.start)
-    high: Index = extent if item.stop is None else _index_item(extent, item.stop)
+    low: Index = 0 if item.start is None else _index_item(name, dim, extent, item.start, "a slice from")
+    high: Index = extent if item.stop is None else _index_item(name, dim, extent, item.stop, "a slice to")
     size = high - low if isinstance(low, int) and isinstance(high, int) else _difference(high, low)
     first = constant_of(low)
     bad = isinstance(size, int) and size < 0
-    if isinstance(extent, int) and isinstance(size, int):
-        bad = bad or size > extent or (first is not None and not 0 <= first <= extent - size)
+    if isinstance(extent, int) and first is not None:
+        # What begins inside may end outside, as a tile at the edge does; in scratch memory nothing lies there.
+        last = extent if open_ended or not isinstance(size, int) else extent - size
+        bad = bad or not 0 <= first <= last or (first == extent and size != 0)
+    elif isinstance(extent, int) and isinstance(size, int):
+        bad = bad or (size > extent and not open_ended)
     if bad:
         text = f"{'...' if first is None else first}:{high if isinstance(high, int) else '...'}"
         raise IndexOutOfRange(buffer=name, dim=dim, found=text, extent=_text(extent), legal=f"0:{_text(extent)}")
