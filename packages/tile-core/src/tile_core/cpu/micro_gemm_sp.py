@@ -2,7 +2,9 @@
 
 Row by row: the accumulators of a row stay in registers while its stored values go by. Each value is broadcast and
 multiplied by the row of B that its metadata names, which is an operand in memory: half the multiplications of the dense
-product, each with a load of its own.
+product, each with a load of its own. Everything else is done before, for all columns at once: values are converted,
+metadata becomes offsets of rows, and B is laid out in strips as wide as the accumulators, so that what is multiplied
+stays in the first-level cache.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import accumulator_dtype, multiply_add
-from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
+from tile_core.cpu.packing import converted, converted_read, needs_conversion, registers, transposed
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
 
 #: Accumulators of a row that are kept in registers at a time.
 VECTORS = 8
+#: Bytes of a strip of B that is multiplied at a time.
+STRIP_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True)
@@ -52,75 +56,152 @@ def micro_gemm_sp(
 ) -> Any:
     """Return the statement ``c = (clear ? 0 : c) + decompress(a) @ b`` (see ``micro_gemm``)."""
     acc = accumulator_dtype(c.dtype)
+    strips = _strips(n, isa, acc)
+    width = max(sum(lanes for _, lanes in pieces) for pieces in strips)
+    per_word = a.nibbles * len(a.kept(tirx.IntImm("int32", 0)))
+    values = a.values
     prepared: list[Any] = []
-    if b.transposed and n > 1:
-        made, b = transposed(b, k, n, acc, isa, "b_panel")
-        prepared += made
-    elif needs_conversion(b, acc):
-        made, b = converted(b, k, n, acc, isa, "b_panel")
-        prepared += made
+    if needs_conversion(values, acc):
+        prepared, values = converted(values, m, a.words * per_word, acc, isa, "a_panel")
+    made, offsets = _offsets(a, m, per_word, width)
+    packed, panel = _packed(b, k, strips, width, acc, isa)
+    operands = _Operands(values, offsets, panel, c, acc)
+    depth = _words(a.words, k // a.words * width * bits_of(acc) // 8) if c.dtype == acc else a.words
 
-    def strip(pieces: list[tuple[int, int]]) -> Any:
-        return loop("i", m, lambda i: _row(a, b, c, i, pieces, acc, clear))
+    def part(start: Any, words: int, first: Any) -> Any:
+        stored = times(start, per_word)
 
-    strips = [strip(pieces) for pieces in _strips(n, isa, acc)]
-    return sequence(*prepared, *strips)
+        def rows(s: int) -> Any:
+            return loop("i", m, lambda i: _row(operands, i, s, strips[s], stored, words * per_word, first))
+
+        return sequence(*(rows(s) for s in range(len(strips))))
+
+    def whole(index: Any) -> Any:
+        first = clear
+        if clear is not False and not isinstance(index, int):
+            first = index == 0 if clear is True else tirx.And(index == 0, clear)
+        return part(times(index, depth), depth, first)
+
+    products = [loop("kb", a.words // depth, whole)]
+    if a.words % depth:
+        products.append(part(a.words - a.words % depth, a.words % depth, False))
+    return sequence(*prepared, *made, *packed, *products)
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """What the product reads and writes: stored values, offsets into a strip of B, the strips, and C."""
+
+    values: Tile2D
+    offsets: Any
+    panel: Any
+    c: Tile2D
+    acc: str
 
 
 def _strips(n: int, isa: Isa, acc: str) -> list[list[tuple[int, int]]]:
-    """Return the columns as strips of (start, lanes); the last vector overlaps its neighbour."""
+    """Return the columns as strips of (start, lanes); the last vector overlaps its neighbour, of the same strip."""
     lanes = isa.lanes(bits_of(acc))
     while lanes > n:
         lanes //= 2
     starts = [min(s, n - lanes) for s in range(0, n, lanes)]
-    return [[(s, lanes) for s in starts[at : at + VECTORS]] for at in range(0, len(starts), VECTORS)]
+    each = -(-len(starts) // -(-len(starts) // VECTORS))
+    strips = [[(s, lanes) for s in starts[at : at + each]] for at in range(0, len(starts), each)]
+    if len(strips) > 1 and len(strips[-1]) == 1:
+        # Columns that two strips had in common would get their products twice.
+        strips[-1].insert(0, strips[-2].pop())
+    return strips
 
 
-def _row(a: Sparse, b: Tile2D, c: Tile2D, i: Any, pieces: list[tuple[int, int]], acc: str, clear: Any) -> Any:
+def _words(words: int, word_bytes: int) -> int:
+    """Return how many elements of metadata in a row are worked off at a time: all, or a part that leaves no rest."""
+    most = max(1, STRIP_BYTES // word_bytes)
+    if words <= most:
+        return words
+    return next((w for w in range(most, most // 2, -1) if words % w == 0), most)
+
+
+def _offsets(a: Sparse, m: int, per_word: int, width: int) -> tuple[list[Any], Any]:
+    """Return statements that turn the metadata into offsets of rows of a strip, by stored value; and their buffer."""
+    buffer = tirx.decl_buffer((m, a.words * per_word), "int32", "offsets", scope="global", layout=None)
+    each = per_word // a.nibbles
+
+    def word(i: Any, w: Any) -> Any:
+        meta = tirx.Var("meta", "int32")
+
+        def one(v: Any) -> Any:
+            position = v // each
+            code = tirx.bitwise_and(tirx.shift_right(meta, position * 4), tirx.IntImm("int32", 15))
+            indices = a.kept(code)
+            index = indices[0] if each == 1 else tirx.Select(tirx.EQ(v % 2, 0), *indices)
+            row = plus(times(plus(times(w, a.nibbles), position), a.group), index)
+            return tirx.BufferStore(buffer, times(row, width), [i, plus(times(w, per_word), v)])
+
+        read = tirx.Bind(meta, tirx.Cast("int32", a.metadata.read(i, w)))
+        return sequence(read, loop("v", per_word, one, tirx.ForKind.VECTORIZED))
+
+    fill = loop("i", m, lambda i: loop("w", a.words, lambda w: word(i, w)))
+    return [tirx.AllocBuffer(buffer), fill], buffer
+
+
+def _packed(
+    b: Tile2D, k: int, strips: list[list[tuple[int, int]]], width: int, acc: str, isa: Isa
+) -> tuple[list[Any], Any]:
+    """Return statements that copy B into its strips, converted; and their buffer, with one strip a row."""
+    statements: list[Any] = []
+    n = strips[-1][-1][0] + strips[-1][-1][1]
+    if b.transposed and n > 1:
+        statements, b = transposed(b, k, n, acc, isa, "b_rows")
+    buffer = tirx.decl_buffer((len(strips), k * width), acc, "b_panel", scope="global", layout=None)
+
+    def vector(row: Any, s: int, start: int, lanes: int, place: int) -> Any:
+        def one(v: Any) -> Any:
+            at = plus(times(row, width), plus(v, place))
+            return tirx.BufferStore(buffer, converted_read(b, row, plus(v, start), acc), [s, at])
+
+        return loop("v", lanes, one, tirx.ForKind.VECTORIZED)
+
+    def strip(s: int) -> Any:
+        places = [(start, lanes, at * lanes) for at, (start, lanes) in enumerate(strips[s])]
+        return loop("row", k, lambda row: sequence(*(vector(row, s, *place) for place in places)))
+
+    return [*statements, tirx.AllocBuffer(buffer), *(strip(s) for s in range(len(strips)))], buffer
+
+
+def _row(
+    operands: _Operands, i: Any, s: int, pieces: list[tuple[int, int]], stored: Any, count: int, clear: Any
+) -> Any:
+    """Add the products of ``count`` stored values of row ``i``, from ``stored`` on, to the columns of strip ``s``."""
+    c, acc = operands.c, operands.acc
     allocation, tile = registers(sum(lanes for _, lanes in pieces), acc, "row")
     cells = [(start, lanes, [ramp(slot * lanes, lanes)]) for slot, (start, lanes) in enumerate(pieces)]
 
-    def vector(matrix: Tile2D, row: Any, start: int, lanes: int) -> Any:
-        where = matrix.at(row, start)
-        return tirx.BufferLoad(matrix.buffer, [*where[:-1], ramp(where[-1], lanes)])
+    def held(start: int, lanes: int) -> list[Any]:
+        where = c.at(i, start)
+        return [*where[:-1], ramp(where[-1], lanes)]
 
     def begin(start: int, lanes: int) -> Any:
         empty = splat(zero(acc), lanes)
         if clear is True:
             return empty
-        held = cast(vector(c, i, start, lanes), c.dtype, acc, lanes)
-        return held if clear is False else tirx.Select(splat(clear, lanes), empty, held)
+        before = cast(tirx.BufferLoad(c.buffer, held(start, lanes)), c.dtype, acc, lanes)
+        return before if clear is False else tirx.Select(splat(clear, lanes), empty, before)
 
-    def finish(start: int, lanes: int, slot: list[Any]) -> Any:
-        where = c.at(i, start)
-        value = cast(tirx.BufferLoad(tile, slot), acc, c.dtype, lanes)
-        return tirx.BufferStore(c.buffer, value, [*where[:-1], ramp(where[-1], lanes)])
-
-    def multiply(stored: Any, row: Any) -> list[Any]:
-        value = tirx.Var("value", acc)
-        read = a.values.read(i, stored)
-        steps = [tirx.Bind(value, cast(read, str(read.ty), acc))]
-        for start, lanes, slot in cells:
-            y = vector(b, row, start, lanes)
+    def multiply(t: Any) -> Any:
+        value, row = tirx.Var("value", acc), tirx.Var("at", "int32")
+        steps = [
+            tirx.Bind(value, operands.values.read(i, plus(stored, t))),
+            tirx.Bind(row, tirx.BufferLoad(operands.offsets, [i, plus(stored, t)])),
+        ]
+        for at, (_, lanes, slot) in enumerate(cells):
+            y = tirx.BufferLoad(operands.panel, [s, ramp(plus(row, at * lanes), lanes)])
             total = multiply_add(tirx.BufferLoad(tile, slot), splat(value, lanes), y, acc, lanes)
             steps.append(tirx.BufferStore(tile, total, slot))
-        return steps
-
-    def word(w: Any) -> Any:
-        meta = tirx.Var("meta", "int32")
-        steps: list[Any] = [tirx.Bind(meta, tirx.Cast("int32", a.metadata.read(i, w)))]
-        for position in range(a.nibbles):
-            g = plus(times(w, a.nibbles), position)
-            code = tirx.bitwise_and(
-                tirx.shift_right(meta, tirx.IntImm("int32", 4 * position)), tirx.IntImm("int32", 15)
-            )
-            indices = a.kept(code)
-            for slot, index in enumerate(indices):
-                row = tirx.Var("at", "int32")
-                steps.append(tirx.Bind(row, plus(times(g, a.group), index)))
-                steps += multiply(plus(times(g, len(indices)), slot), row)
         return sequence(*steps)
 
     first = [tirx.BufferStore(tile, begin(start, lanes), slot) for start, lanes, slot in cells]
-    last = [finish(start, lanes, slot) for start, lanes, slot in cells]
-    return sequence(allocation, *first, loop("w", a.words, word), *last)
+    last = [
+        tirx.BufferStore(c.buffer, cast(tirx.BufferLoad(tile, slot), acc, c.dtype, lanes), held(start, lanes))
+        for start, lanes, slot in cells
+    ]
+    return sequence(allocation, *first, loop("t", count, multiply), *last)
