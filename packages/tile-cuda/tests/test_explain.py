@@ -9,6 +9,9 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.compiler import lower
+from tile_core.context import make_context
+from tile_core.plugins.manager import installed
 from tile_core.reports import explain, explain_facts, report_json, slow
 from tile_core.reports.slow import SlowPath
 from tile_cuda import build
@@ -129,6 +132,67 @@ class TestBlock:
 
     def test_the_host_has_none(self):
         assert explain_facts(product(), "cpu").block is None
+
+
+def large(threads):
+    @T.prim_func
+    def rows(A: T.Tensor((128, 128), "float32"), B: T.Tensor((128, 128), "float32")):
+        with T.Kernel(1, threads=threads):
+            a = T.alloc_fragment((128, 128), "float32")
+            T.copy(A, a)
+            for i, j in T.Parallel(128, 128):
+                a[i, j] = T.exp(a[i, j])
+            for _ in T.unroll(1 << 20):
+                B[0, 0] = B[0, 0] + 1.0
+            T.copy(a, B)
+
+    return rows
+
+
+class TestLoopsThatStayLoops:
+    def test_are_told_with_the_numbers(self):
+        block = explain_facts(large(32), "cuda:sm_80").block
+        assert 0 < block.operations < 20_000
+        reasons = " ".join(x.reason for x in block.rolled)
+        assert "1,048,576 turns of" in reasons
+        text = explain(large(32), "cuda:sm_80")
+        assert "loops that are not written out" in text
+        assert "test_explain.py:" in text.split("loops that are not written out")[1]
+
+    def test_code_of_many_accesses_promises_nothing_of_its_parameters(self):
+        def program(count):
+            @T.prim_func
+            def main(A: T.Tensor((count,), "float32"), B: T.Tensor((count,), "float32")):
+                with T.Kernel(1, threads=32):
+                    for i in T.static_range(count):
+                        B[i] = A[i] * 2.0
+
+            return main
+
+        ctx = make_context("cuda:sm_80")
+        texts = [lower(program(n), ctx, installed()).notes["lowered"].text for n in (16, 1200)]
+        assert ["__restrict__" in text for text in texts] == [True, False]
+
+
+class TestSpills:
+    def test_are_told(self):
+        (said,) = slow.spilled({"spill_bytes": 376, "registers": 255})
+        assert said.startswith("every thread keeps 376 bytes in memory beside its 255 registers (spills); use more ")
+        assert slow.spilled({"spill_bytes": 0, "registers": 255}) == slow.spilled({}) == ()
+
+    def test_once_for_a_kernel(self, monkeypatch):
+        monkeypatch.setattr(slow, "_said", set())
+        with pytest.warns(slow.Spills, match=r"^k for cuda:sm_80: every thread keeps 8 bytes"):
+            slow.warn_of_spills("k", "cuda:sm_80", {"spill_bytes": 8})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            slow.warn_of_spills("k", "cuda:sm_80", {"spill_bytes": 8})
+
+    def test_of_a_binary_are_in_the_report(self):
+        """Few registers for a product of many."""
+        pytest.importorskip("cuda.bindings.nvrtc")
+        text = explain(product(), "cuda:sm_80", options={"max_registers": 32})
+        assert "warning: every thread keeps " in text
 
 
 class TestBinary:

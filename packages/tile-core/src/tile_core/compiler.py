@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.context import Context, make_context
 from tile_core.errors import InternalError, TileError
 from tile_core.plugins.runtimes import find_runtime
-from tile_core.reports.slow import warn_of_slow
+from tile_core.reports.slow import warn_of_slow, warn_of_spills
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.exchange import write_artefact
 from tile_core.runtime.kernel import Kernel
@@ -156,6 +156,9 @@ def _kernel(
     lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot, ctx))
     load = functools.partial(_load, program, find, lowered)
     launch, adapter = load(runtime)
+    built = getattr(lowered, "built", None)
+    if built is not None and built.runtime == adapter.name:
+        warn_of_spills(program.name, ctx.target.text, built.facts, stacklevel=4)
     return Kernel(
         signature,
         launch,

@@ -85,6 +85,9 @@ class Capabilities:
         Bytes of shared memory that one block may use.
     register_bytes
         Bytes of registers that one thread may use, or ``None`` where nobody counts.
+    code_operations
+        Operations that loops may write out in the code of one thread: compilers of the target's text take more than
+        seconds for more, so beyond it loops stay loops (see ``simt/budget.py``).
     vector_bytes
         Legal widths of one vector access in bytes, ascending.
     async_copies
@@ -110,6 +113,7 @@ class Capabilities:
     max_threads: int = 1024
     shared_bytes: int = 0
     register_bytes: int | None = None
+    code_operations: int = 20_000
     vector_bytes: tuple[int, ...] = ()
     async_copies: frozenset[str] = frozenset()
     native_dtypes: frozenset[str] = frozenset({"float32", "int32"})
@@ -132,6 +136,7 @@ class Capabilities:
         _require(_is_count(self.shared_bytes, 0), "shared_bytes", self.shared_bytes, "0 or more bytes")
         budget = self.register_bytes
         _require(budget is None or _is_count(budget, 1), "register_bytes", budget, f"{positive} or None")
+        _require(_is_count(self.code_operations, 1), "code_operations", self.code_operations, positive)
         ascending = tuple(sorted(set(self.vector_bytes)))
         legal = self.vector_bytes == ascending and all(_is_count(v, 1) for v in self.vector_bytes)
         _require(legal, "vector_bytes", self.vector_bytes, "ascending positive numbers of bytes")

@@ -69,13 +69,13 @@ class Whole(Machine):
         raise AssertionError("views are not modelled here")
 
 
-def run(program: Any, *arrays: Any, width: int = 32, scalars: Any = None) -> Plan:
-    """Run a program on arrays, which it changes in place."""
+def run(program: Any, *arrays: Any, width: int = 32, then: Any = None) -> Plan:
+    """Run a program, after another pass ``then``, on arrays, which it changes in place."""
     plan = planned(program, width)
     block = plan.notes["block"]
     tensors = [p for p in plan.notes["params"] if hasattr(p, "shape")]
     memory = dict(zip(tensors, arrays, strict=True))
     machine = Whole(block.count, block.thread, memory, width)
     machine.extents = block.extents
-    machine.run(plan.body)
+    machine.run(plan.body if then is None else then(plan.body))
     return plan

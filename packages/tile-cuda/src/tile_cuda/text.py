@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
 
+#: Operations of one thread (see ``tile_core.simt.budget``) beyond which nothing is promised of parameters.
+_LONG = 12_000
+
 
 def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     """Return the text of a plan whose passes have all run."""
@@ -36,12 +39,26 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
         shared=tuple(SharedArray(a.name, a.offset, a.bytes, a.dtype) for a in arena.arrays),
         access={str(v.name): _access(v, access.get(str(v.name), "read")) for v in program.func.params},
         align={str(b.name): size for b, size in relied.addresses.items()},
-        aliased=frozenset(p.name for p in program.params if p.kind == "pointer"),
+        aliased=_aliased(plan),
         attributes=options.attributes(),
         divides={str(v.name): by for v, by in relied.divisors.items()},
         where=program.where,
-        options=TextOptions(arch=ctx.target.arch, fast_math=options.fast_math, line_info=options.line_info),
+        options=TextOptions(
+            arch=ctx.target.arch,
+            fast_math=options.fast_math,
+            line_info=options.line_info,
+            limited=options.max_registers is not None,
+        ),
     )
+
+
+def _aliased(plan: Plan) -> frozenset[str]:
+    """Return the parameters that are not promised to lie apart from all others.
+
+    What the promise gains is lost on long code: the compiler's time is then more than the square of the accesses.
+    """
+    long = plan.notes["written"].operations > _LONG
+    return frozenset(p.name for p in plan.program.params if p.kind == "pointer" or long)
 
 
 def _access(param: Any, found: str) -> str:

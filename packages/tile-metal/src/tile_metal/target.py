@@ -110,6 +110,7 @@ def make_target(family: str) -> Target:
             execution_width=32,
             max_threads=MOST_THREADS,
             shared_bytes=SHARED_BYTES,
+            code_operations=40_000,
             vector_bytes=(1, 2, 4, 8, 16),
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
             native_dtypes=frozenset({"bool", "float32", *_INTEGERS}),

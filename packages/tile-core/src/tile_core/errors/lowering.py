@@ -83,3 +83,19 @@ class PointerUnsupported(UnsupportedError):
     code = "U109"
     template = "{kernel} takes the address {name} (T.ptr); kernels for {target} take arrays only"
     remedy = 'declare a tensor instead, `{name}: T.Tensor((T.dynamic("n"),), "float16")` say; T.ptr works on "cpu"'
+
+
+class UnrolledTooFar(UnsupportedError):
+    """A loop names a factor by which more code would be repeated than a target's compiler takes in good time."""
+
+    code = "U110"
+    template = "{factor} turns of a loop of {each:,} operations are {total:,}; one loop may repeat up to {most:,}"
+    remedy = "give a smaller unroll_factor, or leave it out: a loop that is too long then stays a loop"
+
+
+class TooMuchCode(UnsupportedError):
+    """The statements of one thread are more than a target's compiler takes in good time."""
+
+    code = "U111"
+    template = "the code of one thread is about {found:,} operations, without loops; {most:,} are the most"
+    remedy = "write T.serial or T.unroll where Python or T.static_range repeats statements, or split the kernel"

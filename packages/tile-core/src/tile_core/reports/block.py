@@ -149,8 +149,24 @@ class PromiseFacts:
 
 
 @dataclass(frozen=True)
+class KeptFacts:
+    """A loop that is not written out, though the program or an op asks for it: the code would be too large."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class BlockFacts:
-    """All of it."""
+    """All of it.
+
+    Attributes
+    ----------
+    operations
+        About how many operations the code of one thread has, with its loops written out.
+    rolled
+        Loops that stay loops.
+    """
 
     fragments: tuple[FragmentFacts, ...]
     shared: tuple[SharedFacts, ...]
@@ -159,6 +175,8 @@ class BlockFacts:
     barriers: tuple[BarrierFacts, ...]
     accesses: tuple[AccessFacts, ...]
     promises: tuple[PromiseFacts, ...]
+    operations: int = 0
+    rolled: tuple[KeptFacts, ...] = ()
 
 
 def block_facts(plan: Plan) -> BlockFacts | None:
@@ -178,6 +196,8 @@ def block_facts(plan: Plan) -> BlockFacts | None:
         ),
         accesses=_Accesses().of(plan.body),
         promises=_promises(notes["relied"]),
+        operations=notes["written"].operations,
+        rolled=tuple(KeptFacts(place, why) for place, why in notes["written"].kept.items()),
     )
 
 

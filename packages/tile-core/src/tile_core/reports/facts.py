@@ -15,7 +15,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import View
 from tile_core.reports.block import BlockFacts, block_facts
-from tile_core.reports.slow import slow_ops
+from tile_core.reports.slow import slow_ops, spilled
 from tile_core.reports.timing import SECONDS
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def gather(plan: Plan, ctx: Context, built: Mapping[str, bool | int | float | st
         vectors=_vectors(getattr(lowered, "body", None)),
         passes=tuple(PassFacts(name, seconds) for name, seconds in plan.notes.get(SECONDS, ())),
         block=block,
-        warnings=slow_ops(plan, ctx),
+        warnings=(*slow_ops(plan, ctx), *spilled(built or {})),
         built=dict(built or {}),
     )
 

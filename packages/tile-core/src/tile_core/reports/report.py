@@ -130,6 +130,8 @@ def _course(console: Console, block: BlockFacts) -> None:
         (_line(x.place), x.name, f"{name} is copied in place: {why}") for x in block.loops for name, why in x.kept
     ]
     _section(console, "pipelined loops", ("line", "loop", "what became of it"), loops)
+    rolled = [(_line(x.place), x.reason) for x in block.rolled]
+    _section(console, "loops that are not written out", ("line", "because"), rolled)
     barriers = [
         (
             _line(b.after) or "?",

@@ -1,8 +1,9 @@
-"""Products that a device computes in plain loops although it has something better: said once, never silent."""
+"""What is far slower than it need be, said once and never silent: products in plain loops, registers in memory."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,34 @@ _said: set[str] = set()
 
 class SlowPath(UserWarning):
     """A kernel computes what it should, far slower than its target could."""
+
+
+class Spills(SlowPath):
+    """A thread of a kernel has too few registers, and keeps some values in memory."""
+
+
+def spilled(built: Mapping[str, object]) -> tuple[str, ...]:
+    """Return a sentence if the threads of a binary keep registers in memory.
+
+    Parameters
+    ----------
+    built
+        What the toolchain says (``Built.facts``): ``spill_bytes`` and ``registers`` of a thread.
+    """
+    size, registers = built.get("spill_bytes"), built.get("registers")
+    if not isinstance(size, int) or not size:
+        return ()
+    held = f" beside its {registers} registers" if isinstance(registers, int) else ""
+    return (f"every thread keeps {size:,} bytes in memory{held} (spills); use more threads, or smaller tiles",)
+
+
+def warn_of_spills(kernel: str, target: str, built: Mapping[str, object], stacklevel: int = 2) -> None:
+    """Warn of these, once per process and kernel."""
+    for sentence in spilled(built):
+        text = f"{kernel} for {target}: {sentence}"
+        if text not in _said:
+            _said.add(text)
+            warnings.warn(text, Spills, stacklevel=stacklevel)
 
 
 def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ class Built:
     arch
         What they run on, in that runtime's own words; empty: everything that the target names.
     facts
-        What only that runtime understands.
+        What only that runtime understands, but for ``registers`` and ``spill_bytes`` of a thread: where a backend says
+        them, spills are told to the user.
     """
 
     runtime: str

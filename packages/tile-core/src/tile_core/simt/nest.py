@@ -11,6 +11,7 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
 from tile_core.simt.agree import uniform_register
+from tile_core.simt.budget import operations
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.reducer import assigned, is_update
 from tile_core.simt.ops.walk import MOST_REGISTERS, UNROLL_FACTOR
@@ -22,8 +23,8 @@ VECTOR = "tile.vector"
 #: Loops over registers up to this many turns are written out where no fragment asks for it.
 _UNROLLED = 16
 #: Beyond about so many instructions loops over registers are not written out, though registers have no numbers then:
-#: compilers take minutes for more. What a call of a function, and a conversion of a narrow type, count as.
-_MOST_WRITTEN_OUT, _FUNCTION, _CODEC = 3000, 10, 50
+#: compilers take minutes for more.
+_MOST_WRITTEN_OUT = 3000
 
 
 class NestWriter:
@@ -106,7 +107,7 @@ class NestWriter:
         is_vector = width > 0 and inner[1].stride == 1
         # The turns of a vector become one access.
         short = own.registers // (width if is_vector else 1) <= _UNROLLED
-        heavy = own.registers * self.weight() > _MOST_WRITTEN_OUT or self.overflows()
+        heavy = own.registers * operations(self.nest.body, 1) > _MOST_WRITTEN_OUT or self.overflows()
         unroll = (in_registers or short) and not heavy
         if heavy and width > _UNROLLED:
             is_vector = False
@@ -145,15 +146,6 @@ class NestWriter:
         return any(
             _registers(self.places.arrays[b]) > MOST_REGISTERS for b in self.buffers() if b in self.places.arrays
         )
-
-    def weight(self) -> int:
-        """Return about how many instructions one iteration is."""
-        total = len(collect(self.nest.body, (ir.TensorLoad, tirx.BufferStore)))
-        total += _FUNCTION * len(collect(self.nest.body, ir.Call))
-        for cast in collect(self.nest.body, tirx.Cast):
-            kinds = (DTYPES.get(nodes.dtype_of(cast)), DTYPES.get(nodes.dtype_of(cast.value)))
-            total += _CODEC if any(d is not None and (d.is_narrow or d.bits < 8) for d in kinds) else 1
-        return total
 
     # What the body touches
 

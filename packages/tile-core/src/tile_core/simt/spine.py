@@ -25,6 +25,7 @@ from tile_core.passes.own_ops import own_ops
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.simt import arena, barriers, pipeline, shared
 from tile_core.simt.alignment import Aligned
+from tile_core.simt.budget import bounded
 from tile_core.simt.carry import carry
 from tile_core.simt.distribute import distribute
 from tile_core.simt.idle import drop_idle_barriers
@@ -79,6 +80,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("barriers", _barriers, "after everything that touches memory"),
         Pass("launch", _launch, "late: guards and proofs wanted the grid's extents"),
         Pass("rings", _rings, "after all proofs: a remainder is bounded, a variable is not"),
+        Pass("budget", _budget, "after passes that find things by their loops, before what depends on a target"),
         Pass("unused", _unused, "last: what is bound here is read by code that passes wrote before"),
     )
 
@@ -223,6 +225,11 @@ def _launch(plan: Plan, ctx: Context) -> Plan:
 def _rings(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.replace(body=with_rings(plan.body))
+
+
+def _budget(plan: Plan, ctx: Context) -> Plan:
+    body, written = bounded(plan.body, ctx.capabilities.code_operations)
+    return plan.replace(body=body).note("written", written)
 
 
 def _unused(plan: Plan, ctx: Context) -> Plan:

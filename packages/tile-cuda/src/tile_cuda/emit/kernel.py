@@ -31,12 +31,16 @@ class TextOptions:
         Whether a comment names the user's line wherever it changes.
     min_blocks
         Blocks that a processor of the device should be able to hold at a time; 0 leaves it to the compiler.
+    limited
+        Whether the compiler is told how many registers a thread may have: it does not obey if it also knows the bounds
+        of the launch.
     """
 
     arch: str = "sm_80"
     fast_math: bool = False
     line_info: bool = False
     min_blocks: int = 0
+    limited: bool = False
 
 
 def emit_kernel(
@@ -90,7 +94,7 @@ def emit_kernel(
     printer.readonly = {p for p in params if tirx.is_buffer_var(p) and found.get(str(p.name), "read") == "read"}
     printer.aliased = aliased
     entry = printer.writer.fresh(name)
-    emitted = _printed(printer, entry, params, body, grid, block, options.min_blocks, shared_bytes > 0)
+    emitted = _printed(printer, entry, params, body, grid, block, options, shared_bytes > 0)
     before = _prelude(printer, options.arch)
     names = {str(p.name): printer.writer.name(p) for p in params}
     facts = LaunchFacts(
@@ -103,12 +107,13 @@ def emit_kernel(
 
 def _printed(
     printer: CudaPrinter, entry: str, params: Sequence[Any], body: Any, grid: tuple[Dim, Dim, Dim],
-    block: tuple[int, int, int], min_blocks: int, uses_shared: bool,
+    block: tuple[int, int, int], options: TextOptions, uses_shared: bool,
 ) -> Emitted:  # fmt: skip
     """Print the function alone."""
     printer.prepared = prepare(body, params, grid, block, printer.analyzer)
-    bounds = [block[0] * block[1] * block[2], *([min_blocks] if min_blocks else [])]
-    head = f'extern "C" __global__ void __launch_bounds__({", ".join(map(str, bounds))}) {entry}'
+    counts = [block[0] * block[1] * block[2], *([options.min_blocks] if options.min_blocks else [])]
+    bounds = "" if options.limited else f"__launch_bounds__({', '.join(map(str, counts))}) "
+    head = f'extern "C" __global__ void {bounds}{entry}'
     printer.open(head, [printer.parameter(p) for p in params], uses_shared=uses_shared)
     return printer.finish(printer.prepared.body)
 

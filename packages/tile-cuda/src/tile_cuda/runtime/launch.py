@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.emit.facts import KernelText, LaunchFacts
+from tile_core.reports.slow import warn_of_spills
 from tile_core.runtime.adapter import Built, Place
 from tile_core.runtime.repeat import Repeat
 from tile_core.runtime.signature import symbols_of
@@ -160,8 +161,11 @@ class Launcher:
 
     def _load(self, arch: str) -> Any:
         """Load the code for an architecture; it is never unloaded, since a captured graph may hold it."""
-        own = self._built is not None and self._built.arch == arch
-        code = self._built.data if own and self._built is not None else build.build(self.kernel, arch).data
+        own = self._built if self._built is not None and self._built.arch == arch else None
+        if own is None:
+            made = build.build(self.kernel, arch)
+            warn_of_spills(self.facts.entry, f"cuda:{arch}", made.facts())
+        code = made.data if own is None else own.data
         try:
             return self._driver.load(code)
         except Failed as error:

@@ -20,7 +20,8 @@ MOST_UNROLLED = 64
 MOST_REGISTERS = 255
 #: Annotation of a loop: how many of its turns are written out.
 UNROLL_FACTOR = "tile.unroll_factor"
-_LONGEST_VECTOR = 16
+#: Turns of an innermost loop that are written out, whatever array it goes through.
+LONGEST_VECTOR = 16
 
 
 class Walk:
@@ -81,7 +82,7 @@ class Walk:
             for value, digit in reversed(list(zip(self.values[d], self.dist.dims[d], strict=True))):
                 if digit.axis == "register" and digit.extent > 1:
                     is_last = d == len(self.dist.dims) - 1 and digit is self.dist.dims[d][-1]
-                    if overflows and not (is_last and digit.extent <= _LONGEST_VECTOR):
+                    if overflows and not (is_last and digit.extent <= LONGEST_VECTOR):
                         body = rolled(value, digit.extent, body)
                         continue
                     notes = {VECTOR: nodes.int_const(digit.extent)} if is_last else {}
