@@ -1,5 +1,7 @@
 """What ``tile_core.reference.execute`` takes and gives."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,20 @@ def test_arguments_by_name():
     a, b = np.arange(11, dtype="float32"), np.zeros(11, "float32")
     execute(scaled, {"s": 0.5, "A": a, "B": b})
     np.testing.assert_array_equal(b, a / 2)
+
+
+def test_a_program_of_another_process():
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def doubled(A: T.Tensor((m,), "float32")):
+        with T.Kernel(T.ceildiv(m, 8), threads=8) as bx:
+            for i in T.Parallel(8):
+                A[bx * 8 + i] *= 2
+
+    a = np.arange(11, dtype="float32")
+    execute(pickle.loads(pickle.dumps(doubled)), [a])
+    np.testing.assert_array_equal(a, 2 * np.arange(11))
 
 
 def test_an_op_without_a_meaning(monkeypatch):

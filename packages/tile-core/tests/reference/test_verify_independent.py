@@ -1,15 +1,18 @@
 """``Kernel.verify`` finds wrong kernels of the CPU: its reference shares nothing with the CPU's lowering."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
-from tile_core.cpu import pipeline
+from tile_core.cpu import micro_gemm, pipeline
 from tile_core.errors.launch import VerifyMismatch
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
+from tile_core.reference import execute
 
 
 def reversed_quotients(dtype="float32"):
@@ -62,6 +65,24 @@ def test_a_wrong_guard(monkeypatch):
         tile.compile(edge, "cpu", out_idx=1).verify()
 
 
+def test_a_micro_kernel_that_leaves_out_a_step(monkeypatch):
+    @T.prim_func
+    def product(A: T.Tensor((33, 17), "float32"), B: T.Tensor((17, 40), "float32"), C: T.Tensor((33, 40), "float32")):
+        with T.Kernel(1, threads=128):
+            a, b = T.alloc_shared((33, 17), "float32"), T.alloc_shared((17, 40), "float32")
+            c = T.alloc_fragment((33, 40), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, c, clear_accum=True)
+            T.copy(c, C)
+
+    right = micro_gemm._block
+    tile.compile(product, "cpu", out_idx=2).verify()
+    monkeypatch.setattr(micro_gemm, "_block", lambda call: right(dataclasses.replace(call, k=call.k - 1)))
+    with pytest.raises(VerifyMismatch):
+        tile.compile(product, "cpu", out_idx=2).verify()
+
+
 def test_thread_arrays_that_tile_ops_fill():
     """Each thread has its own ``alloc_local`` array, also where a tile op writes it."""
 
@@ -77,8 +98,12 @@ def test_thread_arrays_that_tile_ops_fill():
             for k in T.serial(4):
                 B[t, k] = twice[k]
 
-    from tile_core.reference import execute
-
     a, b = np.arange(128, dtype="float32").reshape(32, 4), np.zeros((32, 4), "float32")
     execute(own, [a, b])
     np.testing.assert_array_equal(b, a * 2)
+    tile.compile(own, "cpu", out_idx=1).verify(a)
+
+
+def test_the_cpu_is_right_about_reversed_indices():
+    tile.compile(reversed_quotients(), "cpu", out_idx=1).verify()
+    tile.compile(reversed_quotients("int8"), "cpu", out_idx=1).verify()

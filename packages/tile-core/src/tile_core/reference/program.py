@@ -37,6 +37,8 @@ class Scope:
     ----------
     variables, buffers
         Numbers of variables and buffers.
+    symbols
+        Numbers of symbolic sizes by name.
     base
         By number of a buffer that of the one whose storage it shows.
     units
@@ -63,6 +65,7 @@ class Scope:
         self.where: Where | None = program.where
         self.reads: set[int] = set()
         self.threads = uses_threads(program.func.body)
+        self.symbols = {name: self.define(v) for name, v in program.symbols.items()}
         self._reducers = {str(k): str(v["op"]) for k, v in program.reducers.items()}
 
     def define(self, var: Any) -> int:
@@ -72,6 +75,9 @@ class Scope:
     def variable(self, var: Any) -> int:
         """Return the number of a variable that is defined."""
         number = self.variables.get(var)
+        if number is None and str(var.name) in self.symbols:
+            # A program that was pickled has its symbols twice.
+            number = self.variables[var] = self.symbols[str(var.name)]
         if number is None:
             raise NoReferenceMeaning(what=f"the variable {var.name}", where=self.where)
         return number
@@ -117,7 +123,7 @@ class Compiled:
     def __init__(self, program: Program, loops: bool = False) -> None:
         self.program = program
         scope = self.scope = Scope(program, loops)
-        self.symbols = {name: scope.define(v) for name, v in program.symbols.items()}
+        self.symbols = scope.symbols
         self.params: list[tuple[Any, int]] = []
         for param in program.func.params:
             is_buffer = tirx.is_buffer_var(param)

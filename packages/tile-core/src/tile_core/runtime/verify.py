@@ -202,7 +202,8 @@ def _values(array: Any, param: Param) -> Any:
     kind = dtype(param.dtype)
     if kind.is_packed:
         return array.view(np.uint8)
-    return array.view(kind.numpy()).astype(np.float64) if kind.is_float else array
+    with np.errstate(invalid="ignore"):  # widening a signalling NaN warns
+        return array.view(kind.numpy()).astype(np.float64) if kind.is_float else array
 
 
 def _integer_error(x: Any, y: Any) -> Any:
