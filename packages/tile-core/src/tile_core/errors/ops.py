@@ -199,3 +199,11 @@ class ScaleShape(KernelError):
     code = "K223"
     template = "T.fp8_scaled_matmul: {role} has shape {found}"
     remedy = "legal: {legal}"
+
+
+class NeverWritten(KernelError):
+    """Scratch memory is read before anything can have written it."""
+
+    code = "K225"
+    template = "{what} {buffer}, which nothing has written before"
+    remedy = "{fix}"

@@ -143,7 +143,7 @@ class _Walker:
                 self.expr(index, at)
             self._add(e.source, e.indices, None, at)
             return
-        sides = _sides(e)
+        sides = sides_of(e)
         if sides is None:
             for part in parts_of(e):
                 self.expr(part, at)
@@ -162,7 +162,7 @@ class _Walker:
             self.found.unclear.append(self.statement)
 
 
-def _sides(e: Any) -> tuple[Any, Any, Any] | None:
+def sides_of(e: Any) -> tuple[Any, Any, Any] | None:
     """Return (condition, evaluated if it holds, evaluated if not) of an expression that chooses."""
     if isinstance(e, tirx.And):
         return e.a, e.b, None
