@@ -215,7 +215,6 @@ def _geometry(launch: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
     for holds, what, expected, found in (
         (launch.threads <= most_threads, "the threads of a block", f"at most {most_threads}", launch.threads),
         (launch.shared_bytes <= most_bytes, "shared bytes of a block", f"at most {most_bytes}", launch.shared_bytes),
-        (min(grid) >= 0, "the extents of the grid", "0 or more", grid),
         (cluster >= 1 and grid[0] % cluster == 0, "blocks along x", f"a multiple of the cluster {cluster}", grid[0]),
         (launch.threads * cluster <= MAX_THREADS, "the threads of a cluster", f"at most {MAX_THREADS}",
          launch.threads * cluster),

@@ -73,7 +73,8 @@ def simdgroup_fill(tile: Any, value: Any) -> None:
         If the tile is no fragment.
     """
     _fragment("simdgroup_fill", "tile", tile)
-    fill(tile, value)
+    with operands.requires(SIMDGROUP):
+        fill(tile, value)
 
 
 def simdgroup_load(tile: Any, source: Any, transpose: bool = False) -> None:
@@ -92,13 +93,15 @@ def simdgroup_load(tile: Any, source: Any, transpose: bool = False) -> None:
         If ``tile`` is no fragment.
     """
     _fragment("simdgroup_load", "tile", tile)
-    (transposed if transpose else copy)(source, tile)
+    with operands.requires(SIMDGROUP):
+        (transposed if transpose else copy)(source, tile)
 
 
 def simdgroup_store(tile: Any, destination: Any, transpose: bool = False) -> None:
     """Store all matrices of a fragment to a tile in any memory; see ``simdgroup_load``."""
     _fragment("simdgroup_store", "tile", tile)
-    (transposed if transpose else copy)(tile, destination)
+    with operands.requires(SIMDGROUP):
+        (transposed if transpose else copy)(tile, destination)
 
 
 def simdgroup_multiply_accumulate(C: Any, A: Any, B: Any) -> None:

@@ -179,7 +179,7 @@ class LaunchFacts:
         return self.block[0] * self.block[1] * self.block[2]
 
     def blocks(self, values: Mapping[str, int]) -> tuple[int, int, int]:
-        """Return the grid for the values of scalar parameters.
+        """Return the grid for the values of scalar parameters; a negative extent has no blocks, as one of 0.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class LaunchFacts:
         found = [evaluate(dim, values) for dim in self.grid]
         if any(n is None for n in found):
             raise InternalError(stage="launch", detail=f"the grid {self.grid} does not follow from {dict(values)}")
-        x, y, z = (int(n or 0) for n in found)
+        x, y, z = (max(0, int(n or 0)) for n in found)
         return x, y, z
 
     def to_json(self) -> dict[str, Any]:

@@ -99,3 +99,11 @@ class TooMuchCode(UnsupportedError):
     code = "U111"
     template = "the code of one thread is about {found:,} operations, without loops; {most:,} are the most"
     remedy = "write T.serial or T.unroll where Python or T.static_range repeats statements, or split the kernel"
+
+
+class TooManyThreads(UnsupportedError):
+    """A block with more threads than blocks of the target have."""
+
+    code = "U112"
+    template = "{kernel} launches blocks of {found} threads; {target} has at most {limit} in a block"
+    remedy = "nearest legal value: threads={limit}; a tile needs no thread of its own for each element"

@@ -94,6 +94,8 @@ class Builder:
         self.layouts: dict[Any, Any] = {}
         self.reducers: dict[str, dict[str, Any]] = {}
         self.outputs: list[Any] = []
+        #: What the names of variants must begin with on the target, for the tile ops that follow; see ``ops.operands``.
+        self.requires = ""
         self.eager: Any = None
         self.hints: list[str] = []
         #: Of a bound integer how many uses of variables stand behind it.

@@ -18,6 +18,8 @@ BufferVar = Any
 
 #: Annotation keys on loops; their values are listed in ``ir/grammar.py``.
 ROLE = "tile.role"
+#: Attribute of a tile op: what the name of one of the target's variants must begin with.
+REQUIRES = "requires"
 STAGES = "tile.num_stages"
 THREADS = "tile.threads"
 AXIS = "tile.axis"

@@ -17,12 +17,18 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
     ------
     UnknownHint
         For any other keyword: a misspelt argument would be ignored.
+    BadArgument
+        For annotations that are no dict with text as keys.
     """
     known = tuple(known)
     for name in given:
         if name not in known:
             instead = hint(name, [*known, *_arguments(function)], "leave it out", "{}=")
             raise UnknownHint(function=function, name=name, instead=instead)
+    notes = given.get("annotations")
+    if notes is not None and not (isinstance(notes, Mapping) and all(isinstance(k, str) for k in notes)):
+        expected, instead = "a dict with text as keys", "leave it out"
+        raise argument(function, "annotations", shown(notes), expected, instead)
     return {k: v for k, v in given.items() if v is not None}
 
 

@@ -127,7 +127,7 @@ def unroll(
     """
     loop = _counted("unroll", start, stop, step, {})
     if unroll_factor is not None:
-        loop.notes["tile.unroll_factor"] = _python_int("unroll", "unroll_factor", unroll_factor)
+        loop.notes["tile.unroll_factor"] = _python_int("unroll", "unroll_factor", unroll_factor, low=1)
     elif not isinstance(loop.extents[0], int):
         raise BadLoop(
             loop="unroll", what="the trip count", found="a runtime value", expected="a Python int",
@@ -230,6 +230,8 @@ def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict
     high = _bound(kind, "a bound", start)
     if stop is not None:
         low, high = high, _bound(kind, "a bound", stop)
+    elif isinstance(high, int) and high < 0:
+        raise BadLoop(loop=kind, what="its extent", found=high, expected="an int >= 0", instead="nearest: 0")
     step = _python_int(kind, "step", step)
     if step == 0:
         raise BadLoop(loop=kind, what="step", found=0, expected="an int other than 0", instead="use step=1")

@@ -29,6 +29,9 @@ def ceildiv(a: Any, b: Any) -> Any:
         return derive(tirx.ceildiv(x.expr, y.expr), x.dtype, x, y)
     # The sum of dividend and divisor need not fit.
     quotient, rest = scalar.floordiv(x, y), scalar.floormod(x, y)
+    if divisor is not None and divisor > 0:
+        one = as_value(1, x.dtype)
+        return quotient + derive(tirx.Min(rest.expr, one.expr), x.dtype, rest)
     return quotient + scalar.cast(scalar.compare(tirx.NE, rest, 0), x.dtype)
 
 

@@ -109,6 +109,10 @@ class Persistent:
                 loop=self.kind, what="domain", found=repr(domain), expected="a list of extents", instead=instead
             )
         self.domain = [_bound(self.kind, f"extent {d}", e) for d, e in enumerate(domain)]
+        for d, extent in enumerate(self.domain):
+            if isinstance(extent, int) and extent < 0:
+                what, expected = f"extent {d}", "an int >= 0"
+                raise BadLoop(loop=self.kind, what=what, found=extent, expected=expected, instead="nearest: 0")
         self.wave = _bound(self.kind, "wave_size", wave_size)
         self.index = _bound(self.kind, "index", index)
         if isinstance(self.wave, int) and self.wave <= 0:

@@ -93,7 +93,7 @@ def attributes(
         raise BadAttribute(op=op, name="variant", found=operands.named(variant), legal="the name of a variant")
     attrs: dict[str, Any] = {f"transpose_{r}": operands.flag(op, f"transpose_{r}", x) for r, x in transposes.items()}
     attrs["policy"] = operands.integer(op, "policy", policy, 0, max(GemmWarpPolicy))
-    attrs["k_pack"] = operands.integer(op, "k_pack", k_pack, 1)
+    attrs["k_pack"] = operands.integer(op, "k_pack", k_pack, 1, 2)
     attrs["wg_wait"] = operands.integer(op, "wg_wait", wg_wait, -1)
     attrs["hints"] = checks.hints(op, hints, ("mbar", "annotations"))
     return attrs if variant is None else {**attrs, "variant": variant}

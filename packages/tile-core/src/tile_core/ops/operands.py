@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tile_core.errors.ops import (
@@ -152,8 +153,24 @@ def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str
         if region.buffer.scope == "local.var":
             raise WritesReadOnly(op=op, name=region.buffer.name)
     builder.materialise([r.buffer.var for r in writes])
+    if builder.requires:
+        attrs = {**(attrs or {}), nodes.REQUIRES: builder.requires}
     ir_args = [a.ir() if isinstance(a, Region) else a.expr if isinstance(a, Value) else a for a in args]
     builder.emit(tirx.Evaluate(nodes.tile_call(op, ir_args, attrs), builder.span()))
+
+
+@contextmanager
+def requires(variants: str) -> Iterator[None]:
+    """Refuse the ops that are emitted inside for targets without a variant whose name begins like this.
+
+    For names that a package adds to the language for a kind of hardware, and that are the language's own ops besides.
+    """
+    builder: Builder = current("a tile op")
+    before, builder.requires = builder.requires, variants
+    try:
+        yield
+    finally:
+        builder.requires = before
 
 
 def scalar(x: Any, dtype: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import InternalError
 from tile_core.passes.check_parallel import check_parallel
+from tile_core.passes.check_target import check_target
 from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
 from tile_core.passes.lower_ops import Choice, lower_ops
@@ -140,6 +141,7 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
 
 
 def _check(plan: Plan, ctx: Context) -> Plan:
+    check_target(plan.body, plan.program, plan.variants, ctx)
     check_written(plan.body)
     check_parallel(plan.body, frozenset(plan.program.reducers))
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)

@@ -60,6 +60,9 @@ class MathCalls(ExpressionPrinter):
         args = f"{self.bare(e.a)}, {self.bare(e.b)}"
         if dtype in ("float32", "float64"):
             return f"f{name}{'f' if dtype == 'float32' else ''}({args})"
+        if dtype in ("int8", "uint8", "int16", "uint16"):
+            # Sums of narrow integers are ints in C, and the function has no form for an int and a narrow one.
+            args = ", ".join(Text(f"(int){wrapped(self.bare(x), UNARY)}", UNARY) for x in (e.a, e.b))
         return f"{name}({args})"
 
     def call_tile_float_max(self, e: Any) -> str:
