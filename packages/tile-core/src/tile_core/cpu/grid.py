@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, annotation, collect, role, substitute
+from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, role, substitute
 
 #: Stores that one thread makes in the time that it takes to share them.
 _LITTLE = 4096
@@ -104,8 +104,18 @@ def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
         fresh = nodes.fresh(axis.loop_var.name, nodes.dtype_of(axis.loop_var))
         binds.append(tirx.Bind(fresh, values[axis.loop_var]))
         mapping[axis.loop_var] = fresh
-    # Little work runs in the calling thread: to wake the others and wait for them takes some microseconds.
-    alone = static and (math.prod(extents) < 2 or math.prod(extents) * stores_in(body) < _LITTLE)
-    kind = tirx.ForKind.PARALLEL if parallel and not alone else tirx.ForKind.SERIAL
     inner = nodes.seq([*binds, substitute(body, mapping)])
-    return nodes.for_loop(index, total, inner, "grid", kind=kind, span=axes[0].span)
+    little = _few(stores_in(body))
+    span = axes[0].span
+    serial = nodes.for_loop(index, total, inner, "grid", kind=tirx.ForKind.SERIAL, span=span)
+    if not parallel or (static and math.prod(extents) < little):
+        return serial
+    loop = nodes.for_loop(index, total, inner, "grid", kind=tirx.ForKind.PARALLEL, span=span)
+    if static or little <= 2:
+        return loop
+    return tirx.IfThenElse(tirx.LT(total, nodes.int_const(little, dtype)), renamed(serial), loop, span)
+
+
+def _few(stores: float) -> int:
+    """Return the number of blocks from which on their work is shared: to wake other threads takes some microseconds."""
+    return 2 if math.isinf(stores) else max(2, math.ceil(_LITTLE / max(stores, 1)))

@@ -27,7 +27,7 @@ from tile_core.runtime.convert import Convert, address_of, converts, output_conv
 from tile_core.runtime.repeat import Call, Form, Link, short_way
 from tile_core.runtime.signature import Param, Signature, shape_text, solvable
 
-_MOST_PLANS = 256
+_MOST_PLANS = 4096
 _MOST_WAYS = 4
 _NUMPY_OWNS = 4  # NPY_ARRAY_OWNDATA
 _HANDLE_ALIGN = 16
@@ -206,7 +206,7 @@ class Binder:
                     self._forms[type(value)] = self._torch_form
         if plan.repeatable and all(type(a) in self._forms for a in args):
             if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
+                self._plans.pop(next(iter(self._plans)), None)
             self._plans[tuple([self._forms[type(a)](a) for a in args])] = plan
 
 
