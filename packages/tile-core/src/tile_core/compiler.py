@@ -7,6 +7,7 @@ A kernel whose text and binary are on disk begins at ``lowered``; its plan is ma
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -150,6 +151,7 @@ def _kernel(
     program: Program, signature: Signature, ctx: Context, plugins: Plugins, runtime: str | None, dump: Path | None
 ) -> Kernel:
     """Return a kernel that is loaded; its plan is made now unless it is found on disk."""
+    signature = _reaching(program, signature, ctx.capabilities.offset_bits)
     plan = functools.cache(lambda: _guarded("passes", program, lambda: lower(program, ctx, plugins, dump)))
     find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
     slot = None if dump else slot_of(program, signature, ctx, plugins, lambda: find(runtime))
@@ -172,6 +174,15 @@ def _kernel(
         export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
         runtimes=load,
     )
+
+
+def _reaching(program: Program, signature: Signature, bits: int) -> Signature:
+    """Return the signature with what the target counts elements with; tensors beyond that are refused."""
+    from tile_core.passes.check_reach import check_reach
+
+    if signature.index_bits == 32:
+        check_reach(program, bits)
+    return dataclasses.replace(signature, offset_bits=max(bits, signature.index_bits))
 
 
 def _lowered(plan: Callable[[], Plan], slot: Slot | None, ctx: Context) -> tuple[Any, Sequence[str]]:

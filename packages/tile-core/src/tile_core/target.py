@@ -100,6 +100,8 @@ class Capabilities:
         Kinds of barriers, in the backend's own words.
     grid_limits
         Largest extent of each grid axis, fastest first.
+    offset_bits
+        Width of the integers that the elements of a tensor of constant shape are counted with: 32 or 64.
     extra
         Facts that only the backend's own code asks for; read with ``fact``.
 
@@ -120,6 +122,7 @@ class Capabilities:
     atomics: frozenset[tuple[str, str]] = frozenset()
     barriers: frozenset[str] = frozenset()
     grid_limits: tuple[int, ...] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+    offset_bits: int = 32
     extra: Mapping[str, object] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
@@ -142,6 +145,7 @@ class Capabilities:
         _require(legal, "vector_bytes", self.vector_bytes, "ascending positive numbers of bytes")
         limits = 1 <= len(self.grid_limits) <= 3 and all(_is_count(v, 1) for v in self.grid_limits)
         _require(limits, "grid_limits", self.grid_limits, "one to three positive extents")
+        _require(self.offset_bits in (32, 64), "offset_bits", self.offset_bits, "32 or 64")
         unknown = sorted(self.native_dtypes - set(DTYPES))
         _require(not unknown, "native_dtypes", unknown, "names of element types")
         pairs = all(isinstance(p, tuple) and len(p) == 2 and p[1] in DTYPES for p in self.atomics)

@@ -85,3 +85,17 @@ def test_many_quotients_by_a_symbol_compile() -> None:
     tile.compile(main, target="cpu")(a, out)
     e = np.arange(96)
     np.testing.assert_array_equal(out.ravel(), a.ravel() + a[(e + 7) // 6 % 16, (e + 1) % 6])
+
+
+def test_loops_that_are_asked_to_unroll_run_in_order_where_copies_are_many_or_unknown() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((4000,), "int32"), v: T.int32):
+        with T.Kernel(1, threads=32):
+            for k in T.unroll(4000):
+                A[k] = A[k] + k
+            for k in T.unroll(v, unroll_factor=2):
+                A[k] = A[k] - 1
+
+    a = np.ones(4000, "int32")
+    tile.compile(main, target="cpu")(a, 1001)
+    np.testing.assert_array_equal(a, np.arange(4000) + 1 - (np.arange(4000) < 1001))

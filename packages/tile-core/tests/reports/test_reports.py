@@ -82,6 +82,13 @@ class TestFacts:
         assert names[:2] == ["check", "lower_ops"]
         assert all(p.seconds >= 0 for p in facts.passes)
 
+    def test_the_builder_is_timed_step_by_step(self, facts):
+        names = [p.name for p in facts.building]
+        assert names[0] == "flatten"
+        assert names[-1] == "LLVM"
+        assert "tirx.VectorizeLoop" in names
+        assert all(p.seconds >= 0 for p in facts.building)
+
     def test_refusals_and_fallback(self):
         class Picky(Variant):
             name, op, priority = "cpu.copy.picky", "copy", 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
+from tile_core.cpu.unroll import bound_unrolling
 from tile_core.errors import InternalError
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
@@ -19,7 +21,7 @@ from tile_core.passes.float_rules import reveal
 ENTRY = "main"
 
 
-def build(func: Any, isa: Isa) -> Any:
+def build(func: Any, isa: Isa, steps: list[tuple[str, float]] | None = None) -> Any:
     """Compile a lowered function.
 
     Parameters
@@ -28,6 +30,8 @@ def build(func: Any, isa: Isa) -> Any:
         A tirx function of loops, loads and stores.
     isa
         The processor to compile for.
+    steps
+        Receives the name of each step and the seconds that it took.
 
     Returns
     -------
@@ -43,8 +47,13 @@ def build(func: Any, isa: Isa) -> Any:
     try:
         with tvm.transform.PassContext(opt_level=3), target:
             module = ir.IRModule({ENTRY: func.with_attr("target", target).with_attr("global_symbol", ENTRY)})
-            module = ir.transform.Sequential(_passes())(module)
-            return tvm.get_global_func("target.build.llvm")(module, target)
+            llvm = tvm.get_global_func("target.build.llvm")
+            for name, step in [*((str(p.info.name), p) for p in _passes()), ("LLVM", lambda m: llvm(m, target))]:
+                begin = time.perf_counter()
+                module = step(module)
+                if steps is not None:
+                    steps.append((name, time.perf_counter() - begin))
+            return module
     except Exception as error:
         raise InternalError(stage="code generation", detail=reason_of(error)) from error
 
@@ -56,6 +65,7 @@ def index_passes() -> list[Any]:
         _own("flatten", flatten),
         t.VectorizeLoop(True),
         _own("restore_ramps", lambda f: f.with_body(restore_ramps(f.body))),
+        _own("bound_unrolling", lambda f: f.with_body(bound_unrolling(f.body))),
         t.UnrollLoop(),
         _own("lower_floors", lower_floors),
         _own("spill_bindings", lambda f: f.with_body(spill_bindings(f.body))),
@@ -64,8 +74,8 @@ def index_passes() -> list[Any]:
 
 def _passes() -> list[Any]:
     # No StmtSimplify: it folds x * 0, x - x and x + 0 of floats, which are not those constants for NaN, Inf and -0.
-    # Integer arithmetic is simplified by LLVM all the same. No FlattenBuffer, which is wrong on
-    # indices, and no LowerIntrin, which fails or takes minutes on some.
+    # Integer arithmetic is simplified by LLVM all the same. No FlattenBuffer, which is wrong on indices, and no
+    # LowerIntrin, which fails or takes minutes on some: docs/tvm.md.
     t = tirx.transform
     return [
         *index_passes(),

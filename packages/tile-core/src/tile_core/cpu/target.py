@@ -39,6 +39,7 @@ def make_target(arch: str) -> Target:
             vector_bytes=tuple(b for b in (4, 8, 16, 32, 64) if b * 8 <= isa.vector_bits),
             native_dtypes=frozenset({"bool", "float32", "float64", "float16", *_INTEGERS}),
             atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_INTEGERS, *_FLOATS)),
+            offset_bits=64,
             extra=ISA.value(isa.name),
         ),
     )

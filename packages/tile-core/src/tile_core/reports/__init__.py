@@ -27,9 +27,9 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
     -------
     str
         For each tile op its line, the variant chosen, why, and why better ones refused; then grid, threads, memory,
-        vector widths and the passes with their times. Of a target with threads also where tiles live, pipelines,
-        barriers, what a launch has to fulfil, and what its toolchain says of the binary if that is installed. Text of
-        several lines without colours.
+        vector widths, and the passes and the builder's steps with their times. Of a target with threads also where
+        tiles live, pipelines, barriers, what a launch has to fulfil, and what its toolchain says of the binary if that
+        is installed. Text of several lines without colours.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def explain_facts(program: Program | Kernel, target: Target | str = "auto", opti
     """Like `explain`, as data."""
     from tile_core.context import make_context
     from tile_core.plugins.manager import installed
-    from tile_core.reports.built import built_facts
+    from tile_core.reports.built import building
     from tile_core.reports.facts import gather
     from tile_core.reports.timing import timed
     from tile_core.runtime.kernel import Kernel
@@ -62,4 +62,4 @@ def explain_facts(program: Program | Kernel, target: Target | str = "auto", opti
     ctx = make_context(target, options, plugins=plugins)
     traced: Any = program_of("tile.explain", program.program if isinstance(program, Kernel) else program)
     plan = timed(traced, ctx, plugins)
-    return gather(plan, ctx, built_facts(plan.notes.get("lowered"), ctx, plugins))
+    return gather(plan, ctx, building(plan.notes.get("lowered"), ctx, plugins))

@@ -1,20 +1,39 @@
-"""What the toolchain says of a kernel's binary, where it is installed."""
+"""What the toolchain makes of a kernel, where it is installed: numbers of the binary, and the time that it takes."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.emit.facts import KernelText
 from tile_core.errors import TileError
-from tile_core.runtime.adapter import RuntimeAdapter
+from tile_core.runtime.adapter import Built, RuntimeAdapter
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.plugins.manager import Plugins
 
 
-def built_facts(lowered: Any, ctx: Context, plugins: Plugins) -> dict[str, bool | int | float | str]:
-    """Return the numbers of what the target's own runtime builds of a text; nothing where it cannot build here.
+@dataclass(frozen=True)
+class Building:
+    """What is known of a build.
+
+    Attributes
+    ----------
+    facts
+        Numbers of the binary.
+    steps
+        The steps of the builder and their seconds; nothing of a binary that was on disk.
+    """
+
+    facts: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    steps: Sequence[tuple[str, float]] = ()
+
+
+def building(lowered: Any, ctx: Context, plugins: Plugins) -> Building:
+    """Build what the target's own runtime makes of a plan; nothing is known where it cannot build here.
 
     Parameters
     ----------
@@ -24,13 +43,24 @@ def built_facts(lowered: Any, ctx: Context, plugins: Plugins) -> dict[str, bool 
         What it is compiled for. No device is asked.
     """
     adapter = next(iter(plugins.runtimes(ctx.target)), None)
-    if not isinstance(lowered, KernelText) or adapter is None or type(adapter).build is RuntimeAdapter.build:
-        return {}
+    if adapter is None or lowered is None:
+        return Building()
+    try:
+        if isinstance(lowered, KernelText):
+            return _of_text(lowered, adapter)
+        return Building(steps=tuple(adapter.build_steps(lowered)))
+    except TileError:
+        # A report is about the passes; who runs the kernel is told why it cannot be built.
+        return Building()
+
+
+def _of_text(lowered: KernelText, adapter: RuntimeAdapter) -> Building:
     built = lowered.built
-    if built is None or built.runtime != adapter.name:
-        try:
-            built = adapter.build(lowered) if adapter.toolchain() else None
-        except TileError:
-            # A report is about the passes; who runs the kernel is told why it cannot be built.
-            built = None
-    return {} if built is None else dict(built.facts)
+    if isinstance(built, Built) and built.runtime == adapter.name:
+        return Building(dict(built.facts))
+    if type(adapter).build is RuntimeAdapter.build or not adapter.toolchain():
+        return Building()
+    begin = time.perf_counter()
+    built = adapter.build(lowered)
+    seconds = time.perf_counter() - begin
+    return Building() if built is None else Building(dict(built.facts), ((adapter.name, seconds),))

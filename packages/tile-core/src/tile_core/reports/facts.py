@@ -15,6 +15,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import View
 from tile_core.reports.block import BlockFacts, block_facts
+from tile_core.reports.built import Building
 from tile_core.reports.slow import slow_ops, spilled
 from tile_core.reports.timing import SECONDS
 
@@ -87,7 +88,7 @@ class VectorFacts:
 
 @dataclass(frozen=True)
 class PassFacts:
-    """A pass: its name, and how long it took."""
+    """A pass, or a step of the builder: its name, and how long it took."""
 
     name: str
     seconds: float
@@ -115,6 +116,8 @@ class Facts:
         What is slower than it need be.
     built
         What the toolchain says of the binary: registers, spills; empty where it is not installed.
+    building
+        The steps of the builder with their times; empty where it is not installed.
     """
 
     kernel: str
@@ -132,13 +135,14 @@ class Facts:
     block: BlockFacts | None = None
     warnings: tuple[str, ...] = ()
     built: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    building: tuple[PassFacts, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A value of dicts, lists, strings and numbers."""
         return {"schema": 1, **dataclasses.asdict(self)}
 
 
-def gather(plan: Plan, ctx: Context, built: Mapping[str, bool | int | float | str] | None = None) -> Facts:
+def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
     """Gather the facts of a plan that has run through all passes.
 
     Parameters
@@ -147,9 +151,10 @@ def gather(plan: Plan, ctx: Context, built: Mapping[str, bool | int | float | st
         The plan.
     ctx
         The compilation's context.
-    built
+    build
         What is known about the binary, see `tile_core.reports.built`.
     """
+    build = build or Building()
     program = plan.program
     grid, threads = _launch(program.func.body)
     buffers = tuple(_buffer(a.buffer) for a in collect(program.func.body, tirx.AllocBuffer))
@@ -169,8 +174,9 @@ def gather(plan: Plan, ctx: Context, built: Mapping[str, bool | int | float | st
         vectors=_vectors(getattr(lowered, "body", None)),
         passes=tuple(PassFacts(name, seconds) for name, seconds in plan.notes.get(SECONDS, ())),
         block=block,
-        warnings=(*slow_ops(plan, ctx), *spilled(built or {})),
-        built=dict(built or {}),
+        warnings=(*slow_ops(plan, ctx), *spilled(build.facts)),
+        built=dict(build.facts),
+        building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
     )
 
 

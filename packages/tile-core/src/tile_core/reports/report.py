@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tile_core.reports.block import BlockFacts, SharedFacts
-from tile_core.reports.built import built_facts
+from tile_core.reports.built import building
 from tile_core.reports.facts import Facts, OpFacts, gather
 from tile_core.reports.slow import PRODUCTS
 from tile_core.reports.timing import SECONDS, timed
@@ -38,7 +38,7 @@ def report(plan: Plan, ctx: Context) -> str:
 
     if SECONDS not in plan.notes:
         plan = timed(plan.program, ctx, installed())
-    return as_text(gather(plan, ctx, built_facts(plan.notes.get("lowered"), ctx, installed())))
+    return as_text(gather(plan, ctx, building(plan.notes.get("lowered"), ctx, installed())))
 
 
 def as_text(facts: Facts) -> str:
@@ -89,6 +89,7 @@ def show(facts: Facts, console: Console) -> None:
     _section(console, "vector loops", ("line", "lanes"), vectors)
     passes = [(p.name, time_text(p.seconds)) for p in facts.passes]
     _section(console, "passes", ("pass", "time"), passes)
+    _section(console, "building", ("step", "time"), [(p.name, time_text(p.seconds)) for p in facts.building])
 
 
 def _places(console: Console, block: BlockFacts) -> None:

@@ -16,7 +16,7 @@ says its ``toolchain()``, and ``build(artefact)`` comes before step 1: its answe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -166,6 +166,21 @@ class RuntimeAdapter(ABC):
             ``None`` (the default) if this text is not worth keeping.
         """
         return None
+
+    def build_steps(self, artefact: Any) -> Sequence[tuple[str, float]]:
+        """Build an artefact with a clock, for a report; it touches no device.
+
+        Parameters
+        ----------
+        artefact
+            The note ``"lowered"`` of the backend's pipeline, no ``KernelText``: of those the report times `build`.
+
+        Returns
+        -------
+        Sequence
+            The name of each step and the seconds that it took, in order; empty (the default) if nothing is known.
+        """
+        return ()
 
     def binary_of(self, artefact: Any) -> Built | None:
         """Return what was built of a ``KernelText``, built now if need be: the first step of most ``load``."""

@@ -147,7 +147,9 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
 
 def check_size(signature: Signature, param: Param, elements: int) -> None:
     """Refuse more elements than the kernel's index type counts; kernels round symbolic sizes up to whole tiles."""
-    limit = (1 << (signature.index_bits - 1)) - 1
+    constant = all(isinstance(d, int) for d in (*param.shape, *(param.strides or ())))
+    bits = max(signature.index_bits, signature.offset_bits) if constant else signature.index_bits
+    limit = (1 << (bits - 1)) - 1
     if any(not isinstance(d, int) for d in param.shape):
         limit -= SYMBOL_ROOM
     if elements > limit:

@@ -111,6 +111,8 @@ class Signature:
         Positions that a call allocates and returns instead of taking; normalised to 0 <= i < len(params).
     index_bits
         Width of the integers that compute element offsets: 32 or 64.
+    offset_bits
+        The same for tensors of constant shape; at least ``index_bits``.
     where
         Place of the kernel's definition, for messages.
     """
@@ -120,6 +122,7 @@ class Signature:
     out_idx: tuple[int, ...] = ()
     index_bits: int = 32
     where: Where | None = None
+    offset_bits: int = 32
 
     @cached_property
     def inputs(self) -> tuple[int, ...]:
@@ -158,7 +161,7 @@ class Signature:
             for p in self.params
         ]  # fmt: skip
         facts = {"name": self.name, "params": params, "out_idx": list(self.out_idx)}
-        return {**facts, "index_bits": self.index_bits, "where": where}
+        return {**facts, "index_bits": self.index_bits, "offset_bits": self.offset_bits, "where": where}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Signature:
@@ -171,7 +174,8 @@ class Signature:
             for p in data["params"]
         )  # fmt: skip
         where = None if data["where"] is None else Where(*data["where"])
-        return Signature(data["name"], params, tuple(data["out_idx"]), data["index_bits"], where)
+        bits = data["index_bits"]
+        return Signature(data["name"], params, tuple(data["out_idx"]), bits, where, data.get("offset_bits", bits))
 
 
 @dataclass(frozen=True)

@@ -45,5 +45,14 @@ class HostAdapter(RuntimeAdapter):
             entry = with_failures(entry)
         return interruptible(entry) if collect(artefact.body, tirx.While) else entry
 
+    def build_steps(self, artefact: Any) -> list[tuple[str, float]]:
+        """Build the lowered function once more, with a clock."""
+        from tile_core.cpu.build import build
+        from tile_core.cpu.target import isa_of
+
+        steps: list[tuple[str, float]] = []
+        build(artefact, isa_of(self.target), steps)
+        return steps
+
     def synchronize(self) -> None:
         """Nothing to wait for: a call returns when its blocks are done."""
