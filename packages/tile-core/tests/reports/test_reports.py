@@ -79,7 +79,8 @@ class TestFacts:
 
     def test_passes_are_timed_in_order(self, facts):
         names = [p.name for p in facts.passes]
-        assert names[:2] == ["check", "lower_ops"]
+        assert names[0] == "check"
+        assert "lower_ops" in names
         assert all(p.seconds >= 0 for p in facts.passes)
 
     def test_the_builder_is_timed_step_by_step(self, facts):
