@@ -46,7 +46,7 @@ def _text(x: Any) -> str:
         return f"float({str(x)!r})" if isinstance(x, float) else repr(x)
     kind = str(x.dtype)
     if kind not in DTYPES or kind in ("bool",) or hasattr(np, kind):
-        plain = bool(np.isfinite(x.astype(np.float64)).all()) if x.dtype.kind == "f" else True
+        plain = x.dtype.kind != "f" or bool(np.isfinite(x).all())
         if plain:
             return f"np.array({x.tolist()}, {kind!r}).reshape({x.shape})"
     raw = np.ascontiguousarray(x).reshape(-1).view(np.uint8)

@@ -66,9 +66,13 @@ class Session:
         Name of one of its runtimes; the first by default.
     seed
         Where all random data begins.
+    interpreted
+        Whether the fuzzer asks the interpreter of traced programs too.
     """
 
-    def __init__(self, target: str = REFERENCE, runtime: str | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, target: str = REFERENCE, runtime: str | None = None, seed: int = 0, interpreted: bool = True
+    ) -> None:
         from tile_core.context import make_context
         from tile_core.plugins.manager import installed
 
@@ -76,6 +80,7 @@ class Session:
         self.target = self.context.target
         self.runtime = runtime
         self.seed = seed
+        self.interpreted = interpreted
         self.selected: dict[int, list[Case]] = {}
         self.outcomes: dict[str, Outcome] = {}
 
@@ -159,7 +164,7 @@ class Session:
         params = [*unit.params, *(p for part in parts for p in unit.parts[part].params)]
         rng = np.random.default_rng([self.seed, seed_of(unit.op, unit.name, launch)])
         data = unit.launches[launch].data(rng)
-        arrays = {p.name: _argument(p, data) for p in params}
+        arrays = {p.name: argument(p, data) for p in params}
         before = {p.name: _bytes(arrays[p.name]) for p in params if not p.out}
         text = unit.text(parts)
         try:
@@ -172,7 +177,7 @@ class Session:
         general += [f"memory around {n} was written" for n, x in arrays.items() if _guarded(x) and not unharmed(x)]
         inputs = {**data, LANES: self.context.capabilities.execution_width or WARP}
         for case in cases:
-            problems = general + _differences(unit, case, inputs, arrays, data)
+            problems = general + differences(unit, case, inputs, arrays, data)
             report = "\n".join([*problems, "", text])
             self.outcomes[case.id] = Outcome("wrong", report) if problems else Outcome("right")
 
@@ -190,7 +195,8 @@ class Session:
                 arrays[p.name][...] = adapter.to_host(array)
 
 
-def _differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Any], data: Data) -> list[str]:
+def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Any], data: Data) -> list[str]:
+    """Return what is wrong with the outputs of one case."""
     part = unit.parts[case.part]
     with np.errstate(all="ignore"):
         want = part.want(inputs)
@@ -209,7 +215,8 @@ def _differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Any]
     return problems
 
 
-def _argument(p: Param, data: Data) -> Any:
+def argument(p: Param, data: Data) -> Any:
+    """Return what a launch passes for a parameter: a copy of an output that has values before, else poison."""
     if p.name in data:
         value = data[p.name]
         return _copy(value) if p.out and isinstance(value, np.ndarray) else value
@@ -242,7 +249,7 @@ def _guarded(x: Any) -> bool:
 
 
 def _bytes(x: Any) -> Any:
-    return x.tobytes() if isinstance(x, np.ndarray) else x
+    return x.tobytes() if isinstance(x, np.ndarray) else repr(x)  # NaN equals nothing, its text does
 
 
 def shape_of(p: Param, data: Data) -> tuple[int, ...]:

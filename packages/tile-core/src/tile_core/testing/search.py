@@ -15,11 +15,12 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 
 from tile_core.errors import InternalError, TileError
+from tile_core.reference import execute
 from tile_core.testing import indices, strategies
-from tile_core.testing.case import Unit
+from tile_core.testing.case import Case, Unit
 from tile_core.testing.data import poisoned, unharmed
 from tile_core.testing.driver import driver
-from tile_core.testing.run import Session, load, shape_of
+from tile_core.testing.run import Session, argument, differences, load, shape_of
 
 #: Programs of one search: a long one repeats variations of what it has seen.
 TOGETHER = 10
@@ -150,7 +151,29 @@ def check(session: Session, unit: Unit) -> str:
     for case, outcome in zip(cases, outcomes, strict=True):
         if outcome.kind == "wrong":
             raise WrongProgram(f"{outcome.detail}\n{driver(unit, case.launch, session.target.text)}")
+    if session.interpreted:
+        _second(unit)
     return outcomes[0].kind
+
+
+def _second(unit: Unit) -> None:
+    """Ask the interpreter of traced programs too: both witnesses must say the same."""
+    program = load(unit.text(), "reference")
+    for name, launch in unit.launches.items():
+        data = launch.data(np.random.default_rng(0))
+        for part in unit.parts.values():
+            params = [*unit.params, *part.params]
+            arrays = {p.name: argument(p, data) for p in params}
+            sizes = {k: v for k, v in data.items() if isinstance(v, int) and k in unit.symbols}
+            try:
+                with np.errstate(all="ignore"):
+                    execute(program, arrays, check=False, symbols=sizes)
+            except Exception:
+                raise WrongProgram(f"the reference: {traceback.format_exc(limit=-4)}\n\n{unit.text()}") from None
+            problems = differences(unit, Case(unit, next(iter(unit.parts)), name), data, arrays, data)
+            if problems:
+                report = "\n".join(["the two references differ; the interpreter has:", *problems, "", unit.text()])
+                raise WrongProgram(report + driver(unit, name, "cpu"))
 
 
 def check_mutant(session: Session, unit: Unit) -> str:

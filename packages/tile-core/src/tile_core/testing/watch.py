@@ -11,6 +11,7 @@ import faulthandler
 import multiprocessing
 import os
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -197,6 +198,8 @@ def serve(pipe: Connection, target: str, runtime: str | None, seed: int) -> None
             search(chunk, session, lambda *x: pipe.send(("told", *x)), lambda text: pipe.send(("program", text)))
         except WrongProgram as error:
             pipe.send(("wrong", str(error)))
+        except Exception:  # a defect of the fuzzer itself is a failure like others
+            pipe.send(("wrong", traceback.format_exc()))
         else:
             pipe.send(("done",))
 

@@ -16,7 +16,7 @@ from tile_core.testing.plain.memory import Memory
 from tile_core.testing.plain.numbers import convert, is_float
 from tile_core.testing.plain.rewrite import rewritten
 from tile_core.testing.plain.threads import run_block
-from tile_core.testing.plain.vocabulary import Grid, Language
+from tile_core.testing.plain.vocabulary import Grid, Ignored, Language
 
 Array = Any
 
@@ -31,7 +31,7 @@ def run(text: str, params: list[Param], given: Data) -> dict[str, Array]:
     params
         Parameters of ``main`` in order.
     given
-        Arrays of storage elements and scalars by name, and sizes that shapes name.
+        Arrays of storage elements and scalars by name, sizes that shapes name, and ``"#lanes"`` of a warp (32).
 
     Returns
     -------
@@ -39,8 +39,8 @@ def run(text: str, params: list[Param], given: Data) -> dict[str, Array]:
         Outputs by name: float64 for floats, numbers for integers.
     """
     sizes = {k: v for k, v in given.items() if isinstance(v, int)}
-    language = Language(sizes)
-    scope: dict[str, Any] = {"T": language, "tile": _Ignored(), "range": language.serial, "launch": _launcher(language)}
+    language = Language(sizes, sizes.get("#lanes", 32))
+    scope: dict[str, Any] = {"T": language, "tile": Ignored(), "range": language.serial, "launch": _launcher(language)}
     exec(compile(rewritten(text), "<plain>", "exec"), scope)
     bound = {p.name: _bound(p, given, sizes) for p in params}
     scope["main"](**bound)
@@ -80,13 +80,3 @@ def _launcher(language: Language) -> Any:
                 block(argument)
 
     return launch
-
-
-class _Ignored:
-    """What has no meaning here: layouts."""
-
-    def __getattr__(self, name: str) -> Any:
-        return self
-
-    def __call__(self, *args: Any, **words: Any) -> Any:
-        return self

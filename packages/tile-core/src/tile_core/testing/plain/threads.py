@@ -9,8 +9,6 @@ from tile_core.testing.plain.memory import Memory, Region
 from tile_core.testing.plain.numbers import Number, number
 from tile_core.testing.plain.rewrite import WARP
 
-LANES = 32
-
 
 class Deadlock(AssertionError):
     """Threads that wait for each other at different places."""
@@ -34,12 +32,12 @@ def run_block(language: Any, begin: Callable[[], Generator[Any, Any, None]], cou
 
 def _meet(language: Any, waiting: dict[int, Any], answers: list[Any], count: int) -> list[int]:
     """Let a warp or the block do what it waits for; return the threads that go on."""
-    for low in range(0, count, LANES):
-        lanes = [t for t in range(low, min(low + LANES, count)) if waiting[t][0] != "end"]
+    for low in range(0, count, language.lanes):
+        lanes = [t for t in range(low, min(low + language.lanes, count)) if waiting[t][0] != "end"]
         if lanes and all(waiting[t][0] in WARP for t in lanes):
             if len({waiting[t][0] for t in lanes}) > 1:
                 raise Deadlock(f"lanes of a warp wait for {sorted({waiting[t][0] for t in lanes})}")
-            _warp(waiting, answers, lanes)
+            _warp(waiting, answers, lanes, language.lanes)
             return lanes
     names = {w[0] for w in waiting.values()}
     if names == {"end"}:
@@ -72,7 +70,7 @@ def _buffer(x: Any) -> Any:
     return x if isinstance(x, Memory) else None
 
 
-def _warp(waiting: dict[int, Any], answers: list[Any], lanes: list[int]) -> None:
+def _warp(waiting: dict[int, Any], answers: list[Any], lanes: list[int], width: int) -> None:
     name = waiting[lanes[0]][0]
     if name == "sync_warp":
         for t in lanes:
@@ -83,10 +81,10 @@ def _warp(waiting: dict[int, Any], answers: list[Any], lanes: list[int]) -> None
     first = {t: g[0] for t, g in given.items()}
     if name.startswith("shfl"):
         for t in lanes:
-            width = words[t].get("width") or (int(given[t][2]) if len(given[t]) > 2 else LANES)
-            answers[t] = first[_source(name, t, int(given[t][1]), int(width), lanes)]
+            own = words[t].get("width") or (int(given[t][2]) if len(given[t]) > 2 else width)
+            answers[t] = first[_source(name, t, int(given[t][1]), int(own), lanes)]
         return
-    result = _combined(name, lanes, first)
+    result = _combined(name, lanes, first, width)
     for t in lanes:
         answers[t] = result
 
@@ -98,9 +96,9 @@ def _source(name: str, t: int, by: int, width: int, lanes: list[int]) -> int:
     return base + place if base + place in lanes else t
 
 
-def _combined(name: str, lanes: list[int], first: dict[int, Number]) -> Number:
+def _combined(name: str, lanes: list[int], first: dict[int, Number], width: int) -> Number:
     if name == "ballot":
-        return Number(sum(1 << (t % LANES) for t in lanes if first[t]), "uint64")
+        return Number(sum(1 << (t % width) for t in lanes if first[t]), "uint64")
     if name in ("any_sync", "all_sync"):
         return Number((any if name == "any_sync" else all)(bool(x) for x in first.values()), "bool")
     result = first[lanes[0]]

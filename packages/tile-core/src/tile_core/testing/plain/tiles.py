@@ -16,19 +16,19 @@ def copy(src: Any, dst: Any, **hints: Any) -> None:
     if isinstance(src, Number) and isinstance(dst, Number):
         a, b = (Region(x.element[0], list(x.element[1]), [1] * len(x.element[1])) for x in (src, dst))
     elif isinstance(dst, Number):
-        a = _region(src)
+        a = as_region(src)
         b = _corner(dst, a)
     elif isinstance(src, Number):
-        b = _region(dst)
+        b = as_region(dst)
         a = _corner(src, b)
     else:
-        a, b = _region(src), _region(dst)
+        a, b = as_region(src), as_region(dst)
     b.write(a.read())
 
 
 def fill(dst: Any, value: Any) -> None:
     """Store one value everywhere."""
-    to = _region(dst)
+    to = as_region(dst)
     made = np.empty(to.extents, object)
     for at in np.ndindex(*to.extents):
         made[at] = value
@@ -42,7 +42,7 @@ def clear(dst: Any) -> None:
 
 def transpose(src: Any, dst: Any) -> None:
     """Exchange the last two dimensions."""
-    _region(dst).write(np.swapaxes(_region(src).read(), -1, -2))
+    as_region(dst).write(np.swapaxes(as_region(src).read(), -1, -2))
 
 
 def view(buffer: Memory, shape: Any = None, dtype: Any = None) -> Memory:
@@ -62,31 +62,36 @@ def gemm(
     **hints: Any,
 ) -> None:  # fmt: skip
     """Multiply and add: exact, then rounded once."""
-    a, b, c = (_values(x) for x in (A, B, C))
-    to = _region(C)
+    a, b, c = (values_of(x) for x in (A, B, C))
+    to = as_region(C)
     result = oracles.gemm(a, b, c, transpose_a=transpose_A, transpose_b=transpose_B, clear_accum=clear_accum)
-    _write(to, result.reshape(to.extents))
+    write_values(to, result.reshape(to.extents))
 
 
 def _reduction(kind: str) -> Any:
-    def reduce(src: Any, dst: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
-        to = _region(dst)
-        data = _values(src)
-        before = None if clear else _values(dst).reshape(tuple(np.delete(data.shape, dim)))
+    def combine(src: Any, dst: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
+        to = as_region(dst)
+        data = values_of(src)
+        before = None if clear else values_of(dst).reshape(tuple(np.delete(data.shape, dim)))
         result = oracles.reduce(kind, data, dim, before=before, nan_propagate=nan_propagate)
-        _write(to, result.reshape(to.extents))
+        write_values(to, result.reshape(to.extents))
 
-    return reduce
+    return combine
+
+
+def reduce(src: Any, dst: Any, kind: str, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+    """Reduce by the name of the operation."""
+    OPS[f"reduce_{kind}"](src, dst, dim, clear, **hints)
 
 
 def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
     """Running sums."""
-    _write(_region(src if dst is None else dst), oracles.cumsum(_values(src), dim, reverse))
+    write_values(as_region(src if dst is None else dst), oracles.cumsum(values_of(src), dim, reverse))
 
 
 def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, **hints: Any) -> None:
     """Running maxima."""
-    _write(_region(src if dst is None else dst), oracles.cummax(_values(src), dim, reverse))
+    write_values(as_region(src if dst is None else dst), oracles.cummax(values_of(src), dim, reverse))
 
 
 def _atomic(kind: str) -> Any:
@@ -102,9 +107,9 @@ def _atomic(kind: str) -> Any:
             old = buffer.read(at)
             buffer[at] = combined(old, value)
             return old if return_prev else None
-        to = _region(dst)
+        to = as_region(dst)
         tile = isinstance(value, (Memory, Region))
-        news = _region(value).read().reshape(to.extents) if tile else np.full(to.extents, None, object)
+        news = as_region(value).read().reshape(to.extents) if tile else np.full(to.extents, None, object)
         olds = to.read()
         made = np.empty(to.extents, object)
         for at in np.ndindex(*to.extents):
@@ -148,7 +153,8 @@ def dp4a(A: Any, B: Any, C: Any) -> None:
     c[k] = total
 
 
-def _region(x: Any) -> Region:
+def as_region(x: Any) -> Region:
+    """Return an operand of a tile op as a region: a whole buffer, a slice, or an element."""
     if isinstance(x, Region):
         return x
     if isinstance(x, Number):
@@ -168,8 +174,9 @@ def _corner(x: Number, like: Region) -> Region:
     return Region(buffer, list(at), [*([1] * (len(at) - len(extents))), *extents[-len(at) :]])
 
 
-def _values(x: Any) -> Any:
-    region = _region(x)
+def values_of(x: Any) -> Any:
+    """Return a tile as float64 or int64, without extents of 1 beyond two dimensions."""
+    region = as_region(x)
     numbers = region.read()
     exact = np.float64 if is_float(region.buffer.dtype) else np.int64
     flat = np.array([n.value for n in numbers.reshape(-1)]).astype(exact)
@@ -177,7 +184,8 @@ def _values(x: Any) -> Any:
     return flat.reshape(kept if len(kept) else (1,))
 
 
-def _write(to: Region, result: Any) -> None:
+def write_values(to: Region, result: Any) -> None:
+    """Convert and store an array of values."""
     made = np.empty(to.extents, object)
     flat = made.reshape(-1)
     for n, x in enumerate(np.asarray(result).reshape(-1).tolist()):
@@ -187,7 +195,8 @@ def _write(to: Region, result: Any) -> None:
 
 OPS: dict[str, Any] = {
     "copy": copy, "fill": fill, "clear": clear, "transpose": transpose, "view": view,
-    "reshape": lambda buffer, shape: view(buffer, shape), "gemm": gemm, "gemm_v2": gemm, "cumsum": cumsum,
+    "reshape": lambda buffer, shape: view(buffer, shape), "gemm": gemm, "gemm_v2": gemm,
+    "reduce": reduce, "cumsum": cumsum,
     "cummax": cummax, "atomic_load": atomic_load, "atomic_store": atomic_store, "dp4a": dp4a,
     "atomic_addx2": _vector(2), "atomic_addx4": _vector(4),
     **{f"atomic_{k}": _atomic(k) for k in ("add", "max", "min")},

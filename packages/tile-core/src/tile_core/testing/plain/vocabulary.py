@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.plain import tiles
+from tile_core.testing.plain import rare, tiles
 from tile_core.testing.plain.memory import Memory, Variable, allocate
-from tile_core.testing.plain.numbers import BITS, Number, arith, convert, fit, is_float, number, pair, shift
+from tile_core.testing.plain.numbers import BITS, Illegal, Number, arith, convert, fit, is_float, number, pair, shift
 
 _HINTS = (
     "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print", "finalize_reducer",
 )  # fmt: skip
+
+_ALIASES = {
+    "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64", "short": "int16",
+    "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
+}  # fmt: skip
+_LAYOUTS = ("Layout", "Fragment", "GemmWarpPolicy")
 
 #: Functions of one float.
 UNARY: dict[str, Any] = {
@@ -30,7 +36,7 @@ UNARY: dict[str, Any] = {
 #: Functions of two floats.
 BINARY: dict[str, Any] = {
     "atan2": np.arctan2, "hypot": np.hypot, "copysign": np.copysign, "fmod": np.fmod,
-    "pow": np.power, "power": np.power,
+
 }  # fmt: skip
 _INTEGER = {
     "floordiv": "//", "floormod": "%", "ceildiv": "ceil", "truncdiv": "truncdiv", "truncmod": "truncmod",
@@ -47,13 +53,25 @@ class Grid:
         self.threads = tuple(threads) if isinstance(threads, (tuple, list)) else (int(threads),)
 
 
+class Ignored:
+    """What has no meaning here: layouts and policies."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return itself."""
+        return self
+
+    def __call__(self, *args: Any, **words: Any) -> Any:
+        """Return itself."""
+        return self
+
+
 class Language:
     """``T`` in plain Python: the state of a launch and the names."""
 
     Kernel = Grid
 
-    def __init__(self, sizes: dict[str, int]) -> None:
-        self.sizes = sizes
+    def __init__(self, sizes: dict[str, int], lanes: int = 32) -> None:
+        self.sizes, self.lanes = sizes, lanes
         self.block: tuple[int, ...] = ()
         self.threads: tuple[int, ...] = (1,)
         self.thread = 0
@@ -69,8 +87,13 @@ class Language:
         self.thread = thread
 
     def __getattr__(self, name: str) -> Any:
+        """Return what most names mean: types, hints, functions, tile ops."""
         if name in DTYPES:
             return name
+        if name in _ALIASES:
+            return _ALIASES[name]
+        if name in _LAYOUTS:
+            return Ignored()
         if name in _HINTS:
             return lambda *a, **k: None
         if name in _INTEGER:
@@ -81,9 +104,13 @@ class Language:
             return lambda x, y: _floating(BINARY[name], x, y)
         if name in _PREDICATES:
             return lambda x: Number(bool(_PREDICATES[name](float(number(x).value))), "bool")
-        if name in tiles.OPS:
-            return tiles.OPS[name]
+        if name in tiles.OPS or name in rare.OPS:
+            return tiles.OPS.get(name) or rare.OPS[name]
         raise AttributeError(name)
+
+    def dtype(self, x: Any) -> str:
+        """Return the name of an element type."""
+        return str(x)
 
     # Sizes, memory
 
@@ -180,16 +207,18 @@ class Language:
 
     def get_lane_idx(self) -> Number:
         """Return the number of the thread in its warp."""
-        return Number(self.thread % 32, "int32")
+        return Number(self.thread % self.lanes, "int32")
 
     def get_warp_idx(self) -> Number:
         """Return the number of the warp."""
-        return Number(self.thread // 32, "int32")
+        return Number(self.thread // self.lanes, "int32")
 
     # Scalars
 
     def cast(self, x: Any, dtype: Any) -> Number:
-        """Return a value as another type."""
+        """Return a value as another type; a Python number must fit."""
+        if type(x) is int and str(dtype) in BITS and fit(x, str(dtype)) != x:
+            raise Illegal(f"{x} does not fit {dtype}")
         return convert(x if isinstance(x, (int, float)) else number(x), str(dtype))
 
     def reinterpret(self, x: Any, dtype: Any) -> Number:
@@ -251,6 +280,12 @@ class Language:
     def bitwise_not(self, a: Any) -> Any:
         """Return all bits exchanged."""
         return ~a
+
+    def pow(self, x: Any, y: Any) -> Any:
+        """Return a power: of a constant exponent by products."""
+        return number(x) ** y if isinstance(y, int) and y >= 0 else _floating(np.power, x, y)
+
+    power = pow
 
     def popcount(self, x: Any) -> Number:
         """Return how many bits are 1."""

@@ -8,8 +8,15 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tile_core.testing.case import Unit
+from tile_core.testing.strategies.control import control
+from tile_core.testing.strategies.grids import grids, launches
 from tile_core.testing.strategies.indexing import indices, nibbles
+from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
+from tile_core.testing.strategies.rare import rare_ops
+from tile_core.testing.strategies.reducers import odd_products, reducers, reductions
+from tile_core.testing.strategies.scalars import casts, divisions, mathematics, parameters
+from tile_core.testing.strategies.threads import threads
 from tile_core.testing.strategies.tiles import tile_programs
 
 #: Name -> (strategy, how often it is drawn).
@@ -17,6 +24,22 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "tiles": (tile_programs(), 8),
     "indices": (indices(), 2),
     "nibbles": (nibbles(), 1),
+    "threads": (threads(), 3),
+    "grids": (grids(), 2),
+    "launches": (launches(), 1),
+    "parameters": (parameters(), 1),
+    "casts": (casts(), 2),
+    "divisions": (divisions(), 2),
+    "mathematics": (mathematics(), 1),
+    "control": (control(), 2),
+    "reducers": (reducers(), 2),
+    "reductions": (reductions(), 1),
+    "odd-products": (odd_products(), 1),
+    "views": (views(), 1),
+    "layouts": (layouts(), 1),
+    "atomics": (atomics(), 1),
+    "windows": (windows(), 1),
+    "rare": (rare_ops(), 1),
 }
 
 

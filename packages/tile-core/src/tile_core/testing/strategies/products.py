@@ -81,6 +81,7 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
     b = sketch.alloc((k, n), dtype, "shared", float("inf") if DTYPES[dtype].is_integer else 3.0)
     c = sketch.alloc((m, n), acc, "fragment", float("inf") if DTYPES[acc].is_integer else 9.0 * k)
     source, row = sketch.input(dtype), offset(draw, 3)
+    name_of_op = draw(st.sampled_from(("gemm_sp", "gemm_sp", "gemm_sp_v2")))
 
     def action(env: Env) -> None:
         env[a.name], env[e.name] = env[name], env[f"{name}E"]
@@ -88,4 +89,4 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
         env[c.name] = rounded(dense @ env[b.name].astype(np.float64), acc)
 
     lines = [f"T.copy({name}, {a.name})", f"T.copy({name}E, {e.name})", f"T.copy({source}[{row}, 0], {b.name})"]
-    block.add("\n".join([*lines, f"T.gemm_sp({a.name}, {e.name}, {b.name}, {c.name}, clear_accum=True)"]), action)
+    block.add("\n".join([*lines, f"T.{name_of_op}({a.name}, {e.name}, {b.name}, {c.name}, clear_accum=True)"]), action)

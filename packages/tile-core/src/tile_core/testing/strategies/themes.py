@@ -59,9 +59,9 @@ def _copied(d: Data, rng: Any) -> Data:
     return {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in d.items()}
 
 
-def spelled(draw: Draw, dtype: str) -> str:
-    """Return the text of an element type: a string, a name of the language, or an alias."""
-    forms = [f'"{dtype}"', f'"{dtype}"', f"T.{dtype}", f'T.dtype("{dtype}")']
+def spelled(draw: Draw, dtype: str, often: bool = False) -> str:
+    """Return the text of an element type: a string, a name of the language, or an alias; names more often if asked."""
+    forms = [f"T.{dtype}"] * (4 if often else 1) + [f'"{dtype}"', f'T.dtype("{dtype}")']
     if dtype in _ALIASES:
         forms.append(f"T.{_ALIASES[dtype]}")
     return str(draw(st.sampled_from(forms)))

@@ -1,0 +1,60 @@
+"""Which names of ``T`` the strategies really emit, and why a few are not drawn.
+
+``emitted`` draws programs and reads their texts; nothing runs. A name that no strategy emits must stand in ``UNDRAWN``
+with a reason, a name that stands there must not be emitted.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, settings
+
+from tile_core.testing.case import Unit
+from tile_core.testing.strategies import STRATEGIES
+
+#: Names of the core that no strategy draws.
+UNDRAWN = {
+    "Buffer": "another name of T.Tensor; the kit has it",
+    "StridedTensor": "arrays with strides are cases of the kit, in copies and arguments",
+    "alloc_global": "always refused (the kit has the refusal)",
+    "const": "eager factories: their arguments are arrays, not a text; tests/frontend has them",
+    "empty": "eager factories: their arguments are arrays, not a text; tests/frontend has them",
+    "make_tensor": "takes an address, which only the CPU has",
+    "print": "writes to the standard output; tests/cpu compares what it writes",
+    "ptr": "takes an address, which only the CPU has",
+    "symbolic": "another name of T.dynamic; tests/frontend has it",
+}
+
+
+def emitted(count: int, only: Iterable[str] = STRATEGIES, seed: int = 0) -> dict[str, Counter[str]]:
+    """Return how often names of ``T`` stand in ``count`` programs of each strategy."""
+    return {name: _of_strategy(name, count, seed) for name in only}
+
+
+def names_in(text: str) -> Counter[str]:
+    """Return how often a kernel's text uses each name of ``T``."""
+    nodes = ast.walk(ast.parse(text))
+    return Counter(
+        n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "T"
+    )
+
+
+def _of_strategy(name: str, count: int, seed: int) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for start in range(0, count, 25):
+
+        @hypothesis.seed(seed * 1_000_003 + start)
+        @settings(
+            max_examples=min(25, count - start), deadline=None, database=None, phases=(Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+        )  # fmt: skip
+        @hypothesis.given(STRATEGIES[name][0])
+        def draw(unit: Unit) -> None:
+            found.update(names_in(unit.text()))
+
+        draw()
+    return found

@@ -1,0 +1,64 @@
+"""Tile ops that few kernels use, in plain Python: rows by number, windows of convolutions, scaled products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.testing.plain.numbers import convert
+from tile_core.testing.plain.tiles import as_region, values_of, write_values
+
+
+def gather(src: Any, rows: Any, dst: Any) -> None:
+    """Read rows by their numbers; zero for rows outside."""
+    table, to = as_region(src).read(), as_region(dst)
+    made = np.empty(to.extents, object)
+    for n, r in enumerate(_rows(rows)):
+        made[n] = table[r] if 0 <= r < len(table) else [convert(0, to.buffer.dtype)] * made.shape[1]
+    to.write(made)
+
+
+def scatter(src: Any, dst: Any, rows: Any) -> None:
+    """Write rows by their numbers; those outside are dropped."""
+    source, to = as_region(src).read(), as_region(dst)
+    table = to.read()
+    for n, r in enumerate(_rows(rows)):
+        if 0 <= r < len(table):
+            table[r] = source[n]
+    to.write(table)
+
+
+def c2d_im2col(
+    img: Any, col: Any, nhw_step: Any, c_step: Any, kernel: int, stride: int, dilation: int, pad: int, **hints: Any
+) -> None:
+    """Read windows of an image."""
+    to = as_region(col)
+    _, height, width, channels = img.shape
+    out_h, out_w = ((e + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for e in (height, width))
+    rows, cols = to.extents
+    made = np.empty(to.extents, object)
+    for i, j in np.ndindex(rows, cols):
+        m, k = int(nhw_step) * rows + i, int(c_step) * cols + j
+        y = m % (out_h * out_w) // out_w * stride + k // (kernel * channels) * dilation - pad
+        x = m % out_w * stride + k // channels % kernel * dilation - pad
+        inside = k < kernel * kernel * channels and m < img.shape[0] * out_h * out_w
+        made[i, j] = img.read((m // (out_h * out_w), y, x, k % channels)) if inside else convert(0, to.buffer.dtype)
+    to.write(made)
+
+
+def fp8_scaled_matmul(A: Any, A_scale: Any, B: Any, B_scale: Any, C: Any, transpose_B: bool = False) -> None:
+    """Multiply, then scale by one number, or by one of the row and one of the column."""
+    a, b, p, q = (values_of(x) for x in (A, B, A_scale, B_scale))
+    product = a @ (b.T if transpose_B else b)
+    p = p.reshape(-1, 1) if p.size > 1 else p.reshape(1, 1)
+    write_values(as_region(C), product * p * q.reshape(1, -1))
+
+
+def _rows(rows: Any) -> list[int]:
+    return [int(r) for r in (rows if isinstance(rows, (list, tuple)) else as_region(rows).read().reshape(-1))]
+
+
+OPS: dict[str, Any] = {
+    "gather": gather, "scatter": scatter, "c2d_im2col": c2d_im2col, "fp8_scaled_matmul": fp8_scaled_matmul,
+}  # fmt: skip

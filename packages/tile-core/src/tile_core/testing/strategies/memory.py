@@ -1,0 +1,142 @@
+"""Memory: views and reshapes, user layouts, atomics, safe values and hints."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tile_core.dtypes import DTYPES
+from tile_core.testing.case import Unit, output, scalar, tensor
+from tile_core.testing.strategies.draws import Draw
+from tile_core.testing.strategies.themes import patterns, randoms, themed
+
+_WIDTHS = {
+    8: ("int8", "uint8", "float8_e4m3fn", "float8_e5m2"), 16: ("int16", "uint16", "float16", "bfloat16"),
+    32: ("int32", "uint32", "float32"), 64: ("int64", "uint64", "float64"),
+}  # fmt: skip
+
+
+@st.composite
+def views(draw: Draw) -> Unit:
+    """Draw reshapes and views of shared memory and tensors, written and read through either name."""
+    bits, to = draw(st.sampled_from((8, 16, 32))), draw(st.sampled_from((8, 16, 32, 64)))
+    a, b = draw(st.sampled_from(_WIDTHS[bits])), draw(st.sampled_from(_WIDTHS[to]))
+    rows, cols = draw(st.sampled_from((1, 2, 3, 6, 8))), draw(st.sampled_from((8, 16, 24, 40)))
+    total = rows * cols * bits // to
+    shape = draw(
+        st.sampled_from([s for s in ((total,), (2, total // 2), (total // 4, 4), (1, total)) if math.prod(s) == total])
+    )
+    call = f'T.view({{0}}, shape={shape}, dtype="{b}")' if a != b else f"T.reshape({{0}}, {shape})"
+    lines = []
+    if draw(st.booleans()):
+        lines.append(f"T.copy({call.format('A')}, B)")
+    else:
+        lines += [f's = T.alloc_shared(({rows}, {cols}), "{a}")', "T.copy(A, s)", f"w = {call.format('s')}"]
+        lines += ["T.copy(w, B)"]
+        if draw(st.booleans()):
+            index = ", ".join(("i", "j")[: len(shape)])
+            back = ", ".join(f"{e - 1} - {x}" for e, x in zip(shape, ("i", "j"), strict=False))
+            lines += [
+                f"for {index} in T.Parallel{shape if len(shape) > 1 else f'({shape[0]})'}:",
+                f"    w[{index}] = B[{back}]",
+            ]
+    if any(x.startswith("s = ") for x in lines):
+        lines.append("T.copy(s, C)")
+    else:
+        lines.append("T.copy(A, C)")
+    params = [tensor("A", a, rows, cols), output("B", b, *shape), output("C", a, rows, cols)]
+    threads = draw(st.sampled_from((1, 32, 48, 128)))
+    # A NaN that is moved as a float may change its payload: the bits are those of numbers under both names.
+    data = patterns(draw, (rows, cols), a)
+    if DTYPES[a].is_float:
+        data = randoms(draw, (rows, cols), a)
+    elif DTYPES[b].is_float:
+        data = randoms(draw, (total,), b).view(np.uint8).view(DTYPES[a].numpy()).reshape(rows, cols)
+    if DTYPES[a].is_float and DTYPES[b].is_float:
+        data[...] = 0
+    return themed("views", draw, params, "\n".join(lines), {"": {"A": data}}, threads=threads)
+
+
+@st.composite
+def layouts(draw: Draw) -> Unit:
+    """Draw user layouts of shared memory and fragments, swizzles among them, under copies and loops."""
+    rows, cols = draw(st.sampled_from((8, 16, 32))), draw(st.sampled_from((32, 64)))
+    dtype = draw(st.sampled_from(("float16", "float32", "int8", "int32")))
+    layout = draw(st.sampled_from((
+        "tile.layout.make_swizzled_layout(s)", f"T.Layout(({rows}, {cols}), lambda i, j: j * {rows} + i)",
+        f"lambda i, j: i * {cols} + j", f"T.Layout(({rows}, {cols}), lambda i, j: i * {cols} + (j + i * 4) % {cols})",
+    )))  # fmt: skip
+    lines = [f's = T.alloc_shared(({rows}, {cols}), "{dtype}")', f'f = T.alloc_fragment(({rows}, {cols}), "{dtype}")']
+    notes = [f"s: {layout}"]
+    if draw(st.booleans()):
+        notes.append(f"f: T.Fragment(({rows}, {cols}), lambda i, j: (({{0}}) % {{1}}, ({{0}}) // {{1}}))")
+    threads = draw(st.sampled_from((32, 64)))
+    flat = f"i * {cols} + j" if draw(st.booleans()) else f"j * {rows} + i"
+    lines.append("T.annotate_layout({" + ", ".join(notes).replace("{0}", flat).replace("{1}", str(threads)) + "})")
+    if draw(st.booleans()):
+        lines.append("T.annotate_l2_hit_ratio({A: 0.5})")
+    lines += ["T.copy(A, s)", "T.copy(s, f)"]
+    lines += [f"for i, j in T.Parallel({rows}, {cols}):", f"    f[i, j] = f[i, j] + s[{rows - 1} - i, j]"]
+    lines += draw(st.sampled_from((["T.copy(f, B)"], ["T.copy(f, s)", "T.copy(s, B)"])))
+    params = [tensor("A", dtype, rows, cols), output("B", dtype, rows, cols)]
+    data = {"A": randoms(draw, (rows, cols), dtype, -3, 3)}
+    return themed("layouts", draw, params, "\n".join(lines), {"": data}, threads=threads)
+
+
+@st.composite
+def atomics(draw: Draw) -> Unit:
+    """Draw atomic updates of elements, pairs, fours and tiles, whose order does not matter."""
+    dtype = draw(st.sampled_from(("int32", "float32", "int64", "uint32", "float16")))
+    n, blocks = draw(st.sampled_from((8, 16, 20))), draw(st.integers(1, 4))
+    op = draw(st.sampled_from(("add", "max", "min")))
+    c = draw(st.integers(1, n))
+    order = draw(st.sampled_from(("", ', memory_order="seq_cst"')))
+    body = draw(st.sampled_from((
+        "for i in T.Parallel({n}):\n    T.atomic_{op}(B[(i * {c}) % {n}], A[bx, i]{order})",
+        "T.atomic_{op}(B, A[bx, 0:{n}])", "T.atomic_{op}(B[0:{n}], 2)",
+        "s = T.alloc_shared(({n},), '{dtype}')\nT.copy(A[bx, 0:{n}], s)\nT.atomic_{op}(B, s)",
+        "for i in T.serial({n} // 2):\n    T.atomic_addx2(B[i * 2], A[bx, i * 2])",
+        "for i in T.serial({n} // 4):\n    T.atomic_addx4(B[i * 4], A[bx, i * 4])",
+        "T.atomic_store(B[bx], T.atomic_load(A[bx, 1]))",
+        "p = T.atomic_{op}(B[bx], A[bx, 0], return_prev=True)\nB[bx + 4] = p",
+    ))).format(n=n, op=op, c=c, dtype=dtype, order=order)  # fmt: skip
+    params = [tensor("A", dtype, blocks, n), output("B", dtype, n)]
+    data = {"A": randoms(draw, (blocks, n), dtype, -9, 9), "B": randoms(draw, (n,), dtype, 0, 5)}
+    needs = frozenset(f"atomic:{x}:{dtype}" for x in ("add", "max", "min"))
+    return themed(
+        "atomics",
+        draw,
+        params,
+        body,
+        {"": data},
+        grid=str(blocks),
+        threads=draw(st.sampled_from((1, 32, 64))),
+        needs=needs,
+    )
+
+
+@st.composite
+def windows(draw: Draw) -> Unit:
+    """Draw copies, scatters and reads that reach outside, with a value for what is there."""
+    dtype = draw(st.sampled_from(("float32", "int32", "uint8", "int16", "bfloat16")))
+    n, cols = draw(st.integers(1, 12)), draw(st.sampled_from((4, 7, 8)))
+    safe = draw(st.sampled_from(("", "T.annotate_safe_value({A: 3})")))
+    form = draw(st.sampled_from((
+        "for i, j in T.Parallel(6, {cols}):\n    B[i, j] = A[i - {c}, j + 1]",
+        "s = T.alloc_shared((6, {cols}), '{dtype}')\nT.copy(A[v - {c}, 0], s)\nT.copy(s, B)",
+        "for i in T.serial(6):\n    for j in T.vectorized({cols}):\n        B[i, j] = A[v + i, {cols} - 1 - j]",
+        "s = T.alloc_shared((3, {cols}), '{dtype}')\nT.copy(A[0, 0], s)\nT.scatter(s, B, [{c}, -1, 5])",
+        "T.copy(A[v : v + 3, :], B[v + {c} : v + {c} + 3, :])",
+    )))  # fmt: skip
+    body = form.format(cols=cols, c=draw(st.integers(0, 4)), dtype=dtype)
+    params = [tensor("A", dtype, "m", cols), scalar("v"), output("B", dtype, 6, cols)]
+    data = {
+        "m": n,
+        "v": draw(st.integers(-4, 9)),
+        "A": randoms(draw, (n, cols), dtype),
+        "B": randoms(draw, (6, cols), dtype),
+    }
+    lines = [safe, body] if safe else [body]
+    return themed("windows", draw, params, "\n".join(lines), {"": data}, threads=32, symbols=("m",))

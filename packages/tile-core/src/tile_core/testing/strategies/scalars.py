@@ -1,0 +1,151 @@
+"""Scalar code: parameters of every type, NaN and infinities among them; casts; divisions near the limits; functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tile_core.dtypes import DTYPES
+from tile_core.testing.case import EXACT, Tolerance, Unit, output, scalar, tensor
+from tile_core.testing.data import COMPUTED, FLOATS
+from tile_core.testing.data import TYPES as ALL_TYPES
+from tile_core.testing.strategies.draws import Draw
+from tile_core.testing.strategies.themes import INTEGERS, patterns, spelled, themed
+
+_SPECIAL = (0.0, -0.0, 1.0, -1.5, 3.0, math.inf, -math.inf, math.nan, 1e-40, 65504.0)
+#: Operations of one rounding, so that no target may fuse two of them.
+_FORMS = (
+    "{a} + s", "{a} - s", "{a} * s", "T.max({a}, s)", "T.min(s, {a})", "T.max({a}, s, nan_propagate=True)", "s",
+    "T.if_then_else({a} < s, {a}, s)", "T.Select(s >= {a}, {a}, s)", "T.if_then_else(s != s, {a}, s)", "-s", "T.abs(s)",
+    "T.clamp({a}, 0, 3)", "T.if_then_else(T.any_of(s == {a}, s > {a}), {a}, s)",
+    "T.if_then_else(T.all_of(s == {a}, s > 0), s, {a})",
+)  # fmt: skip
+_TESTS = ("T.isnan(s)", "T.isinf(s)", "T.isfinite(s)", "s == s", "s < 1", "not s > 0")
+
+
+@st.composite
+def parameters(draw: Draw) -> Unit:
+    """Draw a kernel that combines scalar parameters of any type, NaN too, with elements."""
+    dtype = draw(st.sampled_from(COMPUTED))
+    n = draw(st.sampled_from((1, 7, 32, 50)))
+    loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
+    if DTYPES[dtype].is_float:
+        value: Any = float(np.float64(draw(st.sampled_from(_SPECIAL))).astype(DTYPES[dtype].numpy()))
+    else:
+        info = np.iinfo(dtype)
+        value = draw(st.sampled_from((0, 1, 3, int(info.max), int(info.min), int(info.max) // 2)))
+    form = draw(st.sampled_from(_FORMS)).format(a="A[i]")
+    lines = [f"for i in {loop}({n}):", f"    B[i] = {form}"]
+    if DTYPES[dtype].is_float:
+        lines += [f"if {draw(st.sampled_from(_TESTS))}:", "    C[0] = 1", "else:", "    C[0] = 2"]
+    else:
+        lines += ["C[0] = T.cast(s > 1, 'int32')"]
+    params = [tensor("A", dtype, n), scalar("s", dtype), output("B", dtype, n), output("C", "int32", 1)]
+    data = {"A": patterns(draw, (n,), dtype), "s": value}
+    return themed(
+        "parameters", draw, params, "\n".join(lines), {"": data}, EXACT, threads=draw(st.sampled_from((1, 32, 64)))
+    )
+
+
+@st.composite
+def casts(draw: Draw) -> Unit:
+    """Draw conversions of any bits between any two element types, by elements and by tiles."""
+    source, to = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(ALL_TYPES))
+    n = draw(st.sampled_from((2, 8, 16, 34, 64, 100, 130)))
+    loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized", "T.unroll" if n < 20 else "T.Parallel")))
+    body = draw(st.sampled_from((
+        "for i in {loop}({n}):\n    B[i] = T.cast(A[i], {to})",
+        "for i in {loop}({n}):\n    B[i] = A[i].astype({to})",
+        "T.copy(A, B)",
+        "a = T.alloc_shared(({n},), '{source}')\nb = T.alloc_fragment(({n},), '{dst}')\n"
+        "T.copy(A, a)\nT.copy(a, b)\nT.copy(b, B)",
+        "a = T.alloc_fragment(({n},), '{dst}')\nT.copy(A, a)\nT.copy(a, B)",
+        "for i in T.Parallel({n}):\n    x = T.alloc_var({to}, init=T.cast(A[i], {to}))\n    B[i] = x",
+    ))).format(loop=loop, n=n, to=spelled(draw, to, often=True), source=source, dst=to)  # fmt: skip
+    params = [tensor("A", source, n), output("B", to, n)]
+    data = {"A": patterns(draw, (n,), source)}
+    return themed("casts", draw, params, body, {"": data}, threads=draw(st.sampled_from((1, 32, 96))))
+
+
+@st.composite
+def divisions(draw: Draw) -> Unit:
+    """Draw integer quotients, remainders, shifts and products near the limits, of elements and of parameters."""
+    dtype = draw(st.sampled_from(INTEGERS))
+    info = np.iinfo(dtype)
+    edges = [0, 1, 2, 3, 5, 7, int(info.max), int(info.max) - 1, int(info.min), int(info.min) + 1, int(info.max) // 2]
+    edges += [-1, -2, -3, -7] if info.min < 0 else []
+    n = draw(st.sampled_from((5, 16, 33)))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    a, d = rng.choice(np.array(edges, dtype), n), rng.choice(np.array([e for e in edges if e], dtype), n)
+    value = int(draw(st.sampled_from([e for e in edges if e])))
+    constant = draw(st.sampled_from([c for c in (1, 2, 3, 7, 8, 100, -1, -2, -3, -8) if info.min <= c <= info.max]))
+    b = draw(st.sampled_from(("D[i]", "D[i]", "s", str(constant))))
+    bits = DTYPES[dtype].bits
+    form = draw(st.sampled_from((
+        "T.ceildiv({a}, {b})", "{a} // {b}", "{a} % {b}", "T.floordiv({a}, {b})", "T.floormod({a}, {b})",
+        "T.truncdiv({a}, {b})", "T.truncmod({a}, {b})", "T.ceildiv({a}, {b}) * {b} - {a}", "{a} * {b}", "{a} - {b}",
+        "T.shift_left({a}, {c})", "T.shift_right({a}, {c})", "{a} >> (D[i] & 15)", "{a} << (D[i] & 7)",
+        "T.bitwise_and({a}, {b}) | T.bitwise_xor({a}, {b})", "T.bitwise_or({a}, T.bitwise_not({b}))", "T.abs({a})",
+        "T.cast(T.popcount({a}), {t})", "T.max({a}, T.max_value({t}) - {b})", "T.min({a}, T.min_value({t}) + {b})",
+        "T.pow({a}, 3)", "T.power({a}, 2)", "{a} ** 2", "T.reinterpret(T.reinterpret({a}, '{o}'), {t})",
+    )))  # fmt: skip
+    other = {8: "uint8", 16: "uint16", 32: "float32", 64: "float64"}[bits]
+    text = form.format(a="A[i]", b=b, c=draw(st.integers(0, bits - 1)), t=f'"{dtype}"', o=other)
+    loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
+    params = [tensor("A", dtype, n), tensor("D", dtype, n), scalar("s", dtype), output("B", dtype, n)]
+    data = {"A": a, "D": d, "s": value}
+    return themed("divisions", draw, params, f"for i in {loop}({n}):\n    B[i] = {text}", {"": data}, threads=32)
+
+
+#: Functions, the range of their arguments, and how many units in the last place they may be off.
+_FUNCTIONS: dict[str, tuple[float, float]] = {
+    "exp": (-20, 20), "exp2": (-20, 20), "exp10": (-8, 8), "expm1": (-4, 4), "log": (1e-3, 1e3), "log2": (1e-3, 1e3),
+    "log10": (1e-3, 1e3), "log1p": (-0.9, 100), "sqrt": (0, 1e4), "rsqrt": (1e-3, 1e4), "cbrt": (-100, 100),
+    "sin": (-10, 10), "cos": (-10, 10), "tan": (-1.2, 1.2), "asin": (-1, 1), "acos": (-1, 1), "atan": (-20, 20),
+    "sinh": (-5, 5), "cosh": (-5, 5), "tanh": (-6, 6), "asinh": (-9, 9), "acosh": (1, 50), "atanh": (-0.9, 0.9),
+    "sigmoid": (-12, 12), "erf": (-3, 3),
+}  # fmt: skip
+#: Functions whose results are exact.
+_EXACT = ("floor", "ceil", "trunc", "nearbyint", "rint", "round")
+_EXACT_PAIRS = ("copysign", "fmod", "nextafter")
+_PAIRS = ("atan2", "hypot")
+
+
+def _known(names: tuple[str, ...]) -> list[str]:
+    from tile_core.language import _NAMES
+
+    return [n for n in names if n in _NAMES]
+
+
+@st.composite
+def mathematics(draw: Draw) -> Unit:
+    """Draw functions of floats: those of the language that NumPy has too, with the tolerance of the type."""
+    dtype = draw(st.sampled_from(FLOATS))
+    n = draw(st.sampled_from((5, 32, 70)))
+    exact = draw(st.booleans())
+    near = Tolerance(*{"float64": (1e-12, 1e-13), "float32": (2e-5, 2e-6)}.get(dtype, (3e-2, 3e-2)))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    params, data, lines = [], {}, [f"for i in {draw(st.sampled_from(('T.Parallel', 'T.serial')))}({n}):"]
+    for k in range(draw(st.integers(1, 4))):
+        text, (low, high) = _function(draw, exact, f"A{k}[i]", f"D{k}[i]")
+        for name in (f"A{k}", f"D{k}"):
+            params.append(tensor(name, dtype, n))
+            data[name] = np.asarray(rng.uniform(low, high, n)).astype(DTYPES[dtype].numpy())
+        params.append(output(f"B{k}", dtype, n))
+        lines.append(f"    B{k}[i] = {text}")
+    return themed("mathematics", draw, params, "\n".join(lines), {"": data}, EXACT if exact else near, threads=32)
+
+
+def _function(draw: Draw, exact: bool, a: str, d: str) -> tuple[str, tuple[float, float]]:
+    """Return a function of one or two numbers, and the range of the numbers."""
+    wide = (-9.0, 9.0)
+    if exact:
+        forms = [f"T.{name}({a})" for name in _known(_EXACT)]
+        forms += [f"T.{name}({a}, {d})" for name in _known(_EXACT_PAIRS)]
+        return draw(st.sampled_from([*forms, f"T.min({a}, T.infinity('float32'))"])), wide
+    pairs = [f"T.{name}({a}, {d})" for name in _known(_PAIRS)]
+    name = draw(st.sampled_from([*_known(tuple(_FUNCTIONS)), *pairs, f"T.fma({a}, {d}, {a})", f"{a} / {d}"]))
+    return (f"T.{name}({a})", _FUNCTIONS[name]) if name in _FUNCTIONS else (name, wide)

@@ -1,0 +1,42 @@
+"""Every public name of T is emitted by a strategy, or stands in a list with a reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tile_core.language import _NAMES
+from tile_core.testing import strategies
+from tile_core.testing.coverage import UNDRAWN, emitted, names_in
+from tile_core.testing.strategies.tiles import tile_programs
+
+#: Draws per strategy; steps of tiles take longest to draw.
+_FEW = {"tiles": 60, "casts": 600, "threads": 300, "divisions": 300, "reductions": 300, "mathematics": 400}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return {name: emitted(_FEW.get(name, 120), [name])[name] for name in strategies.STRATEGIES}
+
+
+def test_every_name_is_drawn_or_has_a_reason(drawn):
+    every = sum(drawn.values(), Counter())
+    assert not sorted(set(_NAMES) - set(every) - set(UNDRAWN)), "no strategy emits these names"
+    assert not sorted(set(UNDRAWN) & set(every)), "these names are drawn: remove them from UNDRAWN"
+    assert not sorted(set(UNDRAWN) - set(_NAMES)), "these are no names of T"
+    assert all(UNDRAWN.values())
+
+
+@pytest.mark.parametrize("name", strategies.STRATEGIES)
+def test_every_strategy_emits_something_of_its_own(drawn, name):
+    assert sum(drawn[name].values()) > 100
+
+
+def test_what_is_never_drawn_is_missing(monkeypatch):
+    """The count is of texts that were drawn, not of what a strategy could draw."""
+    monkeypatch.setitem(
+        strategies.STRATEGIES, "tiles", (tile_programs().filter(lambda u: "T.gemm(" not in u.text()), 1)
+    )
+    assert emitted(10, ["tiles"])["tiles"]["gemm"] == 0
+    assert names_in("T.copy(a, b)\nx.copy(T.exp(1))\n'T.gemm'") == {"copy": 1, "exp": 1}
