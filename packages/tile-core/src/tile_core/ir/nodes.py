@@ -30,8 +30,10 @@ OP_MARK = "tile.op"
 _source_names: dict[str, Any] = {}
 _spans: dict[tuple[str, int], Any] = {}
 _registered: set[str] = set()
-#: Beginnings of names of operators that only compute (``passes/float_rules.py``, ``passes/wrapping.py``).
-_ARITHMETIC = ("tile.float_", "tile.wrapping_")
+#: Beginning of the names of operators that stand for float operations (``passes/float_rules.py``).
+FLOAT_PREFIX = "tile.float_"
+#: Beginnings of names of operators that only compute; the second is that of ``passes/wrapping.py``.
+_ARITHMETIC = (FLOAT_PREFIX, "tile.wrapping_")
 
 
 def span_of(where: Where | None) -> Any:

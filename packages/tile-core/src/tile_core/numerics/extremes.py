@@ -14,13 +14,12 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
 from tile_core.numerics.build import type_name
 from tile_core.numerics.minmax import max_expr, min_expr
-from tile_core.passes.float_rules import PREFIX
 
 __all__ = ["expand_extremes", "extreme", "extreme_of", "float_extreme"]
 
 _EXPRESSIONS: dict[str, Callable[[Any, Any, bool], Any]] = {"max": max_expr, "min": min_expr}
 _NODES = {"max": tirx.Max, "min": tirx.Min}
-_NAMES = {f"{PREFIX}{kind}{suffix}": (kind, bool(suffix)) for kind in _NODES for suffix in ("", "_nan")}
+_NAMES = {f"{nodes.FLOAT_PREFIX}{kind}{suffix}": (kind, bool(suffix)) for kind in _NODES for suffix in ("", "_nan")}
 
 
 def extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
@@ -32,7 +31,7 @@ def extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
 
 def float_extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
     """A call of the operator ``tile.float_max`` or ``min``; with ``_nan`` where a NaN on either side wins."""
-    return ir.Call(_operator(f"{PREFIX}{kind}{'_nan' if nan_propagate else ''}"), [a, b], ret_ty=a.ty)
+    return ir.Call(_operator(f"{nodes.FLOAT_PREFIX}{kind}{'_nan' if nan_propagate else ''}"), [a, b], ret_ty=a.ty)
 
 
 def extreme_of(e: Any) -> tuple[str, bool] | None:

@@ -13,8 +13,8 @@ import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
 from tile_core.numerics.build import as_type, bind, cast, constant, constants, is_nan, select, type_name
-from tile_core.passes.float_rules import PREFIX
 
 __all__ = ["limits_of", "truncate_call", "truncate_expr", "truncated"]
 
@@ -88,7 +88,7 @@ def _largest_below(power: int, source: str) -> float:
 
 
 def _operator() -> Any:
-    name = f"{PREFIX}truncate"
+    name = f"{nodes.FLOAT_PREFIX}truncate"
     if name not in _registered:
         register = tvm.ir.op.register_op_attr
         register(name, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see float_rules

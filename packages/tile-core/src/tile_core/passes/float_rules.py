@@ -19,8 +19,7 @@ _COMPARISONS = {"eq": tirx.EQ, "ne": tirx.NE, "lt": tirx.LT, "le": tirx.LE, "gt"
 _OPERATIONS = {**_COMPARISONS, "add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul, "div": tirx.Div}
 _NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}
 
-#: Beginning of the names of the operators that stand for float operations.
-PREFIX = "tile.float_"
+PREFIX = nodes.FLOAT_PREFIX
 
 
 def hide(body: Any) -> Any:
