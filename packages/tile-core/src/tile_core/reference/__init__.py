@@ -10,6 +10,7 @@ With ``check`` memory is watched (``sanitizer``): reading what nobody wrote and 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ __all__ = ["execute"]
 #: Programs that were executed last, with what was made of them.
 _compiled: dict[tuple[int, bool], tuple[Program, Compiled]] = {}
 _MOST = 16
+_lock = threading.Lock()
 
 
 def execute(
@@ -85,11 +87,13 @@ def _made(program: Program, loops: bool) -> Compiled:
     from tile_core.reference.program import Compiled
 
     key = (id(program), loops)
-    found = _compiled.get(key)
+    with _lock:
+        found = _compiled.get(key)
     if found is not None and found[0] is program:
         return found[1]
     made = Compiled(program, loops)
-    while len(_compiled) >= _MOST:
-        del _compiled[next(iter(_compiled))]
-    _compiled[key] = (program, made)
+    with _lock:
+        while len(_compiled) >= _MOST:
+            del _compiled[next(iter(_compiled))]
+        _compiled[key] = (program, made)
     return made

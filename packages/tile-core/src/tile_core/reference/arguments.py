@@ -56,10 +56,12 @@ def bind(
 def unbind(compiled: Compiled, state: State, arguments: Sequence[Any]) -> None:
     """Pack the 4-bit elements that the launch may have written into the caller's arrays."""
     for (param, number), argument in zip(compiled.params, arguments, strict=True):
-        if not tirx.is_buffer_var(param) or not DTYPES[nodes.element_type(param)].is_packed:
+        if not (
+            tirx.is_buffer_var(param) and DTYPES[nodes.element_type(param)].is_packed and number in compiled.written
+        ):
             continue
         memory, array = state.memories[number], _bytes(argument)
-        if not array.flags.writeable or not array.size:
+        if not array.size:
             continue
         elements = memory.flat.reshape(memory.shape)
         packed = pack4(elements.reshape(1) if not memory.shape else elements)

@@ -12,8 +12,10 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.errors import Where
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
+from tile_core.ir.access import accesses
 from tile_core.ir.program import Program
 from tile_core.ir.visit import collect, role
+from tile_core.ops.effects import effects
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import Expression, compile_expression
 from tile_core.reference.lanes import Lanes
@@ -114,6 +116,13 @@ class Compiled:
     loops
         Execute tile ops by the loops of their meaning also where NumPy has them at once.
 
+    Attributes
+    ----------
+    params
+        The parameters with their numbers, as variables or as buffers.
+    written
+        Numbers of the parameters that may be written.
+
     Raises
     ------
     NoReferenceMeaning
@@ -139,6 +148,8 @@ class Compiled:
             for p, number in self.params
             if tirx.is_buffer_var(p) and str(p.name) in safe
         }
+        access = accesses(program.func.body, effects)
+        self.written = {n for p, n in self.params if access.get(str(p.name), "read") != "read"}
         self.threads = _threads_of(program.func.body)
         self.body = self._grid(program.func.body)
 

@@ -17,7 +17,7 @@ from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
 from tile_core.reference.expressions import Expression, compile_expression
-from tile_core.reference.ops import moves, products, reductions
+from tile_core.reference.ops import moves, products, reductions, windows
 from tile_core.reference.ops.regions import Region
 from tile_core.reference.state import State
 
@@ -55,7 +55,7 @@ class Bound:
 MEANINGS: dict[str, Callable[[Bound], None]] = {
     "copy": moves.copy, "fill": moves.fill, "transpose": moves.transpose, "gather": moves.gather,
     "scatter": moves.scatter, "gemm": products.gemm, "gemm_sp": products.gemm_sp, "reduce": reductions.reduce,
-    "scan": reductions.scan, "finalize_reducer": lambda call: None,
+    "scan": reductions.scan, "c2d_im2col": windows.im2col, "finalize_reducer": lambda call: None,
 }  # fmt: skip
 
 

@@ -95,6 +95,20 @@ class Region:
         result[self.part] = values
         return result
 
+    def pick(self, indices: tuple[Any, ...], needed: Any) -> Any:
+        """Return the elements at indices relative to the corner, arrays of one shape, where ``needed`` says so."""
+        shape, wanted = np.shape(needed), np.flatnonzero(needed)
+        at = [np.ravel(x)[wanted] + low for x, low in zip(indices, self.mins, strict=True)]
+        memory, result = self.memory, np.full(needed.size, fill(self.state, self.number))
+        flat, inside = memory.locate(at, 0)
+        if inside is not False:
+            wanted, flat = (wanted, flat) if inside is None else (wanted[inside], flat[inside])
+            valid = memory.root.valid
+            if valid is not None and not valid[flat[:, None] * memory.ratio + np.arange(memory.ratio)].all():
+                raise ReadUnwritten(buffer=memory.root.name, index=[], where=self.where)
+            result[wanted] = memory.flat[flat]
+        return result.reshape(shape)
+
     def numbers(self, dtype: str, needed: Any = None) -> Any:
         """Return its elements converted to a type."""
         return convert(self.read(needed), self.dtype, dtype)
