@@ -93,6 +93,14 @@ class UnrolledTooFar(UnsupportedError):
     remedy = "give a smaller unroll_factor, or leave it out: a loop that is too long then stays a loop"
 
 
+class FragmentLayoutUnsupported(UnsupportedError):
+    """A distribution of a fragment over threads and registers that was asked for and cannot be kept."""
+
+    code = "U112"
+    template = "the layout of {buffer} cannot be kept on {target}: {reason}"
+    remedy = "leave the annotation out, or copy to and from a fragment of its own where an op needs another one"
+
+
 class TooMuchCode(UnsupportedError):
     """The statements of one thread are more than a target's compiler takes in good time."""
 

@@ -29,6 +29,7 @@ from tile_core.layout.layout import DigitLayout, column_major, from_digits, row_
 from tile_core.layout.proof import Collision, Proof, prove
 from tile_core.layout.recover import recover
 from tile_core.layout.shared import bank_conflicts, make_swizzled_layout, view_layout
+from tile_core.layout.stacked import StackedLayout
 from tile_core.layout.swizzle import PYTHON_OPS, Ops, Swizzle
 from tile_core.layout.table import CallableLayout, TableLayout
 from tile_core.layout.user import Fragment, Layout
@@ -46,6 +47,7 @@ __all__ = [
     "LayoutMap",
     "Ops",
     "Proof",
+    "StackedLayout",
     "Swizzle",
     "TableLayout",
     "bank_conflicts",

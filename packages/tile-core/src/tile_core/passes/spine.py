@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import InternalError
+from tile_core.passes.check_layouts import check_layouts
 from tile_core.passes.check_parallel import check_parallel
 from tile_core.passes.check_target import check_target
 from tile_core.passes.check_warps import check_warps
@@ -143,6 +144,7 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
 def _check(plan: Plan, ctx: Context) -> Plan:
     check_target(plan.body, plan.program, plan.variants, ctx)
     check_written(plan.body)
+    check_layouts(plan.body, plan.program.layouts, frozenset(plan.program.reducers))
     check_parallel(plan.body, frozenset(plan.program.reducers))
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)
     return plan

@@ -21,6 +21,7 @@ from tile_core.reports.timing import SECONDS
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.ir.program import Program
     from tile_core.passes.lower_ops import Choice
     from tile_core.passes.spine import Plan
 
@@ -114,6 +115,8 @@ class Facts:
         Of a target with threads: where tiles live, pipelines, barriers, widths of accesses.
     warnings
         What is slower than it need be.
+    notes
+        What the program says and this target has no use for.
     built
         What the toolchain says of the binary: registers, spills; empty where it is not installed.
     building
@@ -134,6 +137,7 @@ class Facts:
     passes: tuple[PassFacts, ...] = ()
     block: BlockFacts | None = None
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     built: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     building: tuple[PassFacts, ...] = ()
 
@@ -177,7 +181,14 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         warnings=(*slow_ops(plan, ctx), *spilled(build.facts)),
         built=dict(build.facts),
         building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
+        notes=_unused_layouts(program) if block is None else (),
     )
+
+
+def _unused_layouts(program: Program) -> tuple[str, ...]:
+    """Return a sentence for each layout of scratch on a target without threads, whose tiles are row-major."""
+    tensors = {p.name for p in program.params}
+    return tuple(f"the layout of {name} has no effect here" for name in program.layouts if name not in tensors)
 
 
 def _launch(body: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:

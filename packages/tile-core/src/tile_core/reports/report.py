@@ -69,6 +69,8 @@ def show(facts: Facts, console: Console) -> None:
         console.print(Text(f"options: {options}"))
     for warning in facts.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))
+    for note in facts.notes:
+        console.print(Text(f"note: {note}"))
     # What a pipeline repeats, its copies before the loop and in it, is one row.
     rows = dict.fromkeys(_op_row(op, facts.block is not None) for op in facts.ops)
     _section(console, "tile ops", ("line", "op", "variant", "because"), list(rows))

@@ -59,6 +59,7 @@ def infer(
     ctx: Context,
     layouts: Mapping[Any, LayoutMap] | None = None,
     reducers: Mapping[str, str] | None = None,
+    fragments: Mapping[Any, Distribution] | None = None,
 ) -> Inferred:
     """Decide where the tiles of a program live.
 
@@ -76,8 +77,14 @@ def infer(
         Layouts of shared buffers that the user asked for.
     reducers
         The operation of each reducer by name. Fragments among them are updated by every thread in a copy of its own.
+    fragments
+        Distributions of fragments that the user asked for. One that cannot be kept is demoted like others; whether that
+        is an error is the caller's to say.
     """
-    return _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {})).solve()
+    found = _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {}))
+    found.places.distributions.update(fragments or {})
+    found.annotated = frozenset(fragments or {})
+    return found.solve()
 
 
 class _Inference:
@@ -93,6 +100,7 @@ class _Inference:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
         self.places = Places(layouts=layouts)
         self.asked = frozenset(layouts)
+        self.annotated: frozenset[Any] = frozenset()
         self.result = Inferred(self.places)
         self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
         self.fragments |= dict.fromkeys(self._local_tiles())
@@ -236,6 +244,8 @@ class _Inference:
             if any(prod(g.extent for g in digits) < n for digits, n in zip(dims, extents, strict=True)):
                 continue
             found = Distribution(extents, dims, known.threads, known.replica)
+            if a.buffer in self.annotated:
+                return found
             if best is None or found.replicas < best.replicas:
                 best = found
         return best
@@ -308,7 +318,7 @@ class _Inference:
                 continue
             reason = "nothing places it" if known is None else agrees(a, nest, own, known)
             if reason:
-                self.demote(a.buffer, reason)
+                self.give_way(nest, a.buffer, reason)
             elif a.is_store and own.replicas > 1:
                 copies_kept.append(a.buffer)
         written = {a.buffer for a in nest.accesses if a.is_store and _in_memory(a.buffer)}
@@ -316,6 +326,14 @@ class _Inference:
         if copies_kept and (atomics or any(not a.is_store and a.buffer in written for a in nest.accesses)):
             for buffer in copies_kept:
                 self.demote(buffer, "threads that hold copies of it would see a store of the same loop")
+
+    def give_way(self, nest: Nest, buffer: Any, reason: str) -> None:
+        """Demote a fragment that does not fit; if the user placed it, the others of its nest instead."""
+        held = {a.buffer for a in nest.accesses if self.in_registers(a.buffer)} - self.annotated - set(self.kinds)
+        for other in held if buffer in self.annotated else ():
+            self.demote(other, f"{buffer.name} has an annotated layout")
+        if buffer not in self.annotated or not held:
+            self.demote(buffer, reason)
 
 
 def _variables(e: Any) -> set[Any]:

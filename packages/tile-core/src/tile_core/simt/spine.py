@@ -15,7 +15,6 @@ from tile_core.compat.tvm import tirx
 from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Reject
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.drop_unused import drop_unused
@@ -25,6 +24,7 @@ from tile_core.passes.own_ops import own_ops
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.simt import arena, barriers, pipeline, shared
 from tile_core.simt.alignment import Aligned
+from tile_core.simt.asked import asked_fragments, asked_layouts, not_kept
 from tile_core.simt.budget import bounded
 from tile_core.simt.carry import carry
 from tile_core.simt.distribute import distribute
@@ -147,20 +147,13 @@ def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred
     guarded = guard(own_ops(selected.body), plan.program.attrs.get("safe_values"), plan.program.symbols.values())
     guarded = number_nests(guarded)
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
-    inferred = infer(guarded, selected.selections, block, ctx, _asked_layouts(guarded, plan), reducers)
+    layouts = asked_layouts(guarded, plan.program.layouts, plan.notes["pipeline"].versions)
+    fragments = asked_fragments(guarded, plan.program.layouts, block, ctx)
+    inferred = infer(guarded, selected.selections, block, ctx, layouts, reducers, fragments)
+    for buffer, reason in inferred.demoted.items():
+        if buffer in fragments:
+            raise not_kept(buffer, reason, ctx)
     return selected, guarded, inferred
-
-
-def _asked_layouts(body: Any, plan: Plan) -> dict[Any, LayoutMap]:
-    """Return the layouts that the user gave to shared buffers; a versioned buffer has one for each of its slots."""
-    found: dict[Any, LayoutMap] = {}
-    for alloc in collect(body, tirx.AllocBuffer):
-        layout = plan.program.layouts.get(str(alloc.buffer.name))
-        if layout is None or nodes.scope_of(alloc.buffer) != "shared":
-            continue
-        if tuple(nodes.shape_of(alloc.buffer)) == tuple(layout.shape) and "memory" in layout.axes:
-            found[alloc.buffer] = layout
-    return found
 
 
 def _lower(plan: Plan, ctx: Context) -> Plan:
