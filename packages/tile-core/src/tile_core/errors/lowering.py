@@ -93,14 +93,6 @@ class UnrolledTooFar(UnsupportedError):
     remedy = "give a smaller unroll_factor, or leave it out: a loop that is too long then stays a loop"
 
 
-class FragmentLayoutUnsupported(UnsupportedError):
-    """A distribution of a fragment over threads and registers that was asked for and cannot be kept."""
-
-    code = "U112"
-    template = "the layout of {buffer} cannot be kept on {target}: {reason}"
-    remedy = "leave the annotation out, or copy to and from a fragment of its own where an op needs another one"
-
-
 class TooMuchCode(UnsupportedError):
     """The statements of one thread are more than a target's compiler takes in good time."""
 
@@ -115,3 +107,11 @@ class TooManyThreads(UnsupportedError):
     code = "U112"
     template = "{kernel} launches blocks of {found} threads; {target} has at most {limit} in a block"
     remedy = "nearest legal value: threads={limit}; a tile needs no thread of its own for each element"
+
+
+class FragmentLayoutUnsupported(UnsupportedError):
+    """A distribution of a fragment over threads and registers that was asked for and cannot be kept."""
+
+    code = "U113"
+    template = "the layout of {buffer} cannot be kept on {target}: {reason}"
+    remedy = "leave the annotation out, or copy to and from a fragment of its own where an op needs another one"
