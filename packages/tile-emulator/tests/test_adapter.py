@@ -106,15 +106,11 @@ def test_wrong_numbers_are_found_by_verify(install):
         kernel.verify(np.ones(100, "float32"))
 
 
-@pytest.mark.parametrize(
-    ("dialect", "reason"),
-    [(None, "its backend offers no model of its text"), (7, "its backend offers int as a dialect")],
-)
-def test_a_target_without_a_dialect_is_refused(install, dialect, reason):
-    install(dialect=dialect)
+def test_a_target_without_a_dialect_is_refused(install):
+    install(dialect=None)
     with pytest.raises(NotEmulated, match=r"\[U482\] kernels for toy cannot be emulated: ") as caught:
         tile.compile(twice, "toy", runtime="emulator")
-    assert reason in str(caught.value)
+    assert "its backend offers no model of its text" in str(caught.value)
 
 
 def test_what_is_no_text_is_refused():

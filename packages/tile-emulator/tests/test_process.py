@@ -1,5 +1,10 @@
 """What a kernel may do to its process, and what the caller sees of it."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -204,3 +209,81 @@ __global__ void k(float* out) {
         facts = facts_of(text, block=(1, 1, 1), shared_bytes=32, shared=shared)
         (report,) = run(text, [floats(1)], facts=facts).reports
         assert (report.kind, report.array, report.index) == ("uninitialised", "B_s", (1,))
+
+
+class TestRights:
+    """What runs before, in and instead of a kernel can compute, and nothing else."""
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            'open("{path}", 0101, 0600)',
+            'open("{path}", 02)',
+            'rename("{path}", "{path}2")',
+            'unlink("{path}")',
+            'system("touch {path}2") ? -1 : 0',
+            "fork()",
+            "socket(2, 1, 0)",
+            "kill({parent}, 0)",
+            'chmod("{path}", 0777)',
+            "ptrace(16, {parent}, 0, 0) ? -1 : 0",
+        ],
+    )
+    def test_it_can_do_nothing_but_compute(self, call, tmp_path):
+        path = tmp_path / "file"
+        path.write_text("mine")
+        names = (
+            'extern "C" { int open(const char*, int, ...); int rename(const char*, const char*); '
+            "int unlink(const char*); int system(const char*); int fork(); int socket(int, int, int); "
+            "int kill(int, int); int chmod(const char*, unsigned); long ptrace(int, ...); }\n"
+        )
+        call = call.format(path=path, parent=os.getpid())
+        text = (
+            f"{names}static int before = -7;\n"
+            f"__attribute__((constructor)) static void first() {{ before = {call}; }}\n"
+            f"__global__ void k(int* out) {{ out[0] = before; out[1] = {call}; }}"
+        )
+        result = run(text, [np.zeros(2, "int32")], checks=(), **ONE)
+        if not result.stats.confined:
+            pytest.skip("this system has no seccomp")
+        assert result.outputs["out"].tolist() == [-1, -1]
+        assert [p.name for p in tmp_path.iterdir()] == ["file"]
+        assert path.read_text() == "mine"
+        assert path.stat().st_mode & 0o777 != 0o777
+
+    def test_files_are_read_while_a_library_is_loaded_only(self):
+        text = (
+            'extern "C" int open(const char*, int, ...);\n'
+            '__global__ void k(int* out) { out[0] = open("/proc/self/maps", 0); }'
+        )
+        result = run(text, [np.zeros(1, "int32")], checks=(), **ONE)
+        assert not result.stats.confined or result.outputs["out"][0] == -1
+
+
+WORK = """
+import os, resource, sys
+import numpy as np
+from tests.dialects.mini import run
+{before}
+out = run("__global__ void k(int* out, int n) {{ out[threadIdx.x] = n; }}", [np.zeros(32, "int32"), 3])
+os.write(where, repr((out.ok, int(out.outputs["out"].sum()), [str(r) for r in out.reports])).encode())
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))",
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))",
+        "[os.close(n) for n in (0, 1, 2)]",
+        "[os.close(n) for n in (0, 2)]",
+        "os.close(1)",
+    ],
+)
+def test_a_process_with_less_than_others(before, tmp_path):
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    said = tmp_path / "said"
+    opened = f"where = os.open({str(said)!r}, os.O_WRONLY | os.O_CREAT)\nwhere = os.dup2(where, 100)\n"
+    code = WORK.format(before=opened + before)
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, check=True, timeout=200)
+    assert said.read_text() == "(True, 96, [])"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.context import Context, make_context
 from tile_core.errors import InternalError, TileError
-from tile_core.plugins.runtimes import find_runtime
+from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_slow, warn_of_spills
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.exchange import write_artefact
@@ -198,7 +198,8 @@ def _lowered(plan: Callable[[], Plan], slot: Slot | None, ctx: Context) -> tuple
 def _load(program: Program, find: Callable[[str | None], RuntimeAdapter], lowered: Any, runtime: str | None) -> Any:
     """Return the launch of a compiled kernel and the runtime that loaded it."""
     adapter = find(runtime)
-    return _guarded("code generation", program, lambda: adapter.load(lowered)), adapter
+    launch = _guarded("code generation", program, lambda: ask_adapter(adapter, "load", lowered))
+    return launch, adapter
 
 
 def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., Any]:

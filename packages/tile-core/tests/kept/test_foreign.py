@@ -88,7 +88,7 @@ def test_replaced_facts_are_errors_at_load_or_do_no_harm(file):
 
 def test_a_package_that_is_no_name_is_never_printed(file):
     with pytest.raises(DamagedArtefact) as info:
-        tile.load(rewritten(file, lambda f: {**f, "backend": "none", "package": "x --index-url elsewhere\x1b[2J"}))
+        tile.load(rewritten(file, lambda f: {**f, "backend": "none", "package": "x --flag other\x1b[2J"}))
     assert "\x1b" not in str(info.value)
     with pytest.raises(MissingBackend, match="pip install tile-none"):
         tile.load(rewritten(file, lambda f: {**f, "backend": "none", "package": "tile-none"}))

@@ -139,18 +139,28 @@ def test_a_crash_is_not_passed_over(forced):
 
 
 def test_lowering_through_the_selection():
+    from tile_core.compat.tvm import tirx
+
+    call, statement = Call("unknown"), tirx.Evaluate(0)
+
+    class Right(Made):
+        def lower(self, call, ctx):
+            return statement
+
+    assert select(call, [Right("one.right", 0, Accept(), op="unknown")], CTX).lower(call, CTX) is statement
     call = Call()
-    assert select(call, [GOOD], CTX).lower(call, CTX) is call
 
     class Broken(Made):
         def lower(self, call, ctx):
-            return None if call.attrs else 1 / 0
+            return call.attrs["x"] if call.attrs else 1 / 0
 
     selection = select(call, [Broken("one.broken", 0, Accept())], CTX)
     with pytest.raises(VariantCrashed, match=r"variant one\.broken raised ZeroDivisionError: ") as caught:
         selection.lower(call, CTX)
     assert caught.value.where == HERE
     with pytest.raises(VariantCrashed, match=r"variant one\.broken lowered the call to nothing"):
+        selection.lower(Call(attrs={"x": None}), CTX)
+    with pytest.raises(VariantCrashed, match=r"a value of type int; expected a statement"):
         selection.lower(Call(attrs={"x": 1}), CTX)
 
 

@@ -8,6 +8,7 @@ import types
 import pluggy
 import pytest
 
+from tile_core.emit.dialect import Dialect
 from tile_core.errors import KernelError
 from tile_core.errors.plugins import (
     BackendBroken,
@@ -143,13 +144,15 @@ def test_nothing_of_a_refused_backend_stays_registered(world, hooks):
 
 
 def test_a_decorated_hook_works_too(world):
+    dialect = Dialect("mine", ())
+
     @pluggy.HookimplMarker("tile")
     def tile_emulation(target):
-        return {"dialect": "mine"}
+        return dialect
 
     world.add("good", tile_emulation=tile_emulation)
     plugins = world.plugins()
-    assert plugins.emulation(plugins.resolve_target("good")) == {"dialect": "mine"}
+    assert plugins.emulation(plugins.resolve_target("good")) is dialect
 
 
 def test_no_manifest(world):
@@ -214,9 +217,12 @@ def test_any_other_error_names_backend_and_hook(world):
         ("tile_lowerings", [object()], "a sequence of variants, each with a name"),
         ("tile_pipeline", None, "a pipeline"),
         ("tile_emitter", "text", "an emitter or None"),
-        ("tile_runtimes", None, "a sequence of adapters"),
-        ("tile_runtimes", "adapter", "a sequence of adapters"),
-        ("tile_emulation", "model", "a dialect model or None"),
+        ("tile_emitter", 3, "an emitter or None"),
+        ("tile_runtimes", None, "a sequence of RuntimeAdapters"),
+        ("tile_runtimes", "adapter", "a sequence of RuntimeAdapters"),
+        ("tile_runtimes", [1], "a sequence of RuntimeAdapters"),
+        ("tile_emulation", "model", "a Dialect or None"),
+        ("tile_emulation", 7, "a Dialect or None"),
     ],
 )
 def test_rubbish_names_backend_and_hook(world, hook, answer, expected):

@@ -49,6 +49,8 @@ class Stats:
         counts as written. Without any check accesses are not seen.
     met
         How many times each collective was executed by a group of threads, by its name.
+    confined
+        Whether the process could do nothing but compute: no other files, processes or network.
     """
 
     compile_seconds: float
@@ -56,6 +58,7 @@ class Stats:
     cached: bool
     counters: Mapping[str, int] = field(default_factory=dict)
     met: Mapping[str, int] = field(default_factory=dict)
+    confined: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,8 @@ def _execute(
         reader = Reader(launch, image, text, Symbols(library))
         reports = tuple(reader.report(record) for record in ended.records)
         counters = {name: n for name, n in ended.end.items() if isinstance(n, int)}
-        stats = Stats(compiled - begin, time.perf_counter() - compiled, cached, counters, ended.end.get("met", {}))
+        took, met = time.perf_counter() - compiled, ended.end.get("met", {})
+        stats = Stats(compiled - begin, took, cached, counters, met, ended.confined)
         return RunResult(image.outputs(), reports, stats, ended.output)
 
 

@@ -122,7 +122,7 @@ def _compile(compiler: Compiler, source: Path, target: Path, flags: Iterable[str
     # Linked without the sanitizers' libraries: their functions are the engine's.
     linking = [*compiler.link_command, "-o", str(target), str(made)]
     for command in (compiling, linking):
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
         if done.returncode:
             if FULL in done.stderr:
                 raise NoScratchFolder(reason=f"{target.parent}: {FULL}")

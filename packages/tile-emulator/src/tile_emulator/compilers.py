@@ -111,7 +111,9 @@ def _ask(command: tuple[str, ...], place: str | None) -> Compiler | str:
         return "there is no such program"
     options = ("-dM", "-E", "-x", "c++", os.devnull)
     try:
-        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [*command, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     macros = dict(re.findall(r"^#define (__\w+__) (\d+)$", done.stdout, re.MULTILINE))

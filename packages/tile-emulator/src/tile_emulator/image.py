@@ -21,6 +21,7 @@ from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
 from tile_core.emit.facts import LaunchFacts, ParamFact
 from tile_emulator.errors import BadArguments
+from tile_emulator.process import above_standard
 
 PAGE = mmap.ALLOCATIONGRANULARITY
 READ_ONLY, UNWRITTEN, VALUES = 1, 2, 4  # flags of engine/core.h
@@ -78,6 +79,7 @@ class Image:
             self.file = os.fdopen(os.memfd_create("tile-emulator"), "r+b")
         else:
             self.file = tempfile.TemporaryFile()
+        self.file = above_standard(self.file)
         self.file.truncate(max(self.size, PAGE))
         self.memory = mmap.mmap(self.file.fileno(), max(self.size, PAGE))
         for placed in self.placed:

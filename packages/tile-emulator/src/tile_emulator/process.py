@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -31,11 +33,14 @@ class Ended:
         Its last line: how it ended, and counters. Without ``"end"`` if the process died before.
     output
         What the kernel printed.
+    confined
+        Whether the system kept it from everything but its arrays.
     """
 
     records: list[dict[str, Any]]
     end: dict[str, Any]
     output: str
+    confined: bool = False
 
 
 def run_process(job: dict[str, Any], data: int, limits: RunLimits) -> Ended:
@@ -50,7 +55,7 @@ def run_process(job: dict[str, Any], data: int, limits: RunLimits) -> Ended:
     limits
         What it may use.
     """
-    with tempfile.TemporaryFile() as reports, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
+    with _file() as reports, _file() as output, _file() as said:
         job = {
             **job, "data": data, "reports": reports.fileno(), "memory_bytes": limits.memory_bytes,
             "file_bytes": max(REPORT_BYTES, limits.output_bytes),
@@ -75,6 +80,21 @@ def run_process(job: dict[str, Any], data: int, limits: RunLimits) -> Ended:
         return _ended(reports.read(), process.returncode, printed, said.read(4096).decode("utf-8", "replace"))
 
 
+def above_standard(file: Any) -> Any:
+    """Return an open file whose descriptor is none of the standard ones, which another process has of its own.
+
+    A process without standard streams, a daemon, is given their numbers for files that it opens.
+    """
+    if file.fileno() > 2:
+        return file
+    with file:
+        return os.fdopen(fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, 3), "r+b")
+
+
+def _file() -> Any:
+    return above_standard(tempfile.TemporaryFile())
+
+
 def launch_options(limits: RunLimits) -> dict[str, int]:
     """Return the limits as the engine takes them."""
     return {
@@ -86,7 +106,7 @@ def launch_options(limits: RunLimits) -> dict[str, int]:
 
 
 def _ended(written: bytes, status: int, printed: str, said: str) -> Ended:
-    records, end = [], {}
+    records, end, confined = [], {}, False
     for line in written.splitlines():
         try:
             record = json.loads(line)
@@ -94,13 +114,15 @@ def _ended(written: bytes, status: int, printed: str, said: str) -> Ended:
             continue
         if "end" in record:
             end = record
+        elif "confined" in record:
+            confined = bool(record["confined"])
         else:
             records.append(record)
     if not end:
         records.append({"kind": "crash", "detail": _death(status, said)})
     for record, count in zip(records, end.get("counts", ()), strict=False):
         record["count"] = count
-    return Ended(records, end, printed)
+    return Ended(records, end, printed, confined)
 
 
 def _death(status: int, said: str) -> str:

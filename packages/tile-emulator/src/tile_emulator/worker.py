@@ -1,17 +1,22 @@
 """The process that runs a kernel: reads a job, maps the arrays, calls the engine, ends.
 
 Started as a script with nothing but the standard library, so that it starts fast and nothing of the caller's process
-can be harmed. The job is JSON on the standard input; the structures are those of ``engine/core.h``.
+can be harmed. Before anything of the kernel runs, it gives up its rights, see ``confine.py``. The job is JSON on the
+standard input; the structures are those of ``engine/core.h``.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import os
 import resource
 import signal
 import sys
 from typing import Any
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import confine  # type: ignore[import-not-found]
 
 
 class Dim3(ctypes.Structure):
@@ -56,16 +61,27 @@ class Launch(ctypes.Structure):
     )  # fmt: skip
 
 
+def _limit(kind: int, value: int) -> None:
+    """Set a limit of this process, as far as the one that it was started with allows."""
+    most = resource.getrlimit(kind)[1]
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(kind, (value, value))
+
+
 def main() -> None:
     """Run the job; the engine ends the process."""
     job: dict[str, Any] = json.load(sys.stdin)
     # Writing beyond the limit of a file fails instead of ending the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_bytes"], job["file_bytes"]))
-    resource.setrlimit(resource.RLIMIT_AS, (job["memory_bytes"], job["memory_bytes"]))
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, job["file_bytes"])
+    _limit(resource.RLIMIT_AS, job["memory_bytes"])
     engine = ctypes.CDLL(job["engine"], mode=ctypes.RTLD_GLOBAL)
+    # Loading a library runs code of it.
+    confined = confine.confine()
     kernel = ctypes.CDLL(job["kernel"])
+    confined = confined and confine.close_files()
+    os.write(job["reports"], json.dumps({"confined": confined}).encode() + b"\n")
     for name in ("simt_static_low", "simt_static_high"):
         getattr(kernel, name).restype = ctypes.c_void_p
     buffers = (Buffer * max(1, len(job["buffers"])))(*(Buffer(*b) for b in job["buffers"]))

@@ -58,11 +58,14 @@ class Selection:
         Raises
         ------
         VariantCrashed
-            If it raises something that is not of the catalogue, or returns nothing.
+            If it raises something that is not of the catalogue, returns no statement, or one that writes nothing.
         """
         statement = guarded(self.variant, "lower", call, ctx)
-        if statement is None:
-            raise VariantCrashed(where=call.where, variant=self.variant.name, detail="lowered the call to nothing")
+        from tile_core.lowering.written import problem_of
+
+        detail = "lowered the call to nothing" if statement is None else problem_of(call.name, statement)
+        if detail:
+            raise VariantCrashed(where=call.where, variant=self.variant.name, detail=detail)
         return statement
 
 
@@ -117,7 +120,9 @@ def guarded(variant: Variant, method: str, call: OpCall, ctx: Context) -> Any:
         return getattr(variant, method)(call, ctx)
     except TileError as error:
         raise error.at(call.where) from error.__cause__
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         # Passing over a crash would hide a defect behind a slower variant.
         detail = f"raised {type(error).__name__}: {error}"
         raise VariantCrashed(where=call.where, variant=variant.name, detail=detail) from error

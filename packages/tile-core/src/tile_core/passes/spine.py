@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tile_core.errors import InternalError
+from tile_core.compat.tvm import reason_of
+from tile_core.errors import InternalError, TileError
+from tile_core.errors.plugins import HookFailed, HookReturned
 from tile_core.passes.check_layouts import check_layouts
 from tile_core.passes.check_parallel import check_parallel
 from tile_core.passes.check_target import check_target
@@ -82,12 +84,40 @@ class Pass:
     why: str = ""
     stage: str = ""
 
+    def __call__(self, plan: Plan, ctx: Context) -> Plan:
+        """Take the step.
+
+        Raises
+        ------
+        HookFailed, HookReturned
+            It is a backend's, and raises something that is not of the catalogue, or returns no plan.
+        """
+        hook = f"tile_pipeline, pass {self.name!r},"
+        try:
+            new = self.run(plan, ctx)
+        except (TileError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            if getattr(self.run, "__module__", "").startswith("tile_core."):
+                raise
+            reason = f"{type(error).__name__}: {reason_of(error)}"
+            raise HookFailed(backend=ctx.target.backend, hook=hook, reason=reason) from error
+        if not isinstance(new, Plan):
+            expected = "a Plan"
+            raise HookReturned(backend=ctx.target.backend, hook=hook, found=repr(new)[:80], expected=expected)
+        return new
+
 
 @dataclass(frozen=True)
 class Spine:
     """An ordered, named list of passes; every method returns a new list."""
 
     passes: tuple[Pass, ...]
+
+    def __post_init__(self) -> None:
+        wrong = next((p for p in self.passes if not isinstance(p, Pass)), None)
+        if wrong is not None:
+            raise TypeError(f"{wrong!r} is no Pass")
 
     def before(self, name: str, *new: Pass) -> Spine:
         """Insert passes before the named one."""
@@ -110,7 +140,7 @@ class Spine:
         """
         stage = "program"
         for step in self.passes:
-            plan = step.run(plan, ctx)
+            plan = step(plan, ctx)
             stage = step.stage or stage
             if ctx.knobs.verify_ir:
                 _verify(step.name, stage, plan)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
@@ -14,6 +16,14 @@ NO_DISTRIBUTION = "an unknown distribution"
 # The core's own backend, for a core that runs without installed metadata (from a source tree or a bundle). Where the
 # metadata is there, this is the same entry point.
 BUILTIN = EntryPoint("cpu", "tile_core.cpu.plugin", GROUP)
+
+
+# Of a backend, or the kind and the name of an add-on.
+_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
+
+
+class BackendWarning(UserWarning):
+    """An installed backend could not take part in something that it was not asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +67,28 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Off
     Returns
     -------
     dict
-        In the order of names, the built-in backend last.
+        In the order of names, the built-in backend last. Its name is its own: other offers of it, and names that are
+        none, are left out with a ``BackendWarning``.
     """
     found: dict[str, dict[tuple[str, str], Offer]] = {}
     for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
         offer = _offer(entry)
+        if _NAME.fullmatch(offer.name) is None:
+            _left_out(offer, "which is no name")
+            continue
+        if offer.name == BUILTIN.name and entries is None and entry.value != BUILTIN.value:
+            _left_out(offer, "which is the name of the built-in backend")
+            continue
         # One distribution is seen twice if two copies of its metadata are on the path; the first counts, as in import.
         found.setdefault(offer.name, {}).setdefault((offer.distribution.lower(), offer.entry.value), offer)
     offers = {name: tuple(found[name].values()) for name in sorted(found)}
     builtin = offers.pop(BUILTIN.name, None) or (_offer(BUILTIN),)
     return {**offers, BUILTIN.name: builtin}
+
+
+def _left_out(offer: Offer, reason: str) -> None:
+    text = f"{offer.source} offers a backend {offer.name!r}, {reason}: it is left out"
+    warnings.warn(text, BackendWarning, stacklevel=5)
 
 
 def _offer(entry: EntryPoint) -> Offer:

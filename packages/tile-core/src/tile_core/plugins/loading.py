@@ -15,6 +15,7 @@ from typing import Any
 
 import pluggy
 
+from tile_core.emit.dialect import Dialect
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import hint
 from tile_core.errors.plugins import (
@@ -31,6 +32,7 @@ from tile_core.lowering.variant import Variant
 from tile_core.plugins import hookspecs
 from tile_core.plugins.discovery import Offer
 from tile_core.plugins.manifest import API_VERSION, BackendManifest
+from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.target import Target
 
 
@@ -72,10 +74,10 @@ class Registry:
             if name not in self.manifests and name not in self.failures:
                 try:
                     self.manifests[name] = self._load(self._offer(name))
-                except UnknownBackend:
+                except (UnknownBackend, KeyboardInterrupt):
                     raise
                 # The plugin boundary: whatever a backend does wrong is kept until somebody asks for that backend.
-                except (Exception, SystemExit) as error:
+                except BaseException as error:
                     self.failures[name], self._tracebacks[name] = error, error.__traceback__
             if name in self.manifests:
                 return self.manifests[name]
@@ -120,6 +122,14 @@ class Registry:
         plugin = self._pluggy.get_plugin(name)
         others = [other for other in self._pluggy.get_plugins() if other is not plugin]
         return _checked(name, hook, lambda: self._pluggy.subset_hook_caller(hook, others)(**arguments))
+
+    def pipeline(self, name: str, target: Target, spine: Any) -> Any:
+        """Ask a backend for its passes: a value of the type of ``spine``."""
+        found = self.ask(name, "tile_pipeline", target=target, spine=spine)
+        if not isinstance(found, type(spine)):
+            expected = f"a {type(spine).__name__}, as the spine that it was given"
+            raise HookReturned(backend=name, hook="tile_pipeline", found=_shown(found), expected=expected)
+        return found
 
     def _offer(self, name: str) -> Offer:
         offers = self.offers.get(name, ())
@@ -208,6 +218,12 @@ def _is_language(answer: Any) -> bool:
     return names and all(isinstance(ref, str) and ref.count(":") == 1 for ref in answer.values())
 
 
+def _is_runtimes(answer: Any) -> bool:
+    return isinstance(answer, Sequence) and all(isinstance(adapter, RuntimeAdapter) for adapter in answer)
+
+
+_PLAIN = (str, bytes, bool, int, float, tuple, list, dict, set)
+
 # For each hook: what an answer must be, in words and as a test.
 _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tile_backend": ("a BackendManifest", lambda a: isinstance(a, BackendManifest)),
@@ -216,18 +232,18 @@ _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tile_language": ('a mapping of names to "module:attribute"', _is_language),
     "tile_lowerings": ('a sequence of variants, each with a name "backend.variant", op and priority', _is_lowerings),
     "tile_pipeline": ("a pipeline", lambda a: a is not None),
-    "tile_emitter": ("an emitter or None", lambda a: not isinstance(a, (str, bytes))),
-    "tile_runtimes": ("a sequence of adapters", lambda a: isinstance(a, Sequence) and not isinstance(a, (str, bytes))),
-    "tile_emulation": ("a dialect model or None", lambda a: not isinstance(a, (str, bytes))),
+    "tile_emitter": ("an emitter or None", lambda a: not isinstance(a, _PLAIN)),
+    "tile_runtimes": ("a sequence of RuntimeAdapters", _is_runtimes),
+    "tile_emulation": ("a Dialect or None", lambda a: a is None or isinstance(a, Dialect)),
 }
 
 
 def _checked(name: str, hook: str, function: Callable[[], Any]) -> Any:
     try:
         answer = function()
-    except TileError:
+    except (TileError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # a plugin that ends the process, too, ends its own call
         raise HookFailed(backend=name, hook=hook, reason=f"{type(error).__name__}: {error}") from error
     expected, holds = _ANSWERS[hook]
     if not holds(answer):

@@ -30,16 +30,12 @@ from tile_core.errors.plugins import (
 )
 from tile_core.lowering.dispatch import check_variants
 from tile_core.lowering.variant import Variant
-from tile_core.plugins.discovery import BUILTIN, discover
+from tile_core.plugins.discovery import BUILTIN, BackendWarning, discover
 from tile_core.plugins.loading import Registry
 from tile_core.plugins.manifest import BackendManifest
 from tile_core.target import Target, split_target
 
 AUTO = "auto"
-
-
-class BackendWarning(UserWarning):
-    """An installed backend could not take part in something that it was not asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ class Plugins:
         self._registry = Registry(offers, trace)
         self._targets: dict[str, Target] = {}
         self._languages: dict[str, Mapping[str, str]] = {}
-        self._lowerings: dict[Target, tuple[tuple[Variant, ...], tuple[str, ...]]] = {}
+        self._lowerings: dict[Target, tuple[tuple[Variant, ...], Mapping[str, tuple[Variant, ...]]]] = {}
 
     # --- what there is ---
 
@@ -235,9 +231,17 @@ class Plugins:
         """
         return self._contributions(target)[0]
 
+    def addon_of(self, target: Target, variant: str) -> str:
+        """The add-on that a variant of a target comes from, with its distribution; empty if it is the owner's."""
+        for name in self.addons(target.kind) if target.backend in self.names() else ():
+            offer = self._registry.offers[name][0]
+            if variant in {v.name for v in self._parts(target).get(name, ())}:
+                return f"{name} ({offer.source})"
+        return ""
+
     def pipeline(self, target: Target, spine: Any) -> Any:
         """The passes for a target: ``spine`` with its backend's tail and insertions."""
-        return self._registry.ask(target.backend, "tile_pipeline", target=target, spine=spine)
+        return self._registry.pipeline(target.backend, target, spine)
 
     def emitter(self, target: Target) -> Any:
         """The text emitter for a target, or ``None``."""
@@ -337,8 +341,8 @@ class Plugins:
             return self._find(BUILTIN.name)
         raise UnknownTarget(found=AUTO, known=", ".join(self.names()), hint="name a target")
 
-    def _contributions(self, target: Target) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
-        """The variants of a target, and the names of the backends that they come from."""
+    def _contributions(self, target: Target) -> tuple[tuple[Variant, ...], Mapping[str, tuple[Variant, ...]]]:
+        """The variants of a target, and by the names of the backends that they come from."""
         if target not in self._lowerings:
             owner = target.backend
             parts = {owner: tuple(self._registry.ask(owner, "tile_lowerings", target=target))}
@@ -349,8 +353,11 @@ class Plugins:
                     variants, parts = check_variants(target.text, more), more
                 except TileError as error:
                     _warn(f"add-on {name!r} is left out: {error.message}")
-            self._lowerings[target] = (variants, tuple(parts))
+            self._lowerings[target] = (variants, parts)
         return self._lowerings[target]
+
+    def _parts(self, target: Target) -> Mapping[str, tuple[Variant, ...]]:
+        return self._contributions(target)[1]
 
     def _language(self, backend: str) -> Mapping[str, str]:
         """The names that a backend, which is loaded, adds to ``T``; none if it fails to say so."""
@@ -382,8 +389,8 @@ def _import_reference(backend: str, reference: str) -> Any:
     module, _, attribute = reference.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except TileError:
+    except (TileError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         reason = f"{type(error).__name__} for {reference!r}: {error}"
         raise HookFailed(backend=backend, hook="tile_language", reason=reason) from error

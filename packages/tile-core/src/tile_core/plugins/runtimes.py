@@ -15,14 +15,14 @@ catalogue if it cannot serve the target. Nothing is imported before.
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.known_packages import RUNTIMES
 from tile_core.errors.base import TileError
 from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
-from tile_core.runtime.adapter import RuntimeAdapter
+from tile_core.runtime.adapter import Built, RuntimeAdapter
 
 if TYPE_CHECKING:
     from tile_core.plugins.manager import Plugins
@@ -53,6 +53,38 @@ def find_runtime(plugins: Plugins, target: Target, name: str | None = None) -> R
     raise UnknownRuntime(target=target.text, found=name, known=known)
 
 
+def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Any) -> Any:
+    """Ask a runtime, which may be a stranger's, and check the type of the answer.
+
+    Raises
+    ------
+    RuntimeBroken
+        It raised something that is not of the catalogue, or answered with another type.
+    """
+    try:
+        answer = getattr(adapter, method)(*arguments)
+    except (TileError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if type(adapter).__module__.startswith("tile_core."):
+            raise
+        reason = f"{method} raised {type(error).__name__}: {error}"
+        raise RuntimeBroken(name=adapter.name, reason=reason) from error
+    expected, holds = _ANSWERS[method]
+    if not holds(answer):
+        reason = f"{method} returned {repr(answer)[:80]}; expected {expected}"
+        raise RuntimeBroken(name=adapter.name, reason=reason)
+    return answer
+
+
+_ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "load": ("a function", callable),
+    "toolchain": ("text", lambda a: isinstance(a, str)),
+    "build": ("a Built or None", lambda a: a is None or isinstance(a, Built)),
+    "refuses": ("text", lambda a: isinstance(a, str)),
+}
+
+
 def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
     """Return the runtimes of the installed distributions by name; of two with one name the first on the path counts.
 
@@ -80,9 +112,9 @@ def make_runtime(entry: EntryPoint, target: Target, plugins: Plugins) -> Runtime
     dialect = plugins.emulation(target)
     try:
         adapter = entry.load()(target, dialect)
-    except TileError:
+    except (TileError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise RuntimeBroken(name=entry.name, reason=f"{type(error).__name__}: {error}") from error
     if not isinstance(adapter, RuntimeAdapter):
         raise RuntimeBroken(name=entry.name, reason=f"{entry.value} returned {type(adapter).__name__}, no runtime")

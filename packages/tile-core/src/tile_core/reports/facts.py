@@ -14,6 +14,7 @@ from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import View
+from tile_core.plugins.manager import installed
 from tile_core.reports.block import BlockFacts, block_facts
 from tile_core.reports.built import Building
 from tile_core.reports.slow import slow_ops, spilled
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.passes.lower_ops import Choice
     from tile_core.passes.spine import Plan
+    from tile_core.target import Target
 
 #: Scopes of scratch in the order of a report; what the user allocates has one of them.
 SCOPES = ("shared", "local.fragment", "local", "local.var")
@@ -55,6 +57,8 @@ class OpFacts:
         Variants of higher priority that refused, in the order in which they were asked.
     forced, fallback
         Whether the program named the variant; whether it is the slow way that is always there.
+    addon
+        The add-on that the variant comes from, with its distribution; empty if it is of the target's own backend.
     """
 
     op: str
@@ -66,6 +70,7 @@ class OpFacts:
     refused: tuple[Refusal, ...] = ()
     forced: bool = False
     fallback: bool = False
+    addon: str = ""
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         options={k: _plain(v) for k, v in vars(ctx.options).items()} if ctx.options is not None else {},
         grid=grid,
         threads=threads,
-        ops=tuple(_op(choice) for choice in plan.choices),
+        ops=tuple(_op(choice, ctx.target) for choice in plan.choices),
         buffers=tuple(sorted(buffers, key=lambda b: _rank(b.scope))),
         shared_bytes=declared if block is None else block.shared_bytes,
         shared_limit=ctx.capabilities.shared_bytes,
@@ -202,7 +207,7 @@ def _launch(body: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple(axes[axis] for axis in sorted(axes)), threads
 
 
-def _op(choice: Choice) -> OpFacts:
+def _op(choice: Choice, target: Target) -> OpFacts:
     call, selection = choice.call, choice.selection
     return OpFacts(
         op=call.name,
@@ -214,6 +219,7 @@ def _op(choice: Choice) -> OpFacts:
         refused=tuple(Refusal(r.name, r.reason) for r in selection.rejected),
         forced=selection.forced,
         fallback=selection.variant.fallback,
+        addon=installed().addon_of(target, selection.variant.name),
     )
 
 

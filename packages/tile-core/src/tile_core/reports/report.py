@@ -175,6 +175,8 @@ def _launch_line(facts: Facts) -> str:
 
 def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
     why = [op.note] if op.note else []
+    if op.addon:
+        why.insert(0, f"of the add-on {op.addon}")
     if op.forced:
         why.append("named by the program")
     if op.fallback and has_threads and op.op not in PRODUCTS:

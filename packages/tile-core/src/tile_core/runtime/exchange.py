@@ -21,8 +21,9 @@ from tile_core.errors.artefacts import (
 )
 from tile_core.errors.base import SetupError, Where
 from tile_core.errors.launch import NotProvided
+from tile_core.errors.setup import RuntimeBroken
 from tile_core.plugins.discovery import NO_DISTRIBUTION
-from tile_core.plugins.runtimes import find_runtime
+from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.runtime import trust
 from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.runtime.arguments import only_catalogue
@@ -175,13 +176,13 @@ def _load(
     adapter = find_runtime(plugins, target, runtime)
     built = artefact.text.built
     with only_catalogue("loading", artefact.signature.where):
-        if built is not None and built.runtime == adapter.name and (reason := adapter.refuses(built)):
+        if built is not None and built.runtime == adapter.name and (reason := ask_adapter(adapter, "refuses", built)):
             raise WrongDevice(file=file, target=artefact.target, reason=reason)
         try:
-            return adapter.load(artefact.text), adapter
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+            return ask_adapter(adapter, "load", artefact.text), adapter
+        except RuntimeBroken as error:
             # Attributes that only the backend understands, and does not.
-            raise DamagedArtefact(file=file, reason=f"{type(error).__name__}: {error}") from error
+            raise DamagedArtefact(file=file, reason=error.message) from error
 
 
 def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> list[KernelText]:
@@ -191,7 +192,7 @@ def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> lis
         return [dataclasses.replace(text, built=None) for text in texts]
     missing = ""
     try:
-        if not adapter.toolchain():
+        if not ask_adapter(adapter, "toolchain"):
             missing = "its toolchain is not installed"
     except SetupError as error:
         missing = error.message
@@ -200,7 +201,7 @@ def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> lis
         # What is there already may be of another runtime.
         built = text.built if text.built is not None and text.built.runtime == adapter.name else None
         if built is None and not missing:
-            built = adapter.build(text)
+            built = ask_adapter(adapter, "build", text)
         done.append(dataclasses.replace(text, built=built))
     if missing and any(text.built is None for text in done):
         message = f"the exported file holds text that must be built where it is loaded: {missing}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.emit.facts import KernelText
 from tile_core.errors.artefacts import ArtefactError
 from tile_core.errors.base import TileError, Where
+from tile_core.plugins.runtimes import ask_adapter
 from tile_core.runtime import cache
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 
@@ -42,7 +43,7 @@ def slot_of(
         return None
     try:
         adapter = find()
-        if not adapter.toolchain():
+        if not ask_adapter(adapter, "toolchain"):
             return None
     except TileError:
         return None  # said when the kernel is loaded, after all that is wrong with the kernel
@@ -106,7 +107,7 @@ class Slot:
         return dataclasses.replace(text, general=functools.cache(lambda: self._general(depth + 1, make_next)))
 
     def _build(self, depth: int, text: KernelText, hidden: Sequence[str]) -> KernelText:
-        built = self.adapter.build(text)
+        built = ask_adapter(self.adapter, "build", text)
         if built is None:
             return text
         text, target, key = dataclasses.replace(text, built=built), self.ctx.target, self._key_at(depth)

@@ -1,0 +1,26 @@
+"""Whether a variant did anything: what it makes of an op that writes must write, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir.visit import collect
+from tile_core.ops.registry import OPS
+
+
+def problem_of(op: str, statement: Any) -> str:
+    """Return what is wrong with the statement that an op was lowered to; empty if nothing is seen.
+
+    Stores are seen, and calls may do anything: this finds what was forgotten, not what is wrong.
+    """
+    if not isinstance(statement, tirx.Stmt):
+        return f"lowered the call to a value of type {type(statement).__name__}; expected a statement"
+    if op not in OPS or not OPS[op].writes:
+        return ""
+    if any(isinstance(s.value, ir.Call) for s in collect(statement, tirx.Evaluate)):
+        return ""
+    own = {str(s.buffer.name) for s in collect(statement, tirx.AllocBuffer)}
+    if any(str(s.buffer.name) not in own for s in collect(statement, tirx.BufferStore)):
+        return ""
+    return "lowered the call to a statement that writes nothing; expected that it writes the op's destination"
