@@ -49,9 +49,9 @@ _ABSENT = object()
 
 
 def _each(what: str, value: Any, fields: dict[str, Check]) -> None:
-    _require(what, value, lambda x: isinstance(x, dict) and set(x) == set(fields))
+    _require(what, value, _is(dict))
     for name, holds in fields.items():
-        _require(f"{what}: {name}", value[name], holds)
+        _require(f"{what}: {name}", value.get(name, _ABSENT), holds)
 
 
 def _require(what: str, value: Any, holds: Check) -> None:
@@ -61,6 +61,10 @@ def _require(what: str, value: Any, holds: Check) -> None:
 
 def _is(kind: type) -> Check:
     return lambda x: type(x) is kind
+
+
+def _optional(holds: Check) -> Check:
+    return lambda x: x is _ABSENT or holds(x)
 
 
 def _integer(low: int, high: int = _MOST) -> Check:
@@ -136,6 +140,7 @@ _SIGNATURE: dict[str, Check] = {
     "params": _list_of(_is(dict), 0, 10000),
     "out_idx": _list_of(_integer(0)),
     "index_bits": _one_of(32, 64),
+    "offset_bits": _optional(_one_of(32, 64)),  # younger than the format
     "where": _place,
 }
 _PARAM: dict[str, Check] = {
