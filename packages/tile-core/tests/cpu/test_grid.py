@@ -166,3 +166,22 @@ def test_kernels_without_tensors_run() -> None:
 
     tile.compile(of_a_scalar, target="cpu")(5)
     tile.compile(of_nothing, target="cpu")()
+
+
+@pytest.mark.parametrize("width", [1, 63, 64, 65, 127, 128, 200, 257])
+def test_rows_of_every_width_are_copied_whole(width: int) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((9, width), "float32"), B: T.Tensor((9, width + 2), "float32")):
+        with T.Kernel(3, threads=32) as bx:
+            rows = T.alloc_shared((4, width), "float32")
+            T.copy(A[bx * 4, 0], rows)
+            for i, j in T.Parallel(4, width):
+                rows[i, j] = rows[i, j] + 1
+            T.copy(rows, B[bx * 4, 1])
+
+    kernel = tile.compile(main, target="cpu")
+    a = np.random.default_rng(width).standard_normal((9, width)).astype("float32")
+    b = np.full((9, width + 2), 7, "float32")
+    kernel(a, b)
+    np.testing.assert_array_equal(b[:, 1:-1], a + 1)
+    assert (b[:, [0, -1]] == 7).all()

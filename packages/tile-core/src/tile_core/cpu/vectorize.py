@@ -16,6 +16,9 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, role, statements, substitute, uses_var
 
 _PARALLEL = ("parallel", "vectorized")
+#: Vectors that an iteration of a copy moves. LLVM makes calls of ``memcpy`` from loops that move one; for the rows of a
+#: tile such a call costs more than the copy where the library uses string instructions.
+_COPIED = 4
 
 
 def vectorize(body: Any, vector_bits: int) -> Any:
@@ -51,15 +54,11 @@ class _Vectorize(StmtRewriter):
 
 def _split(loop: Any, extent: int, lanes: int) -> Any:
     parts, start = [], 0
-    whole = extent // lanes
-    if whole:
-        outer, inner = nodes.fresh(f"{loop.loop_var.name}_o"), nodes.fresh(f"{loop.loop_var.name}_v")
-        body = halve(substitute(loop.body, {loop.loop_var: loop.min + outer * lanes + inner}), inner)
-        vector = nodes.for_loop(inner, lanes, body, "vectorized", span=loop.span)
-        parts.append(vector if whole == 1 else nodes.for_loop(outer, whole, vector, span=loop.span))
-        if whole == 1:
-            parts[-1] = substitute(parts[-1], {outer: nodes.int_const(0)})
-        start = whole * lanes
+    for count in (_COPIED, 1) if _is_copy(loop) else (1,):
+        trips = (extent - start) // (lanes * count)
+        if trips:
+            parts.append(_vectors(loop, start, trips, lanes, count))
+            start += trips * lanes * count
     width = lanes
     while start < extent:
         width //= 2
@@ -72,6 +71,26 @@ def _split(loop: Any, extent: int, lanes: int) -> Any:
         parts.append(nodes.for_loop(inner, width, body, "vectorized", span=loop.span) if width > 1 else body)
         start += width
     return nodes.seq([renamed(p) for p in parts])
+
+
+def _vectors(loop: Any, start: int, trips: int, lanes: int, count: int) -> Any:
+    """Return a loop of ``trips`` iterations from ``start`` on, each of ``count`` vectors."""
+    outer = nodes.fresh(f"{loop.loop_var.name}_o")
+    first = loop.min + start + (outer * (lanes * count) if trips > 1 else 0)
+
+    def vector(at: int) -> Any:
+        inner = nodes.fresh(f"{loop.loop_var.name}_v")
+        body = halve(substitute(loop.body, {loop.loop_var: first + at * lanes + inner}), inner)
+        return nodes.for_loop(inner, lanes, body, "vectorized", span=loop.span)
+
+    body = nodes.seq([vector(at) for at in range(count)])
+    return body if trips == 1 else nodes.for_loop(outer, trips, body, span=loop.span)
+
+
+def _is_copy(loop: Any) -> bool:
+    """Whether a loop only moves elements."""
+    s = loop.body
+    return isinstance(s, tirx.BufferStore) and isinstance(s.value, ir.TensorLoad)
 
 
 def _has_vector_form(loop: Any) -> bool:
