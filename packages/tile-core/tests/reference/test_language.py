@@ -285,6 +285,29 @@ def test_layouts_of_tensors_are_places_in_memory():
     np.testing.assert_array_equal(b, data)
 
 
+def test_more_iterations_than_run_side_by_side(monkeypatch):
+    @T.prim_func
+    def k(A: T.Tensor((30, 41), "int32"), B: T.Tensor((30, 41), "int32"), C: T.Tensor((30,), "int32")):
+        with T.Kernel(1, threads=32):
+            r = T.alloc_reducer((30,), "int32")
+            for i, j in T.Parallel(30, 41):
+                B[i, j] = A[i, j] + 100 * i + j
+                r[i] += A[i, j]
+            for i in T.Parallel(30):
+                for j in T.Parallel(i):
+                    B[i, j] = -1
+            T.finalize_reducer(r)
+            T.copy(r, C)
+
+    monkeypatch.setattr("tile_core.reference.parallel._MOST", 100)
+    a = np.random.default_rng(3).integers(0, 9, (30, 41), dtype="int32")
+    b, c = np.zeros_like(a), np.zeros(30, "int32")
+    execute(k, [a, b, c])
+    i, j = np.indices((30, 41))
+    np.testing.assert_array_equal(b, np.where(j < i, -1, a + 100 * i + j))
+    np.testing.assert_array_equal(c, a.sum(1))
+
+
 def test_persistent_blocks_cover_the_domain():
     @T.prim_func
     def k(B: T.Tensor((5, 7), "int32")):

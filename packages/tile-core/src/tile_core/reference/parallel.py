@@ -8,6 +8,8 @@ Buffers of ``T.alloc_reducer`` are shared by the iterations: updates of one elem
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from tile_core.reference.program import Scope
 
 __all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
+
+#: Lanes that run side by side; of more iterations so many follow each other, and race with each other unseen.
+_MOST = 1 << 20
 
 
 def compile_parallel(s: Any, scope: Scope) -> Statement | None:
@@ -79,18 +84,21 @@ class _Nest:
         if block and mask is not None:
             raise DivergentBarrier(what="an operation of the whole block", where=self.where)
         single = block or outer.count == 1
-        parents, columns = self.lanes_of(state, single)
-        total = len(columns[0])
-        if not total:
-            return
-        inner = Lanes(total, outer, None if single else parents)
+        for parents, columns in self.pieces(state, single):
+            if len(columns[0]):
+                inner = Lanes(len(columns[0]), outer, None if single else parents)
+                self.piece(state, inner, columns, block)
+
+    def piece(self, state: State, inner: Lanes, columns: list[Any], block: bool) -> None:
+        """Execute iterations side by side."""
+        outer, mask, frames = state.lanes, state.mask, state.frames
         saved = [(n, state.values[n]) for n in self.outside]
         for number, value in saved:
             state.values[number] = expanded(value, inner.index)
         for (_, _, number, _), column in zip(self.loops, columns, strict=True):
             state.values[number] = column
         kept = [] if self.spread else self.expand(state, inner, block)
-        state.lanes, state.mask, frames, state.frames = inner, None, state.frames, []
+        state.lanes, state.mask, state.frames = inner, None, []
         watch = _Watch(state, inner, self)
         self.body(state)
         watch.close()
@@ -100,14 +108,31 @@ class _Nest:
         for root, data, home, valid, touched in kept:
             _collapse(root, data, home, valid, touched, inner, block)
 
-    def lanes_of(self, state: State, single: bool) -> tuple[Any, list[Any]]:
-        """Return the parent of each lane, and its values of the loop variables."""
+    def pieces(self, state: State, single: bool) -> Iterator[tuple[Any, list[Any]]]:
+        """Yield the parent of each lane, and its values of the loop variables; many iterations come in pieces."""
         bounds = [(start(state), extent(state)) for start, extent, _, _ in self.loops]
-        fixed = single and not any(isinstance(x, np.ndarray) for pair in bounds for x in pair)
-        key = tuple((int(a), int(b)) for a, b in bounds) if fixed else None
-        if fixed and self.domain[0] == key:
-            return self.domain[1]
         parents = np.zeros(1, np.int64) if single else state.active()
+        if any(isinstance(x, np.ndarray) for pair in bounds for x in pair):
+            yield self.uneven(state, bounds, parents)
+            return
+        key = tuple((int(first), max(0, int(count))) for first, count in bounds)
+        total = len(parents) * math.prod(count for _, count in key)
+        if single and self.domain[0] == key:
+            yield self.domain[1]
+            return
+        for begin in range(0, total, _MOST):
+            rest = np.arange(begin, min(begin + _MOST, total))
+            columns = []
+            for (first, count), (_, _, _, kind) in zip(reversed(key), reversed(self.loops), strict=True):
+                columns.append((rest % count + first).astype(kind))
+                rest = rest // count
+            found = (parents[rest], columns[::-1])
+            if single and total <= _MOST:
+                self.domain = (key, found)
+            yield found
+
+    def uneven(self, state: State, bounds: list[tuple[Any, Any]], parents: Any) -> tuple[Any, list[Any]]:
+        """Return the same for loops whose bounds differ between lanes."""
         columns: list[Any] = []
         for (start, extent), (_, _, _, kind) in zip(bounds, self.loops, strict=True):
             count, first = (np.broadcast_to(x, state.count)[parents].astype(np.int64) for x in (extent, start))
@@ -117,8 +142,6 @@ class _Nest:
             column = np.arange(len(repeat)) - begin[repeat] + first[repeat]
             columns = [*(c[repeat] for c in columns), column.astype(kind)]
             parents = parents[repeat]
-        if fixed:
-            self.domain = (key, (parents, columns))
         return parents, columns
 
     def expand(self, state: State, inner: Lanes, block: bool) -> list[Any]:
