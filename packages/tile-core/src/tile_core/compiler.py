@@ -205,15 +205,18 @@ def _load(program: Program, find: Callable[[str | None], RuntimeAdapter], lowere
 def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., Any]:
     """Return the plain meaning of the program as a function: ``tile_core.reference``, which knows no backend.
 
-    It is called as the kernel is: with the parameters, then the values of ``hidden``.
+    It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` sums of
+    floats are changed as another order of additions may change them.
     """
 
-    def call(*values: Any) -> None:
+    def call(*values: Any, shake: int | None = None) -> None:
         from tile_core.reference import execute
 
         visible = len(values) - len(hidden)
-        execute(program, values[:visible], check=False, symbols=dict(zip(hidden, values[visible:], strict=True)))
+        symbols = dict(zip(hidden, values[visible:], strict=True))
+        execute(program, values[:visible], check=False, symbols=symbols, shake=shake)
 
+    call.shakes = True  # type: ignore[attr-defined]
     return call
 
 

@@ -7,39 +7,39 @@ from tile_core.reference import execute
 from tile_core.testing import tables
 from tile_core.testing.case import LANES, Case
 from tile_core.testing.data import seed_of
-from tile_core.testing.run import _argument, _differences, load
+from tile_core.testing.run import argument, differences, load
 
 UNITS = [u for u in tables.units() if not u.illegal]
 
 
-def differences(unit, width=32, **how):
+def problems(unit, width=32, **how):
     """Execute every launch of a unit and return what is wrong."""
     parts = list(unit.parts)
     program = load(unit.text(parts), unit.op)
     params = [*unit.params, *(p for part in parts for p in unit.parts[part].params)]
     for name, launch in unit.launches.items():
         data = launch.data(np.random.default_rng([0, seed_of(unit.op, unit.name, name)]))
-        arrays = {p.name: _argument(p, data) for p in params}
+        arrays = {p.name: argument(p, data) for p in params}
         unwritten = [i for i, p in enumerate(params) if p.out and p.name not in data]
         symbols = {k: v for k, v in data.items() if k in program.symbols}
         execute(program, arrays, symbols=symbols, unwritten=unwritten, width=width, **how)
         inputs = {**data, LANES: width, **{p.name: data[p.name] for p in params if p.name in data}}
         for part in parts:
             if not launch.parts or part in launch.parts:
-                yield from _differences(unit, Case(unit, part, name), inputs, arrays, data)
+                yield from differences(unit, Case(unit, part, name), inputs, arrays, data)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda u: f"{u.op}-{u.name}")
 def test_right(unit):
-    assert not list(differences(unit))
+    assert not list(problems(unit))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda u: f"{u.op}-{u.name}")
 def test_loops_are_right_too(unit):
-    assert not list(differences(unit, loops=True))
+    assert not list(problems(unit, loops=True))
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
 @pytest.mark.parametrize("unit", [u for u in UNITS if u.op == "warps"][::7], ids=lambda u: f"{u.op}-{u.name}")
 def test_warps_of_any_width(unit, width):
-    assert not list(differences(unit, width))
+    assert not list(problems(unit, width))

@@ -83,6 +83,55 @@ def test_a_micro_kernel_that_leaves_out_a_step(monkeypatch):
         tile.compile(product, "cpu", out_idx=2).verify()
 
 
+def long_product():
+    @T.prim_func
+    def long_product(
+        A: T.Tensor((64, 3000), "float32"), B: T.Tensor((3000, 64), "float32"), C: T.Tensor((64, 64), "float32")
+    ):
+        with T.Kernel(1, threads=128):
+            a, b = T.alloc_shared((64, 64), "float32"), T.alloc_shared((64, 64), "float32")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.clear(c)
+            for k in T.serial(T.ceildiv(3000, 64)):
+                T.copy(A[0, k * 64], a)
+                T.copy(B[k * 64, 0], b)
+                T.gemm(a, b, c)
+            T.copy(c, C)
+
+    return long_product
+
+
+def long_sums():
+    @T.prim_func
+    def long_sums(A: T.Tensor((4, 20000), "float32"), R: T.Tensor((4,), "float32"), S: T.Tensor((4, 20000), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((4, 20000), "float32")
+            T.copy(A, a)
+            T.reduce_sum(a, R, dim=1)
+            T.cumsum(a, S, dim=1)
+
+    return long_sums
+
+
+@pytest.mark.parametrize(("program", "outputs"), [(long_product, [2]), (long_sums, [1, 2])])
+def test_another_order_of_additions_is_no_mismatch(program, outputs):
+    kernel = tile.compile(program(), "cpu", out_idx=outputs)
+    for seed in range(3):
+        kernel.verify(seed=seed)
+
+
+def test_tolerances_that_are_given_are_obeyed():
+    with pytest.raises(VerifyMismatch):
+        tile.compile(long_product(), "cpu", out_idx=2).verify(rtol=0.0, atol=0.0)
+
+
+def test_a_term_of_a_long_sum_is_missed(monkeypatch):
+    right = micro_gemm._block
+    monkeypatch.setattr(micro_gemm, "_block", lambda call: right(dataclasses.replace(call, k=call.k - 1)))
+    with pytest.raises(VerifyMismatch):
+        tile.compile(long_product(), "cpu", out_idx=2).verify()
+
+
 def test_thread_arrays_that_tile_ops_fill():
     """Each thread has its own ``alloc_local`` array, also where a tile op writes it."""
 

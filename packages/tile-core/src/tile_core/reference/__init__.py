@@ -36,6 +36,7 @@ def execute(
     unwritten: Collection[int] | None = None,
     bounds: bool = False,
     loops: bool = False,
+    shake: int | None = None,
 ) -> None:
     """Execute a traced program; its outputs are written in place.
 
@@ -60,6 +61,8 @@ def execute(
         Also refuse accesses outside of scratch buffers, which the language defines but programs rarely mean.
     loops
         Execute tile ops by the loops of their meaning also where NumPy has them at once; to test one by the other.
+    shake
+        Seed of changes of sums of floats, as large as those that another order of additions makes.
 
     Raises
     ------
@@ -71,12 +74,14 @@ def execute(
         The program has an operation of a backend.
     """
     from tile_core.reference.arguments import bind, unbind
+    from tile_core.reference.rounding import Shaker
     from tile_core.reference.sanitizer import Sanitizer
 
     compiled = _made(program, loops)
     if isinstance(arrays_and_scalars, Mapping):
         arrays_and_scalars = [arrays_and_scalars[p.name] for p in program.params]
-    state = compiled.state(width, Sanitizer(bounds) if check or bounds else None)
+    sanitizer, shaker = Sanitizer(bounds) if check or bounds else None, None if shake is None else Shaker(shake)
+    state = compiled.state(width, sanitizer, shaker)
     nothing = frozenset(program.outputs if unwritten is None else unwritten)
     bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
     compiled.run(state)

@@ -225,7 +225,7 @@ def compile_update(s: Any, scope: Scope) -> Statement:
         flat = np.broadcast_to(flat, state.count)[active]
         if found is not None:
             added = np.broadcast_to(value(state), state.count)[active]
-            combine(found[0], memory, flat, added, dtype)
+            combine(state, found[0], memory, flat, added, dtype)
             return
         before = state.mask
         order = np.zeros(state.count, np.int64)
@@ -250,7 +250,7 @@ def ranks(flat: Any) -> Any:
     return result
 
 
-def combine(kind: str, memory: Memory, flat: Any, values: Any, dtype: str) -> None:
+def combine(state: State, kind: str, memory: Memory, flat: Any, values: Any, dtype: str) -> None:
     """Combine elements with values (``"sum"``, ``"max"`` or ``"min"``), of which several may meet one element."""
     if not len(flat):
         return
@@ -262,6 +262,8 @@ def combine(kind: str, memory: Memory, flat: Any, values: Any, dtype: str) -> No
     if kind == "sum":
         wide = x.astype(np.float64) if x.dtype.kind == "f" else x
         total = np.add.reduceat(wide, starts) + old
+        if state.shaker is not None and x.dtype.kind == "f":
+            total = state.shaker.shaken(total, np.add.reduceat(np.abs(wide), starts) + np.abs(old), dtype)
     else:
         name = "float32" if dtype in elements.CODED else dtype
         total = extremes.extreme(kind, extremes.reduce_runs(kind, x, starts), old, name)

@@ -19,6 +19,7 @@ from tile_core.ops.effects import effects
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import Expression, compile_expression
 from tile_core.reference.lanes import Lanes
+from tile_core.reference.rounding import Shaker
 from tile_core.reference.sanitizer import Sanitizer
 from tile_core.reference.state import State
 from tile_core.reference.statements import Statement, compile_statement
@@ -153,9 +154,9 @@ class Compiled:
         self.threads = _threads_of(program.func.body)
         self.body = self._grid(program.func.body)
 
-    def state(self, width: int, sanitizer: Sanitizer | None) -> State:
+    def state(self, width: int, sanitizer: Sanitizer | None, shaker: Shaker | None) -> State:
         """Return the state before the launch, without arguments."""
-        return State(len(self.scope.variables), len(self.scope.buffers), self.threads, width, sanitizer)
+        return State(len(self.scope.variables), len(self.scope.buffers), self.threads, width, sanitizer, shaker)
 
     def run(self, state: State) -> None:
         """Execute all blocks, one after the other in the order of their numbers, the first axis fastest."""

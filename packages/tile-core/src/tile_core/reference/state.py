@@ -8,6 +8,7 @@ from tile_core.reference.lanes import Lanes, Mask, either
 
 if TYPE_CHECKING:
     from tile_core.reference.memory import Memory, Root
+    from tile_core.reference.rounding import Shaker
     from tile_core.reference.sanitizer import Sanitizer
 
 __all__ = ["Frame", "State"]
@@ -41,6 +42,8 @@ class State:
         Lanes of a warp.
     sanitizer
         Watches memory, or ``None``.
+    shaker
+        Changes sums of floats as another order of additions may, or ``None``.
 
     Attributes
     ----------
@@ -59,12 +62,18 @@ class State:
     """
 
     def __init__(
-        self, variables: int, buffers: int, threads: tuple[int, int, int], width: int, sanitizer: Sanitizer | None
+        self,
+        variables: int,
+        buffers: int,
+        threads: tuple[int, int, int],
+        width: int,
+        sanitizer: Sanitizer | None,
+        shaker: Shaker | None,
     ) -> None:
         self.values: list[Any] = [None] * variables
         self.memories: list[Memory | Any] = [None] * buffers
         self.fills: dict[int, Any] = {}
-        self.threads, self.width, self.sanitizer = threads, width, sanitizer
+        self.threads, self.width, self.sanitizer, self.shaker = threads, width, sanitizer, shaker
         self.lanes = Lanes(1)
         self.mask: Mask = None
         self.frames: list[Frame] = []

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import ReadUnwritten
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.reference import access, extremes
-from tile_core.reference.elements import CODED, convert, holder
+from tile_core.reference.elements import CODED, convert, decode, holder
 from tile_core.reference.expressions import Expression, compile_expression
 from tile_core.reference.parallel import combine, ranks
 from tile_core.reference.state import State
@@ -98,8 +99,11 @@ def _update(state: State, number: int, indices: list[Any], x: Any, kind: str, dt
     previous = np.full(len(x), access.fill(state, number))
     if dtype in ("float16", "bfloat16") or len(x) == state.count or len(x) == len(state.active()):
         previous[exists] = _one_by_one(memory, places, values, kind, dtype)
+        if state.shaker is not None and kind == "sum" and DTYPES[dtype].is_float:
+            now = decode(memory.flat[places], dtype)
+            memory.flat[places] = convert(state.shaker.shaken(now, np.abs(now), dtype), now.dtype.name, dtype)
     else:
-        combine(kind, memory, places, values, dtype)
+        combine(state, kind, memory, places, values, dtype)
     if len(x) != len(state.active()):
         return previous[0] if len(previous) else holder(dtype).type(0)
     if state.count == 1:

@@ -21,7 +21,7 @@ def gemm(call: Bound) -> None:
     a, b, c, clear = call.args
     left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
     right = _matrix(b, b.read(), bool(call.attrs["transpose_B"]))
-    _accumulate(c, _product(left, a.dtype, right, b.dtype, c.dtype), bool(clear))
+    _accumulate(c, _wide(left, a.dtype), _wide(right, b.dtype), bool(clear))
 
 
 def gemm_sp(call: Bound) -> None:
@@ -35,8 +35,7 @@ def gemm_sp(call: Bound) -> None:
     dense = np.zeros((left.shape[0], right.shape[0]), values.dtype)
     # Metadata may name an index twice: both values count.
     np.add.at(dense, (np.arange(len(dense))[:, None], kept), values)
-    name = "float64" if values.dtype.kind == "f" else a.dtype
-    _accumulate(c, _product(dense, name, right, b.dtype, c.dtype), bool(clear))
+    _accumulate(c, dense, _wide(right, b.dtype), bool(clear))
 
 
 def _kept(words: Any, per: int, group: int) -> Any:
@@ -66,8 +65,7 @@ def _wide(x: Any, dtype: str) -> Any:
     return np.asarray(decode(x, dtype)).astype(np.float64 if d.is_float else np.int64)
 
 
-def _product(a: Any, a_type: str, b: Any, b_type: str, c_type: str) -> Any:
-    x, y = _wide(a, a_type), _wide(b, b_type)
+def _product(x: Any, y: Any) -> Any:
     if x.dtype.kind == "f":
         return x @ y
     largest = [max(int(m.max(initial=0)), -int(m.min(initial=0))) for m in (x, y)]
@@ -76,9 +74,14 @@ def _product(a: Any, a_type: str, b: Any, b_type: str, c_type: str) -> Any:
     return x @ y  # wraps at 64 bits, as every narrower type does
 
 
-def _accumulate(c: Region, product: Any, clear: bool) -> None:
-    if not clear:
-        product = product + _wide(_matrix(c, c.read(), False), c.dtype)
+def _accumulate(c: Region, a: Any, b: Any, clear: bool) -> None:
+    product, before = _product(a, b), None if clear else _wide(_matrix(c, c.read(), False), c.dtype)
+    if before is not None:
+        product = product + before
+    shaker = c.state.shaker
+    if shaker is not None and product.dtype.kind == "f":
+        start = 0.0 if before is None else before
+        product = shaker.shaken(product, np.abs(a) @ np.abs(b), c.dtype, start, a.shape[1])
     source = "float64" if product.dtype.kind == "f" else "int64"
     if c.dtype in ("float16", "bfloat16"):
         # The sum is of type float32 and rounded from there, as the meaning of the op has it.

@@ -30,6 +30,9 @@ def reduce(call: Bound) -> None:
         shape = [1 if d == dim else e for d, e in enumerate(src.extents)]
         x = np.concatenate([np.reshape(before, shape), x], axis=dim)
     result = _reduced(kind.removeprefix("abs"), x, dim, nan)
+    shaker = dst.state.shaker
+    if shaker is not None and kind.endswith("sum") and x.dtype.kind == "f":
+        result = shaker.shaken(result, np.abs(x).sum(axis=dim, dtype=np.float64), acc)
     if x.dtype.kind == "f" and kind in ("max", "min", "absmax") and not nan:
         result = np.where(np.isnan(result), {"max": -np.inf, "min": np.inf, "absmax": 0}[kind], result)
     dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
@@ -47,6 +50,8 @@ def scan(call: Bound) -> None:
         result = np.where(np.isnan(result), -np.inf, result) if x.dtype.kind == "f" and not nan else result
     else:
         result = np.add.accumulate(x, axis=dim, dtype=np.float64 if x.dtype.kind == "f" else x.dtype)
+        if dst.state.shaker is not None and x.dtype.kind == "f":
+            result = dst.state.shaker.shaken(result, np.add.accumulate(np.abs(x), axis=dim, dtype=np.float64), acc)
     result = np.flip(result, dim) if call.attrs["reverse"] else result
     dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
 
