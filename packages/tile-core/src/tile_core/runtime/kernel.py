@@ -172,30 +172,7 @@ class Kernel:
         if not args and not kwargs:
             args = tuple(_there(binder.adapter, value) for value in random_arguments(self.signature, seed))
         bound = binder.bind(*args, **kwargs)
-        params = self.signature.params
-        for param, value in zip(params, bound.arrays, strict=True):
-            if param.kind == "tensor" and param.access == "write":
-                poison(value, param)
-        before = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
-        self._launch(binder, bound)
-        _wait(binder.adapter)
-        found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
-
-        def meaning(**how: Any) -> list[Any]:
-            """Return the arguments after the reference."""
-            copies = [host_copy(value, param) for param, value in zip(params, before, strict=True)]
-            values = [
-                x if param.kind == "tensor" else value
-                for x, param, value in zip(copies, params, bound.values, strict=False)
-            ]
-            with only_catalogue("the reference", self.signature.where):
-                reference(*values, *bound.values[len(params) :], **how)
-            return copies
-
-        # Shaking costs three more executions, so it is done only where the usual tolerances do not hold.
-        may_shake = getattr(reference, "shakes", False) and not any(p.kind == "pointer" for p in params)
-        compared = self._compared(found, meaning, rtol, atol, may_shake and rtol is None and atol is None)
-        return VerifyReport(self.name, compared)
+        return VerifyReport(self.name, self._verified(binder, bound, reference, rtol, atol))
 
     def bench(self, *args: Any, warmup: int = 3, repeat: int = 20, **kwargs: Any) -> BenchResult:
         """Time launches with these arguments; checking and allocating them is not included.
@@ -250,6 +227,34 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<tile.Kernel {self.signature}{f' for {self.target}' if self.target else ''}>"
+
+    def _verified(
+        self, binder: Binder, bound: Bound, reference: Callable[..., Any], rtol: float | None, atol: float | None
+    ) -> tuple[Compared, ...]:
+        """Launch, execute the reference on copies of the same arguments, and compare all outputs."""
+        params = self.signature.params
+        for param, value in zip(params, bound.arrays, strict=True):
+            if param.kind == "tensor" and param.access == "write":
+                poison(value, param)
+        before = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
+        self._launch(binder, bound)
+        _wait(binder.adapter)
+        found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
+
+        def meaning(**how: Any) -> list[Any]:
+            """Return the arguments after the reference."""
+            copies = [host_copy(value, param) for param, value in zip(params, before, strict=True)]
+            values = [
+                x if param.kind == "tensor" else value
+                for x, param, value in zip(copies, params, bound.values, strict=False)
+            ]
+            with only_catalogue("the reference", self.signature.where):
+                reference(*values, *bound.values[len(params) :], **how)
+            return copies
+
+        # Shaking costs three more executions, so it is done only where the usual tolerances do not hold.
+        may_shake = getattr(reference, "shakes", False) and not any(p.kind == "pointer" for p in params)
+        return self._compared(found, meaning, rtol, atol, may_shake and rtol is None and atol is None)
 
     def _compared(
         self, found: list[Any], meaning: Callable[..., list[Any]], rtol: float | None, atol: float | None, shakes: bool
