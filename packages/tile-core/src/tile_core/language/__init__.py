@@ -32,9 +32,10 @@ _MODULES = {
     "language.debug": "print device_assert assume",
     "language.conversions": "cast reinterpret infinity max_value min_value",
     "language.math": (
-        "exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid erf floor ceil trunc nearbyint round "
-        "isnan isinf isfinite fma"
+        "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh "
+        "acosh atanh sigmoid erf floor ceil trunc nearbyint rint round isnan isinf isfinite fma"
     ),
+    "language.binary": "atan2 hypot fmod copysign nextafter",
     "language.powers": "pow power=pow",
     "language.extremes": "abs max min clamp",
     "language.choices": "if_then_else Select any_of all_of",

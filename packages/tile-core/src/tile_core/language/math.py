@@ -17,6 +17,7 @@ from tile_core.ir import nodes
 from tile_core.language import scalar
 from tile_core.language.promotion import float_type
 from tile_core.language.value import as_value, derive
+from tile_core.numerics.inverse import function_call
 from tile_core.numerics.minmax import round_away_expr
 
 _PYTHON = (bool, int, float)
@@ -51,8 +52,10 @@ def _python(name: str, function: Callable[[float], float], x: float) -> float:
         return function(x)
     except (ValueError, OverflowError):
         # IEEE results where Python raises: poles, domain errors, overflow.
-        if name in ("exp", "exp2", "exp10", "pow"):
+        if name in ("exp", "exp2", "exp10", "pow", "cosh", "expm1"):
             return _math.inf
+        if name == "sinh" or (name == "atanh" and builtins.abs(x) == 1):
+            return _math.copysign(_math.inf, x)
         if name.startswith("log"):
             return -_math.inf if x == (-1.0 if name == "log1p" else 0.0) else _math.nan
         return _math.inf if name == "rsqrt" and x == 0 else _math.nan
@@ -78,6 +81,16 @@ rsqrt = _unary("rsqrt", tirx.rsqrt, lambda x: 1.0 / _math.sqrt(x) if x else _mat
 sin = _unary("sin", tirx.sin, _math.sin)
 cos = _unary("cos", tirx.cos, _math.cos)
 tan = _unary("tan", tirx.tan, _math.tan)
+asin = _unary("asin", tirx.asin, _math.asin)
+acos = _unary("acos", tirx.acos, _math.acos)
+atan = _unary("atan", tirx.atan, _math.atan)
+sinh = _unary("sinh", tirx.sinh, _math.sinh)
+cosh = _unary("cosh", tirx.cosh, _math.cosh)
+asinh = _unary("asinh", tirx.asinh, _math.asinh)
+acosh = _unary("acosh", tirx.acosh, _math.acosh)
+atanh = _unary("atanh", tirx.atanh, _math.atanh)
+expm1 = _unary("expm1", lambda e: function_call("expm1", e), _math.expm1)
+cbrt = _unary("cbrt", lambda e: function_call("cbrt", e), lambda x: _math.copysign(_python_cbrt(builtins.abs(x)), x))
 tanh = _unary("tanh", tirx.tanh, _math.tanh)
 sigmoid = _unary("sigmoid", tirx.sigmoid, lambda x: 1.0 / (1.0 + _math.exp(-x)) if x > -700 else 0.0)
 erf = _unary("erf", tirx.erf, _math.erf)
@@ -85,7 +98,14 @@ floor = _unary("floor", tirx.floor, _whole(_math.floor))
 ceil = _unary("ceil", tirx.ceil, _whole(_math.ceil))
 trunc = _unary("trunc", tirx.trunc, _whole(_math.trunc))
 nearbyint = _unary("nearbyint", tirx.nearbyint, _whole(builtins.round))
+rint = _unary("rint", tirx.nearbyint, _whole(builtins.round))
 round = _unary("round", round_away_expr, _round_half_away)
+
+
+def _python_cbrt(x: float) -> float:
+    root = x ** (1 / 3) if _math.isfinite(x) else x
+    whole = builtins.round(root) if _math.isfinite(root) else 0
+    return float(whole) if whole**3 == x else root
 
 
 def _predicate(name: str, node: Callable[[Any], Any], python: Callable[[float], bool]) -> Callable[[Any], Any]:

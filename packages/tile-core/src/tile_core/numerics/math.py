@@ -42,8 +42,9 @@ from tile_core.numerics.formats import IEEE
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
 
 __all__ = [
-    "clamp_expr", "cos", "erf", "exp", "exp10", "exp10_wide", "exp2", "log", "log10", "log1p", "log2", "max_expr",
-    "min_expr", "pow", "rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh", "tanh_wide",
+    "atanh_wide", "clamp_expr", "cos", "erf", "exp", "exp10", "exp10_wide", "exp2", "exp2_wide", "log", "log10",
+    "log1p", "log2", "log2_wide", "max_expr", "min_expr", "pow", "rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh",
+    "tanh_wide",
 ]  # fmt: skip
 
 _LOG2E = 1.0 / math.log(2.0)
@@ -97,7 +98,7 @@ def exp2(x: Any) -> Any:
 
 def exp10(x: Any) -> Any:
     """10^x, as 2^(x log2(10)) in float64."""
-    return cast("float32", _exp2_wide(cast("float64", x) * constant(math.log2(10.0), "float64", x)))
+    return cast("float32", exp2_wide(cast("float64", x) * constant(math.log2(10.0), "float64", x)))
 
 
 def exp10_wide(x: Any) -> Any:
@@ -134,7 +135,7 @@ def log10(x: Any) -> Any:
     """Decimal logarithm, through the float64 logarithm."""
 
     def joined(v: Any) -> Any:
-        wide = _log2_wide(cast("float64", v)) * constant(math.log10(2.0), "float64", v)
+        wide = log2_wide(cast("float64", v)) * constant(math.log10(2.0), "float64", v)
         return _log_specials(v, cast("float32", wide))
 
     return bind(x, joined)
@@ -144,12 +145,12 @@ def log1p(x: Any) -> Any:
     """log(1 + x) without loss for small x: 2 atanh(x / (2 + x)) near 0, the float64 logarithm of 1 + x elsewhere."""
 
     def near(v: Any) -> Any:
-        return bind(v / (v + constant(2.0, "float64", v)), lambda s: _atanh(s) * constant(2.0, "float64", v))
+        return bind(v / (v + constant(2.0, "float64", v)), lambda s: atanh_wide(s) * constant(2.0, "float64", v))
 
     def joined(v: Any) -> Any:
         d = cast("float64", v)
         one = constant(1.0, "float64", v)
-        far = _log2_wide(d + one) * constant(math.log(2.0), "float64", v)
+        far = log2_wide(d + one) * constant(math.log(2.0), "float64", v)
         small = magnitude(v) < constant(0.25, "float32", v)
         whole = cast("float32", select(small, bind(d, near, "d"), far))
         tiny = magnitude(v) < constant(2.0**-25, "float32", v)  # keeps the sign of a zero
@@ -256,12 +257,12 @@ def pow(x: Any, y: Any) -> Any:
 
     def logarithm(a: Any) -> Any:
         zero, infinite = constant(0.0, "float64", a), constant(math.inf, "float64", a)
-        finite = select(equal(a, infinite), infinite, _log2_wide(a))
+        finite = select(equal(a, infinite), infinite, log2_wide(a))
         return select(equal(a, zero), constant(-math.inf, "float64", a), finite)
 
     def joined(v: Any, w: Any) -> Any:
         exponent = cast("float64", w) * bind(cast("float64", magnitude(v)), logarithm, "a")
-        return _pow_specials(v, w, cast("float32", _exp2_wide(exponent)))
+        return _pow_specials(v, w, cast("float32", exp2_wide(exponent)))
 
     return bind(x, lambda v: bind(y, lambda w: joined(v, w), "y"), "x")
 
@@ -337,7 +338,7 @@ def _exp2_reduced(x: Any, scale: Callable[[Any, Any], Any]) -> Any:
     return _nearest(x, lambda n, i: bind(x - n, lambda r: scale(one + r * horner(r, _EXP2[name]), i), "r"))
 
 
-def _exp2_wide(t: Any) -> Any:
+def exp2_wide(t: Any) -> Any:
     """2^t in float64, limited so that the rounding to float32 overflows and underflows as it must."""
     return bind(_limit(t, -200.0, 200.0), lambda v: _exp2_reduced(v, _scale_once))
 
@@ -372,7 +373,7 @@ def _log_specials(x: Any, value: Any, pole: float = 0.0) -> Any:
     return select(x > k(pole), select(equal(x, k(math.inf)), x, value), beyond)
 
 
-def _log2_wide(d: Any) -> Any:
+def log2_wide(d: Any) -> Any:
     """log2 of a positive, normal float64, to a relative 2^-44: x = 2^e m, then log m = 2 atanh((m - 1) / (m + 1))."""
     k = constants("int64", d)
     one = constant(1.0, "float64", d)
@@ -383,13 +384,14 @@ def _log2_wide(d: Any) -> Any:
     def joined(i: Any, e: Any) -> Any:
         scale = constant(2.0 * _LOG2E, "float64", d)
         ratio = bind(float_of(i - (e << k(52))), lambda m: (m - one) / (m + one), "m")
-        logarithm = bind(ratio, lambda s: _atanh(s) * scale, "s")
+        logarithm = bind(ratio, lambda s: atanh_wide(s) * scale, "s")
         return cast("float64", cast("int32", e)) + logarithm
 
     return bind(signed_bits_of(d), split, "i")
 
 
-def _atanh(s: Any) -> Any:
+def atanh_wide(s: Any) -> Any:
+    """atanh of a float64 of at most (sqrt(2) - 1) / (sqrt(2) + 1), to a relative 2^-44."""
     return bind(s * s, lambda z: s + s * z * horner(z, _ATANH), "z")
 
 

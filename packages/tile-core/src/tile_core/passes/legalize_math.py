@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.numerics import math
+from tile_core.numerics import inverse, math
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.minmax import max_expr, min_expr
 
@@ -20,6 +20,11 @@ MATH: Mapping[str, Builder] = {
         for name in ("exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sin", "cos",
                      "tan", "rsqrt", "pow")
     },
+    **{
+        f"tirx.{name}": getattr(inverse, name)
+        for name in ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "expm1", "fmod",
+                     "hypot", "sinh")
+    },
     "prim.log2": math.log2,
     "tirx.max": max_expr,
     "tirx.min": min_expr,
@@ -27,7 +32,15 @@ MATH: Mapping[str, Builder] = {
 """Expression builders by the name of the operator that they replace; ``tirx.max`` and ``min`` stand for the nodes."""
 
 
-WIDE: Mapping[str, Builder] = {"tirx.tanh": math.tanh_wide, "tirx.exp10": math.exp10_wide}
+WIDE: Mapping[str, Builder] = {
+    "tirx.tanh": math.tanh_wide,
+    "tirx.exp10": math.exp10_wide,
+    **{
+        f"tirx.{name}": inverse.library(name)
+        for name in ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "expm1", "fmod",
+                     "hypot", "log1p", "sinh", "tan")
+    },
+}  # fmt: skip
 """Builders for float64, where TVM's own expressions are no better than float32."""
 
 

@@ -47,6 +47,24 @@ FUNCTIONS: Mapping[str, Function] = {
     "tanh": Function("tanh"),
     "erf": Function("erf"),
     "pow": Function("pow", "__powf", wide=True),
+    **{
+        name: Function(name)
+        for name in (
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "sinh",
+            "cosh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "expm1",
+            "cbrt",
+            "hypot",
+            "fmod",
+        )
+    },
     "floor": Function("floor"),
     "ceil": Function("ceil"),
     "trunc": Function("trunc"),

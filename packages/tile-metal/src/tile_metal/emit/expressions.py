@@ -110,6 +110,18 @@ class MslExpressions(ExpressionPrinter):
         """Print the logarithm of one more."""
         return self.own("log1p", e)
 
+    def call_expm1(self, e: Any) -> str:
+        """Print the exponential minus one."""
+        return self.own("expm1", e)
+
+    def call_cbrt(self, e: Any) -> str:
+        """Print the cube root."""
+        return self.own("cbrt", e)
+
+    def call_hypot(self, e: Any) -> str:
+        """Print the length of a vector."""
+        return self.own("hypot", e)
+
     def call_sigmoid(self, e: Any) -> str:
         """Print the logistic function."""
         return self.own("sigmoid", e)

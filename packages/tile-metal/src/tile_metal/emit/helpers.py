@@ -157,6 +157,48 @@ def _bfloat_of(dtype: str, name: str) -> Helper:
     return Helper(f"bfloat_of_{dtype}", text)
 
 
+_ROOTS = (
+    Helper(
+        "expm1_f32",
+        """static inline float expm1_f32(float x) {
+  if (fabs(x) < 2.9802322e-8f) return x;
+  if (fabs(x) < 0.5f) {
+    const float tail = 1.9841270e-4f + x * (2.4801587e-5f + x * (2.7557319e-6f + x * 2.7557319e-7f));
+    const float last = 8.3333334e-3f + x * (1.3888889e-3f + x * tail);
+    const float rest = 0.5f + x * (0.16666667f + x * (4.1666668e-2f + x * last));
+    return x + x * x * rest;
+  }
+  return precise::exp(x) - 1.0f;
+}""",
+    ),
+    Helper(
+        "cbrt_f32",
+        """static inline float cbrt_f32(float x) {
+  const float a = fabs(x);
+  if (a == 0.0f || !(a < as_type<float>(0x7f800000u))) return x;
+  const bool small = a < 1.1754944e-38f;
+  const float b = small ? a * 16777216.0f : a;
+  float r = as_type<float>(as_type<uint>(b) / 3u + 0x2a514067u);
+  for (int i = 0; i < 3; ++i) r = r - (r - b / (r * r)) * 0.33333334f;
+  return copysign(small ? r * 0.00390625f : r, x);
+}""",
+    ),
+    Helper(
+        "hypot_f32",
+        """static inline float hypot_f32(float x, float y) {
+  const float a = fabs(x), b = fabs(y), infinite = as_type<float>(0x7f800000u);
+  if (a == infinite || b == infinite) return infinite;
+  const float high = a > b ? a : b, low = a > b ? b : a;
+  if (x != x || y != y) return as_type<float>(0x7fc00000u);
+  if (low == 0.0f) return high;
+  const int shift = high > 1e18f ? -80 : high < 1e-18f ? 100 : 0;
+  const float h = ldexp(high, shift), l = ldexp(low, shift);
+  return ldexp(precise::sqrt(fma(h, h, l * l)), -shift);
+}""",
+    ),
+)
+"""Functions of C that the library of MSL does not have."""
+
 _LANES = {
     "idx": "(lane & -width) + (amount & (width - 1))",
     "up": "(lane & (width - 1)) >= amount ? lane - amount : lane",
@@ -174,6 +216,7 @@ _OWN = (
     *(make(kind) for make in (_extreme, _extreme_nan) for kind in ("max", "min")),
     *(_bfloat_of(d, n) for d, n in (("int32", "int"), ("uint32", "uint"), ("int64", "long"), ("uint64", "ulong"))),
     *(_lane(mode) for mode in _LANES),
+    *_ROOTS,
 )  # fmt: skip
 
 _WRITTEN: Mapping[str, Helper] = {h.name: h for h in (*_OWN, *matrices.HELPERS, *atomics.HELPERS)}

@@ -44,7 +44,8 @@ class Function:
 
 FUNCTIONS: Mapping[str, Function] = {
     **{name: Function(name) for name in (
-        "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "pow",
+        "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "pow", "asin", "acos",
+        "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod",
     )},
     **{name: Function(name, False) for name in ("floor", "ceil", "trunc", "fabs", "fma")},
     "round": Function("rint", False),
@@ -65,7 +66,9 @@ RESERVED = frozenset(
     threadgroup_imageblock throw try typeid typename uchar uint ulong uniform ushort using vec vertex virtual
     visible wchar_t xor xor_eq args abs all any as_type ceil clamp clz copysign cos ctz exp exp10 exp2 fabs fast
     floor fma fmax fmin isfinite isinf isnan log log10 log2 max min mix mulhi popcount pow precise rint rotate round
-    rsqrt select sign sin sqrt step tan trunc NAN INFINITY HALF_MAX FLT_MAX M_PI_F as_float address simd mpp
+    rsqrt select sign sin sqrt step tan trunc
+    asin acos atan atan2 sinh cosh asinh acosh atanh fmod ldexp NAN INFINITY HALF_MAX FLT_MAX M_PI_F
+    as_float address simd mpp
     dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup dispatch_threads_per_threadgroup
     grid_origin grid_size quadgroup_index_in_threadgroup quadgroups_per_threadgroup simdgroup_index_in_threadgroup
     simdgroups_per_threadgroup thread_execution_width thread_index_in_quadgroup thread_index_in_simdgroup

@@ -1,0 +1,82 @@
+"""Functions of two floats: angles and lengths, remainders, signs and neighbours."""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DType
+from tile_core.language import scalar
+from tile_core.language.checks import argument
+from tile_core.language.promotion import float_type
+from tile_core.language.value import Value, derive, promote
+from tile_core.numerics.build import bind
+from tile_core.numerics.neighbours import copysign_expr, nextafter_expr
+
+_PYTHON = (bool, int, float)
+
+
+def atan2(y: Any, x: Any) -> Any:
+    """Return the angle of the point (``x``, ``y``), from -pi to pi; at the zeros and infinities as IEEE says."""
+    return _applied("atan2", tirx.atan2, _math.atan2, y, x)
+
+
+def hypot(x: Any, y: Any) -> Any:
+    """Return ``sqrt(x**2 + y**2)`` without overflow on the way; infinite if a side is, NaN beside it or not."""
+    return _applied("hypot", tirx.hypot, _math.hypot, x, y)
+
+
+def fmod(x: Any, y: Any) -> Any:
+    """Return the remainder of ``x / y`` with the sign of ``x``: exact, and NaN by 0 and of infinities."""
+    return _applied("fmod", tirx.fmod, _math.fmod, x, y)
+
+
+def copysign(x: Any, y: Any) -> Any:
+    """Return the size of ``x`` with the sign of ``y``, zeros and NaN included."""
+    if type(x) in _PYTHON and type(y) in _PYTHON:
+        return _math.copysign(x, y)
+    a, b = _floats("copysign", x, y)
+    return _bitwise(copysign_expr, a, b)
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """Return the neighbour of ``x`` towards ``y`` in their type, subnormal numbers too; ``y`` where they are equal.
+
+    Raises
+    ------
+    BadArgument
+        If the two are neither Python numbers nor floats of 16 or more bits.
+    """
+    if type(x) in _PYTHON and type(y) in _PYTHON:
+        return _math.nextafter(x, y)
+    a, b = _floats("nextafter", x, y)
+    return _bitwise(nextafter_expr, a, b)
+
+
+def _applied(
+    name: str, node: Callable[[Any, Any], Any], python: Callable[[float, float], float], x: Any, y: Any
+) -> Any:
+    if type(x) in _PYTHON and type(y) in _PYTHON:
+        try:
+            return python(x, y)
+        except (ValueError, OverflowError):
+            return _math.nan if name == "fmod" else _math.inf
+    a, b = promote(x, y)
+    work = float_type(a.dtype)
+    wide = [scalar.cast(v, work) for v in (a, b)]
+    result = derive(node(wide[0].expr, wide[1].expr), work, a, b, *wide)
+    return scalar.cast(result, a.dtype) if a.dtype.is_float else result
+
+
+def _floats(name: str, x: Any, y: Any) -> tuple[Value, Value]:
+    a, b = promote(x, y)
+    if not a.dtype.is_float:
+        raise argument(name, "an operand", f"a {a.dtype} value", "a float", "cast it")
+    return a, b
+
+
+def _bitwise(build: Callable[[Any, Any, DType], Any], a: Value, b: Value) -> Value:
+    expr = bind(a.expr, lambda u: bind(b.expr, lambda v: build(u, v, a.dtype), "y"), "x")
+    return derive(expr, a.dtype, a, b)
