@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from tile_emulator.compilers import find_compiler
 from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused
 from tile_emulator.image import Array, Image, make_image
 from tile_emulator.limits import RunLimits
-from tile_emulator.process import launch_options, run_process
+from tile_emulator.process import Ended, launch_options, run_process
+from tile_emulator.registers import differing, with_undefined
 from tile_emulator.reports import Reader, Report
 from tile_emulator.symbols import Symbols
 
@@ -29,6 +31,7 @@ _COMPLETION = {"early": 0, "late": 1}
 _ORDER = {"forward": 0, "reverse": 2, "random": 4}
 _CHECK = {"bounds": 8, "race": 16, "uninit": 32, "align": 64}
 _PROXIES = 128
+_OTHER = 256  # other bytes in registers that nobody has written
 MAX_THREADS = 16000  # of a cluster: the engine counts clock components in 16 bits
 
 
@@ -129,15 +132,13 @@ def run(
     completion
         When asynchronous operations take effect: ``"early"``, at their issue, exposes writes to what is still in use;
         ``"late"``, at the last legal moment, exposes missing waits.
-    seed
-        Of the random order.
-    limits
-        What the run may use.
+    seed, limits
+        Of the random order; what the run may use.
 
     Returns
     -------
     RunResult
-        Faults of the kernel are reports in it, not exceptions.
+        Faults of the kernel are reports in it.
 
     Raises
     ------
@@ -146,22 +147,24 @@ def run(
     TextRefused, LaunchRefused, BadArguments
         The dialect has no model of something in the text; the device would refuse the launch.
     """
-    options = _options(checks, order, completion, dialect)
-    values = _by_name(launch, args)
+    options, values = _options(checks, order, completion, dialect), _by_name(launch, args)
     arguments = make_image(launch, values, dialect)
     grid, cluster = _geometry(launch, values, dialect)
-    used = limits or RunLimits()
     settings = {
-        **launch_options(used), "options": options, "cluster": cluster, "warp": dialect.warp, "seed": seed,
+        **launch_options(limits or RunLimits()), "options": options, "cluster": cluster, "warp": dialect.warp, "seed": seed,
         "shared_bytes": launch.shared_bytes,
     }  # fmt: skip
-    with arguments as image:
-        return _execute(text, launch, dialect, image, {"grid": grid, "block": launch.block, "launch": settings}, used)
+    twice = bool(options & _CHECK["uninit"]) and with_undefined(dialect.prepare(text), launch.entry)[1]
+    other = make_image(launch, values, dialect) if twice else contextlib.nullcontext()
+    with arguments as image, other as second:
+        job = {"grid": grid, "block": launch.block, "launch": settings}
+        return _execute(text, launch, dialect, image, second, job, limits or RunLimits())
 
 
 def _execute(
-    text: str, launch: LaunchFacts, dialect: Dialect, image: Image, job: dict[str, Any], limits: RunLimits
-) -> RunResult:
+    text: str, launch: LaunchFacts, dialect: Dialect, image: Image, other: Image | None, job: dict[str, Any],
+    limits: RunLimits,
+) -> RunResult:  # fmt: skip
     """Compile, run, and read what the run left behind."""
     compiler = find_compiler()
     begin = time.perf_counter()
@@ -171,15 +174,35 @@ def _execute(
         build.kernel(compiler, text, launch, dialect, checked) as (library, cached),
     ):
         compiled = time.perf_counter()
-        files = {"engine": str(engine), "kernel": str(library)}
-        arrays = {"buffers": image.buffers, "args": image.args, "patches": image.patches}
-        ended = run_process({**job, **files, **arrays}, image.file.fileno(), limits)
+        job = {**job, "engine": str(engine), "kernel": str(library)}
+        ended = _run(job, image, limits)
+        if other is not None and not ended.records:
+            ended = _compared(ended, job, image, other, limits)
         reader = Reader(launch, image, text, Symbols(library))
         reports = tuple(reader.report(record) for record in ended.records)
         counters = {name: n for name, n in ended.end.items() if isinstance(n, int)}
         took, met = time.perf_counter() - compiled, ended.end.get("met", {})
         stats = Stats(compiled - begin, took, cached, counters, met, ended.confined)
         return RunResult(image.outputs(), reports, stats, ended.output)
+
+
+def _run(job: dict[str, Any], image: Image, limits: RunLimits, watches: Sequence[tuple[int, int]] = ()) -> Ended:
+    arrays = {"buffers": image.buffers, "args": image.args, "patches": image.patches, "watches": watches}
+    return run_process({**job, **arrays}, image.file.fileno(), limits)
+
+
+def _compared(ended: Ended, job: dict[str, Any], image: Image, other: Image, limits: RunLimits) -> Ended:
+    """Run again with other bytes in registers; a run that ended well becomes one with reports if that changes it."""
+    settings = job["launch"]
+    fast = settings["options"] & ~sum(_CHECK.values()) | _OTHER
+    second = _run({**job, "launch": {**settings, "options": fast}}, other, limits)
+    watches = differing(image, other)
+    if not second.records and not watches:
+        return ended
+    other.fill()
+    whole = {**job, "launch": {**settings, "options": settings["options"] | _OTHER}}
+    told = _run(whole, other, limits, watches)
+    return Ended(told.records or second.records, ended.end, ended.output)
 
 
 def _options(checks: Iterable[str], order: str, completion: str, dialect: Dialect) -> int:

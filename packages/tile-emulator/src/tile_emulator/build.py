@@ -18,6 +18,7 @@ from tile_core.errors.artefacts import NoScratchFolder
 from tile_core.runtime.libraries import stored
 from tile_emulator.compilers import Compiler
 from tile_emulator.errors import EngineFailed, TextRefused
+from tile_emulator.registers import with_undefined
 
 ENGINE = Path(__file__).parent / "engine"
 KIND = "emulator"  # the folder in the cache
@@ -93,7 +94,7 @@ def kernel(
 
 
 def _source(text: str, facts: LaunchFacts, dialect: Dialect) -> str:
-    prepared = dialect.prepare(text)
+    prepared, _ = with_undefined(dialect.prepare(text), facts.entry)
     includes = "".join(f'#include "{header.name}"\n' for header in dialect.headers)
     return (
         f'#include "simt.h"\n{includes}#line 1 "{TEXT}"\n{prepared}\n#line 1 "{CALL}"\n'

@@ -82,13 +82,17 @@ class Image:
         self.file = above_standard(self.file)
         self.file.truncate(max(self.size, PAGE))
         self.memory = mmap.mmap(self.file.fileno(), max(self.size, PAGE))
-        for placed in self.placed:
-            self.view(placed)[...] = placed.source
+        self.fill()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.memory = None  # arrays that look at it keep it open
         self.file.close()
+
+    def fill(self) -> None:
+        """Put the caller's values into the file."""
+        for placed in self.placed:
+            self.view(placed)[...] = placed.source
 
     def view(self, placed: Placed) -> Array:
         """Return the array as it is in the file now, with the caller's shape and strides."""

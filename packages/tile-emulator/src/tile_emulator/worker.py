@@ -46,6 +46,12 @@ class Patch(ctypes.Structure):
     _fields_ = (("buffer", ctypes.c_uint), ("target", ctypes.c_uint), ("offset", ctypes.c_ulonglong))
 
 
+class Watch(ctypes.Structure):
+    """``simt::Watch``."""
+
+    _fields_ = (("buffer", ctypes.c_uint), ("pad", ctypes.c_uint), ("offset", ctypes.c_ulonglong))
+
+
 class Launch(ctypes.Structure):
     """``simt::Launch``."""
 
@@ -55,9 +61,9 @@ class Launch(ctypes.Structure):
         ("max_reports", ctypes.c_uint), ("stack_bytes", ctypes.c_uint), ("milliseconds", ctypes.c_uint),
         ("data", ctypes.c_int), ("reports", ctypes.c_int), ("output", ctypes.c_int), ("seed", ctypes.c_ulonglong),
         ("output_bytes", ctypes.c_ulonglong), ("buffers_n", ctypes.c_uint), ("args_n", ctypes.c_uint),
-        ("patches_n", ctypes.c_uint), ("pad", ctypes.c_uint), ("buffers", ctypes.POINTER(Buffer)),
-        ("args", ctypes.POINTER(Argument)), ("patches", ctypes.POINTER(Patch)), ("static_low", ctypes.c_void_p),
-        ("static_high", ctypes.c_void_p),
+        ("patches_n", ctypes.c_uint), ("watches_n", ctypes.c_uint), ("buffers", ctypes.POINTER(Buffer)),
+        ("args", ctypes.POINTER(Argument)), ("patches", ctypes.POINTER(Patch)), ("watches", ctypes.POINTER(Watch)),
+        ("static_low", ctypes.c_void_p), ("static_high", ctypes.c_void_p),
     )  # fmt: skip
 
 
@@ -87,12 +93,14 @@ def main() -> None:
     buffers = (Buffer * max(1, len(job["buffers"])))(*(Buffer(*b) for b in job["buffers"]))
     args = (Argument * max(1, len(job["args"])))(*(Argument(b, 0, offset) for b, offset in job["args"]))
     patches = (Patch * max(1, len(job["patches"])))(*(Patch(*p) for p in job["patches"]))
+    watches = (Watch * max(1, len(job["watches"])))(*(Watch(b, 0, offset) for b, offset in job["watches"]))
     launch = Launch(
         entry=ctypes.cast(kernel.simt_entry, ctypes.c_void_p).value,
         grid=Dim3(*job["grid"]), threads=Dim3(*job["block"]),
         data=job["data"], reports=job["reports"], output=1,
         buffers_n=len(job["buffers"]), args_n=len(job["args"]), patches_n=len(job["patches"]),
-        buffers=buffers, args=args, patches=patches,
+        watches_n=len(job["watches"]),
+        buffers=buffers, args=args, patches=patches, watches=watches,
         static_low=kernel.simt_static_low(), static_high=kernel.simt_static_high(),
         **job["launch"],
     )  # fmt: skip

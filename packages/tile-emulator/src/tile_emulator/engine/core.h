@@ -14,6 +14,7 @@ enum Option : unsigned {  // numbers known to launch.py
   UNINIT = 32,
   ALIGN = 64,
   PROXIES = 128,  // operations of the other proxy need fence_proxy
+  OTHER = 256,    // other bytes in registers that nobody has written
 };
 
 enum State : unsigned char { READY, BLOCKED, DONE };
@@ -158,16 +159,22 @@ struct Patch {  // the address of a buffer, written into another one
   unsigned long long offset;
 };
 
+struct Watch {  // a byte of an array that depends on what nobody has written
+  unsigned buffer, pad;
+  unsigned long long offset;
+};
+
 struct Launch {
   void (*entry)(void**);
   Dim3 grid, threads;
   unsigned cluster, warp, shared_bytes, options, max_reports, stack_bytes, milliseconds;
   int data, reports, output;
   unsigned long long seed, output_bytes;
-  unsigned buffers_n, args_n, patches_n, pad;
+  unsigned buffers_n, args_n, patches_n, watches_n;
   Buffer* buffers;
   const Argument* args;
   const Patch* patches;
+  const Watch* watches;
   unsigned char *static_low, *static_high;  // shared arrays of the kernel's image
 };
 
@@ -247,6 +254,7 @@ struct Place {        // where an address lies
 enum { SHARED_SLAB = -1, SHARED_STATIC = -2, NOWHERE = -3 };
 void map_memory();
 void memory_block_start();
+void report_watches();  // at the end: who wrote the bytes that are watched
 void memory_barrier();  // everything before is ordered before everything after
 void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* thread, void* frame, void* pc);
 Place place_of(const void* p);

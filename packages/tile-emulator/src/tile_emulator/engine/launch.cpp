@@ -7,6 +7,7 @@
 namespace simt {
 
 Launch* launch;
+unsigned char undefined_byte, undefined_bool;
 unsigned char *image_low, *image_high;  // of the kernel
 
 static unsigned char *engine_low, *engine_high;
@@ -84,6 +85,9 @@ extern "C" unsigned simt_api() { return SIMT_API; }
 // Does not return: the process ends with its last report.
 extern "C" void simt_launch(Launch* l) {
   launch = l;
+  // Far apart in every type: 0x7b7b7b7b is 1.3e36 and 0xc4c4c4c4 is -1574; no NaN, which minima would hide.
+  undefined_byte = option(OTHER) ? 0xc4 : 0x7b;
+  undefined_bool = option(OTHER) ? 0 : 1;
   find_image((const void*)l->entry, &image_low, &image_high);
   find_image((const void*)&launch, &engine_low, &engine_high);
   make_threads();
@@ -95,5 +99,6 @@ extern "C" void simt_launch(Launch* l) {
     unsigned long long k = option(REVERSE) ? total - 1 - i : i;
     run_cluster((unsigned)(k % n.x), (unsigned)(k / n.x % n.y), (unsigned)(k / n.x / n.y));
   }
+  report_watches();
   finish("done");
 }

@@ -384,6 +384,17 @@ void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* 
   }
 }
 
+void report_watches() {
+  for (unsigned i = 0; i < launch->watches_n; i++) {
+    const Watch& w = launch->watches[i];
+    const char* at = (const char*)launch->buffers[w.buffer].address + w.offset;
+    Region* r = find(at);
+    unsigned site = r && r->cells ? r->cells[at - r->low].write_site : 0;
+    report(Finding{"uninitialised", false, nullptr, at, 0, true, site ? sites[site].frames : nullptr, 0, nullptr, false, nullptr},
+           "a result that depends on registers or private arrays that nobody has written");
+  }
+}
+
 void memory_barrier() {
   if (block_floor == epoch) {
     generic_sets.clear();

@@ -48,6 +48,21 @@ struct Block {
 extern Thread* self;   // the thread that runs
 extern Block* block;   // its block
 
+// What registers and private arrays hold before anything is written there. A kernel whose results depend on it reads what
+// nobody has written: two runs with different bytes tell.
+extern unsigned char undefined_byte, undefined_bool;
+
+namespace detail {
+template <class T> struct Element { enum { is_bool = 0 }; };
+template <> struct Element<bool> { enum { is_bool = 1 }; };
+template <class T, size_t n> struct Element<T[n]> : Element<T> {};
+}  // namespace detail
+
+template <class T>
+__attribute__((always_inline)) inline void undefined(T& variable) {
+  memset((void*)&variable, detail::Element<T>::is_bool ? undefined_bool : undefined_byte, sizeof variable);
+}
+
 // ------------------------------------------------------------------------------------------------------- collectives
 // Threads of a group meet; the last one to arrive runs `fn` for all of them, then all go on. `packs[i]` and `threads[i]`
 // belong to member i of the group and are null for members that take no part. A meeting orders no memory accesses.

@@ -1,0 +1,64 @@
+"""Registers and private arrays: the bytes that they hold before anything is written there.
+
+No instrumentation sees registers, so a run tells what others do not: a kernel is executed twice, each time with other
+bytes in what its text declares without a value. What the arrays hold afterwards is the same, or depends on what nobody
+has written. A register that is only padding, and whose value goes nowhere, changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tile_emulator.image import Image
+
+#: Most bytes of an array whose writer is asked for.
+WATCHES = 16
+_DECLARATION = re.compile(
+    r"^(\s*)(?:alignas\(\d+\)\s*)?([A-Za-z_][\w:]*(?:<[^;<>()]*>)?(?:\s+[A-Za-z_]\w*)*)\s+([A-Za-z_]\w*)((?:\[\w+\])*);\s*$"
+)
+_NO_TYPES = frozenset(
+    "return static extern const constexpr threadgroup device constant struct union typedef using goto delete new else "
+    "case volatile namespace typename class enum register __shared__ __constant__ __device__ SIMT_SHARED".split()
+)
+
+
+def with_undefined(text: str, entry: str) -> tuple[str, bool]:
+    """Give what a kernel declares without a value the bytes of the run; lines keep their numbers.
+
+    Parameters
+    ----------
+    text
+        The text as the dialect has prepared it.
+    entry
+        Name of the kernel, in whose body declarations are looked for.
+
+    Returns
+    -------
+    tuple of str and bool
+        The text, and whether it declares anything without a value.
+    """
+    lines = text.split("\n")
+    heads = [n for n, line in enumerate(lines) if re.search(rf"\b{re.escape(entry)}\s*\(", line)]
+    found = False
+    for n in range(heads[-1] + 1 if heads else len(lines), len(lines)):
+        match = _DECLARATION.match(lines[n])
+        if match is not None and not _NO_TYPES & set(re.findall(r"\w+", match[2])):
+            lines[n] = f"{lines[n].rstrip()} simt::undefined({match[3]});"
+            found = True
+    return "\n".join(lines), found
+
+
+def differing(image: Image, other: Image) -> list[tuple[int, int]]:
+    """Return (array, byte) of bytes that two runs have left different, the first few of each array."""
+    found = []
+    for n, (mine, theirs) in enumerate(zip(image.placed, other.placed, strict=True)):
+        if mine.param is None or mine.param.access == "read" or not mine.bytes:
+            continue
+        a, b = (
+            np.frombuffer(i.memory, np.uint8, p.bytes, p.file_offset + p.start)  # type: ignore[arg-type]
+            for i, p in ((image, mine), (other, theirs))
+        )
+        found += [(n, int(at)) for at in np.flatnonzero(a != b)[:WATCHES]]
+    return found
