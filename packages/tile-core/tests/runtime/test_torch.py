@@ -77,11 +77,17 @@ def test_uint8_storage_and_packed_types(torch, launch):
 def test_gradients(torch, launch):
     binder = Binder(COPY, launch)
     a = torch.ones(4, requires_grad=True)
-    twice(binder, a, torch.zeros(4))
-    assert not launch.last[0].requires_grad
-    assert launch.last[0].data_ptr() == a.data_ptr()
-    twice(binder, torch.nn.Parameter(torch.ones(4)), torch.zeros(4))
+    with torch.no_grad():
+        twice(binder, a, torch.zeros(4))
+        assert not launch.last[0].requires_grad
+        assert launch.last[0].data_ptr() == a.data_ptr()
+        twice(binder, torch.nn.Parameter(torch.ones(4)), torch.zeros(4))
+    twice(binder, a.detach(), torch.zeros(4))
     calls = len(launch.calls)
+    for value in (a, torch.nn.Parameter(torch.ones(4)), a):
+        with pytest.raises(errors.GradientLost, match=r"\[K436\] copy: 'A' requires gradients"):
+            binder(value, torch.zeros(4))
+    assert len(launch.calls) == calls
     for _ in range(2):
         with pytest.raises(errors.GradientOutput, match=r"\[K417\] copy: argument 'C'"):
             binder(torch.zeros(4), a)

@@ -151,8 +151,8 @@ def run(
     arguments = make_image(launch, values, dialect)
     grid, cluster = _geometry(launch, values, dialect)
     settings = {
-        **launch_options(limits or RunLimits()), "options": options, "cluster": cluster, "warp": dialect.warp, "seed": seed,
-        "shared_bytes": launch.shared_bytes,
+        **launch_options(limits or RunLimits()), "options": options, "cluster": cluster, "warp": dialect.warp,
+        "seed": seed, "shared_bytes": launch.shared_bytes,
     }  # fmt: skip
     twice = bool(options & _CHECK["uninit"]) and with_undefined(dialect.prepare(text), launch.entry)[1]
     other = make_image(launch, values, dialect) if twice else contextlib.nullcontext()

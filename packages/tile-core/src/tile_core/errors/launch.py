@@ -287,3 +287,11 @@ class TextDoesNotServe(LaunchError):
     code = "K435"
     template = "{kernel}: {name!r} is {found}; the kernel was compiled for {expected} only"
     remedy = "pass one that is: a fresh copy of an array begins at a multiple of 16 bytes at least"
+
+
+class GradientLost(LaunchError):
+    """A tensor that records gradients; what a kernel computes from it would have none."""
+
+    code = "K436"
+    template = "{kernel}: {name!r} requires gradients, which would be lost: a kernel has no backward pass"
+    remedy = "pass {name}.detach(), call under torch.no_grad(), or write a torch.autograd.Function around both passes"

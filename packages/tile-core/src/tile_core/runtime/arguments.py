@@ -328,7 +328,8 @@ class _Plan:
         self.arrays = tuple(sorted(at[p] for p in arrays))
         foreign = any(f.library != "torch" for f in arrays.values())
         pointers = any(signature.params[p].kind == "pointer" and p not in arrays for p in at)
-        self.short = not (self.packed or foreign or pointers or self.place.library != "torch")
+        grad = any(a.requires_grad for a in arrays.values())
+        self.short = not (self.packed or foreign or pointers or grad or self.place.library != "torch")
         self.exact = tuple(i for i, a in enumerate(args) if type(a) is int and binder.defining)
         self.calls = 0
         self.careful = bool(self.bounds or self.tensors or self.ranges or self.aligned)
@@ -392,7 +393,8 @@ class _Plan:
         owned: list[tuple[int, int]] = []
         bounds: list[tuple[int, int]] = []
         spans: list[tuple[int, int, int, int, int, int]] = []
-        self.repeatable = True
+        # Whether gradients are recorded is asked at every call, by the full checks.
+        self.repeatable = not any(a.requires_grad for a in arrays.values())
         for i, a in arrays.items():
             for j, b in arrays.items():
                 writes_i, writes_j = (signature.params[signature.inputs[k]].writes for k in (i, j))

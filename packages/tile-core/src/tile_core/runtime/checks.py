@@ -198,7 +198,10 @@ def accepted_dtypes(param: Param) -> tuple[str, ...]:
 
 def _read(signature: Signature, param: Param, value: Any) -> ArrayFacts:
     try:
-        return facts_of(value)
+        facts = facts_of(value)
+        if facts.requires_grad:
+            _refuse_gradient(signature, param)
+        return facts
     except NoArray as reason:
         expected = f"{param.dtype}{shape_text(param.shape)}"
         raise errors.NotAnArray(kernel=signature.name, name=param.name, expected=expected, found=reason) from None
@@ -206,6 +209,13 @@ def _read(signature: Signature, param: Param, value: Any) -> ArrayFacts:
         raise errors.ByteOrder(kernel=signature.name, name=param.name, found=reason) from None
     except Unreadable as reason:
         raise errors.UnsupportedArray(kernel=signature.name, name=param.name, found=reason) from None
+
+
+def _refuse_gradient(signature: Signature, param: Param) -> None:
+    """Refuse a tensor that records gradients, where they are recorded: no kernel has a backward pass."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.is_grad_enabled():
+        raise errors.GradientLost(kernel=signature.name, name=param.name)
 
 
 def _read_pointee(signature: Signature, param: Param, value: Any) -> ArrayFacts:

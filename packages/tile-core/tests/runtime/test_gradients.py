@@ -1,0 +1,57 @@
+"""A tensor that requires gradients is refused where they are recorded, at every call, and passes where they are not."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors.launch import GradientLost
+from tile_core.runtime import checks
+
+
+@pytest.fixture
+def recording(monkeypatch):
+    """Stand in for torch: every array of 4 elements requires gradients; returns the switch of the recording."""
+    import tile_core.compat.tvm  # noqa: F401 - looks at torch when it is imported
+
+    state = types.SimpleNamespace(on=True)
+    torch = types.ModuleType("torch")
+    torch.is_grad_enabled = lambda: state.on
+    torch.Tensor, torch.nn = type("Tensor", (), {}), types.SimpleNamespace(Parameter=type("Parameter", (), {}))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    real = checks.facts_of
+
+    def facts_of(value):
+        facts = real(value)
+        return dataclasses.replace(facts, requires_grad=facts.shape == (4,))
+
+    monkeypatch.setattr(checks, "facts_of", facts_of)
+    return state
+
+
+def test_refused_where_gradients_are_recorded(recording):
+    @T.prim_func
+    def double(X: T.Tensor((4,), "float32"), Y: T.Tensor((4, 1), "float32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(4):
+                Y[i, 0] = X[i] * 2.0
+
+    kernel = tile.compile(double, target="cpu")
+    x, y = np.arange(4, dtype=np.float32), np.zeros((4, 1), np.float32)
+    for _ in range(3):
+        recording.on = True
+        with pytest.raises(GradientLost, match=r"\[K436\] double: 'X' requires gradients") as caught:
+            kernel(x, y)
+        assert "X.detach()" in caught.value.help
+        assert "torch.no_grad()" in caught.value.help
+        assert not y.any()
+        recording.on = False
+        kernel(x, y)
+        assert (y[:, 0] == x * 2).all()
+        y[:] = 0
