@@ -20,7 +20,7 @@ def problem_of(op: str, statement: Any) -> str:
         return ""
     if any(isinstance(s.value, ir.Call) for s in collect(statement, tirx.Evaluate)):
         return ""
-    own = {str(s.buffer.name) for s in collect(statement, tirx.AllocBuffer)}
-    if any(str(s.buffer.name) not in own for s in collect(statement, tirx.BufferStore)):
+    own = {s.buffer for s in collect(statement, tirx.AllocBuffer)}
+    if any(s.buffer not in own for s in collect(statement, tirx.BufferStore)):
         return ""
     return "lowered the call to a statement that writes nothing; expected that it writes the op's destination"
