@@ -168,3 +168,49 @@ def test_one_thread_builds():
         thread.join()
     assert len(built) == 1
     assert memo.stats.hits == 3
+
+
+class TestOverlappingBlocks:
+    def test_blocks_of_two_threads(self):
+        first, second = disable_cache(), disable_cache()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert not cache_enabled()
+        second.__exit__(None, None, None)
+        assert cache_enabled()
+
+    def test_one_block_within_itself(self):
+        block = disable_cache()
+        with block:
+            with block:
+                assert not cache_enabled()
+            assert not cache_enabled()
+        assert cache_enabled()
+
+    def test_without_a_block_it_stays_off(self):
+        disable_cache()
+        with disable_cache():
+            pass
+        assert not cache_enabled()
+        enable_cache()
+        assert cache_enabled()
+
+    def test_turned_on_inside(self):
+        with disable_cache():
+            enable_cache()
+            assert cache_enabled()
+        assert cache_enabled()
+
+    def test_many_threads(self):
+        def use():
+            for _ in range(200):
+                with disable_cache():
+                    assert not cache_enabled()
+
+        threads = [threading.Thread(target=use) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert cache_enabled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ class EmulatorAdapter(RuntimeAdapter):
         params = artefact.facts.params
         choose: Choice[KernelText] = Choice(artefact, lambda kernel: kernel)
 
-        def launch(*values: Any) -> None:
+        def emulate(*values: Any) -> None:
             given = {p.name: _given(p.kind, value) for p, value in zip(params, values, strict=True)}
             kernel = choose([_address(value) for value in given.values()])
             result = run(kernel.text, kernel.facts, given, self.dialect, **self._how)
@@ -100,6 +101,11 @@ class EmulatorAdapter(RuntimeAdapter):
                     target = np.asarray(value)
                     target[...] = result.outputs[param.name].view(target.dtype)
             result.check(kernel.facts.entry)
+
+        def launch(*values: Any) -> None:
+            # torch.compile looks into all functions that compiled code calls, and this is none of its business.
+            compiler = sys.modules.get("torch._dynamo")
+            (emulate if compiler is None else compiler.disable(emulate))(*values)
 
         return launch
 

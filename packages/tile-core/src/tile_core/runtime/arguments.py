@@ -341,9 +341,12 @@ class _Plan:
             if self.may_share(args[i], args[j]):
                 return False
         if self.tensors:
-            at = {i: args[i].data_ptr() for i, _ in self.tensors}
+            try:
+                at = {i: args[i].data_ptr() for i, _ in self.tensors}
+            except RuntimeError:  # it stands for a tensor, in a transformation
+                return False
             for i, mask in self.tensors:
-                if at[i] & mask:
+                if not at[i] or at[i] & mask:
                     return False
             for i, low_i, high_i, j, low_j, high_j in self.spans:
                 if at[i] + low_i < at[j] + high_j and at[j] + low_j < at[i] + high_i:

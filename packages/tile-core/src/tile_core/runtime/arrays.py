@@ -282,6 +282,8 @@ def _numpy_facts(array: Any) -> ArrayFacts:
 
 def _torch_facts(tensor: Any) -> ArrayFacts:
     torch = sys.modules["torch"]
+    if tensor.is_nested:
+        raise Unreadable("it is a nested tensor, whose parts have shapes of their own")
     if tensor.layout != torch.strided:
         raise Unreadable(f"its layout is {tensor.layout}")
     if tensor.is_quantized:
@@ -296,6 +298,8 @@ def _torch_facts(tensor: Any) -> ArrayFacts:
         if device[0] in HANDLE_DEVICES:
             handle = tensor.untyped_storage().data_ptr()
             pointer = tensor.storage_offset() * tensor.element_size()
+        elif tensor.numel():
+            _require_memory(tensor, pointer)
     except (RuntimeError, ValueError, BufferError, TypeError) as error:
         raise Unreadable(str(error)) from error
     return ArrayFacts(
@@ -310,6 +314,20 @@ def _torch_facts(tensor: Any) -> ArrayFacts:
         requires_grad=tensor.requires_grad,
         handle=handle,
     )
+
+
+def _require_memory(tensor: Any, pointer: int) -> None:
+    """Refuse tensors that only stand for others, and those whose memory was freed."""
+    storage = tensor.untyped_storage()
+    reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + reach + 1) * tensor.element_size()
+    if storage.device.type == "meta":
+        raise Unreadable("it stands for a tensor (a fake tensor, or one that is being compiled) and has no memory")
+    if storage.nbytes() < needed:
+        found = f"its storage has {storage.nbytes()} bytes, and its elements need {needed}"
+        raise Unreadable(f"{found}: it was freed or made smaller")
+    if not pointer:
+        raise Unreadable("it stands for a tensor of a transformation, and has no memory")
 
 
 def _torch_name(kind: Any) -> str:

@@ -297,6 +297,10 @@ class Kernel:
             run(binder.launch, bound, packed=binder.adapter.convention == "packed")
 
 
+# A compiler of Python's calls it as it is; torch looks for this mark, which needs no torch.
+Kernel.__call__._torchdynamo_disable = True  # type: ignore[attr-defined]
+
+
 def _wait(adapter: AdapterFacts) -> None:
     synchronize = getattr(adapter, "synchronize", None)
     if synchronize is not None:

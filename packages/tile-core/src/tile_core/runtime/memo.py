@@ -16,7 +16,7 @@ import sys
 import threading
 import types
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -160,8 +160,35 @@ class Memo(Generic[Value]):
 
 
 class _Switch:
+    """Counts who wants nothing to be remembered; blocks of several threads may overlap and nest."""
+
     def __init__(self) -> None:
-        self.off = False
+        self.lock = threading.Lock()
+        self.users: set[_Off] = set()
+
+
+class _Off:
+    """One that turns the cache off, from its making to the end of its block, if it has one."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._turn(True)
+
+    def __enter__(self) -> None:
+        with _SWITCH.lock:
+            self.depth += 1
+        self._turn(True)
+
+    def __exit__(self, *error: object) -> None:
+        with _SWITCH.lock:
+            self.depth -= 1
+            last = self.depth == 0
+        if last:
+            self._turn(False)
+
+    def _turn(self, off: bool) -> None:
+        with _SWITCH.lock:
+            (_SWITCH.users.add if off else _SWITCH.users.discard)(self)
 
 
 _SWITCH = _Switch()
@@ -169,11 +196,14 @@ _SWITCH = _Switch()
 
 def cache_enabled() -> bool:
     """Whether compiled kernels are remembered."""
-    return not _SWITCH.off
+    return not _SWITCH.users
 
 
 def disable_cache() -> contextlib.AbstractContextManager[None]:
     """Compile at every request from now on; as a context manager, until the end of the block.
+
+    It holds for all threads. Blocks may nest, and those of several threads may overlap: the cache is on again when the
+    last one ends.
 
     Examples
     --------
@@ -183,21 +213,13 @@ def disable_cache() -> contextlib.AbstractContextManager[None]:
     >>> cache_enabled()
     True
     """
-    before, _SWITCH.off = _SWITCH.off, True
-    return _restore(before)
+    return _Off()
 
 
 def enable_cache() -> None:
-    """Remember compiled kernels again."""
-    _SWITCH.off = False
-
-
-@contextlib.contextmanager
-def _restore(before: bool) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        _SWITCH.off = before
+    """Remember compiled kernels again, whoever turned that off."""
+    with _SWITCH.lock:
+        _SWITCH.users.clear()
 
 
 def fingerprint(function: Callable[..., Any]) -> Hashable:

@@ -144,6 +144,7 @@ class _Kind:
 
     count: int
     tensors: tuple[int, ...]
+    full: tuple[int, ...]  # tensors with elements
     numbers: tuple[tuple[int, bool], ...]  # and whether the value is a constant
     masks: tuple[tuple[int, ...], ...]  # arguments that share a mask, one constant each
     pairs: tuple[tuple[int, int], ...]  # two constants each
@@ -174,6 +175,7 @@ def _kind_of(form: Form, found: Repeat, moving: Sequence[int], values: Sequence[
     kind = _Kind(
         count=len(form.args),
         tensors=form.tensors,
+        full=tuple(i for i in form.tensors if form.args[i].numel()),
         numbers=numbers,
         masks=tuple(map(tuple, masks.values())),
         pairs=tuple((i, j) for i, j, _, _ in form.spans),
@@ -212,7 +214,8 @@ def _source(kind: _Kind) -> str:
         test = f"type(x{i}) is not {constant()} or "
         tests.append(test + (f"x{i} != {constant()}" if exact else f"not {constant()} <= x{i} <= {constant()}"))
     first = [f"not check({', '.join(f'x{i}' for i in kind.tensors)})", *tests]
-    second: list[str] = []
+    # A tensor whose memory was freed has no address.
+    second = [f"not ({' and '.join(f'p{i}' for i in kind.full)})"] if kind.full else []
     third: list[str] = []  # of outputs
     for shared in kind.masks:
         bits = " | ".join(f"{'p' if _is_address(kind, i) else 'x'}{i}" for i in shared)
