@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.numerics.build import lanes_of, type_name
 
@@ -64,7 +64,15 @@ def _binary(f: Any) -> Any:
 
 
 def _cast(e: Any, m: Any, n: Any) -> Any:
-    return _lanes(int, value(e.value, m, n))
+    """A conversion keeps the bits that the type has."""
+    kind = type_name(e)
+    bits = int(kind.lstrip("uint"))
+
+    def wrapped(x: int) -> int:
+        low = int(x) & ((1 << bits) - 1)
+        return low - (1 << bits) if not kind.startswith("u") and low >> (bits - 1) else low
+
+    return _lanes(wrapped, value(e.value, m, n))
 
 
 def _select(e: Any, m: Any, n: Any) -> Any:
@@ -197,6 +205,9 @@ class Expressions:
             leaf = rng.choice([*self.leaves, None])
             return leaf if leaf is not None else _constant(rng.choice([-130, -7, -1, 0, 1, 2, 3, 63, 127]), self.kind)
         a = self.index(depth - 1)
+        if self.conversions and rng.random() < 0.2:
+            narrow = rng.choice(["uint8", "int8", "uint16", "int16", "uint32"])
+            return tirx.Cast(self.kind, tirx.Cast(narrow, a))
         op = rng.choice(["+", "-", "*", "//", "//", "%", "%", "t/", "t%", "min", "max", ">>", "&", "sel", "ite"])
         if op in ("//", "%", "t/", "t%"):
             b = rng.choice([*self.divisors, *(_constant(d, self.kind) for d in (1, 2, 3, 4, 5, 7, 8, 16, -2, -3, -4))])
@@ -229,11 +240,9 @@ class Expressions:
         """The type of all its expressions."""
         return nodes.dtype_of(self.leaves[0])
 
-    lanewise = False
+    #: Whether lanes of a vector evaluate the expressions, and whether these go through narrow types.
+    lanewise, conversions = False, False
 
 
 def _constant(number: int, kind: str) -> Any:
     return nodes.int_const(number, kind)
-
-
-_ = ir

@@ -18,6 +18,7 @@ from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.cpu import build
 from tile_core.ir import nodes
 from tile_core.passes.divisions import total_divisions
+from tile_core.passes.proofs import Proofs
 from tile_core.passes.ranges import Ranges
 
 from .plain import Expressions, Overflow, run, value
@@ -105,6 +106,7 @@ def test_ranges_hold_every_value(kind: str) -> None:
     rng = random.Random(kind)
     i, m = nodes.fresh("i", kind), nodes.fresh("m", kind)
     make = Expressions(rng, [i, m], [m])
+    make.conversions = True
     for _ in range(SAMPLES * 20):
         e = make.index(4)
         ranges = Ranges()
@@ -115,6 +117,28 @@ def test_ranges_hold_every_value(kind: str) -> None:
             names = {i: rng.randint(-3, 12), m: rng.randint(1, 9)}
             with contextlib.suppress(Overflow):
                 assert low <= value(e, {}, names) <= high, f"{e} with {names}"
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_proofs_are_right_about_narrow_types_and_symbols(kind: str) -> None:
+    rng = random.Random(f"proofs {kind}")
+    i, m = nodes.fresh("i", kind), nodes.fresh("m", kind)
+    make = Expressions(rng, [i, m], [m])
+    make.conversions = True
+    for _ in range(SAMPLES * 10):
+        e = make.index(rng.choice([2, 3]))
+        proofs = Proofs()
+        proofs.size(m)
+        proofs.loop(nodes.for_loop(i, nodes.int_const(15, kind), nodes.seq([]), start=nodes.int_const(-3, kind)))
+        limit = nodes.int_const(rng.randint(-20, 200), kind)
+        (low, high), below, simple = proofs.bound(e), proofs.holds(tirx.LT(e, limit)), proofs.simplify(e)
+        for _ in range(12):
+            names = {i: rng.randint(-3, 11), m: rng.choice([0, 1, 2, 7, 300])}
+            with contextlib.suppress(Overflow):
+                exact, about = value(e, {}, names), f"{e} with {names}"
+                assert low <= exact <= high, about
+                assert not below or exact < int(limit.value), about
+                assert value(simple, {}, names) == exact, f"{about}: {simple}"
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64"])

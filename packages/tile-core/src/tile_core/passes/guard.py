@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
+from tile_core.passes.proofs import Proofs
 from tile_core.passes.wide_indices import widen_indices
 
 _VERSIONED = ("parallel", "vectorized")
@@ -32,10 +33,9 @@ def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any 
     symbols
         Variables of symbolic dimensions, which are not negative.
     """
-    guards = _Guard(dict(safe_values or {}))
+    guards = _Guard(dict(safe_values or {}), Proofs(aliased=bool(collect(body, tirx.DeclBuffer))))
     for s in symbols:
-        kind = nodes.dtype_of(s)
-        guards.analyzer.bind(s, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
+        guards.proofs.size(s)
     return guards.stmt(widen_indices(body))
 
 
@@ -54,8 +54,9 @@ class _Condition:
     def expr(self) -> Any:
         return tirx.GE(self.index, _zero(self.index)) if self.extent is None else tirx.LT(self.index, self.extent)
 
-    def key(self) -> str:
-        return f"{self.index}<{self.extent}"
+    def key(self) -> tuple[int, int]:
+        """Return the same for the same condition on the same variables, whose names may be those of others."""
+        return _identity(self.index), 0 if self.extent is None else _identity(self.extent)
 
     def hull(self, loops: list[Any]) -> Any:
         """Return the condition that implies this one for all iterations of ``loops``, or ``None``."""
@@ -75,16 +76,15 @@ class _Condition:
 
 
 class _Guard(StmtRewriter):
-    def __init__(self, safe_values: dict[str, Any]) -> None:
-        self.analyzer = tvm.sym.Analyzer()
+    def __init__(self, safe_values: dict[str, Any], proofs: Proofs) -> None:
+        self.proofs = proofs
         self.safe_values = safe_values
         self.found: list[_Condition] = []
-        self.assumed: set[str] = set()
+        self.assumed: set[tuple[int, int]] = set()
         self.inside_nest = False
 
     def visit_For(self, s: Any) -> Any:
-        start, extent = self.expr(s.min), self.expr(s.extent)
-        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(start, extent), True)
+        self.proofs.loop(s)
         if self.inside_nest or role(s) not in _VERSIONED:
             return super().visit_For(s)
         self.inside_nest, self.found = True, []
@@ -99,12 +99,12 @@ class _Guard(StmtRewriter):
         loops = collect(nest, tirx.For)
         inner = {loop.loop_var for loop in loops} | {b.var for b in collect(nest, tirx.Bind)}
         written = {str(st.buffer.name) for st in collect(nest, tirx.BufferStore)}
-        hulls: dict[str, Any] = {}
+        hulls: dict[tuple[int, int], Any] = {}
         for c in conditions:
             hull = c.hull(loops)
-            if hull is None or any(v in inner for v in collect(hull, tirx.Var)) or _reads(hull, written):
+            if hull is None or any(v in inner for v in collect(hull, tirx.Var)) or self.changes(hull, written):
                 continue
-            hulls[c.key()] = self.analyzer.simplify(hull)
+            hulls[c.key()] = self.proofs.simplify(hull)
         useful = [h for h in hulls.values() if not (isinstance(h, tirx.IntImm) and int(h.value) == 1)]
         if not hulls or any(isinstance(h, tirx.IntImm) and int(h.value) == 0 for h in useful):
             return None
@@ -114,19 +114,24 @@ class _Guard(StmtRewriter):
         self.found = []
         if not useful:
             return nodes.const(True, "bool"), fast
-        unique = {str(h): h for h in useful}
+        unique = {_identity(h): h for h in useful}
         return tirx.all(*unique.values()), fast
+
+    def changes(self, condition: Any, written: set[str]) -> bool:
+        """Whether writes to the buffers of these names may change a condition."""
+        names = {str(load.source.name) for load in collect(condition, ir.TensorLoad)}
+        return bool(names & written) or bool(names and written and self.proofs.aliased)
 
     def visit_AttrStmt(self, s: Any) -> Any:
         return s.body if s.attr_key == _GUARDED else super().visit_AttrStmt(s)
 
     def visit_IfThenElse(self, s: Any) -> Any:
         condition = self.expr(s.condition)
-        with self.analyzer.constraint_scope(s.condition):
+        with self.proofs.under(s.condition, s.then_case):
             then = self.stmt(s.then_case)
         other = None
         if s.else_case is not None:
-            with self.analyzer.constraint_scope(tirx.Not(s.condition)):
+            with self.proofs.under(tirx.Not(s.condition), s.else_case):
                 other = self.stmt(s.else_case)
         same = condition.same_as(s.condition) and then.same_as(s.then_case)
         if same and (other is None or other.same_as(s.else_case)):
@@ -135,8 +140,7 @@ class _Guard(StmtRewriter):
 
     def visit_Bind(self, s: Any) -> Any:
         new = super().visit_Bind(s)
-        if nodes.dtype_of(new.value).startswith("int") and not collect(new.value, (ir.TensorLoad, ir.Call)):
-            self.analyzer.bind(s.var, new.value, True)
+        self.proofs.value(new)
         return new
 
     def visit_BufferStore(self, s: Any) -> Any:
@@ -163,7 +167,7 @@ class _Guard(StmtRewriter):
 
     def choice(self, e: Any) -> Any:
         condition = self.expr(e.args[0])
-        with self.analyzer.constraint_scope(e.args[0]):
+        with self.proofs.under(e.args[0], None):
             yes = self.expr(e.args[1])
         no = self.expr(e.args[2])
         return tirx.if_then_else(condition, yes, no)
@@ -191,21 +195,37 @@ class _Guard(StmtRewriter):
         if isinstance(index, tirx.IntImm) and isinstance(extent, tirx.IntImm):
             inside = 0 <= int(index.value) < int(extent.value)
             return [] if inside else [_Condition(index, extent)]
-        bound = self.analyzer.const_int_bound(index)
+        low, high = self.proofs.bound(index)
         result = []
-        if bound.min_value < 0 and not self.analyzer.can_prove(tirx.GE(index, _zero(index))):
+        if low < 0 and not self.proofs.holds(tirx.GE(index, _zero(index))):
             result.append(_Condition(index, None))
         size = nodes.as_int(extent)
-        if not (isinstance(size, int) and bound.max_value < size):
-            if nodes.dtype_of(index) != nodes.dtype_of(extent):
-                index, extent = nodes.cast(index, "int64"), nodes.cast(extent, "int64")
-            if not self.analyzer.can_prove(tirx.LT(index, extent)):
-                result.append(_Condition(index, extent))
+        if isinstance(size, int) and high < size:
+            return result
+        if _remains(index, extent):
+            # A remainder by the extent itself is inside if there is anything to be inside of.
+            index = _zero(extent)
+        index, extent = _alike(index, extent)
+        if not self.proofs.holds(tirx.LT(index, extent)):
+            result.append(_Condition(index, extent))
         return result
 
 
-def _reads(expr: Any, names: set[str]) -> bool:
-    return any(str(load.source.name) in names for load in collect(expr, ir.TensorLoad))
+def _remains(index: Any, extent: Any) -> bool:
+    return isinstance(index, tirx.FloorMod) and isinstance(extent, tirx.Var) and index.b.same_as(extent)
+
+
+def _alike(index: Any, extent: Any) -> tuple[Any, Any]:
+    """Return an index and an extent as numbers of one type that holds both."""
+    kind, other = nodes.dtype_of(index), nodes.dtype_of(extent)
+    if kind == other:
+        return index, extent
+    common = "uint64" if kind == "uint64" else "int64"
+    return nodes.cast(index, common), nodes.cast(extent, common)
+
+
+def _identity(e: Any) -> int:
+    return int(tvm_ffi.structural_hash(e))
 
 
 def _bound(value: Any, before: list[Any]) -> Any:

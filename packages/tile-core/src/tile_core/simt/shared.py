@@ -15,6 +15,7 @@ from tile_core.errors import InternalError
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for, substitute
 from tile_core.layout.expressions import ExprOps
+from tile_core.passes.proofs import sound_simplify
 from tile_core.simt.variant import Block
 
 #: Annotation of the ``AllocBuffer`` of a shared buffer that became one-dimensional: its extents before.
@@ -57,7 +58,7 @@ class Folding(ExprOps):
     def simplify(self, index: Any) -> Any:
         """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
         floats = [c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat"))]
-        return index if floats else self.analyzer.simplify(index)
+        return index if floats else sound_simplify(self.analyzer, index)
 
     def floordiv(self, a: Any, b: int) -> Any:
         """See ``Ops.floordiv``."""
