@@ -90,7 +90,7 @@ class Proofs:
 
     def simplify(self, e: Any) -> Any:
         """Return a simpler form of a condition or index; the same where TVM must not look into it."""
-        return self.analyzer.simplify(e) if self.show(e).same_as(e) else e
+        return self.analyzer.simplify(e) if tvm_ffi.structural_equal(self.show(e), e) else e
 
     def show(self, e: Any) -> Any:
         """Return what TVM may see of an expression: the same object if that is all of it."""
