@@ -1,10 +1,11 @@
-"""Sparse products, compression, 8-bit floats and row gathers on the CPU, both sides in one run.
+"""Sparse products, compression, narrow elements and row gathers on the CPU, both sides in one run.
 
     python benchmarks/cpu_sparse.py [--seconds 3] [--json FILE]
 
 Demands: gemm_sp of float16 at 1024 at least as fast as our dense float16 product, and 1.3 times as fast in code for
 AVX2 (which processors with AVX-512 run too); compress of 4096 x 4096 float16 at
-least 0.3 of copying the matrix; an fp8 product at least 0.5 of our float16; gather at least 0.8 of numpy.take.
+least 0.3 of copying the matrix; an fp8 product at least 0.5 of our float16; gather at least 0.8 of numpy.take;
+reads of 4-bit elements at least 0.5 of reads of as many 8-bit ones.
 """
 
 from __future__ import annotations
@@ -89,6 +90,30 @@ def row_gather(seconds: float) -> Row:
     return row(f"gather {count} rows of {width} float32", ours, "numpy.take", theirs, 0.8)
 
 
+def packed_reads(seconds: float, narrow: str, wide: str) -> Row:
+    """Time copies of a matrix of 4-bit elements into floats beside those of 8-bit elements."""
+
+    def copied(dtype: str) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((2048, 2048), dtype), B: T.Tensor((2048, 2048), "float32")):
+            with T.Kernel(8, 128, threads=128) as (bx, by):
+                scratch = T.alloc_shared((16, 256), "float32")
+                T.copy(A[by * 16, bx * 256], scratch)
+                T.copy(scratch, B[by * 16, bx * 256])
+
+        return tile.compile(main, target="cpu")
+
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 128, (2048, 2048)).astype("uint8")
+    out = np.empty((2048, 2048), "float32")
+    of_4, of_8, pairs, bytes_ = copied(narrow), copied(wide), codes[:, :1024].copy(), codes.view(T.dtype(wide).numpy())
+    ours, theirs = in_turns(lambda: of_4(pairs, out), lambda: of_8(bytes_, out), seconds=seconds)
+    return row(f"read {narrow} as float32, 2048", ours, f"our {wide}", theirs, 0.5)
+
+
+PACKED = (("uint4", "uint8"), ("int4", "int8"), ("float4_e2m1fn", "float8_e4m3fn"))
+
+
 def row(name: str, ours: float, other: str, theirs: float, least: float) -> Row:
     """Return one line of the table."""
     ratio = theirs / ours
@@ -100,11 +125,12 @@ def row(name: str, ours: float, other: str, theirs: float, least: float) -> Row:
 
 def measure(arguments: argparse.Namespace) -> list[Row]:
     """Return all rows."""
-    return [f(arguments.seconds) for f in (sparse_product, sparse_product_avx2, compression, fp8_product, row_gather)]
+    whole = [f(arguments.seconds) for f in (sparse_product, sparse_product_avx2, compression, fp8_product, row_gather)]
+    return [*whole, *(packed_reads(arguments.seconds, *pair) for pair in PACKED)]
 
 
 if __name__ == "__main__":
     run(
-        "sparse and 8-bit operators, all cores", measure,
+        "sparse and narrow operators, all cores", measure,
         lambda parser: parser.add_argument("--seconds", type=float, default=3.0, help="per row"),
     )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Products of few rows (a vector or four rows times a matrix) on the CPU against NumPy, both sides in one run.
+
+    python benchmarks/cpu_rows.py [--size 2048 4096] [--rows 1 4] [--dtype float32 ...] [--json FILE]
+
+Demand: float32 at least as fast as NumPy, for B stored either way. Such a product reads B once: what counts is how fast
+memory delivers it. NumPy multiplies other types in scalar loops: those run beside its float32.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from cpu_gemm import ACCUMULATORS
+from sides import Row, demanded, example, in_turns, run
+
+import tile_core as tile
+import tile_core.language as T
+
+
+def compare(rows: int, size: int, trans_b: bool, dtype: str, seconds: float) -> Row:
+    """Time one product beside NumPy's float32."""
+    rng = np.random.default_rng(size)
+    a, b = rng.integers(-8, 9, (rows, size)), rng.integers(-8, 9, (size, size))
+    kind, accum = T.dtype(dtype).numpy(), ACCUMULATORS[dtype]
+    # A row of B as it is stored, or half of one: long runs for the memory, a block for each core.
+    block_N, block_K = (64, size) if trans_b else (size // 2, 256)
+    program = example("gemm").matmul(rows, size, size, False, trans_b, dtype, accum, rows, block_N, block_K)
+    kernel = tile.compile(program, target="cpu")
+    ours_of = a.astype(kind), b.astype(kind), np.empty((rows, size), T.dtype(accum).numpy())
+    a32, b32, c32 = a.astype("float32"), b.astype("float32"), np.empty((rows, size), "float32")
+    right = b32.T if trans_b else b32
+    ours, numpy = in_turns(
+        lambda: kernel(*ours_of), lambda: np.matmul(a32, right, out=c32), seconds=seconds
+    )  # fmt: skip
+    assert np.array_equal(ours_of[2], c32)
+    ratio = numpy / ours
+    return {
+        "rows": rows, "size": size, "B": "transposed" if trans_b else "as it is", "dtype": dtype, "ours ms": ours * 1e3,
+        "NumPy ms": numpy * 1e3, "ours GB/s": ours_of[1].nbytes / ours / 1e9, "NumPy/ours": ratio,
+        "demand": demanded(ratio, 1.0) if dtype == "float32" else None,
+    }  # fmt: skip
+
+
+def measure(arguments: argparse.Namespace) -> list[Row]:
+    """Return one row per product."""
+    return [
+        compare(rows, size, trans_b, dtype, arguments.seconds)
+        for dtype in arguments.dtype for size in arguments.size for rows in arguments.rows for trans_b in (False, True)
+    ]  # fmt: skip
+
+
+def options(parser: Any) -> None:
+    """Add this benchmark's options."""
+    parser.add_argument("--size", type=int, nargs="+", default=[2048, 4096])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--dtype", nargs="+", default=["float32", "float16", "bfloat16", "int8"])
+    parser.add_argument("--seconds", type=float, default=2.0, help="per row")
+
+
+if __name__ == "__main__":
+    run("products of few rows, all cores", measure, options)
