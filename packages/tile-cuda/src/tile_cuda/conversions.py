@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.ir import nodes
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
 from tile_core.simt import calls
+from tile_cuda.ptx.exchange_loops import loop_name
+from tile_cuda.ptx.values import VALUES
 
-__all__ = ["FP8", "TRUNCATIONS"]
+__all__ = ["FP8", "PLAIN", "TRUNCATIONS"]
 
 _KINDS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
 
@@ -27,7 +30,17 @@ def _encoder(kind: str) -> Callable[[Any], Any]:
     return lambda value: calls.instruction(f"cvt_rn_{kind}_f32", [value], "uint8")
 
 
+def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
+    """Return the store of half a byte: its word is exchanged until nobody came in between."""
+    name = loop_name(half, VALUES["uint8"].name, nodes.scope_of(buffer), "")
+    return calls.execute(name, [calls.address(buffer, indices, "rw"), code])
+
+
+PLAIN = Conversions(split=split_byte)
+"""What every architecture stores."""
+
 FP8 = Conversions(
+    split=split_byte,
     decode={name: _decoder(kind) for name, kind in _KINDS.items()},
     encode={name: _encoder(kind) for name, kind in _KINDS.items()},
 )

@@ -18,7 +18,7 @@ from tile_core.passes.widen_floats import widen_floats
 from tile_core.simt.alignment import Aligned
 from tile_core.simt.promises import assume
 from tile_core.simt.spine import SimtHooks, simt_spine
-from tile_cuda.conversions import FP8, TRUNCATIONS
+from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
 from tile_cuda.ops.copy_async import can_copy
 from tile_cuda.target import FP8_MMA
 from tile_cuda.text import emit_plan
@@ -90,7 +90,7 @@ def _wrap(plan: Plan, ctx: Context) -> Plan:
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:
-    conversions = FP8 if ctx.capabilities.fact(FP8_MMA) else None
+    conversions = FP8 if ctx.capabilities.fact(FP8_MMA) else PLAIN
     func = tirx.PrimFunc(list(plan.notes["params"]), widen_floats(plan.body, _HALF))
     func = legalize_floats(func, _NATIVE, conversions)
     return plan.replace(body=func.body).note("params", tuple(func.params))

@@ -6,12 +6,16 @@ specification, "Numerical Compliance") does not lose those of 8-bit floats on th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.errors.lowering import NotExpressible
+from tile_core.ir import nodes
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
 from tile_core.simt import calls
+from tile_metal.emit.atomics import update_name
 from tile_metal.emit.helpers import FP4, FP8
 
 
@@ -23,7 +27,28 @@ def _encoder(name: str) -> Callable[[Any], Any]:
     return lambda value: calls.instruction(f"encode_{name}", [value], "uint8")
 
 
+def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
+    """Return the store of half a byte: its word is exchanged until nobody came in between.
+
+    Raises
+    ------
+    NotExpressible
+        If a word may reach beyond the buffer.
+    """
+    size = math.prod(n for n in nodes.shape_of(buffer) if isinstance(n, int))
+    outside = nodes.scope_of(buffer) == "global"
+    if outside and size % _WORD:
+        what = f"single 4-bit elements of {buffer.name} by several threads: its extents are no multiple of {2 * _WORD}"
+        raise NotExpressible(what=what, dialect="Metal")
+    name = update_name(half, "uint8", "device" if outside else "threadgroup")
+    return calls.execute(name, [calls.address(buffer, indices, "a"), code])
+
+
+#: Bytes of a word that can be exchanged.
+_WORD = 4
+
 CONVERSIONS = Conversions(
+    split=split_byte,
     decode={name: _decoder(name) for name in (*FP8, FP4)},
     encode={name: _encoder(name) for name in (*FP8, FP4)},
 )

@@ -26,6 +26,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.numerics.build import bind, cast, constant, constants, equal, select, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
+from tile_core.simt.calls import SPLIT
 
 __all__ = ["STORAGE", "Conversions", "legalize_floats"]
 
@@ -60,10 +61,15 @@ class Conversions:
         By the type of the code: a function from the code and the type wanted (float16, float32 or float64).
     encode
         By the type of the code: a function from a float32 number, which follows ``numerics/rules.py`` for every one.
+    split
+        The statement that stores one half of a byte where other threads may store the other one: of the buffer of
+        bytes, the indices, the code as ``uint8`` and which half (``"low"`` or ``"high"``). Stores that
+        ``simt.calls.SPLIT`` marks become that.
     """
 
     decode: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)
     encode: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    split: Callable[[Any, list[Any], Any, str], Any] | None = None
 
 
 def legalize_floats(func: Any, native: frozenset[str], conversions: Conversions | None = None) -> Any:
@@ -102,11 +108,12 @@ class _Rewriter:
         self.vars: dict[Any, Any] = {}
         self.packed: set[Any] = set()  # the buffers, as they were, whose new form holds two elements per byte
         self.packed_stores = 0
+        self.split = False
 
     def callbacks(self) -> list[Any]:
         return [
             (tirx.Var, self.var), (ir.TensorLoad, self.load), (tirx.BufferStore, self.store), (tirx.Bind, self.bind),
-            (tirx.For, self.loop), (tirx.Cast, self.cast),
+            (tirx.For, self.loop), (tirx.AttrStmt, self.attribute), (tirx.Cast, self.cast),
             (_CONSTANTS, self.number), (_BINARY, self.binary), (tirx.Select, self.select),
             (tirx.Let, self.let), (ir.Call, self.call),
         ]  # fmt: skip
@@ -157,8 +164,31 @@ class _Rewriter:
         old = tirx.BufferLoad(buffer, place, s.span)
         # Masked before the conversion: TVM refuses to fold a negative constant to an unsigned one.
         nibble = cast("uint8", value & constant(15, type_name(value), value))
+        if self.split and self.conversions.split is not None:
+            return self.half(buffer, place, nibble, indices[-1] if indices else None, s.span)
         merged = bind(nibble, lambda v: _merge(old, v, indices[-1] if indices else None))
         return tirx.BufferStore(buffer, merged, place, s.span)
+
+    def half(self, buffer: Any, place: list[Any], nibble: Any, index: Any, span: Any) -> Any:
+        """Return the store of a nibble that leaves the other one of its byte to whoever stores that."""
+        assert self.conversions.split is not None
+        code = tirx.Var("code", "uint8")
+        low, high = (self.conversions.split(buffer, place, code, which) for which in ("low", "high"))
+        if index is None or isinstance(index, tirx.IntImm):
+            body = high if index is not None and int(index) % 2 else low
+        else:
+            name = type_name(index)
+            even = equal(index % constant(2, name, index), constant(0, name, index))
+            body = tirx.IfThenElse(even, low, high, span)
+        return tirx.SeqStmt([tirx.Bind(code, nibble, span), body])
+
+    def attribute(self, s: Any, mutator: Any) -> Any:
+        if s.attr_key != SPLIT:
+            return mutator.default_mutate(s)
+        outer, self.split = self.split, True
+        body = mutator.mutate(s.body)
+        self.split = outer
+        return body
 
     def loop(self, s: Any, mutator: Any) -> Any:
         before = self.packed_stores

@@ -22,6 +22,10 @@ RING = "tile.ring"
 PART = "tile.part"
 
 
+#: Attribute around a store of a 4-bit element whose byte another thread may store the other half of.
+SPLIT = "tile.split_byte"
+
+
 def part(which: str, statements: Sequence[Any]) -> Any:
     """Return statements as a part of an op that stands at the end of a pipelined loop.
 

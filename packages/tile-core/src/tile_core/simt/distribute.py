@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -70,7 +71,9 @@ class _Distribute(StmtRewriter):
         self.block, self.places, self.nests, self.names_threads = block, places, nests, names_threads
         self.varying = Varying(body)
         self.viewed = viewed_buffers(body)
-        self.masked = False
+        self.masked = self.single = False
+        grid = [s.extent for s in collect(body, tirx.For) if role(s) == "grid"]
+        self.one_block = all(nodes.as_int(extent) == 1 for extent in grid)
         self.outer: tuple[tuple[Any, Any, Any], ...] = ()
 
     # Expressions
@@ -119,7 +122,25 @@ class _Distribute(StmtRewriter):
         return calls.step(body, s.span)
 
     def inner(self, s: Any) -> Any:
-        return _Plain(self).stmt(s)
+        outer, self.single = self.single, True
+        new = _Plain(self).stmt(s)
+        self.single = outer
+        return new
+
+    def stored(self, s: Any) -> Any:
+        """Return a store, marked if another thread may store the other half of the byte at the same time."""
+        if not DTYPES[nodes.element_type(s.buffer)].is_packed:
+            return s
+        outside = nodes.scope_of(s.buffer) == "global"
+        alone = self.one_block and self.block.count == 1
+        if not outside and (s.buffer not in self.viewed or self.block.count == 1):
+            return s
+        if alone or (self.single and (self.one_block or not outside)):
+            return s
+        return tirx.AttrStmt(nodes.int_const(0), calls.SPLIT, nodes.int_const(0), s, s.span)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        return self.stored(super().visit_BufferStore(s))
 
     def is_single(self, s: Any) -> bool:
         """Whether a statement is done once for the block: it writes common memory, and nothing private."""
@@ -222,6 +243,9 @@ class _Plain(StmtRewriter):
 
     def expr(self, e: Any) -> Any:
         return self.owner.expr(e)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        return self.owner.stored(super().visit_BufferStore(s))
 
     def visit_AttrStmt(self, s: Any) -> Any:
         return self.stmt(s.body) if s.attr_key in (nodes.OP_MARK, calls.STEP) else super().visit_AttrStmt(s)

@@ -9,6 +9,9 @@ from tile_cuda.ptx.instruction import Instruction, Operand
 from tile_cuda.ptx.memory import SCOPES
 from tile_cuda.ptx.values import VALUES, Value
 
+#: Stores of a number below 16 in half a byte, by what becomes of the byte: another thread may store the other half.
+HALVES = {"low": "(before & 0xf0) | x", "high": "(before & 0x0f) | (x << 4)"}
+
 
 def exchange_loops() -> Iterator[Instruction]:
     """Yield the updates, for every part of memory and order."""
@@ -16,6 +19,8 @@ def exchange_loops() -> Iterator[Instruction]:
         for kind, value in product(("add", "max", "min"), VALUES.values()):
             if loops(kind, value.name):
                 yield _loop(kind, value, space, order)
+        for half in HALVES if not order else ():
+            yield _loop(half, VALUES["uint8"], space, order)
 
 
 def loops(kind: str, name: str) -> bool:
@@ -34,7 +39,7 @@ def _loop(kind: str, value: Value, space: str, order: str) -> Instruction:
     word = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[bits]
     qualified = f"{order}_{SCOPES[space]}_{space}" if order else space
     read, exchange = f"ld_relaxed_{SCOPES[space]}_{space}_b{bits}", f"atom_{qualified}_cas_b{bits}"
-    combine = "sum" if kind == "add" else kind
+    inside = HALVES.get(kind) or value.combine("sum" if kind == "add" else kind, "before", "x")
     if value.bits == 8:
         place: tuple[str, ...] = (
             "unsigned short* const word = (unsigned short*)((unsigned long long)p & ~1ull);",
@@ -42,13 +47,11 @@ def _loop(kind: str, value: Value, space: str, order: str) -> Instruction:
         )
         before, after = (
             f"({value.ctype})(old >> shift)",
-            f"(unsigned short)((old & (0xff00 >> shift)) | ((unsigned char)({value.combine(combine, 'before', 'x')})"
-            " << shift))",
+            f"(unsigned short)((old & (0xff00 >> shift)) | ((unsigned char)({inside}) << shift))",
         )
     else:
         place = (f"{word}* const word = ({word}*)p;",)
         before = value.decode("old")
-        inside = value.combine(combine, "before", "x")
         after = value.encode(inside if value.is_integer is False else f"({inside})")
     body = (
         *place,

@@ -350,6 +350,12 @@ void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* 
   counters.accesses++;
   Region* r = find(p);
   bool whole = r && (const char*)p + bytes <= r->high;
+  if (!whole && atomic && bytes == 2) {
+    // Elements of a byte are exchanged with the one beside them, in the word that holds both. Allocations are multiples
+    // of words, but arrays need not be: the byte outside is put back as it was.
+    const char* inside = (const char*)p + (r ? 0 : 1);
+    if (r || find(inside)) return check(inside, 1, write, atomic, thread, frame, pc);
+  }
   if (!whole) {
     if (!option(BOUNDS) || (!r && (on_stack(p) || in_image(p) || of_engine(p)))) return;
     Accessor a = accessor(r, p, bytes, write, atomic, thread, site_of(frame, pc));

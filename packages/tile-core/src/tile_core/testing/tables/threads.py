@@ -16,7 +16,7 @@ WARPS = frozenset({"threads", "warps"})
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_indices(), *_barriers(), *_warps(), *_shuffles(), *_refusals()]
+    return [*_indices(), *_barriers(), *_halves(), *_warps(), *_shuffles(), *_refusals()]
 
 
 def _indices() -> list[Unit]:
@@ -137,6 +137,26 @@ def _loops() -> list[Unit]:
     rows = {"": lambda rng: {"A": numbers(rng, (64, 16), "float32")}}
     params = [tensor("A", "float32", 64, 16), output("B", "float32", 64)]
     found.append(one("threads", "tiles-and-threads", params, body, lambda d: 3 * values(d["A"], "float32").sum(1) + 16, rows, VALUE, threads=64, needs=NEEDS))
+    return found
+
+
+def _halves() -> list[Unit]:
+    """Bytes whose halves belong to different threads, or blocks."""
+    found = []
+    tx = "tx = T.get_thread_binding(0)\n"
+    for dtype in ("int4", "uint4", "float4_e2m1fn"):
+        value = f'T.cast(A[at], "{dtype}")'
+        kinds = {
+            "threads": ("1", tx + f"at = tx\nB[at] = {value}", 64),
+            "turned": ("1", tx + f"at = 63 - tx\nB[at] = {value}", 64),
+            "blocks": ("64", f"at = bx\nB[at] = {value}", 32),
+            "tiles": ("13", f"for i in T.Parallel(5):\n    at = bx * 5 + i\n    B[at] = {value}", 32),
+        }
+        for name, (grid, body, threads) in kinds.items():
+            data = {"": lambda rng: {"A": numbers(rng, (64,), "float32", 0, 4)}}
+            params = [tensor("A", "float32", 64), output("B", dtype, 64)]
+            needs = NEEDS if name in ("threads", "turned") else frozenset()
+            found.append(one("threads", f"halves-{dtype}-{name}", params, body, lambda d: values(d["A"], "float32"), data, grid=grid, threads=threads, needs=needs))
     return found
 
 
