@@ -39,7 +39,7 @@ class Tensor:
     """``torch.Tensor``."""
 
     __module__ = "torch"
-    layout, is_quantized, requires_grad = "strided", False, False
+    layout, is_quantized, is_nested, requires_grad = "strided", False, False, False
 
     def __init__(self, torch, buffer, offset, shape, strides, dtype, device="mps"):
         self._torch, self.buffer, self._offset = torch, buffer, offset  # offset in elements
@@ -70,7 +70,8 @@ class Tensor:
         return self.numel() <= 1 or self._strides == contiguous_strides(self.shape)
 
     def untyped_storage(self):
-        return types.SimpleNamespace(data_ptr=lambda: self._start())
+        size = self.buffer.bytes.nbytes
+        return types.SimpleNamespace(data_ptr=lambda: self._start(), nbytes=lambda: size, device=self.device)
 
     def data_ptr(self):
         return self._start() + self._offset * self.dtype.itemsize
