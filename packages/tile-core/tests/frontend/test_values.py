@@ -160,6 +160,7 @@ def test_python_numbers_stay_python_numbers():
     assert math.isnan(T.sqrt(-1.0))
     assert T.exp(1000.0) == INF
     assert (T.if_then_else(True, 1, 2), T.popcount(255), T.shift_left(1, 4), T.bitwise_xor(5, 1)) == (1, 8, 16, 4)
+    assert (T.popcount(-1), T.popcount(-32), T.popcount(-(2**40))) == (32, 27, 24)
     assert T.isnan(NAN)
     assert T.isinf(INF)
     assert not T.isfinite(-INF)

@@ -138,9 +138,12 @@ def bitwise_not(a: Any) -> Any:
 
 
 def popcount(x: Any) -> Any:
-    """Return the number of bits that are 1, as ``int32``; of Python ints a Python int."""
+    """Return the number of bits that are 1, as ``int32``; of Python ints a Python int.
+
+    A negative Python int has the bits of an ``int32``, or of an ``int64`` where it does not fit.
+    """
     if isinstance(x, int):
-        return bin(x).count("1")
+        return (x if x >= 0 else x % 2 ** (32 if x >= -(2**31) else 64)).bit_count()
     value = as_value(x)
     scalar.need_integer("T.popcount", value)
     unsigned = scalar.cast(value, DTYPES["uint64" if value.dtype.bits == 64 else "uint32"])
