@@ -9,6 +9,7 @@ run. A build or a run of more than ``--limit`` seconds is a failure too.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections import Counter
@@ -66,7 +67,7 @@ def fuzz(
 
 def watched(
     count: int, seed: int = 0, target: str = "cpu", runtime: str | None = None, *, mutated: float = 0.2, only: str = "",
-    expressions: int = 0, jobs: int = 1, limit: float = 20.0, say: Callable[[str], object] = print,
+    expressions: int = 0, jobs: int = 1, limit: float = 20.0, say: Callable[[str], object] | None = None,
 ) -> Summary:  # fmt: skip
     """Run random programs in worker processes, and go on after a failure (see ``fuzz``).
 
@@ -77,6 +78,7 @@ def watched(
     limit
         Seconds that a build or a run may take; more is a failure.
     """
+    say = say or functools.partial(print, flush=True)
     watch = Watch(target, runtime, seed, jobs, limit)
     told = told_into(watch.summary.counts, say)
     return watch.run(chunks(count, seed, mutated, only, expressions), told, say)

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import time
 import traceback
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -177,6 +178,7 @@ def serve(pipe: Connection, target: str, runtime: str | None, seed: int) -> None
     from tile_core.testing.run import Session
 
     faulthandler.enable()
+    warnings.simplefilter("ignore")  # a slow way of an op is not what the fuzzer looks for
 
     class Telling(Session):
         """A session that says when a build or a run begins, and how long it took."""

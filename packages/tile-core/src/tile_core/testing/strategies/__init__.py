@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tile_core.testing.case import Unit
 from tile_core.testing.strategies.control import control
 from tile_core.testing.strategies.grids import grids, launches
+from tile_core.testing.strategies.illegal import illegal
 from tile_core.testing.strategies.indexing import indices, nibbles
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
@@ -40,18 +41,17 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "atomics": (atomics(), 1),
     "windows": (windows(), 1),
     "rare": (rare_ops(), 1),
+    "illegal": (illegal(), 1),
 }
 
 
-def programs(only: str = "") -> st.SearchStrategy[Unit]:
-    """Return legal programs: of one strategy, or of all."""
-    if only:
-        return STRATEGIES[only][0]
-    return st.sampled_from([n for n, (_, often) in STRATEGIES.items() for _ in range(often)]).flatmap(
-        lambda name: STRATEGIES[name][0]
-    )
+def programs(only: str = "", legal: bool = False) -> st.SearchStrategy[Unit]:
+    """Return programs of one strategy, or of all; ``legal`` leaves out those that must be refused."""
+    names = [only] if only else [n for n, (_, often) in STRATEGIES.items() for _ in range(often)]
+    names = [n for n in names if not legal or n != "illegal"] or ["tiles"]
+    return st.sampled_from(names).flatmap(lambda name: STRATEGIES[name][0])
 
 
 def mutants(only: str = "") -> st.SearchStrategy[Unit]:
     """Return programs that may be illegal."""
-    return mutants_of(programs(only))
+    return mutants_of(programs(only, legal=True))
