@@ -28,8 +28,11 @@ def _serve(pipe, target, runtime, seed):
             os._exit(11)
         pipe.send(("end", "build", 0.25))
         if chunk.seed == 3:
-            pipe.send(("wrong", "output B: 1 of 2 elements are wrong"))
+            pipe.send(("wrong", "output B: 1 of 2 elements are wrong", 0, False))
             continue
+        if chunk.seed == 9:
+            pipe.send(("wrong", "the launch failed: illegal address", 4, True))
+            time.sleep(1000)
         pipe.send(("told", "right", chunk.count))
         pipe.send(("done",))
 
@@ -66,6 +69,18 @@ def test_the_rest_of_a_chunk_is_drawn_again(monkeypatch):
     made = _watch(monkeypatch, 1, 5.0)
     summary = made.run([Chunk("programs", 3, 10)], summary_told(made), lambda text: None)
     assert len(summary.failures) == 1
+    assert summary.counts["right"] == 9
+
+
+def test_after_a_fault_of_the_device_a_new_process_runs_the_program_alone(monkeypatch):
+    made = _watch(monkeypatch, 1, 5.0)
+    given = []
+    give = made._give
+    monkeypatch.setattr(made, "_give", lambda w, chunk: (given.append((chunk, w.process.pid)), give(w, chunk)))
+    summary = made.run([Chunk("programs", 9, 10)], summary_told(made), lambda text: None)
+    assert [chunk.alone for chunk, _ in given] == [-1, 4, -1]
+    assert given[0][1] != given[1][1]
+    assert "alone in a fresh process it fails too" in summary.failures[1][1]
     assert summary.counts["right"] == 9
 
 

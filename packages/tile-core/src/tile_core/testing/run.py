@@ -14,7 +14,7 @@ import numpy as np
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
 from tile_core.runtime.adapter import HOST_DEVICE
 from tile_core.simt.varying import WARP
-from tile_core.testing.case import LANES, Case, Data, Param, Unit
+from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
 from tile_core.testing.needs import excuse, optional
 
@@ -22,6 +22,16 @@ from tile_core.testing.needs import excuse, optional
 REFERENCE = "cpu"
 
 _files = itertools.count()
+#: A kernel that every target runs.
+_COUNTS = """import tile_core.language as T
+
+
+@T.prim_func
+def main(B: T.Tensor((4,), "int32")):
+    with T.Kernel(1, threads=32) as bx:
+        for i in T.Parallel(4):
+            B[i] = i
+"""
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,14 @@ class Session:
             together = self.selected.pop(id(case.unit), [case])
             self._run_unit(case.unit, list({c.id: c for c in [case, *together]}.values()))
         return self.outcomes.pop(case.id)
+
+    def alive(self) -> bool:
+        """Return whether launches work at all: a fault on a device may end them for the whole process."""
+        try:
+            self.call(self.compile(load(_COUNTS)), [output("B", "int32", 4)], {"B": np.zeros(4, np.int32)})
+        except Exception:
+            return False
+        return True
 
     def compile(self, program: Any) -> Any:
         """Compile a program for the session's target and runtime."""

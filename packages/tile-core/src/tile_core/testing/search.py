@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -40,7 +42,18 @@ Note = Callable[[str], None]
 
 
 class WrongProgram(AssertionError):
-    """A program that computed something else than the references, or broke the compiler."""
+    """A program that computed something else than the references, or broke the compiler.
+
+    Attributes
+    ----------
+    example
+        Its number within the chunk.
+    lost
+        Whether a launch failed on a device: what this process launches later may fail for that alone.
+    """
+
+    example: int = 0
+    lost: bool = False
 
 
 class _Enough(BaseException):
@@ -61,12 +74,15 @@ class Chunk:
         Programs, or expressions.
     only
         Name of one strategy; empty for all.
+    alone
+        Run only the program of this number, to see whether it fails by itself; -1 for all.
     """
 
     kind: str
     seed: int
     count: int
     only: str = ""
+    alone: int = -1
 
 
 def chunks(count: int, seed: int, mutated: float, only: str = "", expressions: int = 0) -> list[Chunk]:
@@ -110,6 +126,7 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
     strategy = strategies.programs(chunk.only) if legal else strategies.mutants(chunk.only)
     found: list[tuple[int, str]] = []
     start = [0.0]
+    example, at, lost = itertools.count(), [0], [False]
 
     @hypothesis.seed(chunk.seed)
     @settings(
@@ -120,24 +137,31 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
     def attempt(unit: Unit) -> None:
         if found and time.monotonic() - start[0] > SHRINKING:
             raise _Enough
+        if not found:
+            at[0] = next(example)
+        if chunk.alone not in (-1, at[0]):
+            return
         note(unit.text())
         try:
             kind = (check if legal else check_mutant)(session, unit)
         except WrongProgram as error:
             start[0] = start[0] or time.monotonic()
             found.append((len(unit.text()), str(error)))
+            lost[0] = "the launch failed" in str(error) and not session.alive()
+            if lost[0] or chunk.alone >= 0:
+                raise _Enough from None
             raise
         if not found:
             told(kind, 1)
 
     try:
         attempt()
-    except (WrongProgram, _Enough):
-        raise WrongProgram(min(found)[1]) from None
-    except Exception:
+    except (Exception, _Enough):
         if not found:
             raise
-        raise WrongProgram(min(found)[1]) from None
+        wrong = WrongProgram(min(found)[1])
+        wrong.example, wrong.lost = at[0], lost[0]
+        raise wrong from None
 
 
 def check(session: Session, unit: Unit) -> str:
@@ -190,7 +214,10 @@ def check_mutant(session: Session, unit: Unit) -> str:
     text = unit.text()
     params = [*unit.params, *(p for part in unit.parts.values() for p in part.params)]
     try:
-        kernel = session.compile(load(text, "mutant"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # Python's own doubts about what was exchanged
+            program = load(text, "mutant")
+        kernel = session.compile(program)
     except InternalError as error:
         raise WrongProgram(f"{error}\n\n{text}") from None
     except TileError:
@@ -206,7 +233,9 @@ def check_mutant(session: Session, unit: Unit) -> str:
             session.call(kernel, params, arrays)
         except InternalError as error:
             raise WrongProgram(f"{error}\n\n{text}") from None
-        except TileError:
+        except TileError as error:
+            if not session.alive():
+                raise WrongProgram(f"the launch failed: {error}\n\n{text}") from None
             return "refused"
         if not all(unharmed(arrays[p.name]) for p in params if p.out and p.name not in data):
             raise WrongProgram(f"memory around an output was written\n\n{text}")

@@ -128,7 +128,7 @@ class Watch:
                     told(*rest)
                     w.left -= rest[1]
                 elif kind == "wrong":
-                    return self._failed(w, _kind(rest[0]), rest[0], say)
+                    return self._wrong(w, rest, say)
                 elif kind == "done":
                     w.chunk, w.phase = None, "idle"
                 else:
@@ -146,6 +146,19 @@ class Watch:
             w.phase = "dead"
             return self._failed(w, "over time", f"{why}\n\n{w.text}", say)
         return None
+
+    def _wrong(self, w: _Worker, told: list[Any], say: Callable[[str], Any]) -> list[Chunk]:
+        """Note a wrong program; after a fault of the device go on in a new process, and run the program alone there."""
+        text, example, lost = told
+        chunk = w.chunk
+        if chunk is not None and chunk.alone >= 0:
+            text = f"alone in a fresh process it fails too:\n{text}"
+        if not lost or chunk is None:
+            return self._failed(w, _kind(text), text, say)
+        _kill(w)
+        w.phase = "dead"
+        again = self._failed(w, _kind(text), text, say)
+        return again if chunk.alone >= 0 else [replace(chunk, alone=example), *again]
 
     def _progress(self, w: _Worker, kind: str, rest: list[Any]) -> None:
         if kind == "ready":
@@ -168,7 +181,7 @@ class Watch:
         w.chunk = None
         if w.phase != "dead":
             w.phase = "idle"
-        if chunk is None or left <= 0 or chunk.kind == "indices":
+        if chunk is None or left <= 0 or chunk.kind == "indices" or chunk.alone >= 0:
             return []
         return [replace(chunk, seed=chunk.seed + 500_009, count=left)]
 
@@ -199,9 +212,9 @@ def serve(pipe: Connection, target: str, runtime: str | None, seed: int) -> None
         try:
             search(chunk, session, lambda *x: pipe.send(("told", *x)), lambda text: pipe.send(("program", text)))
         except WrongProgram as error:
-            pipe.send(("wrong", str(error)))
+            pipe.send(("wrong", str(error), error.example, error.lost))
         except Exception:  # a defect of the fuzzer itself is a failure like others
-            pipe.send(("wrong", traceback.format_exc()))
+            pipe.send(("wrong", traceback.format_exc(), 0, False))
         else:
             pipe.send(("done",))
 

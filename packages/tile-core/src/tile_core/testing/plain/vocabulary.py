@@ -245,6 +245,8 @@ class Language:
 
     def clamp(self, x: Any, low: Any, high: Any) -> Any:
         """Return a value between two others; NaN stays."""
+        if type(x) is int and type(low) is int and type(high) is int:
+            return min(max(x, low), high)
         x = number(x)
         return x if x.value != x.value else self.min(self.max(x, low), high)
 
@@ -271,11 +273,11 @@ class Language:
 
     def shift_left(self, a: Any, b: Any) -> Any:
         """Return a shift."""
-        return shift("<<", a, b)
+        return a << b if type(a) is int and type(b) is int else shift("<<", a, b)
 
     def shift_right(self, a: Any, b: Any) -> Any:
         """Return a shift."""
-        return shift(">>", a, b)
+        return a >> b if type(a) is int and type(b) is int else shift(">>", a, b)
 
     def bitwise_not(self, a: Any) -> Any:
         """Return all bits exchanged."""
@@ -287,8 +289,12 @@ class Language:
 
     power = pow
 
-    def popcount(self, x: Any) -> Number:
-        """Return how many bits are 1."""
+    def popcount(self, x: Any) -> Any:
+        """Return how many bits are 1; of a Python int a Python int."""
+        if type(x) is int:
+            if x < 0:
+                raise Illegal("the bits of a negative Python int")
+            return x.bit_count()
         x = number(x)
         return Number(bin(int(x.value) & ((1 << BITS[x.dtype]) - 1)).count("1"), "int32")
 
@@ -343,6 +349,8 @@ def _floating(function: Any, *operands: Any) -> Number:
 
 
 def _extreme(a: Any, b: Any, sign: int, nan_propagate: bool) -> Any:
+    if type(a) is int and type(b) is int:
+        return max(a, b) if sign > 0 else min(a, b)
     x, y = pair(a, b)
     if x.value != x.value:
         return x if nan_propagate else y

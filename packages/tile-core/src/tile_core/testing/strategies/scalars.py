@@ -93,6 +93,8 @@ def divisions(draw: Draw) -> Unit:
         "T.pow({a}, 3)", "T.power({a}, 2)", "{a} ** 2", "T.reinterpret(T.reinterpret({a}, '{o}'), {t})",
     )))  # fmt: skip
     other = {8: "uint8", 16: "uint16", 32: "float32", 64: "float64"}[bits]
+    if "bitwise_not" in form and b.isdigit():
+        b = "D[i]"  # a negative Python int does not fit an unsigned type
     text = form.format(a="A[i]", b=b, c=draw(st.integers(0, bits - 1)), t=f'"{dtype}"', o=other)
     loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
     params = [tensor("A", dtype, n), tensor("D", dtype, n), scalar("s", dtype), output("B", dtype, n)]

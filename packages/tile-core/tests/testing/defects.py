@@ -1,0 +1,92 @@
+"""Defects that were mended, put back by hand: what the fuzzer must find again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import tirx
+
+Patch = Callable[[Any], None]
+
+
+def indices_by_tvm(patch: Any) -> None:
+    """CPU: buffers are flattened by TVM, which turns ``(127 - i) // 2`` into ``i // -2 + 63``."""
+    from tile_core.cpu import build
+
+    passes = build.index_passes
+    patch.setattr(build, "index_passes", lambda: [tirx.transform.FlattenBuffer(), *passes()[1:]])
+
+
+def reference_truncates(patch: Any) -> None:
+    """The reference rounds quotients of integers towards zero."""
+    from tile_core.reference import arithmetic
+
+    table = dict(arithmetic._INTEGERS)
+    table["FloorDiv"] = lambda a, b: np.trunc(a / b).astype(np.result_type(a, b))
+    patch.setattr(arithmetic, "_INTEGERS", table)
+
+
+def padding_takes_part(patch: Any) -> None:
+    """Targets with threads: iterations of the padding update what they must not."""
+    from tile_core.simt.nest import NestWriter
+
+    patch.setattr(NestWriter, "covers", lambda self, own: True)
+
+
+def ceildiv_by_sums(patch: Any) -> None:
+    """Quotients rounded up are ``(a + b - 1) // b``."""
+    from tile_core.language import integers
+
+    def ceildiv(a: Any, b: Any) -> Any:
+        if isinstance(a, int) and isinstance(b, int):
+            return -(-a // b)
+        x, y = integers._integers("ceildiv", a, b)
+        return integers.derive(tirx.ceildiv(x.expr, y.expr), x.dtype, x, y)
+
+    import tile_core.language as language
+
+    patch.setattr(language, "ceildiv", ceildiv, raising=False)
+
+
+def races_are_accepted(patch: Any) -> None:
+    """Parallel loops may read what other iterations write."""
+    from tile_core.passes import spine
+
+    patch.setattr(spine, "check_parallel", lambda *args: None)
+
+
+def conversions_by_the_processor(patch: Any) -> None:
+    """CPU: floats out of range become whatever integers the processor makes of them."""
+    from tile_core.cpu import pipeline
+
+    patch.setattr(pipeline, "total_conversions", lambda body, *rest: body)
+
+
+def unwritten_is_read(patch: Any) -> None:
+    """Memory that nobody wrote may be read."""
+    from tile_core.passes import spine
+
+    patch.setattr(spine, "check_written", lambda *args: None)
+
+
+def negative_indices(patch: Any) -> None:
+    """A negative index that is known is not looked at."""
+    from tile_core.language import buffer
+
+    constant_of = buffer.constant_of
+
+    def lenient(item: Any) -> Any:
+        constant = constant_of(item)
+        return constant if constant is None or constant >= 0 else None
+
+    patch.setattr(buffer, "constant_of", lenient)
+
+
+def arrays_of_the_block(patch: Any) -> None:
+    """CPU: a tile op on a thread's own array is done once for the block."""
+    from tile_core.passes import spine
+
+    patch.setattr(spine, "own_ops", lambda body: body)

@@ -1,0 +1,51 @@
+"""Each class of defect that was mended is found again when it comes back: which strategy and which seed find it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import tile_core as tile
+from tile_core.testing import search as searching
+from tile_core.testing.run import Session
+from tile_core.testing.search import Chunk, WrongProgram, search
+
+_spec = importlib.util.spec_from_file_location("defects", Path(__file__).with_name("defects.py"))
+defects = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(defects)
+
+#: What was wrong, how it is put back, the target, and the chunk of the search that finds it.
+FINDS = {
+    "indices of the CPU": ("indices_by_tvm", "cpu", Chunk("programs", 0, 10, "nibbles")),
+    "index expressions of the CPU": ("indices_by_tvm", "cpu", Chunk("indices", 3, 60)),
+    "a wrong reference": ("reference_truncates", "cpu", Chunk("programs", 0, 10, "divisions")),
+    "padding in reducers": ("padding_takes_part", "cuda:sm_80", Chunk("programs", 0, 10, "reducers")),
+    "T.ceildiv of signs and limits": ("ceildiv_by_sums", "cpu", Chunk("programs", 0, 10, "divisions")),
+    "reads of what other iterations write": ("races_are_accepted", "cpu", Chunk("programs", 0, 10, "illegal")),
+    "floats out of range": ("conversions_by_the_processor", "cpu", Chunk("programs", 0, 10, "casts")),
+    "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 10, "illegal")),
+    "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 0, 10, "illegal")),
+    "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
+}
+
+
+def find(name, patch):
+    """Put a defect back and search; the report of what was found."""
+    defect, target, chunk = FINDS[name]
+    getattr(defects, defect)(patch)
+    patch.setattr(searching, "SHRINKING", 0.0)
+    session = Session(target, None if target == "cpu" else "emulator")
+    with tile.disable_cache(), pytest.raises(WrongProgram) as found:
+        search(chunk, session, lambda kind, count: None)
+    return str(found.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FINDS)
+def test_a_defect_that_comes_back_is_found(monkeypatch, name):
+    report = find(name, monkeypatch)
+    assert "def main(" in report
+    assert "wrong" in report or "but the kernel compiled" in report or "differ" in report
