@@ -30,10 +30,30 @@ def reference_truncates(patch: Any) -> None:
 
 
 def padding_takes_part(patch: Any) -> None:
-    """Targets with threads: iterations of the padding update what they must not."""
-    from tile_core.simt.nest import NestWriter
+    """Targets with threads: a store that leaves out a loop variable is not guarded against the loop's padding."""
+    from tile_core.compat.tvm import ir
+    from tile_core.simt import nest
 
-    patch.setattr(NestWriter, "covers", lambda self, own: True)
+    def covers(self: Any, own: Any) -> bool:
+        at = {v: d for d, v in enumerate(self.nest.variables)}
+        stores = [(x.buffer, x.indices, True) for x in nest.collect(self.nest.body, tirx.BufferStore)]
+        loads = [(x.source, x.indices, False) for x in nest.collect(self.nest.body, ir.TensorLoad)]
+        for buffer, indices, is_store in [*stores, *loads]:
+            known = self.places.distributions.get(buffer)
+            if known is None or buffer not in self.places.arrays:
+                continue
+            for d, index in enumerate(indices):
+                mine = at.get(index) if isinstance(index, tirx.Var) else None
+                if mine is None and (is_store or nest.nodes.as_int(index) != 0):
+                    if known.shape[d] != 1:
+                        return False
+                elif mine is not None:
+                    other = is_store and known.shape[d] != own.shape[mine]
+                    if known.padded[d] < own.padded[mine] or other:
+                        return False
+        return True
+
+    patch.setattr(nest.NestWriter, "covers", covers)
 
 
 def ceildiv_by_sums(patch: Any) -> None:
