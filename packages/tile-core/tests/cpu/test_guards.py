@@ -71,3 +71,58 @@ def test_loops_of_one_name_are_not_each_other() -> None:
     memory, b = np.ones(64, "int32"), np.zeros(4, "int32")
     tile.compile(main, target="cpu")(memory[:8], b, 3)
     assert b.tolist() == [7] * 4
+
+
+def test_arithmetic_that_leaves_its_type_wraps_before_it_is_an_index_or_compared() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((24,), "int32"), B: T.Tensor((5, 8), "int32"), v: T.int32):
+        with T.Kernel(8, threads=32) as bx:
+            B[0, bx] = A[(bx + 2147483646) % 5]
+            B[1, bx] = A[2147483644 + bx]
+            B[2, bx] = A[(-2147483648 - bx) << 1]
+            B[3, bx] = T.if_then_else(2147483641 + bx > 3, 1, 0)
+            B[4, bx] = T.if_then_else(-2147483648 - v > 3, 1, 0)
+
+    def wrapped(x: int) -> int:
+        return (x + 2**31) % 2**32 - 2**31
+
+    a, b = np.arange(1, 25, dtype="int32"), np.full((5, 8), -1, "int32")
+    tile.compile(main, target="cpu")(a, b, 5)
+    at = [[wrapped(i + 2147483646) % 5, wrapped(2147483644 + i), wrapped(wrapped(-(2**31) - i) << 1)] for i in range(8)]
+    for row in range(3):
+        places = [p[row] for p in at]
+        assert b[row].tolist() == [a[p] if 0 <= p < 24 else 0 for p in places]
+    assert b[3].tolist() == [int(wrapped(2147483641 + i) > 3) for i in range(8)]
+    assert b[4].tolist() == [1] * 8
+
+
+def test_scalars_near_the_limits_reach_nothing() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), B: T.Tensor((20,), "int32"), n: T.int32):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(20):
+                B[i] = A[n + i]
+            if n >= 0:
+                A[n + 1] = -1
+
+    kernel = tile.compile(main, target="cpu")
+    for n in (2**31 - 1, 2**31 - 10, -(2**31), -5, 0, 3):
+        memory, b = np.arange(1, 65, dtype="int32"), np.full(20, -1, "int32")
+        kernel(memory[:8], b, n)
+        assert b.tolist() == [n + i + 1 if 0 <= n + i < 8 else 0 for i in range(20)]
+        changed = np.flatnonzero(memory != np.arange(1, 65)).tolist()
+        assert changed == ([n + 1] if 0 <= n < 7 else [])
+
+
+def test_loops_and_quotients_by_the_number_of_the_only_block() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((24,), "int32"), B: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for i, j in T.Parallel(1, bx):
+                B[i + j] = 5
+            for i in T.serial(8):
+                B[i] = A[i % bx] + A[T.if_then_else(i == i, -268435456, i) << 4]
+
+    b = np.full(8, -1, "int32")
+    tile.compile(main, target="cpu")(np.arange(1, 25, dtype="int32"), b)
+    assert b.tolist() == [2] * 8

@@ -29,6 +29,7 @@ from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.ranges import sizes_of
 from tile_core.passes.spine import Pass, Plan, Spine
+from tile_core.passes.wrap_known import wrap_known
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -42,6 +43,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     return spine.before("lower_ops", through).then(
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
+        Pass("wrap_known", _wrap_known, "before guards, which take overflow of indices for impossible"),
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
         Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
@@ -73,6 +75,11 @@ def _threads(plan: Plan, ctx: Context) -> Plan:
 def _debug(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.note("calls_back", calls_back(plan.body)).replace(body=lower_debug(plan.body))
+
+
+def _wrap_known(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.notes["params"])))
 
 
 def _guard(plan: Plan, ctx: Context) -> Plan:

@@ -14,7 +14,7 @@ from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
 from tile_core.passes.proofs import Proofs
-from tile_core.passes.wide_indices import widen_indices
+from tile_core.passes.wide_indices import wide_index, widen_indices
 
 _VERSIONED = ("parallel", "vectorized")
 #: Attribute around a statement whose accesses are inside of their buffers by a condition that was tested before.
@@ -58,8 +58,11 @@ class _Condition:
         """Return the same for the same condition on the same variables, whose names may be those of others."""
         return _identity(self.index), 0 if self.extent is None else _identity(self.extent)
 
-    def hull(self, loops: list[Any]) -> Any:
-        """Return the condition that implies this one for all iterations of ``loops``, or ``None``."""
+    def hull(self, loops: list[Any], wide: bool = False) -> Any:
+        """Return the condition that implies this one for all iterations of ``loops``, or ``None``.
+
+        ``wide`` computes it in 64 bits: what overflows in 32 is not inside.
+        """
         variables = [loop.loop_var for loop in loops]
         parts = tvm.sym.detect_linear_equation(self.index, variables)
         if not parts:
@@ -71,8 +74,10 @@ class _Condition:
                 return None
             last = loop.min + loop.extent - 1
             extreme = extreme + (last if (c > 0) == (self.extent is not None) else loop.min) * c
-        limit = None if self.extent is None else self.extent
-        return _Condition(extreme, limit).expr()
+        if wide and nodes.dtype_of(extreme) == "int32":
+            limit = None if self.extent is None else nodes.cast(self.extent, "int64")
+            return _Condition(wide_index(extreme), limit).expr()
+        return _Condition(extreme, self.extent).expr()
 
 
 class _Guard(StmtRewriter):
@@ -101,7 +106,7 @@ class _Guard(StmtRewriter):
         written = {str(st.buffer.name) for st in collect(nest, tirx.BufferStore)}
         hulls: dict[tuple[int, int], Any] = {}
         for c in conditions:
-            hull = c.hull(loops)
+            hull = c.hull(loops, wide=self.proofs.wraps(c.index))
             if hull is None or any(v in inner for v in collect(hull, tirx.Var)) or self.changes(hull, written):
                 continue
             hulls[c.key()] = self.proofs.simplify(hull)
@@ -197,8 +202,9 @@ class _Guard(StmtRewriter):
             return [] if inside else [_Condition(index, extent)]
         low, high = self.proofs.bound(index)
         result = []
-        if low < 0 and not self.proofs.holds(tirx.GE(index, _zero(index))):
-            result.append(_Condition(index, None))
+        below, lowest = low < 0, _Condition(index, None)
+        if below and not self.proofs.holds(lowest.expr()):
+            result.append(lowest)
         size = nodes.as_int(extent)
         if isinstance(size, int) and high < size:
             return result
@@ -207,7 +213,9 @@ class _Guard(StmtRewriter):
             index = _zero(extent)
         index, extent = _alike(index, extent)
         if not self.proofs.holds(tirx.LT(index, extent)):
-            result.append(_Condition(index, extent))
+            # What overflows is negative: that the sum of numbers that are not negative is none proves nothing then.
+            wraps = not result and self.proofs.wraps(index)
+            result += [*([lowest] if wraps else []), _Condition(index, extent)]
         return result
 
 

@@ -15,6 +15,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 from tile_core.passes.ranges import Interval, Ranges, whole
+from tile_core.runtime.signature import SYMBOL_ROOM
 
 __all__ = ["Proofs", "sound_bound", "sound_simplify"]
 
@@ -42,7 +43,8 @@ class Proofs:
     def size(self, var: Any) -> None:
         """Note a variable that is not negative."""
         kind = type_name(var)
-        self.ranges.set(var, (0, whole(kind)[1]))
+        # Launches leave room above symbolic sizes, so that kernels can round them up (K422).
+        self.ranges.set(var, (0, whole(kind)[1] - SYMBOL_ROOM))
         self.analyzer.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
 
     def loop(self, s: Any) -> None:
@@ -87,6 +89,11 @@ class Proofs:
         shown = self.show(e)
         found = self.analyzer.const_int_bound(shown)
         return max(low, int(found.min_value)), min(high, int(found.max_value))
+
+    def wraps(self, e: Any) -> bool:
+        """Whether an index may leave its type on the way, as far as is known."""
+        kind = type_name(e)
+        return kind.startswith("int") and self.ranges.of(e) == whole(kind) and bool(collect(e, _LINEAR[:3]))
 
     def simplify(self, e: Any) -> Any:
         """Return a simpler form of a condition or index; the same where TVM must not look into it."""

@@ -40,12 +40,13 @@ def _is_large(m: Any) -> bool:
 
 
 def _widened(index: Any) -> Any:
-    return _wide(index) if any(_is_large(m) for m in collect(index, tirx.Mul)) else index
+    return wide_index(index) if any(_is_large(m) for m in collect(index, tirx.Mul)) else index
 
 
-def _wide(e: Any) -> Any:
+def wide_index(e: Any) -> Any:
+    """Return a 32-bit index computed in 64 bits."""
     if isinstance(e, tirx.IntImm):
         return tirx.IntImm("int64", int(e.value))
     if isinstance(e, _LINEAR) and nodes.dtype_of(e) == "int32":
-        return type(e)(_wide(e.a), _wide(e.b), e.span)
+        return type(e)(wide_index(e.a), wide_index(e.b), e.span)
     return e if nodes.dtype_of(e) == "int64" else tirx.Cast("int64", e)

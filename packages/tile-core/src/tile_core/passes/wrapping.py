@@ -44,6 +44,11 @@ def reveal(body: Any) -> Any:
     return map_expr(body, restore, ir.Call)
 
 
+def operation(e: Any, a: Any, b: Any) -> Any:
+    """Return the call that stands for an addition, subtraction or product of ``a`` and ``b`` like ``e``."""
+    return ir.Call(_operator(_NAMES[type(e).__name__]), [a, b], ret_ty=e.ty, span=e.span)
+
+
 class _Hide(StmtRewriter):
     def __init__(self) -> None:
         self.data: set[Any] = set()
@@ -72,11 +77,11 @@ class _Hide(StmtRewriter):
         if not collect(e, tuple(_OPERATIONS.values())):
             return e
 
-        def operation(x: Any, mutator: Any) -> Any:
+        def arithmetic(x: Any, mutator: Any) -> Any:
             data = type_name(x) in _WIDE and self.is_data(x) and _bits(x) > int(type_name(x)[-2:])
             a, b = mutator.mutate(x.a), mutator.mutate(x.b)
             if data:
-                return ir.Call(_operator(_NAMES[type(x).__name__]), [a, b], ret_ty=x.ty, span=x.span)
+                return operation(x, a, b)
             return x if a.same_as(x.a) and b.same_as(x.b) else type(x)(a, b, x.span)
 
         def let(x: Any, mutator: Any) -> Any:
@@ -85,7 +90,7 @@ class _Hide(StmtRewriter):
             value, body = mutator.mutate(x.value), mutator.mutate(x.body)
             return x if value.same_as(x.value) and body.same_as(x.body) else tirx.Let(x.var, value, body, x.span)
 
-        handlers = [(tuple(_OPERATIONS.values()), operation), (tirx.Let, let), (ir.TensorLoad, lambda x, _: x)]
+        handlers = [(tuple(_OPERATIONS.values()), arithmetic), (tirx.Let, let), (ir.TensorLoad, lambda x, _: x)]
         return structural.mutated(e, handlers)
 
     def is_data(self, e: Any) -> bool:

@@ -1,0 +1,72 @@
+"""Index arithmetic that leaves its type, as operations that wrap.
+
+Code generators and analyzers take overflow of indices for impossible. Where the numbers of blocks and iterations alone
+make it happen, and in conditions, where a scalar of the launch can, the operation becomes one that wraps and that
+nothing looks into (``passes/wrapping.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir.visit import collect
+from tile_core.numerics.build import type_name
+from tile_core.passes import wrapping
+from tile_core.passes.ranges import RangedRewriter, whole
+
+__all__ = ["wrap_known"]
+
+_ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
+_COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+
+
+def wrap_known(body: Any, sizes: Iterable[Any] = ()) -> Any:
+    """Return the statement with calls for the signed arithmetic that leaves its type.
+
+    Parameters
+    ----------
+    body
+        A statement before its accesses are guarded.
+    sizes
+        Variables of symbolic extents.
+    """
+    return _Wrap(sizes).stmt(body)
+
+
+class _Wrap(RangedRewriter):
+    def __init__(self, sizes: Iterable[Any]) -> None:
+        super().__init__(sizes)
+        self.sizes = frozenset(sizes)
+        self.compared = False
+
+    def expr(self, e: Any) -> Any:
+        if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)) or not collect(e, _ARITHMETIC):
+            return e
+        return structural.mutated(e, [(_ARITHMETIC, self.operation), (_COMPARISONS, self.comparison)])
+
+    def comparison(self, e: Any, mutator: Any) -> Any:
+        outer, self.compared = self.compared, True
+        new = mutator.default_mutate(e)
+        self.compared = outer
+        return new
+
+    def operation(self, e: Any, mutator: Any) -> Any:
+        a, b = mutator.mutate(e.a), mutator.mutate(e.b)
+        if type_name(e) in ("int32", "int64") and self.leaves(e):
+            return wrapping.operation(e, a, b)
+        return e if a.same_as(e.a) and b.same_as(e.b) else type(e)(a, b, e.span)
+
+    def leaves(self, e: Any) -> bool:
+        """Whether an operation leaves its type, by what is known of its variables."""
+        if self.ranges.of(e) != whole(type_name(e)):
+            return False
+        if collect(e, (ir.TensorLoad, ir.Call)):
+            return False  # data, which another pass looks after
+        variables = collect(e, tirx.Var)
+        if any(v in self.sizes for v in variables):
+            return False
+        known = all(self.ranges.of(v) != whole(type_name(v)) for v in variables)
+        return known or (self.compared and not any(v in self.ranges.variables for v in variables))
