@@ -17,7 +17,7 @@ from tile_core.emit.text import ATOM, CHOICE, LOGIC, UNARY, Text, infix, wrapped
 from tile_core.emit.writer import Writer
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect
+from tile_core.ir.visit import collect, substitute
 from tile_core.passes import float_rules, wrapping
 from tile_core.passes.proofs import sound_bound, sound_simplify
 
@@ -66,6 +66,7 @@ class ExpressionPrinter:
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self.analyzer = tvm.sym.Analyzer()
+        self._declared: set[Any] = set()
 
     @property
     def dialect(self) -> str:
@@ -266,10 +267,17 @@ class ExpressionPrinter:
         return Text(f"({self.type(target)}){wrapped(text, UNARY)}", UNARY)
 
     def print_Let(self, e: Any) -> str:
-        """Write the bound value to a variable, and print the body."""
-        value = self.assigned(e.value)
-        self.writer.line(f"const {self.type(nodes.dtype_of(e.var))} {self.writer.name(e.var)} = {value};")
-        return self.bare(e.body)
+        """Write the bound value to a variable, and print the body.
+
+        An expression may occur twice in a statement, and so may what it binds: each time under a name of its own.
+        """
+        value, var, body = self.assigned(e.value), e.var, e.body
+        if var in self._declared:
+            var = tirx.Var(str(e.var.name), e.var.ty)
+            body = substitute(body, {e.var: var})
+        self._declared.add(var)
+        self.writer.line(f"const {self.type(nodes.dtype_of(var))} {self.writer.name(var)} = {value};")
+        return self.bare(body)
 
     def print_TensorLoad(self, e: Any) -> str:
         """Print a load of one element."""

@@ -20,6 +20,8 @@ def problem_of(op: str, statement: Any, call: Any = None) -> str:
         return f"lowered the call to a value of type {type(statement).__name__}; expected a statement"
     if op not in OPS or not OPS[op].writes:
         return ""
+    if set(OPS[op].writes) <= set(OPS[op].reads) and len(OPS[op].reads) == 1:
+        return ""  # what the operand holds may be the result already: a reducer of which there is one copy
     if any(isinstance(s.value, ir.Call) for s in collect(statement, tirx.Evaluate)):
         return ""
     own = {s.buffer for s in collect(statement, tirx.AllocBuffer)}

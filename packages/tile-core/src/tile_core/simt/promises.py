@@ -35,6 +35,27 @@ def relied(body: Any, aligned: Aligned) -> Aligned:
             used |= {a.source for a in call.args if isinstance(a, ir.TensorLoad)}
     buffers = [b for b in aligned.addresses if b in used]
     symbols = {v for b in buffers for v in row_symbols(b)}
-    return Aligned(
-        {b: aligned.addresses[b] for b in buffers}, {v: n for v, n in aligned.divisors.items() if v in symbols}
-    )
+    addresses = {b: aligned.addresses[b] for b in buffers}
+    for base, size in _shown(body):
+        if max(size, addresses.get(base, 1)) > _size(base):
+            addresses[base] = max(size, addresses.get(base, 1))
+    return Aligned(addresses, {v: n for v, n in aligned.divisors.items() if v in symbols})
+
+
+def _shown(body: Any) -> list[tuple[Any, int]]:
+    """Return each buffer outside with the bytes of an element of a view of it, of which its address is a multiple."""
+    views = {
+        d.buffer: next((v for v in collect(d.data, tirx.Var) if tirx.is_buffer_var(v)), None)
+        for d in collect(body, tirx.DeclBuffer)
+    }
+    found = []
+    for view, base in views.items():
+        while base in views:
+            base = views[base]
+        if base is not None and nodes.scope_of(base) == "global":
+            found.append((base, _size(view)))
+    return found
+
+
+def _size(buffer: Any) -> int:
+    return max(1, DTYPES[nodes.element_type(buffer)].bits // 8)
