@@ -74,7 +74,7 @@ class TileError(Exception):
     def __str__(self) -> str:
         lines = [f"[{self.code}] {self.message}"]
         if self.where is not None:
-            lines.append(f"  --> {self.where}")
+            lines.append(f"  --> {printable(str(self.where))}")
             if self.where.source:
                 lines.append(f"   |  {printable(self.where.source)}")
         if self.help:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.errors import Where
+from tile_core.errors.base import printable
 
 Expr = Any
 Stmt = Any
@@ -43,7 +44,7 @@ def span_of(where: Where | None) -> Any:
     key = (where.file, where.line)
     span = _spans.get(key)
     if span is None:
-        name = _source_names.setdefault(where.file, ir.SourceName(where.file))
+        name = _source_names.setdefault(where.file, ir.SourceName(printable(where.file)))
         span = _spans[key] = ir.Span(name, where.line, where.line, 1, 1)
     return span
 

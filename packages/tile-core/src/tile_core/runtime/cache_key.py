@@ -153,7 +153,7 @@ class _Hasher:
         if isinstance(value, (set, frozenset)):
             return _join(b"set", sorted(self.digest(v) for v in value))
         if isinstance(value, PurePath):
-            return _join(b"path", [str(value).encode()])
+            return _join(b"path", [os.fsencode(value)])
         return self._object(value)
 
     def _object(self, value: Any) -> bytes:
@@ -233,7 +233,7 @@ class _Hasher:
         file, line = str(span.source_name.name), int(span.line)
         if self._where is not None and file == self._where.file:
             return _join(b"here", [str(line - self._where.line).encode()])
-        return _join(b"place", [os.path.basename(file).encode(), str(line).encode()])
+        return _join(b"place", [os.fsencode(os.path.basename(file)), str(line).encode()])
 
 
 def _join(kind: bytes, parts: Iterable[bytes]) -> bytes:

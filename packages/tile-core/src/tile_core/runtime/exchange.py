@@ -19,7 +19,7 @@ from tile_core.errors.artefacts import (
     UntrustedArtefact,
     WrongDevice,
 )
-from tile_core.errors.base import SetupError, Where
+from tile_core.errors.base import SetupError, Where, printable
 from tile_core.errors.launch import NotProvided
 from tile_core.errors.setup import RuntimeBroken
 from tile_core.plugins.discovery import NO_DISTRIBUTION
@@ -211,7 +211,7 @@ def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> lis
 
 def _portable(where: Where) -> Where:
     """Return a place by the name of its file alone: the same on every machine."""
-    return Where(os.path.basename(where.file), where.line)
+    return Where(printable(os.path.basename(where.file)), where.line)
 
 
 def _write(path: Path, content: bytes) -> None:
