@@ -86,7 +86,7 @@ def _divisions(plan: Plan, ctx: Context) -> Plan:
 
 def _wrap(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=wrapping.hide(plan.body))
+    return plan.replace(body=wrapping.hide(plan.body, plan.notes["params"]))
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:

@@ -121,7 +121,7 @@ def _divisions(plan: Plan, ctx: Context) -> Plan:
 
 def _wrap(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=wrapping.hide(plan.body))
+    return plan.replace(body=wrapping.hide(plan.body, plan.notes["params"]))
 
 
 def _extremes(plan: Plan, ctx: Context) -> Plan:

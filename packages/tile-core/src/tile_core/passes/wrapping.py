@@ -10,6 +10,7 @@ seen through.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tile_core.compat import structural
@@ -25,13 +26,20 @@ _WIDE = ("int32", "int64", "uint32", "uint64")
 PREFIX = "tile.wrapping_"
 
 
-def hide(body: Any) -> Any:
+def hide(body: Any, params: Iterable[Any] = ()) -> Any:
     """Return the statement with the 32 and 64-bit integer arithmetic of its data as calls.
 
-    Data are values that are read from memory and what is computed from them, and all unsigned values, except where they
-    are indices, loop bounds or extents.
+    Data are values that are read from memory, scalars among the parameters, what is computed from both, and all
+    unsigned values, except where they are indices, loop bounds or extents.
+
+    Parameters
+    ----------
+    body
+        A statement of scalar operations.
+    params
+        The parameters of the function.
     """
-    return _Hide().stmt(body)
+    return _Hide({p for p in params if not tirx.is_buffer_var(p)}).stmt(body)
 
 
 def reveal(body: Any) -> Any:
@@ -50,8 +58,8 @@ def operation(e: Any, a: Any, b: Any) -> Any:
 
 
 class _Hide(StmtRewriter):
-    def __init__(self) -> None:
-        self.data: set[Any] = set()
+    def __init__(self, data: set[Any]) -> None:
+        self.data = data
 
     def visit_For(self, s: Any) -> Any:
         body = self.body(s.body)
