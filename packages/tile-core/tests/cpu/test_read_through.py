@@ -258,6 +258,35 @@ def test_rows_at_runtime_read_zeros_beyond_the_end(row: int, seed: int) -> None:
     np.testing.assert_array_equal(c, a @ padded)
 
 
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_corners_at_runtime_are_inside_or_copied(trans_b: bool, seed: int) -> None:
+    shape = (64, 16) if trans_b else (16, 64)
+
+    @T.prim_func
+    def main(row: T.int32, A: T.Tensor((2, 16), "float32"), B: T.Tensor((90, 80), "float32"),
+             C: T.Tensor((2, 64), "float32")):  # fmt: skip
+        with T.Kernel(1, threads=32):
+            a, b = T.alloc_shared((2, 16), "float32"), T.alloc_shared(shape, "float32")
+            c = T.alloc_fragment((2, 64), "float32")
+            T.clear(c)
+            T.copy(A, a)
+            T.copy(B[row, 3], b)
+            T.gemm(a, b, c, transpose_B=trans_b)
+            T.copy(c, C)
+
+    kernel = tile.compile(main, target="cpu")
+    assert IN_PLACE in str(kernel.explain())
+    rng = np.random.default_rng(seed)
+    a, b = small((2, 16), "float32", rng), small((90, 80), "float32", rng)
+    for row in (0, 5, 26, 27, 74, 75, 89, 90, -1, -20, 2**31 - 1, 2**31 - 20, 2**31 - 64, -(2**31)):
+        c = np.full((2, 64), 7, "float32")
+        kernel(row, a, b, c)
+        tile_of_b = np.zeros(shape, "float32")
+        inside = [i for i in range(shape[0]) if 0 <= row + i < 90]
+        tile_of_b[inside] = b[[row + i for i in inside], 3 : 3 + shape[1]]
+        np.testing.assert_array_equal(c, a @ (tile_of_b.T if trans_b else tile_of_b))
+
+
 def test_a_stride_between_elements_is_copied(seed: int) -> None:
     def body(B: Any, X: Any, a: Any, b: Any, c: Any) -> None:
         T.copy(B[8:24, :], b)

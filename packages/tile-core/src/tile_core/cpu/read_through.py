@@ -115,13 +115,13 @@ class _ReadThrough(StmtRewriter):
 
     def open_bounds(self, src: View, d: int) -> list[Any]:
         """Return what is not proven of ``0 <= min`` and ``min + extent <= shape`` in one dimension."""
-        low, size = src.mins[d], nodes.as_int(src.buffer.shape[d])
+        low, size = src.mins[d], src.buffer.shape[d]
         low = nodes.int_const(low) if isinstance(low, int) else low
-        last = low + (src.extents[d] - 1)
-        if nodes.dtype_of(last) != nodes.dtype_of(src.buffer.shape[d]):
-            last, size = nodes.cast(last, "int64"), nodes.cast(src.buffer.shape[d], "int64")
+        if nodes.dtype_of(low) != nodes.dtype_of(size):
+            low, size = nodes.cast(low, "int64"), nodes.cast(size, "int64")
+        # Not ``low + extent <= size``, whose sum leaves 32 bits where a runtime number is far outside.
         zero = nodes.int_const(0, nodes.dtype_of(low))
-        return [c for c in (tirx.GE(low, zero), last < size) if not self.analyzer.can_prove(c)]
+        return [c for c in (tirx.GE(low, zero), tirx.LE(low, size - src.extents[d])) if not self.analyzer.can_prove(c)]
 
 
 def _multiplies_few_rows(s: Any, tile: View) -> bool:
