@@ -37,6 +37,7 @@ def execute(
     bounds: bool = False,
     loops: bool = False,
     shake: int | None = None,
+    printed: list[str] | None = None,
 ) -> None:
     """Execute a traced program; its outputs are written in place.
 
@@ -58,32 +59,31 @@ def execute(
         Positions of tensors that hold nothing yet, which matters with ``check``; by default the outputs that the
         program itself returns.
     bounds
-        Also refuse accesses outside of scratch buffers, which the language defines but programs rarely mean.
+        Also refuse accesses outside of scratch buffers, which are defined but rarely meant.
     loops
         Execute tile ops by the loops of their meaning also where NumPy has them at once; to test one by the other.
     shake
         Seed of changes of sums of floats, as large as those that another order of additions makes.
+    printed
+        Receives the texts of ``T.print``, one per execution of it by a lane; they are printed nowhere.
 
     Raises
     ------
-    ReadUnwritten, OutsideScratch, DataRace
-        With ``check`` or ``bounds``: the program does what has no meaning.
-    DeviceAssertFailed
-        A condition of ``T.device_assert`` is false.
+    ReadUnwritten, OutsideScratch, DataRace, DeviceAssertFailed
+        The program does what has no meaning, or asserts what is false.
     NoReferenceMeaning
         The program has an operation of a backend.
     """
     from tile_core.reference.arguments import bind, unbind
-    from tile_core.reference.rounding import Shaker
     from tile_core.reference.sanitizer import Sanitizer
 
     compiled = _made(program, loops)
     if isinstance(arrays_and_scalars, Mapping):
         arrays_and_scalars = [arrays_and_scalars[p.name] for p in program.params]
-    sanitizer, shaker = Sanitizer(bounds) if check or bounds else None, None if shake is None else Shaker(shake)
-    state = compiled.state(width, sanitizer, shaker)
+    state = compiled.state(width, Sanitizer(bounds) if check or bounds else None, shake)
     nothing = frozenset(program.outputs if unwritten is None else unwritten)
     bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
+    state.printed = [] if printed is None else printed
     compiled.run(state)
     unbind(compiled, state, arrays_and_scalars)
 

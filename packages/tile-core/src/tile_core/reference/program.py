@@ -154,8 +154,9 @@ class Compiled:
         self.threads = _threads_of(program.func.body)
         self.body = self._grid(program.func.body)
 
-    def state(self, width: int, sanitizer: Sanitizer | None, shaker: Shaker | None) -> State:
-        """Return the state before the launch, without arguments."""
+    def state(self, width: int, sanitizer: Sanitizer | None, shake: int | None) -> State:
+        """Return the state before the launch, without arguments; ``shake`` is the seed of a ``Shaker``."""
+        shaker = None if shake is None else Shaker(shake)
         return State(len(self.scope.variables), len(self.scope.buffers), self.threads, width, sanitizer, shaker)
 
     def run(self, state: State) -> None:
