@@ -126,3 +126,17 @@ def test_loops_and_quotients_by_the_number_of_the_only_block() -> None:
     b = np.full(8, -1, "int32")
     tile.compile(main, target="cpu")(np.arange(1, 25, dtype="int32"), b)
     assert b.tolist() == [2] * 8
+
+
+def test_constants_that_an_analyzer_would_compute_in_32_bits() -> None:
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(A: T.Tensor((m,), "int32"), B: T.Tensor((6,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.unroll(6):
+                B[i] = A[T.if_then_else(i < 3, (m - -536870912) * 5, m - 1 - i)]
+
+    b = np.full(6, -1, "int32")
+    tile.compile(main, target="cpu")(np.arange(1, 9, dtype="int32"), b)
+    assert b.tolist() == [0, 0, 0, 5, 4, 3]

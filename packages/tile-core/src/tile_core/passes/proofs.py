@@ -7,6 +7,7 @@ What it must not look into becomes a variable here, with a range by intervals (`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -17,7 +18,7 @@ from tile_core.numerics.build import type_name
 from tile_core.passes.ranges import Interval, Ranges, whole
 from tile_core.runtime.signature import SYMBOL_ROOM
 
-__all__ = ["Proofs", "sound_bound", "sound_simplify"]
+__all__ = ["Proofs", "linear_parts", "sound_bound", "sound_simplify"]
 
 _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max)
 _DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
@@ -58,7 +59,7 @@ class Proofs:
         if _integer(kind):
             self.ranges.set(s.var, self.ranges.of(s.value))
         if kind.startswith("int") and not collect(s.value, (ir.TensorLoad, ir.Call)):
-            self.analyzer.bind(s.var, self.show(s.value), True)
+            _asked(lambda: self.analyzer.bind(s.var, self.show(s.value), True), None)
 
     def under(self, condition: Any, body: Any) -> AbstractContextManager[Any]:
         """Return the scope of a branch, whose condition holds in it unless the branch writes what the condition reads.
@@ -76,19 +77,18 @@ class Proofs:
             written |= {v for c in collect(body, ir.Call) if nodes.is_tile_call(c) for v in collect(c, tirx.Var)}
             if read & written or (self.aliased and written):
                 return nullcontext()
-        scope: AbstractContextManager[Any] = self.analyzer.constraint_scope(self.show(condition))
-        return scope
+        return _Believed(self.analyzer, self.show(condition))
 
     def holds(self, condition: Any) -> bool:
         """Whether a condition is certain."""
-        return bool(self.analyzer.can_prove(self.show(condition)))
+        return bool(_asked(lambda: self.analyzer.can_prove(self.show(condition)), False))
 
     def bound(self, e: Any) -> Interval:
         """Return the least and the greatest value of an integer expression."""
         low, high = self.ranges.of(e)
         shown = self.show(e)
-        found = self.analyzer.const_int_bound(shown)
-        return max(low, int(found.min_value)), min(high, int(found.max_value))
+        found = _asked(lambda: self.analyzer.const_int_bound(shown), None)
+        return (low, high) if found is None else (max(low, int(found.min_value)), min(high, int(found.max_value)))
 
     def wraps(self, e: Any) -> bool:
         """Whether an index may leave its type on the way, as far as is known."""
@@ -97,7 +97,7 @@ class Proofs:
 
     def simplify(self, e: Any) -> Any:
         """Return a simpler form of a condition or index; the same where TVM must not look into it."""
-        return self.analyzer.simplify(e) if tvm_ffi.structural_equal(self.show(e), e) else e
+        return _asked(lambda: self.analyzer.simplify(e), e) if tvm_ffi.structural_equal(self.show(e), e) else e
 
     def show(self, e: Any) -> Any:
         """Return what TVM may see of an expression: the same object if that is all of it."""
@@ -169,6 +169,34 @@ class Proofs:
                 self.analyzer.bind(var, ir.Range.from_min_extent(*bounds))
             self.ranges.set(var, (max(low, least), min(high, most)))
         return var
+
+
+class _Believed:
+    """A scope in which a condition holds, for an analyzer that may fail over it."""
+
+    def __init__(self, analyzer: Any, condition: Any) -> None:
+        self.scope = analyzer.constraint_scope(condition)
+        self.entered = False
+
+    def __enter__(self) -> None:
+        self.entered = _asked(lambda: (self.scope.__enter__(), True)[1], False)
+
+    def __exit__(self, *error: object) -> None:
+        if self.entered:
+            self.scope.__exit__(*error)
+
+
+def _asked(question: Callable[[], Any], otherwise: Any) -> Any:
+    """Return an answer of the analyzer; it computes new constants in 32 bits, and fails over those that do not fit."""
+    try:
+        return question()
+    except (tvm.error.InternalError, ValueError):
+        return otherwise
+
+
+def linear_parts(e: Any, variables: list[Any]) -> list[Any]:
+    """Return the coefficients of variables in an index, and what is left of it; nothing if it is not linear."""
+    return list(_asked(lambda: tvm.sym.detect_linear_equation(e, variables), ()))
 
 
 def sound_bound(analyzer: Any, e: Any) -> Interval:
