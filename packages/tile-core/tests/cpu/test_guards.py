@@ -140,3 +140,21 @@ def test_constants_that_an_analyzer_would_compute_in_32_bits() -> None:
     b = np.full(6, -1, "int32")
     tile.compile(main, target="cpu")(np.arange(1, 9, dtype="int32"), b)
     assert b.tolist() == [0, 0, 0, 5, 4, 3]
+
+
+def test_choices_between_integers_of_several_types() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), B: T.Tensor((3, 4), "int32"), w: T.int64, u: T.uint8):
+        with T.Kernel(1, threads=32):
+            for i, j in T.Parallel(3, 4):
+                B[i, j] = A[T.if_then_else(i < j, T.if_then_else(w == 0, w, i), 0)] + A[T.if_then_else(j > 2, u, i)]
+
+    a, b = np.arange(1, 9, dtype="int32"), np.full((3, 4), -1, "int32")
+    kernel = tile.compile(main, target="cpu")
+    for w, u in ((0, 7), (2**40, 200)):
+        kernel(a, b, w, u)
+        first = [[(w if w == 0 else i) if i < j else 0 for j in range(4)] for i in range(3)]
+        second = [[u if j > 2 else i for j in range(4)] for i in range(3)]
+        padded = np.zeros(256, "int32")
+        padded[:8] = a
+        np.testing.assert_array_equal(b, padded[np.array(first)] + padded[np.array(second)])

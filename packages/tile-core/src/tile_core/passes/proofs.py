@@ -101,6 +101,9 @@ class Proofs:
 
     def show(self, e: Any) -> Any:
         """Return what TVM may see of an expression: the same object if that is all of it."""
+        if isinstance(e, tirx.IntImm):
+            # Constants are equal as keys where their values are, whatever their types.
+            return nodes.int_const(int(e.value), "int64") if type_name(e).startswith("u") else e
         found = self.shown.get(e)
         if found is None:
             found = self.shown[e] = self._show(e)
@@ -108,8 +111,6 @@ class Proofs:
 
     def _show(self, e: Any) -> Any:
         kind = type_name(e)
-        if isinstance(e, tirx.IntImm):
-            return e if not kind.startswith("u") else nodes.int_const(int(e.value), "int64")
         if kind != "bool" and not kind.startswith("int"):
             return self.hide(e)
         if isinstance(e, tirx.Var):
@@ -127,10 +128,16 @@ class Proofs:
         if isinstance(e, tirx.Cast):
             return self._cast(e, kind)
         if isinstance(e, tirx.Select):
-            return tirx.Select(self.show(e.condition), self.show(e.true_value), self.show(e.false_value))
+            return self._choice(e.condition, e.true_value, e.false_value)
         if nodes.operator_name(e) == "if_then_else":
-            return tirx.Select(*(self.show(a) for a in e.args))
+            return self._choice(*e.args)
         return self.hide(e)
+
+    def _choice(self, condition: Any, yes: Any, no: Any) -> Any:
+        x, y = self.show(yes), self.show(no)
+        if type_name(x) != type_name(y):
+            x, y = nodes.cast(x, "int64"), nodes.cast(y, "int64")
+        return tirx.Select(self.show(condition), x, y)
 
     def _rebuilt(self, e: Any, a: Any, b: Any) -> Any:
         x, y = self.show(a), self.show(b)
