@@ -23,10 +23,12 @@ FINDS = {
     "a wrong reference": ("reference_truncates", "cpu", Chunk("programs", 0, 10, "divisions")),
     "padding in reducers": ("padding_takes_part", "cuda:sm_80", Chunk("programs", 0, 10, "reducers")),
     "T.ceildiv of signs and limits": ("ceildiv_by_sums", "cpu", Chunk("programs", 0, 10, "divisions")),
-    "reads of what other iterations write": ("races_are_accepted", "cpu", Chunk("programs", 0, 10, "illegal")),
+    "reads of what other iterations write": ("races_are_accepted", "cpu", Chunk("programs", 0, 40, "illegal")),
     "floats out of range": ("conversions_by_the_processor", "cpu", Chunk("programs", 0, 10, "casts")),
-    "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 10, "illegal")),
-    "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 0, 10, "illegal")),
+    "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 40, "illegal")),
+    "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 0, 40, "illegal")),
+    "halves of bytes": ("halves_are_stored_alone", "cuda:sm_80", Chunk("programs", 0, 10, "nibbles")),
+    "layouts that nothing follows": ("layouts_are_ignored", "cpu", Chunk("programs", 0, 40, "illegal")),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
 }
 

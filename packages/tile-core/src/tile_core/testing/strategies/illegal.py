@@ -48,6 +48,16 @@ _FORMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Barriers and warp operations that not all reach.
     ("tx = T.get_thread_binding(0)\nif tx < {c}:\n    T.sync_threads()\nB[tx] = 1.0", ("K218",)),
     ("tx = T.get_thread_binding(0)\nif tx % 2 == 0:\n    B[tx] = T.shfl_xor(A[tx], 1)", ("K224",)),
+    # Layouts that nothing could follow.
+    (
+        "r = T.alloc_local(({n},), 'float32')\nT.annotate_layout({{r: lambda i: i}})\nT.fill(r, 1)\nB[0] = r[0]",
+        ("K134",),
+    ),
+    (
+        "r = T.alloc_reducer(({n},), 'float32')\nT.annotate_layout({{r: lambda i: i}})\n"
+        "for i in T.Parallel({n}):\n    r[i] += A[i]\nT.finalize_reducer(r)\nT.copy(r, B)",
+        ("K134",),
+    ),
     # Numbers that do not fit, extents below zero, operands that do not go together.
     ("for i in T.Parallel({n}):\n    B[i] = T.cast(U[i] + 300, 'float32')", ("K104",)),
     ("for i in T.Parallel({n}):\n    B[i] = T.cast(U[i] // 0, 'float32')", ("K103",)),
