@@ -63,7 +63,7 @@ class Selection:
         statement = guarded(self.variant, "lower", call, ctx)
         from tile_core.lowering.written import problem_of
 
-        detail = "lowered the call to nothing" if statement is None else problem_of(call.name, statement, call)
+        detail = "lowered the call to nothing" if statement is None else problem_of(call.name, statement)
         if detail:
             raise VariantCrashed(where=call.where, variant=self.variant.name, detail=detail)
         return statement

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.ops.registry import OPS
 
 
-def problem_of(op: str, statement: Any, call: Any = None) -> str:
+def problem_of(op: str, statement: Any) -> str:
     """Return what is wrong with the statement that an op was lowered to; empty if nothing is seen.
 
-    Stores are seen, and calls may do anything: this finds what was forgotten, not what is wrong. Where the op itself
-    means nothing, as to complete a reducer that one thread holds, there may be nothing to write.
+    Stores are seen, and calls may do anything: this finds what was forgotten, not what is wrong.
     """
     if not isinstance(statement, tirx.Stmt):
         return f"lowered the call to a value of type {type(statement).__name__}; expected a statement"
@@ -26,7 +24,5 @@ def problem_of(op: str, statement: Any, call: Any = None) -> str:
         return ""
     own = {s.buffer for s in collect(statement, tirx.AllocBuffer)}
     if any(s.buffer not in own for s in collect(statement, tirx.BufferStore)):
-        return ""
-    if call is not None and nodes.is_nop(OPS[op].meaning(call)):
         return ""
     return "lowered the call to a statement that writes nothing; expected that it writes the op's destination"

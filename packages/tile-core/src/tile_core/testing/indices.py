@@ -223,15 +223,22 @@ def _scalars(m: int, v: int, w: int) -> Data:
     return {"m": m, "v": v, "w": w, "u": (v * 37 + 5) % 256}
 
 
-def guilty(k: IndexKernel, fails: Callable[[IndexKernel], str]) -> IndexKernel:
-    """Return the part of a kernel that fails and of which no half fails: mostly one statement."""
-    while len(k.statements) > 1:
-        half = len(k.statements) // 2
-        parts = (replace(k, statements=k.statements[:half]), replace(k, statements=k.statements[half:]))
-        worse = next((p for p in parts if fails(p)), None)
-        if worse is None:
+def guilty(k: IndexKernel, fails: Callable[[IndexKernel], str], tries: int = 80) -> IndexKernel:
+    """Return a part of a kernel that still fails: mostly one statement, more where several must meet."""
+    pieces = 2
+    while len(k.statements) > 1 and tries > 0:
+        size = max(1, len(k.statements) // pieces)
+        cuts = range(0, len(k.statements), size)
+        parts = [replace(k, statements=k.statements[c : c + size]) for c in cuts]
+        rests = [replace(k, statements=k.statements[:c] + k.statements[c + size :]) for c in cuts] if pieces > 2 else []
+        worse = next((p for p in [*parts, *rests] if p.statements and fails(p)), None)
+        tries -= len(parts) + len(rests)
+        if worse is not None:
+            k, pieces = worse, 2
+        elif size == 1:
             break
-        k = worse
+        else:
+            pieces *= 2
     return k
 
 
