@@ -13,6 +13,7 @@ from tile_core.ir.visit import StmtRewriter
 from tile_core.ops.effects import effects
 from tile_core.simt import calls
 from tile_cuda.emit import TextOptions, emit_kernel
+from tile_cuda.ptx.memory import MOST_OPEN
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -74,5 +75,7 @@ class _Instructions(StmtRewriter):
         if nodes.is_tile_call(s.value, "async_commit"):
             return calls.execute("cp_async_commit_group", [], s.span)
         if nodes.is_tile_call(s.value, "async_wait"):
-            return calls.execute(f"cp_async_wait_group_{int(nodes.as_int(s.value.args[0]))}", [], s.span)
+            # Waiting for more of them than was asked for is right, too.
+            still_open = min(int(nodes.as_int(s.value.args[0])), MOST_OPEN)
+            return calls.execute(f"cp_async_wait_group_{still_open}", [], s.span)
         return s

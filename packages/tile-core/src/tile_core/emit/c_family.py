@@ -57,7 +57,17 @@ class CFamilyEmitter(ExpressionPrinter):
     reserved: ClassVar[frozenset[str]] = frozenset(
         "auto break case char const continue default do double else enum extern float for goto if inline int long "
         "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-        "bool true false".split()
+        "bool true false "
+        # Macros and names of the libraries that a device's own headers may bring.
+        "std NULL nil Nil assert errno offsetof EOF INFINITY NAN HUGE_VAL HUGE_VALF MAXFLOAT MAXHALF "
+        "CHAR_BIT CHAR_MAX CHAR_MIN SCHAR_MAX SCHAR_MIN UCHAR_MAX SHRT_MAX SHRT_MIN USHRT_MAX INT_MAX INT_MIN "
+        "UINT_MAX LONG_MAX LONG_MIN ULONG_MAX LLONG_MAX LLONG_MIN ULLONG_MAX SIZE_MAX "
+        "FLT_DIG FLT_MANT_DIG FLT_MAX FLT_MIN FLT_EPSILON FLT_RADIX DBL_MAX DBL_MIN DBL_EPSILON "
+        "HALF_DIG HALF_MAX HALF_MIN HALF_EPSILON "
+        "M_E M_LOG2E M_LOG10E M_LN2 M_LN10 M_PI M_PI_2 M_PI_4 M_1_PI M_2_PI M_2_SQRTPI M_SQRT2 M_SQRT1_2 "
+        "M_E_F M_LOG2E_F M_LOG10E_F M_LN2_F M_LN10_F M_PI_F M_PI_2_F M_PI_4_F M_1_PI_F M_2_PI_F M_2_SQRTPI_F "
+        "M_SQRT2_F M_SQRT1_2_F M_E_H M_PI_H M_PI_2_H M_PI_4_H "
+        "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t uintptr_t".split()
     )
     scopes: ClassVar[dict[str, str]] = {"local": "", "global": ""}
 

@@ -27,3 +27,11 @@ class RuntimeBroken(SetupError):
     code = "S203"
     template = "the runtime {name!r} is installed but broken: {reason}"
     remedy = "reinstall the package that provides it, or use one of the target's own runtimes"
+
+
+class OutOfMemory(SetupError):
+    """The system gave no memory for the buffers that a kernel has besides its arguments."""
+
+    code = "S204"
+    template = "{kernel}: there is not enough memory for the kernel's own buffers"
+    remedy = "take smaller tiles (T.alloc_shared, T.alloc_fragment), or raise the limit of the process"

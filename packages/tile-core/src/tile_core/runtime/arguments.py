@@ -19,6 +19,7 @@ from typing import Any
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
 from tile_core.errors.base import InternalError, TileError, Where
+from tile_core.errors.setup import OutOfMemory
 from tile_core.runtime import checks
 from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory, Place
 from tile_core.runtime.allocate import Make, allocator
@@ -118,8 +119,7 @@ class Binder:
             raise
         except Exception as error:
             # All that can be wrong with arguments has been refused, so this is not the caller's mistake.
-            detail = f"{type(error).__name__}: {error}"
-            raise InternalError(stage="launch", detail=detail, where=self.signature.where) from error
+            raise _defect("launch", error, self.signature.where, self.signature.name) from error
 
     def _call(self, args: tuple[Any, ...]) -> Any:
         forms = self._forms
@@ -218,7 +218,13 @@ def only_catalogue(stage: str, where: Where | None) -> Iterator[None]:
     except TileError as error:
         raise error.at(where) from error.__cause__
     except Exception as error:
-        raise InternalError(stage=stage, detail=f"{type(error).__name__}: {error}", where=where) from error
+        raise _defect(stage, error, where, "the kernel") from error
+
+
+def _defect(stage: str, error: Exception, where: Where | None, kernel: str) -> TileError:
+    if isinstance(error, MemoryError) or "std::bad_alloc" in str(error):
+        return OutOfMemory(kernel=kernel, where=where)
+    return InternalError(stage=stage, detail=f"{type(error).__name__}: {error}", where=where)
 
 
 def run(launch: Callable[..., Any], bound: Bound, *, packed: bool) -> None:

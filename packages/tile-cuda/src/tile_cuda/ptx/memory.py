@@ -10,6 +10,9 @@ from tile_cuda.ptx.scalar import KINDS
 
 #: Groups of copies that a wait may leave open: one more than the most stages of a pipeline that is of use.
 _GROUPS = 16
+MOST_OPEN = _GROUPS - 1
+"""Groups of asynchronous copies that can be left open at most."""
+
 #: Memory that an access names, and the threads that its order is for.
 SCOPES = {"global": "gpu", "shared": "cta"}
 
