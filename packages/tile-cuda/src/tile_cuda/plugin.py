@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 def tile_backend() -> BackendManifest:
     """Return the manifest."""
+    from tile_cuda.target import RECORDS
+
     return BackendManifest(
         name="cuda",
         api=">=1,<2",
         target_kinds=("cuda",),
         options=CudaOptions,
         fingerprint=fingerprint_of("tile_cuda", "tile-cuda"),
+        architectures=tuple(f"cuda:{name}" for name in RECORDS),
         summary="NVIDIA GPUs from sm_80 to sm_120",
     )
 

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 def tile_backend() -> BackendManifest:
     """Return the manifest."""
+    from tile_metal.target import RECORDS
+
     return BackendManifest(
         name="metal",
         api=">=1,<2",
         target_kinds=("metal",),
         options=MetalOptions,
         fingerprint=fingerprint_of("tile_metal", "tile-metal"),
+        architectures=tuple(f"metal:{name}" for name in RECORDS),
         summary="Apple GPUs from the M1 on",
     )
 

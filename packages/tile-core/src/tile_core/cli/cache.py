@@ -9,6 +9,9 @@ import typer
 
 from tile_core.cli.console import AsJson, Verbose, console, print_json, print_text, table
 
+#: Kernels that have a line of their own in a summary.
+_SHOWN = 20
+
 app = typer.Typer(
     name="cache",
     help="Compiled kernels on disk: list, prune, clear, path.",
@@ -18,8 +21,12 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_entries(as_json: AsJson = False, verbose: Verbose = False) -> None:
-    """List the files of the cache, the most recently used first."""
+def list_entries(
+    every: Annotated[bool, typer.Option("--all", help="One line for each file, instead of a summary.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """List the kernels of the cache, the most recently used first, and what else it holds."""
     del verbose
     from tile_core.runtime import cache
 
@@ -29,8 +36,10 @@ def list_entries(as_json: AsJson = False, verbose: Verbose = False) -> None:
         return
     rows = [
         (e["kind"], e["kernel"], e["target"], size_text(e["bytes"]), _age_text(time.time() - e["used"]), e["key"][:12])
-        for e in found
+        for e in (found if every else [e for e in found if e["kernel"]][:_SHOWN])
     ]
+    rest = {} if every else _rest(found)
+    rows += [(kind, f"{len(es)} files", "", *_together(es), "") for kind, es in rest.items()]
     out = console()
     if rows:
         out.print(table(("kind", "kernel", "target", "size", "used", "key"), rows))
@@ -99,6 +108,20 @@ def _described(entry: Any) -> dict[str, Any]:
         except (OSError, TileError):
             found["kernel"] = "damaged"
     return found
+
+
+def _rest(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return what has no line of its own, by kind: files without a kernel's name, and kernels not used for long."""
+    named = [e for e in found if e["kernel"]]
+    rest: dict[str, list[dict[str, Any]]] = {}
+    for entry in [*named[_SHOWN:], *(e for e in found if not e["kernel"])]:
+        rest.setdefault(entry["kind"], []).append(entry)
+    return rest
+
+
+def _together(entries: list[dict[str, Any]]) -> tuple[str, str]:
+    """Return the size of files and when one was used last."""
+    return size_text(sum(e["bytes"] for e in entries)), _age_text(time.time() - max(e["used"] for e in entries))
 
 
 def _age_text(seconds: float) -> str:

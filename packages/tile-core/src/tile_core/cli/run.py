@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
 from tile_core.cli.console import AsJson, Verbose, console, print_json
+from tile_core.errors.cli import NoDevice
 
 
 def run_file(
@@ -36,6 +38,7 @@ def run_file(
     with console(stderr=True).status("compiling"):
         kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=options, runtime=runtime)
     inputs = make_inputs(kernel.signature, found.rest or {}, seed)
+    inputs = replace(inputs, values=_moved(kernel, inputs.values))
     with console(stderr=True).status("verifying"):
         report = kernel.verify(*inputs.values, seed=seed)
     bench = kernel.bench(*inputs.values, repeat=repeat)
@@ -48,6 +51,29 @@ def run_file(
     out.print(f"inputs: random, seed {seed}{sizes}", markup=False)
     out.print(str(report), markup=False)
     out.print(f"time: median {time_text(bench.median)}, min {time_text(bench.min)} of {repeat} samples", markup=False)
+
+
+def _moved(kernel: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the inputs where the kernel's runtime reaches them.
+
+    Raises
+    ------
+    NoDevice
+        This machine has no device that runs the kernel.
+    """
+    from tile_core.errors import SetupError, UnsupportedError
+    from tile_core.runtime.adapter import HOST_DEVICE
+    from tile_core.runtime.kernel import there
+
+    if HOST_DEVICE in kernel.adapter.devices:
+        return values
+    reason = f"its runtime {kernel.adapter.name!r} cannot put arrays on one"
+    if getattr(kernel.adapter, "from_host", None) is not None:
+        try:
+            return tuple(there(kernel.adapter, value) for value in values)
+        except (SetupError, UnsupportedError) as error:
+            reason = error.message
+    raise NoDevice(kernel=kernel.name, target=kernel.target, reason=reason)
 
 
 def _json(kernel: Any, sizes: dict[str, int], seed: int, report: Any, bench: Any) -> dict[str, Any]:

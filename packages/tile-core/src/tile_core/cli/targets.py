@@ -21,9 +21,13 @@ def targets(
     found = installed().targets(load=load)
     if as_json:
         fields = ("name", "distribution", "version", "status", "reason")
-        print_json([{**{f: getattr(b, f) for f in fields}, "target_kinds": list(b.target_kinds)} for b in found])
+        lists = ("target_kinds", "architectures")
+        print_json([{**{f: getattr(b, f) for f in fields}, **{f: list(getattr(b, f)) for f in lists}} for b in found])
         return
-    rows = [(b.name, b.distribution, b.version, b.status, ", ".join(b.target_kinds), b.reason) for b in found]
+    rows = [
+        (b.name, b.distribution, b.version, b.status, ", ".join(b.architectures or b.target_kinds), b.reason)
+        for b in found
+    ]
     out = console()
     out.print(table(("backend", "distribution", "version", "status", "targets", "reason"), rows))
     if not load:

@@ -113,3 +113,11 @@ class NoInputs(CommandError):
     code = "S313"
     template = "{kernel}: no random value can be made for {name}: {reason}"
     remedy = "call the kernel from Python with your own arguments"
+
+
+class NoDevice(CommandError):
+    """A kernel that no device of this machine runs."""
+
+    code = "S314"
+    template = "{kernel} cannot run here: this machine has no device for {target} ({reason})"
+    remedy = "run it on a machine that has one, or emulate it: --runtime emulator; `tile compile` needs no device"

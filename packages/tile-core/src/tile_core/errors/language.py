@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tile_core.errors.base import KernelError
+from typing import Any
+
+from tile_core.errors.base import KernelError, Where
 
 
 class UnknownDType(KernelError):
@@ -26,7 +28,11 @@ class BadOperand(KernelError):
 
     code = "K103"
     template = "{found} cannot take part in scalar arithmetic here"
-    remedy = "use numbers, runtime scalars, or elements such as A[i, j]"
+    remedy = "{fix}"
+
+    def __init__(self, *, where: Where | None = None, **facts: Any) -> None:
+        facts.setdefault("fix", "use numbers, runtime scalars, or elements such as A[i, j]")
+        super().__init__(where=where, **facts)
 
 
 class ConstantDoesNotFit(KernelError):
@@ -42,7 +48,7 @@ class NotCompileTime(KernelError):
 
     code = "K105"
     template = "Python needs {what} ({value}) while the kernel is being traced"
-    remedy = "use T.if_then_else, `and`/`or`/`not` inside the kernel function, or pass the value as a Python argument"
+    remedy = "{fix}"
 
 
 class IndexOutOfRange(KernelError):
@@ -322,3 +328,11 @@ class NegativeIndex(KernelError):
         "for the element that Python means say {legal}; what lies outside, which reads as 0, is reached by runtime "
         "indices alone"
     )
+
+
+class NotAMethod(KernelError, AttributeError):
+    """A function of NumPy's, or a method of arrays, on what the kernel computes."""
+
+    code = "K140"
+    template = "{what} is not part of the kernel language"
+    remedy = "{fix}"

@@ -26,7 +26,7 @@ from tile_core.frontend.builder import Builder, current
 from tile_core.frontend.names import parameters
 from tile_core.frontend.parameters import declare, tensor
 from tile_core.frontend.source import definition, rewritten
-from tile_core.frontend.trace import evaluate, finish, located, run
+from tile_core.frontend.trace import evaluate, finish, located, return_of, run
 from tile_core.ir.program import Program
 from tile_core.language.types import TensorType
 from tile_core.language.value import Buffer, constant_of
@@ -136,7 +136,10 @@ class _State:
         builder.eager = self
         with builder.active():
             result = run(code, [], self._bound(builder))
-            outputs = self._returned(fn.__name__, result)
+            try:
+                outputs = self._returned(fn.__name__, result)
+            except BadReturn as error:
+                raise error.at(return_of(fn)) from None
             for name, argument in self.arguments.items():
                 if name not in self.params and is_array(argument):
                     expected = f'a declaration such as `{name}: T.Tensor[(M, N), "float16"]`'

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tile_core.compat.tvm import reason_of, tirx, tvm
@@ -51,6 +52,7 @@ def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Pro
                 kernel=fn.__name__,
                 found=f"an object of type {type(result).__name__}",
                 expected="nothing: results are written to parameters",
+                where=return_of(fn),
             )
         return finish(builder, [d[0] for d in declared], [d[2] for d in declared], where)
 
@@ -82,6 +84,23 @@ def finish(
         func, builder.name, tuple(infos), dict(builder.symbols), outputs, where,
         {str(b.var.name): layout for b, layout in builder.layouts.items()}, dict(builder.reducers), dict(builder.attrs),
     )  # fmt: skip
+
+
+def return_of(fn: Callable[..., Any]) -> Where:
+    """Return the place of a function's last ``return`` with a value, or that of its definition."""
+    found = definition(fn)
+    own = [s for s in _statements(found.node.body) if isinstance(s, ast.Return) and s.value is not None]
+    return Where(found.where.file, own[-1].lineno) if own else found.where
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function in order, without those of functions inside."""
+    for s in body:
+        yield s
+        if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for part in ast.iter_child_nodes(s):
+                if isinstance(part, ast.stmt):
+                    yield from _statements([part])
 
 
 class located:

@@ -104,7 +104,9 @@ def __dir__() -> list[str]:
 
 def _of_backends(name: str) -> Any:
     if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tile_core.errors.language import UnknownName
+
+        raise UnknownName(name=name, hint="names that begin with _ are no part of the language")
     others: dict[str, str] = {}
     # `from tile_core.language import checks` asks here first: no backend is loaded for a module of this package.
     if importlib.util.find_spec(f"{__name__}.{name}") is None:

@@ -20,7 +20,11 @@ from tile_core.errors.language import (
 )
 from tile_core.ir import nodes
 from tile_core.language.checks import python_int, shown
+from tile_core.language.numpy_like import adopt, whole
 from tile_core.language.scalar import Index, Value, as_value, compare, constant_of, simplify
+
+_COMPARE = "compare elements, for example A[i] > 0; ask Python values with `is None`"
+_LOOP = "write a loop over its extents, for example `for i in T.Parallel(n)` or T.serial(n), and index it"
 
 
 class Region:
@@ -89,10 +93,10 @@ class Region:
         raise BadOperand(found=f"assignment to the slice {target!r} (use T.copy, T.fill or a T.Parallel loop), which")
 
     def __bool__(self) -> bool:
-        raise NotCompileTime(what="the truth of a slice", value=repr(self))
+        raise NotCompileTime(what="the truth of a slice", value=repr(self), fix=_COMPARE)
 
     def __iter__(self) -> Any:
-        raise NotCompileTime(what="iteration over a region", value=repr(self))
+        raise NotCompileTime(what="iteration over a slice", value=repr(self), fix=_LOOP)
 
     def __repr__(self) -> str:
         parts = [f"{m}:{m}+{e}" for m, e in zip(self.mins, self.extents, strict=True)]
@@ -173,10 +177,10 @@ class Buffer:
         store(self, index, value)
 
     def __bool__(self) -> bool:
-        raise NotCompileTime(what="the truth of a buffer", value=self.name)
+        raise NotCompileTime(what="the truth of a buffer", value=self.name, fix=_COMPARE)
 
     def __iter__(self) -> Any:
-        raise NotCompileTime(what="iteration over a buffer", value=self.name)
+        raise NotCompileTime(what="iteration over a buffer", value=self.name, fix=_LOOP)
 
     def __repr__(self) -> str:
         dims = ", ".join(str(d.expr) if isinstance(d, Value) else str(d) for d in self.shape)
@@ -186,7 +190,7 @@ class Buffer:
 def _scalar_operator(name: str) -> Callable[..., Any]:
     def method(self: Buffer, *others: Any) -> Any:
         if not self.is_scalar:
-            raise BadOperand(found=f"the whole buffer {self.name} (index it, or use a tile op)")
+            raise whole(self.name)
         return getattr(self.value(), name)(*others)
 
     return method
@@ -200,6 +204,10 @@ def _equality(node: Any) -> Callable[..., Any]:
     return method
 
 
+def _refused_slice(self: Region, *others: Any) -> Any:
+    raise whole(self.buffer.name)
+
+
 _OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
 for _name in (
     [f"__{n}__" for n in _OPERATORS]
@@ -207,9 +215,22 @@ for _name in (
     + ["__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__pos__", "__invert__", "__abs__", "__round__", "astype"]
 ):
     setattr(Buffer, _name, _scalar_operator(_name))
+for _name in ("__matmul__", "__rmatmul__"):
+    setattr(Buffer, _name, lambda self, other: _multiplied(self.name))
+    setattr(Region, _name, lambda self, other: _multiplied(repr(self)))
+for _name in [f"__{n}__" for n in _OPERATORS] + [f"__r{n}__" for n in _OPERATORS] + ["__neg__", "__abs__"]:
+    setattr(Region, _name, _refused_slice)
 setattr(Buffer, "__eq__", _equality(tirx.EQ))  # noqa: B010
 setattr(Buffer, "__ne__", _equality(tirx.NE))  # noqa: B010
 setattr(Buffer, "__hash__", object.__hash__)  # noqa: B010
+
+
+adopt(Buffer, lambda b: b.name, lambda b: not b.is_scalar)
+adopt(Region, lambda r: r.buffer.name, lambda r: True)
+
+
+def _multiplied(name: str) -> Any:
+    raise BadOperand(found=f"the whole tile {name}", fix="T.gemm(A, B, C) adds A @ B to C")
 
 
 def to_index(i: Any) -> Any:
@@ -294,7 +315,7 @@ def _slice_bounds(name: str, dim: int, extent: Index, item: slice, open_ended: b
     elif isinstance(extent, int) and isinstance(size, int):
         bad = bad or (size > extent and not open_ended)
     if bad:
-        text = f"{'...' if first is None else first}:{high if isinstance(high, int) else '...'}"
+        text = f"{_text(low)}:{_text(high)}"
         raise IndexOutOfRange(buffer=name, dim=dim, found=text, extent=_text(extent), legal=f"0:{_text(extent)}")
     return low, size
 

@@ -12,9 +12,16 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
 from tile_core.frontend import builder as _builder
 from tile_core.ir import nodes
+from tile_core.language.numpy_like import adopt
 from tile_core.language.promotion import check_fits, common_type, computed, largest, weak_type
 
 Index = Union[int, "Value"]
+
+
+_CHOOSE = (
+    "use `if`, `and`, `or` and `not` in the text of the kernel function or of a T.macro, or T.if_then_else; a Python "
+    "argument decides while tracing"
+)
 
 
 class Value:
@@ -66,22 +73,25 @@ class Value:
         return f"<{self.dtype} value {self._expr}>"
 
     def __bool__(self) -> bool:
-        raise NotCompileTime(what="the truth of a runtime value", value=str(self._expr))
+        raise NotCompileTime(what="the truth of a runtime value", value=str(self._expr), fix=_CHOOSE)
 
     def __index__(self) -> int:
         if isinstance(self._expr, tirx.IntImm):
             return int(self._expr.value)
-        raise NotCompileTime(what="a runtime value as a Python int", value=str(self._expr))
+        fix = "keep it a runtime value, with T.cast(value, 'int32'); what decides shapes is a Python argument"
+        raise NotCompileTime(what="a runtime value as a Python int", value=str(self._expr), fix=fix)
 
     __int__ = __index__
 
     def __float__(self) -> float:
         if isinstance(self._expr, (tirx.IntImm, tirx.FloatImm)):
             return float(self._expr.value)
-        raise NotCompileTime(what="a runtime value as a Python float", value=str(self._expr))
+        fix = "use T's function instead of math's, for example T.sqrt(value), or T.cast(value, 'float32')"
+        raise NotCompileTime(what="a runtime value as a Python float", value=str(self._expr), fix=fix)
 
     def __iter__(self) -> Any:
-        raise NotCompileTime(what="iteration over a runtime value", value=str(self._expr))
+        fix = "write `for i in T.serial(n)` or range(n) in the text of the kernel; unpack only what Python knows"
+        raise NotCompileTime(what="iteration over a runtime value", value=str(self._expr), fix=fix)
 
     __hash__ = object.__hash__
 
@@ -153,6 +163,9 @@ class Value:
         return nearbyint(self)
 
 
+adopt(Value, lambda v: str(v._expr), lambda v: False)
+
+
 def derive(expr: Any, dtype: DType, *sources: Any) -> Value:
     """Return a value computed from others; it depends on the memory that they read."""
     reads: tuple[Any, ...] = ()
@@ -166,6 +179,8 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
     """Return ``x`` as a value; a Python number takes ``dtype`` (default: ``int32``, ``float32`` or ``bool``)."""
     if isinstance(x, Value):
         return x
+    if tirx.is_buffer_var(x):
+        raise BadOperand(found=f"the buffer {x.name} of TVM")
     if isinstance(x, ir.Expr) and hasattr(getattr(x, "ty", None), "dtype"):
         return Value(x, to_dtype(nodes.dtype_of(x)))
     if getattr(x, "is_scalar", False):

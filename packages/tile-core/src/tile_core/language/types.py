@@ -79,7 +79,14 @@ class _TensorFactory:
                     function=self.name, name="strides", found=f"{len(strides)} strides", expected=f"{len(dims)}",
                     instead="give one stride per dimension",
                 )  # fmt: skip
-        return TensorType(dims, to_dtype(dtype), strides)
+        kind = to_dtype(dtype)
+        if kind.is_packed and (strides is not None or not dims):
+            raise BadArgument(
+                function=self.name, name="strides" if dims else "shape", found="given" if dims else "()",
+                expected=f"a contiguous tensor of at least one dimension, since two elements of {kind} share a byte",
+                instead="use T.Tensor(shape, dtype), and slice it in the kernel",
+            )  # fmt: skip
+        return TensorType(dims, kind, strides)
 
     def __getitem__(self, item: Any) -> TensorType:
         """Declare a tensor: ``T.Tensor[(M, N), "float16"]``, or ``T.Tensor[M, N]`` of float32."""

@@ -54,6 +54,8 @@ class BackendInfo:
         Why it is broken; empty otherwise.
     target_kinds
         Target kinds that it owns, if it is loaded.
+    architectures
+        Targets that can be named, if it is loaded and says so.
     """
 
     name: str
@@ -62,6 +64,7 @@ class BackendInfo:
     status: str
     reason: str = ""
     target_kinds: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
 
 
 def installed() -> Plugins:
@@ -263,7 +266,8 @@ class Plugins:
             self._loadable([name])
         where = (name, offer.distribution, offer.version)
         if name in self._registry.manifests:
-            return BackendInfo(*where, "ok", "", self._registry.manifests[name].target_kinds)
+            manifest = self._registry.manifests[name]
+            return BackendInfo(*where, "ok", "", manifest.target_kinds, manifest.architectures)
         if name in self._registry.failures:
             return BackendInfo(*where, "broken", self._registry.failure(name).message)
         return BackendInfo(*where, "not loaded")

@@ -43,6 +43,8 @@ class BackendManifest:
         Type of the backend's options: a frozen dataclass whose fields all have defaults; ``None`` if it has none.
     summary
         One line for listings.
+    architectures
+        Targets that ``tile targets --load`` names, as texts (``"kind:arch"``); none where they are not listed.
 
     Raises
     ------
@@ -56,6 +58,7 @@ class BackendManifest:
     fingerprint: str
     options: type[Any] | None = None
     summary: str = ""
+    architectures: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         named = isinstance(self.name, str) and NAME.fullmatch(self.name) is not None

@@ -170,7 +170,7 @@ class Kernel:
         seed = count_of("verify", "seed", seed, 0)
         binder = self._binder_for(runtime)
         if not args and not kwargs:
-            args = tuple(_there(binder.adapter, value) for value in random_arguments(self.signature, seed))
+            args = tuple(there(binder.adapter, value) for value in random_arguments(self.signature, seed))
         bound = binder.bind(*args, **kwargs)
         return VerifyReport(self.name, self._verified(binder, bound, reference, rtol, atol))
 
@@ -307,7 +307,7 @@ def _wait(adapter: AdapterFacts) -> None:
         synchronize()
 
 
-def _there(adapter: AdapterFacts, value: Any) -> Any:
+def there(adapter: AdapterFacts, value: Any) -> Any:
     """Return an argument where the adapter's kernels reach it; as it is if the adapter cannot copy."""
     move = getattr(adapter, "from_host", None)
     if move is None or HOST_DEVICE in adapter.devices:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +33,17 @@ def program_of(function: str, x: Any) -> Program:
         return x
     instead = "decorate the kernel with @T.prim_func"
     if isinstance(x, JitFunction):
-        instead = f"call {x.function.__name__} with its arguments: that gives a compiled kernel"
+        call = _call(x.function)
+        instead = f"a factory compiles itself: kernel = {call}; tile.compile takes {_call(x.function, '.program')}"
+    elif isinstance(x, types.FunctionType):
+        instead += f", or call the factory that makes it: {function}({_call(x)})"
     raise _bad(function, "program", x, "what @T.prim_func returns", instead)
+
+
+def _call(function: Any, attribute: str = "") -> str:
+    """Return the text of a call that names the arguments without defaults."""
+    given = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    return f"{function.__name__}{attribute}({', '.join(f'{name}=...' for name in given)})"
 
 
 def path_of(function: str, name: str, x: Any) -> Path:
