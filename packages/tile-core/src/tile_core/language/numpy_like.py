@@ -30,7 +30,7 @@ _METHODS = frozenset(
     "sum mean max min prod any all argmax argmin std var cumsum cumprod dot matmul T mT transpose reshape view flatten "
     "ravel squeeze unsqueeze expand fill zero_ copy copy_ clone contiguous permute sort exp exp2 log log2 sqrt rsqrt "
     "abs sin cos tan tanh sigmoid relu floor ceil round clip clamp pow neg add sub mul div to float half int bool long "
-    "double item tolist numpy cpu cuda size numel".split()
+    "double item tolist numpy cpu size numel".split()
 )
 
 
