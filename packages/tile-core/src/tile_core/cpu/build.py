@@ -13,12 +13,14 @@ from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
-from tile_core.cpu.unroll import bound_unrolling
+from tile_core.cpu.unroll import bound_unrolling, statements_of
 from tile_core.errors import InternalError
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
 
 ENTRY = "main"
+#: Statements beyond which LLVM optimises at a level: its time grows with more than their number.
+EFFORTS = ((8_000, 0), (2_000, 1))
 
 
 def build(func: Any, isa: Isa, steps: list[tuple[str, float]] | None = None) -> Any:
@@ -43,7 +45,8 @@ def build(func: Any, isa: Isa, steps: list[tuple[str, float]] | None = None) -> 
     InternalError
         If TVM refuses the function: the passes before promise that it does not.
     """
-    target = tvm.target.Target(isa.target(), host=isa.target())
+    described = {**isa.target(), **_effort(statements_of(func.body))}
+    target = tvm.target.Target(described, host=described)
     try:
         with tvm.transform.PassContext(opt_level=3), target:
             module = ir.IRModule({ENTRY: func.with_attr("target", target).with_attr("global_symbol", ENTRY)})
@@ -56,6 +59,11 @@ def build(func: Any, isa: Isa, steps: list[tuple[str, float]] | None = None) -> 
             return module
     except Exception as error:
         raise InternalError(stage="code generation", detail=reason_of(error)) from error
+
+
+def _effort(statements: int) -> dict[str, int]:
+    """Return LLVM's level of optimisation where it is not the highest."""
+    return next(({"opt-level": level} for most, level in EFFORTS if statements > most), {})
 
 
 def index_passes() -> list[Any]:

@@ -12,7 +12,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import replace_for
 
-__all__ = ["MOST_STATEMENTS", "bound_unrolling"]
+__all__ = ["MOST_STATEMENTS", "bound_unrolling", "statements_of"]
 
 #: Statements of a loop with all its copies: micro-kernels need some hundreds, LLVM takes a second for some thousands.
 MOST_STATEMENTS = 1024
@@ -21,6 +21,11 @@ MOST_STATEMENTS = 1024
 def bound_unrolling(body: Any) -> Any:
     """Return the statement without loops to unroll that have too many copies or an unknown number of them."""
     return _bounded(body)[0]
+
+
+def statements_of(body: Any) -> int:
+    """Return how many simple statements a function has when its loops to unroll are unrolled."""
+    return _bounded(body)[1]
 
 
 def _bounded(s: Any) -> tuple[Any, int]:
