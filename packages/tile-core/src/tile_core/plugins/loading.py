@@ -15,7 +15,6 @@ from typing import Any
 
 import pluggy
 
-from tile_core.emit.dialect import Dialect
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import hint
 from tile_core.errors.plugins import (
@@ -32,7 +31,6 @@ from tile_core.lowering.variant import Variant
 from tile_core.plugins import hookspecs
 from tile_core.plugins.discovery import Offer
 from tile_core.plugins.manifest import API_VERSION, BackendManifest
-from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.target import Target
 
 
@@ -219,7 +217,12 @@ def _is_language(answer: Any) -> bool:
 
 
 def _is_runtimes(answer: Any) -> bool:
-    return isinstance(answer, Sequence) and all(isinstance(adapter, RuntimeAdapter) for adapter in answer)
+    return isinstance(answer, Sequence) and all(_has(a, "name devices convention load synchronize") for a in answer)
+
+
+def _has(answer: Any, names: str) -> bool:
+    """Whether an answer has what is asked of it; this layer knows the classes of no other one."""
+    return not isinstance(answer, type) and all(hasattr(answer, name) for name in names.split())
 
 
 _PLAIN = (str, bytes, bool, int, float, tuple, list, dict, set)
@@ -234,7 +237,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tile_pipeline": ("a pipeline", lambda a: a is not None),
     "tile_emitter": ("an emitter or None", lambda a: not isinstance(a, _PLAIN)),
     "tile_runtimes": ("a sequence of RuntimeAdapters", _is_runtimes),
-    "tile_emulation": ("a Dialect or None", lambda a: a is None or isinstance(a, Dialect)),
+    "tile_emulation": ("a Dialect or None", lambda a: a is None or _has(a, "name headers prepare call")),
 }
 
 
