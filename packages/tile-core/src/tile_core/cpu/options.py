@@ -15,12 +15,16 @@ class CpuOptions:
         Run the blocks of a launch on all cores; otherwise one after the other.
     generic
         Use the plain meaning of every op, without vectors and packed kernels: slow, for tests of the fast ways.
+    poison
+        Fill scratch memory with NaN and large integers where it is allocated: a result that depends on what nobody has
+        written then shows it.
     """
 
     parallel: bool = True
     generic: bool = False
+    poison: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("parallel", "generic"):
+        for name in ("parallel", "generic", "poison"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")

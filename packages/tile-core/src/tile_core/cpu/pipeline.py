@@ -8,6 +8,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.place import place
+from tile_core.cpu.poison import poison
 from tile_core.cpu.read_through import read_through
 from tile_core.cpu.runtime.scalars import coded as coded_scalars
 from tile_core.cpu.target import isa_of
@@ -40,7 +41,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's passes followed by the CPU's."""
     del target
     through = Pass("read_through", _read_through, "before lowering: whole tiles say what a copy is for")
-    return spine.before("lower_ops", through).then(
+    poisoned = Pass("poison", _poison, "first: what the program does not fill itself is left as it is")
+    return spine.before("lower_ops", poisoned, through).then(
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
         Pass("wrap_known", _wrap_known, "before guards, which take overflow of indices for impossible"),
@@ -65,6 +67,10 @@ def _read_through(plan: Plan, ctx: Context) -> Plan:
     if ctx.options.generic:
         return plan
     return plan.replace(body=read_through(plan.body, plan.program.layouts))
+
+
+def _poison(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=poison(plan.body)) if ctx.options.poison else plan
 
 
 def _threads(plan: Plan, ctx: Context) -> Plan:

@@ -1,0 +1,45 @@
+"""Scratch memory that begins as poison, so that a result that depends on what nobody has written shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import StmtRewriter
+from tile_core.simt.varying import uses_threads
+
+
+def poison(body: Any) -> Any:
+    """Return the program with every scratch buffer filled where it is allocated: NaN, or large numbers of integers.
+
+    Where a program names its threads, only what each of them has for itself is filled: they share the rest.
+    """
+    return _Poison(threads=uses_threads(body)).stmt(body)
+
+
+class _Poison(StmtRewriter):
+    def __init__(self, threads: bool) -> None:
+        self.threads = threads
+
+    def visit_AllocBuffer(self, s: Any) -> Any:
+        scope, dtype = nodes.scope_of(s.buffer), nodes.element_type(s.buffer)
+        if scope == "local.var" or (self.threads and scope not in PRIVATE):
+            return s
+        value = _value(dtype)
+        if value is None:
+            return s
+        fill = nodes.nest(nodes.shape_of(s.buffer), lambda *i: tirx.BufferStore(s.buffer, value, list(i)), "serial")
+        return nodes.seq([s, fill])
+
+
+def _value(dtype: str) -> Any:
+    if dtype == "bool":
+        return nodes.const(True, dtype)
+    if dtype.startswith(("int", "uint")):
+        bits = int("".join(c for c in dtype if c.isdigit()))
+        return nodes.const(0x7B7B7B7B7B7B7B7B & ((1 << bits - 1) - 1), dtype)
+    if dtype.startswith(("float16", "float32", "float64", "bfloat16", "float8")):
+        return nodes.const(float("nan"), dtype)
+    return None
