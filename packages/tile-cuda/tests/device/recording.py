@@ -23,7 +23,7 @@ from tile_core.plugins.manager import installed
 from tile_core.runtime.kernel import Kernel
 from tile_core.testing.case import Case, Param, Unit
 from tile_core.testing.data import seed_of
-from tile_core.testing.run import Outcome, Session, _argument, _shape, load
+from tile_core.testing.run import Outcome, Session, argument, load, shape_of
 from tile_core.testing.tables import cases
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.runtime.memory import GUARD, DeviceArray
@@ -217,7 +217,7 @@ class Recording(Session):
         params = [*unit.params, *(p for part in parts for p in unit.parts[part].params)]
         rng = np.random.default_rng([self.seed, seed_of(unit.op, unit.name, launch)])
         data = unit.launches[launch].data(rng)
-        values = {p.name: _argument(p, data) for p in params}
+        values = {p.name: argument(p, data) for p in params}
         there = {p.name: kernel.adapter.from_host(values[p.name]) for p in params if p.shape is not None}
         self.driver.launches.clear()
         kernel(*(there.get(p.name, values[p.name]) for p in params))
@@ -285,7 +285,7 @@ class Recording(Session):
             for p in outputs:
                 if p.name not in want:
                     continue
-                exact = np.asarray(oracles.cast(np.broadcast_to(want[p.name], _shape(p, data)), p.dtype))
+                exact = np.asarray(oracles.cast(np.broadcast_to(want[p.name], shape_of(p, data)), p.dtype))
                 key = f"want {len(found)}"
                 kept[key] = exact.astype(np.float64) if DTYPES[p.dtype].is_float else exact
                 t = part.tolerance
