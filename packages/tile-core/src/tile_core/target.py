@@ -102,6 +102,9 @@ class Capabilities:
         Largest extent of each grid axis, fastest first.
     offset_bits
         Width of the integers that the elements of a tensor of constant shape are counted with: 32 or 64.
+    roundings
+        Roundings of arithmetic that a program can name: ``"rn"`` and, where there are instructions, ``"rz"``, ``"ru"``
+        and ``"rd"``.
     extra
         Facts that only the backend's own code asks for; read with ``fact``.
 
@@ -123,10 +126,11 @@ class Capabilities:
     barriers: frozenset[str] = frozenset()
     grid_limits: tuple[int, ...] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
     offset_bits: int = 32
+    roundings: frozenset[str] = frozenset({"rn"})
     extra: Mapping[str, object] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
-        for name in ("async_copies", "native_dtypes", "atomics", "barriers"):
+        for name in ("async_copies", "native_dtypes", "atomics", "barriers", "roundings"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         for name in ("vector_bytes", "grid_limits"):
             object.__setattr__(self, name, tuple(getattr(self, name)))

@@ -176,6 +176,7 @@ def make_target(arch: str) -> Target:
         capabilities=Capabilities(
             execution_width=32,
             max_threads=1024,
+            roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
             register_bytes=255 * 4,
             vector_bytes=(1, 2, 4, 8, 16),

@@ -115,3 +115,11 @@ class FragmentLayoutUnsupported(UnsupportedError):
     code = "U113"
     template = "the layout of {buffer} cannot be kept on {target}: {reason}"
     remedy = "leave the annotation out, or copy to and from a fragment of its own where an op needs another one"
+
+
+class RoundingUnsupported(UnsupportedError):
+    """Arithmetic with a rounding for which the target has no instructions."""
+
+    code = "U114"
+    template = "T.{op}: {target} has no instruction that rounds {found!r}; it has {known}"
+    remedy = "use rounding_mode='rn', or choose another target"

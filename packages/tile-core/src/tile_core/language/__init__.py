@@ -36,6 +36,9 @@ _MODULES = {
         "acosh atanh sigmoid erf floor ceil trunc nearbyint rint round isnan isinf isfinite fma"
     ),
     "language.binary": "atan2 hypot fmod copysign nextafter",
+    "language.rounding": (
+        "ieee_add ieee_sub ieee_mul ieee_fma ieee_fmaf=ieee_fma ieee_fdiv ieee_frcp ieee_fsqrt ieee_frsqrt"
+    ),
     "language.powers": "pow power=pow",
     "language.extremes": "abs max min clamp",
     "language.choices": "if_then_else Select any_of all_of",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.errors.lowering import TooManyThreads, VariantMissing
+from tile_core.errors.lowering import RoundingUnsupported, TooManyThreads, VariantMissing
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
@@ -28,6 +28,8 @@ def check_target(body: Any, program: Program, variants: Sequence[Variant], ctx: 
         A block has more threads than the target's blocks.
     VariantMissing
         A name of the language that belongs to another target.
+    RoundingUnsupported
+        A rounding that the target's instructions do not have.
     """
     most = ctx.capabilities.max_threads
     threads = math.prod(_threads(body))
@@ -45,6 +47,15 @@ def check_target(body: Any, program: Program, variants: Sequence[Variant], ctx: 
                 known = ", ".join(sorted(v.name for v in variants if v.op == op))
                 facts = {"target": ctx.target.text, "found": wanted, "op": op, "known": known, "hint": advice}
                 raise VariantMissing(where=nodes.where_of(statement), **facts)
+
+    for call in collect(body, ir.Call):
+        name = nodes.operator_name(call)
+        if name.startswith("ieee_"):
+            op, mode, _ = name.rsplit("_", 2)
+            known = ctx.capabilities.roundings
+            if mode not in known:
+                facts = {"op": op, "target": ctx.target.text, "found": mode, "known": ", ".join(sorted(known))}
+                raise RoundingUnsupported(where=program.where, **facts)
 
 
 def _threads(body: Any) -> list[int]:

@@ -9,6 +9,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.numerics import inverse, math
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.minmax import max_expr, min_expr
+from tile_core.numerics.rounded import ROUNDED
 
 __all__ = ["MATH", "WIDE", "legalize_math"]
 
@@ -65,6 +66,8 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
 
     def on_call(e: Any) -> Any:
         name = getattr(e.op, "name", "")
+        if name in ROUNDED:
+            return ROUNDED[name](*e.args)
         if name in WIDE and type_name(e) == "float64":
             return WIDE[name](*e.args)
         builder = table.get(name)

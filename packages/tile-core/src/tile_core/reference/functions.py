@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DTYPES
+from tile_core.reference import rounded
 from tile_core.reference.elements import CODED, convert, decode, encode, holder
 
 __all__ = ["BITS", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
@@ -82,6 +83,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copysign": np.copysign, "fmod": np.fmod,
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int64)), "fma": lambda a, b, c: a * b + c,
 }  # fmt: skip
+FUNCTIONS.update(rounded.FUNCTIONS)
 #: Functions of integers that count bits.
 BITS: dict[str, Callable[[Any], Any]] = {"popcount": _popcount, "clz": _clz}
 #: Functions from floats to bools.

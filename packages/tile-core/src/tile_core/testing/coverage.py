@@ -17,12 +17,22 @@ from tile_core.testing.case import Unit
 from tile_core.testing.strategies import STRATEGIES
 
 #: Names of the core that no strategy draws.
+_ROUNDING = "most targets have one rounding; tests/language compares all of them with exact arithmetic"
 UNDRAWN = {
     "Buffer": "another name of T.Tensor; the kit has it",
     "StridedTensor": "arrays with strides are cases of the kit, in copies and arguments",
     "alloc_global": "always refused (the kit has the refusal)",
     "const": "eager factories: their arguments are arrays, not a text; tests/frontend has them",
     "empty": "eager factories: their arguments are arrays, not a text; tests/frontend has them",
+    "ieee_add": _ROUNDING,
+    "ieee_fdiv": _ROUNDING,
+    "ieee_fma": _ROUNDING,
+    "ieee_fmaf": _ROUNDING,
+    "ieee_frcp": _ROUNDING,
+    "ieee_frsqrt": _ROUNDING,
+    "ieee_fsqrt": _ROUNDING,
+    "ieee_mul": _ROUNDING,
+    "ieee_sub": _ROUNDING,
     "make_tensor": "takes an address, which only the CPU has",
     "print": "writes to the standard output; tests/cpu compares what it writes",
     "ptr": "takes an address, which only the CPU has",

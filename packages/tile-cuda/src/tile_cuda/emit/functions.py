@@ -75,6 +75,17 @@ FUNCTIONS: Mapping[str, Function] = {
 }
 """By the operator's name. ``round`` of the IR rounds ties to even."""
 
+_SINGLE = {"fma": "fmaf", "fdiv": "fdiv", "frcp": "frcp", "fsqrt": "fsqrt", "frsqrt": "frsqrt"}
+_DOUBLE = {"fma": "fma", "fdiv": "ddiv", "frcp": "drcp", "fsqrt": "dsqrt"}
+
+
+def rounded(name: str) -> str:
+    """Return the intrinsic of an operation that names its rounding: ``ieee_add_rz_float32`` is ``__fadd_rz``."""
+    op, mode, dtype = name.removeprefix("ieee_").split("_")
+    names, letter = (_SINGLE, "f") if dtype == "float32" else (_DOUBLE, "d")
+    return f"__{names.get(op, letter + op)}_{mode}"
+
+
 #: Names of ``max`` and ``min`` of floats, which order the zeros on the device; the first two leave NaN out.
 EXTREMES: Mapping[tuple[str, str], str] = {
     **{("float32", kind): f"f{kind}f" for kind in ("max", "min")},

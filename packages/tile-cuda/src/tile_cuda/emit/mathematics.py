@@ -9,7 +9,7 @@ from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
-from tile_cuda.emit.functions import EXTREMES, FUNCTIONS
+from tile_cuda.emit.functions import EXTREMES, FUNCTIONS, rounded
 from tile_cuda.ptx import TABLE
 
 _INSTRUCTIONS = {"int32": "int", "uint32": "uint", "int64": "ll", "uint64": "ull"}
@@ -34,6 +34,8 @@ class MathCalls(ExpressionPrinter):
     def print_Call(self, e: Any) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
+        if name.startswith("ieee_"):
+            return f"{rounded(name)}({', '.join(self.bare(a) for a in e.args)})"
         function = FUNCTIONS.get(name)
         if function is None:
             if name == "tile.float_div":

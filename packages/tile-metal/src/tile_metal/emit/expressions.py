@@ -81,12 +81,27 @@ class MslExpressions(ExpressionPrinter):
     def print_Call(self, e: Any) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
+        if name.startswith("ieee_"):
+            return self.rounded(name.split("_")[1], e)
         function = FUNCTIONS.get(name)
         if function is None:
             return super().print_Call(e)
         if nodes.dtype_of(e) != "float32":
             raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}", dialect=self.dialect)
         return f"{function.text(self.fast_math)}({', '.join(self.bare(a) for a in e.args)})"
+
+    def rounded(self, op: str, e: Any) -> str:
+        """Print an operation that rounds to the nearest: precise ones do, and none is contracted with another one."""
+        args = [self.bare(a) for a in e.args]
+        if self.fast_math:
+            raise NotExpressible(what=f"T.ieee_{op} with fast math, which rounds as it likes", dialect=self.dialect)
+        signs = {"add": "+", "sub": "-", "mul": "*", "fdiv": "/"}
+        if op in signs:
+            return infix(signs[op], *args)
+        if op == "frcp":
+            return infix("/", "1.0f", args[0])
+        name = {"fma": "fma", "fsqrt": "precise::sqrt", "frsqrt": "precise::rsqrt"}[op]
+        return f"{name}({', '.join(args)})"
 
     def call_tile_float_div(self, e: Any) -> str:
         """Print a quotient."""

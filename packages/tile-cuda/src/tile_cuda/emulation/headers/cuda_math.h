@@ -1,6 +1,7 @@
 // Mathematics by its CUDA names. Functions that the device approximates are computed exactly here, so results agree
 // within the device's documented error, not bit by bit.
 #pragma once
+#include <fenv.h>
 #include <stdint.h>
 
 #define MATH_1(name) float name##f(float); double name(double);
@@ -80,21 +81,32 @@ inline float __fdividef(float x, float y) { return x / y; }
 inline float __tanhf(float x) { return tanhf(x); }
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 
-// One rounding to the nearest.
-inline float __fadd_rn(float x, float y) { return x + y; }
-inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
-inline float __fdiv_rn(float x, float y) { return x / y; }
-inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
-inline float __frcp_rn(float x) { return 1.0f / x; }
-inline float __fsqrt_rn(float x) { return sqrtf(x); }
+// One rounding, as named: the processor's own mode, around operands that the compiler must not look at before.
+template <int mode, class F>
+inline auto with_rounding(F operation) {
+  fesetround(mode);
+  volatile auto result = operation();
+  fesetround(FE_TONEAREST);
+  return (decltype(operation()))result;
+}
+#define ROUNDED(suffix, mode, T, add, sub, mul, div, fma_, rcp, sqrt_, fused, root)                                   \
+  inline T add##suffix(T x, T y) { volatile T a = x, b = y; return with_rounding<mode>([&]() -> T { return a + b; }); } \
+  inline T sub##suffix(T x, T y) { volatile T a = x, b = y; return with_rounding<mode>([&]() -> T { return a - b; }); } \
+  inline T mul##suffix(T x, T y) { volatile T a = x, b = y; return with_rounding<mode>([&]() -> T { return a * b; }); } \
+  inline T div##suffix(T x, T y) { volatile T a = x, b = y; return with_rounding<mode>([&]() -> T { return a / b; }); } \
+  inline T rcp##suffix(T x) { volatile T a = x; return with_rounding<mode>([&]() -> T { return (T)1 / a; }); }          \
+  inline T sqrt_##suffix(T x) { volatile T a = x; return with_rounding<mode>([&]() -> T { return root(a); }); }         \
+  inline T fma_##suffix(T x, T y, T z) {                                                                                \
+    volatile T a = x, b = y, c = z;                                                                                     \
+    return with_rounding<mode>([&]() -> T { return fused(a, b, c); });                                                  \
+  }
+#define ROUNDINGS(suffix, mode)                                                                                  \
+  ROUNDED(suffix, mode, float, __fadd, __fsub, __fmul, __fdiv, __fmaf, __frcp, __fsqrt, fmaf, sqrtf)             \
+  ROUNDED(suffix, mode, double, __dadd, __dsub, __dmul, __ddiv, __fma, __drcp, __dsqrt, fma, sqrt)
+ROUNDINGS(_rn, FE_TONEAREST) ROUNDINGS(_rz, FE_TOWARDZERO) ROUNDINGS(_ru, FE_UPWARD) ROUNDINGS(_rd, FE_DOWNWARD)
+#undef ROUNDINGS
+#undef ROUNDED
 inline float __frsqrt_rn(float x) { return rsqrtf(x); }
-inline double __dadd_rn(double x, double y) { return x + y; }
-inline double __dmul_rn(double x, double y) { return x * y; }
-inline double __ddiv_rn(double x, double y) { return x / y; }
-inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
-inline double __drcp_rn(double x) { return 1.0 / x; }
-inline double __dsqrt_rn(double x) { return sqrt(x); }
 
 template <class To, class From>
 inline To bits_as(From x) {
