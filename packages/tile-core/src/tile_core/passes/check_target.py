@@ -52,9 +52,9 @@ def check_target(body: Any, program: Program, variants: Sequence[Variant], ctx: 
         name = nodes.operator_name(call)
         if name.startswith("ieee_"):
             op, mode, _ = name.rsplit("_", 2)
-            known = ctx.capabilities.roundings
-            if mode not in known:
-                facts = {"op": op, "target": ctx.target.text, "found": mode, "known": ", ".join(sorted(known))}
+            modes = ctx.capabilities.roundings
+            if mode not in modes:
+                facts = {"op": op, "target": ctx.target.text, "found": mode, "known": ", ".join(sorted(modes))}
                 raise RoundingUnsupported(where=program.where, **facts)
 
 
