@@ -29,6 +29,8 @@ from dataclasses import dataclass
 
 ROLES = frozenset({"grid", "parallel", "pipelined", "serial", "unroll", "vectorized", "threads"})
 SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var"})
+#: What symbolic sizes leave below the greatest index, so that kernels can round them up to whole tiles (K422).
+SYMBOL_ROOM = 2**16
 #: Scopes of memory that every thread has for itself.
 PRIVATE = frozenset({"local", "local.var"})
 

@@ -74,8 +74,8 @@ def _runtime(a: Any, b: Any) -> bool:
 def _leaves_room(x: Value, divisor: int) -> bool:
     """Whether the sum of a dividend and a divisor fits: symbolic sizes leave room for a tile (K422)."""
     from tile_core.frontend.builder import tracing
+    from tile_core.ir.grammar import SYMBOL_ROOM
     from tile_core.language.types import is_symbol
-    from tile_core.runtime.signature import SYMBOL_ROOM
 
     if x.reads or x.dtype.kind != "int" or x.dtype.bits < 32:
         return False

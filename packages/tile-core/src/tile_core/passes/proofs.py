@@ -13,10 +13,10 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
 from tile_core.ir import nodes
+from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 from tile_core.passes.ranges import Interval, Ranges, whole
-from tile_core.runtime.signature import SYMBOL_ROOM
 
 __all__ = ["Proofs", "linear_parts", "sound_bound", "sound_simplify"]
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
+from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.runtime.adapter import AdapterFacts
 from tile_core.runtime.arrays import (
     IMMUTABLE_LIBRARIES,
@@ -23,7 +24,6 @@ from tile_core.runtime.arrays import (
     share_memory,
 )
 from tile_core.runtime.signature import (
-    SYMBOL_ROOM,
     Dim,
     Equation,
     Param,

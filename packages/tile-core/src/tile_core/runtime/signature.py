@@ -19,8 +19,6 @@ Dim = Union[int, str, "tuple[str, Dim, Dim]"]
 Kind = Literal["tensor", "scalar", "pointer"]
 Access = Literal["read", "write", "readwrite"]
 
-#: What symbolic sizes leave below the greatest index, so that kernels can round them up to whole tiles (K422).
-SYMBOL_ROOM = 2**16
 
 #: What a dim may compute.
 OPERATORS: dict[str, Callable[[int, int], int]] = {
