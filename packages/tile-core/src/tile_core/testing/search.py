@@ -159,9 +159,13 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
     except (Exception, _Enough):
         if not found:
             raise
-        wrong = WrongProgram(min(found)[1])
-        wrong.example, wrong.lost = at[0], lost[0]
-        raise wrong from None
+        raise _wrong(min(found)[1], at[0], lost[0]) from None
+
+
+def _wrong(report: str, example: int, lost: bool) -> WrongProgram:
+    wrong = WrongProgram(report)
+    wrong.example, wrong.lost = example, lost
+    return wrong
 
 
 def check(session: Session, unit: Unit) -> str:
