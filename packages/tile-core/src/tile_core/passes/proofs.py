@@ -211,13 +211,13 @@ def sound_bound(analyzer: Any, e: Any) -> Interval:
     kind = type_name(e)
     if _wraps(analyzer, e):
         return whole(kind)
-    bound = analyzer.const_int_bound(e)
-    return int(bound.min_value), int(bound.max_value)
+    bound = _asked(lambda: analyzer.const_int_bound(e), None)
+    return whole(kind) if bound is None else (int(bound.min_value), int(bound.max_value))
 
 
 def sound_simplify(analyzer: Any, e: Any) -> Any:
     """Return TVM's simplified form of an index; the same where a conversion in it may wrap."""
-    return e if _wraps(analyzer, e) else analyzer.simplify(e)
+    return e if _wraps(analyzer, e) else _asked(lambda: analyzer.simplify(e), e)
 
 
 def _wraps(analyzer: Any, e: Any) -> bool:
@@ -230,8 +230,8 @@ def _wraps(analyzer: Any, e: Any) -> bool:
         (low, high), (least, most) = whole(source), whole(kind)
         if low >= least and high <= most:
             continue
-        bound = analyzer.const_int_bound(c.value)
-        if int(bound.min_value) < least or int(bound.max_value) > most:
+        bound = _asked(lambda c=c: analyzer.const_int_bound(c.value), None)  # type: ignore[misc]
+        if bound is None or int(bound.min_value) < least or int(bound.max_value) > most:
             return True
     return False
 

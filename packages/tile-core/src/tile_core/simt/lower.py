@@ -10,6 +10,7 @@ from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
+from tile_core.passes.proofs import sound_simplify
 from tile_core.simt.select import call_of, number_of
 from tile_core.simt.sites import PARALLEL
 from tile_core.simt.variant import Block, Places, SimtCall
@@ -50,12 +51,12 @@ class _Lower(StmtRewriter):
         return new
 
     def visit_IfThenElse(self, s: Any) -> Any:
-        condition = self.ranges.simplify(s.condition)
+        condition = sound_simplify(self.ranges, s.condition)
         with self.ranges.constraint_scope(condition):
             then = self.stmt(s.then_case)
         other = None
         if s.else_case is not None:
-            with self.ranges.constraint_scope(self.ranges.simplify(tirx.Not(condition))):
+            with self.ranges.constraint_scope(sound_simplify(self.ranges, tirx.Not(condition))):
                 other = self.stmt(s.else_case)
         return tirx.IfThenElse(s.condition, then, other, s.span)
 
