@@ -93,8 +93,17 @@ def reduce(buffer: Any, out: Any, kind: str, dim: int = -1, clear: bool = True, 
     _emit(kind, buffer, out, dim, clear, nan_propagate, {})
 
 
-def finalize_reducer(reducer: Any) -> None:
-    """Combine the partial results of an ``alloc_reducer`` buffer; afterwards it holds the whole result."""
+def finalize_reducer(reducer: Any, batch: int = 1) -> None:
+    """Combine the partial results of an ``alloc_reducer`` buffer; afterwards it holds the whole result.
+
+    Parameters
+    ----------
+    reducer
+        The buffer.
+    batch
+        How many elements the threads exchange at a time: a hint, an int of at least 1.
+    """
+    operands.integer("finalize_reducer", "batch", batch, 1)
     region = operands.as_region("finalize_reducer", "reducer", reducer)
     made = current("T.finalize_reducer").reducers.get(str(region.buffer.var.name))
     if made is None:
@@ -144,15 +153,15 @@ def _check_type(op: str, kind: str, src: DType, dst: DType) -> None:
                 raise BadElementType(op=op, role=role, found=d, legal="integers and bool")
     if src.is_float and not dst.is_float:
         raise BadElementType(op=op, role="dst", found=dst, legal="floating-point types, since src is one")
-    if dst.is_narrow:
-        raise BadElementType(op=op, role="dst", found=dst, legal="types of 16 bits or more")
+    if dst.is_narrow and kind not in ("max", "min", "absmax"):
+        raise BadElementType(op=op, role="dst", found=dst, legal="types of 16 bits or more; max and min take all")
     if dst == "bool" and kind in ("sum", "abssum"):
         raise BadElementType(op=op, role="dst", found=dst, legal="integers or floats")
 
 
 def accumulator(dst: str) -> str:
     """Return the type in which a reduction into ``dst`` accumulates."""
-    return "float32" if dst in ("float16", "bfloat16") else dst
+    return "float32" if dst in ("float16", "bfloat16") or DTYPES[dst].is_narrow else dst
 
 
 def neutral(kind: str, dtype: str) -> Any:

@@ -311,7 +311,7 @@ def _refusals() -> list[Unit]:
         refused("reduce", "illegal-destination", body(f, f, "T.reduce_sum(s, d, dim=0)"), "K210"),
         refused("reduce", "#2599-bits-of-floats", body(f, f, "T.reduce_bitand(s, d)"), "K211"),
         refused("reduce", "illegal-float-into-int", body(f, "int32", "T.reduce_sum(s, d)"), "K211"),
-        refused("reduce", "illegal-narrow-destination", body("float16", "float8_e5m2", "T.reduce_max(s, d)"), "K211"),
+        refused("reduce", "illegal-narrow-destination", body("float16", "float8_e5m2", "T.reduce_sum(s, d)"), "K211"),
         refused("reduce", "illegal-kind", body(f, f, "T.reduce(s, d, 'mean')"), "K212"),
         refused("scan", "illegal-dim", body(f, f, "T.cumsum(s, dim=-3)"), "K209"),
         refused("scan", "illegal-shape", body(f, f, "T.cumsum(s, d)"), "K203"),
