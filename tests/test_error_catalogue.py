@@ -83,7 +83,7 @@ def test_whoever_raises_an_error_gives_all_its_facts() -> None:
             given = {k.arg for k in node.keywords} - {"where"}
             if None in given:  # **facts
                 continue
-            if not any(fields(e.template) | fields(e.remedy) <= given for e in by_name[name]):
+            if not any(fields(e.template) | fields(e.remedy) <= given | e.usual.keys() for e in by_name[name]):
                 problems.append(f"{path.name}:{node.lineno}: {name} got {sorted(map(str, given))}")
     assert problems == []
 

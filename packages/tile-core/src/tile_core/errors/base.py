@@ -12,7 +12,9 @@ keyword arguments fill both. An error raised while a kernel is traced carries th
 from __future__ import annotations
 
 import linecache
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 ISSUES = "https://github.com/tile-lang/tile/issues"
@@ -55,11 +57,13 @@ class TileError(Exception):
     code: ClassVar[str] = "T000"
     template: ClassVar[str] = "{message}"
     remedy: ClassVar[str] = ""
+    #: Facts that whoever raises the error need not give.
+    usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     def __init__(self, *, where: Where | None = None, **facts: Any) -> None:
         self.where = where
-        self.facts = facts
-        super().__init__(printable(self.template.format(**facts)))
+        self.facts = {**self.usual, **facts}
+        super().__init__(printable(self.template.format(**self.facts)))
 
     @property
     def message(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
 
-from tile_core.errors.base import KernelError, Where
+from tile_core.errors.base import KernelError
 
 
 class UnknownDType(KernelError):
@@ -29,10 +29,7 @@ class BadOperand(KernelError):
     code = "K103"
     template = "{found} cannot take part in scalar arithmetic here"
     remedy = "{fix}"
-
-    def __init__(self, *, where: Where | None = None, **facts: Any) -> None:
-        facts.setdefault("fix", "use numbers, runtime scalars, or elements such as A[i, j]")
-        super().__init__(where=where, **facts)
+    usual = MappingProxyType({"fix": "use numbers, runtime scalars, or elements such as A[i, j]"})
 
 
 class ConstantDoesNotFit(KernelError):

@@ -123,17 +123,10 @@ def substitute(node: Any, mapping: dict[Any, Any]) -> Any:
 def renamed(s: Any) -> Any:
     """Return a copy of a statement that defines variables and scratch buffers of its own."""
     mapping: dict[Any, Any] = {}
-    for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer, tirx.Let)):
-        if isinstance(node, tirx.AllocBuffer):
-            b = node.buffer
-            mapping[b] = tirx.decl_buffer(
-                list(b.shape),
-                nodes.element_type(b),
-                b.name,
-                scope=b.scope(),
-                layout=None,
-                data_alignment=b.ty.data_alignment,
-            )
+    for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.Let)):
+        if isinstance(node, (tirx.AllocBuffer, tirx.DeclBuffer)):
+            data = substitute(node.data, mapping) if isinstance(node, tirx.DeclBuffer) else None
+            mapping[node.buffer] = _another(node.buffer, data)
         else:
             var = node.loop_var if isinstance(node, tirx.For) else node.var
             mapping[var] = tirx.Var(var.name, var.ty)
@@ -143,6 +136,11 @@ def renamed(s: Any) -> Any:
         substitute(s, mapping), lambda e: tirx.Let(mapping.get(e.var, e.var), e.value, e.body, e.span), tirx.Let
     )
     return _Define(mapping).stmt(s)
+
+
+def _another(b: Any, data: Any) -> Any:
+    facts = {"data": data, "scope": b.scope(), "layout": None, "data_alignment": b.ty.data_alignment}
+    return tirx.decl_buffer(list(b.shape), nodes.element_type(b), b.name, **facts)
 
 
 class _Define(StmtRewriter):
@@ -161,6 +159,10 @@ class _Define(StmtRewriter):
     def visit_AllocBuffer(self, s: Any) -> Any:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.AllocBuffer(new, dict(s.annotations or {}))
+
+    def visit_DeclBuffer(self, s: Any) -> Any:
+        new = self.mapping.get(s.buffer)
+        return s if new is None else tirx.DeclBuffer(new, data=s.data, span=s.span)
 
 
 def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:

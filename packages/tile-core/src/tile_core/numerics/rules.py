@@ -40,7 +40,7 @@ max and min
     -0 is less than +0. The operand order never matters.
 
 clamp
-    ``clamp(NaN, lo, hi)`` is NaN.
+    ``clamp(NaN, lo, hi)`` is NaN. A value that is equal to a limit stays as it is: ``clamp(-0, 0, 3)`` is -0.
 
 Elementary functions on float32
     Within 2 units in the last place over all inputs, subnormal ones included (sigmoid: 3), with the special values

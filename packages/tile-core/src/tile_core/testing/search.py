@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import hypothesis
@@ -122,11 +121,8 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
     if chunk.kind == "indices":
         _search_indices(chunk, session, told, note)
         return
-    legal = chunk.kind == "programs"
-    strategy = strategies.programs(chunk.only) if legal else strategies.mutants(chunk.only)
-    found: list[tuple[int, str]] = []
-    start = [0.0]
-    example, at, lost = itertools.count(), [0], [False]
+    attempts = _Attempts(chunk, session, told, note)
+    strategy = strategies.programs(chunk.only) if attempts.legal else strategies.mutants(chunk.only)
 
     @hypothesis.seed(chunk.seed)
     @settings(
@@ -134,32 +130,65 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
         report_multiple_bugs=False, print_blob=False,
     )  # fmt: skip
     @hypothesis.given(strategy)
-    def attempt(unit: Unit) -> None:
-        if found and time.monotonic() - start[0] > SHRINKING:
-            raise _Enough
-        if not found:
-            at[0] = next(example)
-        if chunk.alone not in (-1, at[0]):
-            return
-        note(unit.text())
-        try:
-            kind = (check if legal else check_mutant)(session, unit)
-        except WrongProgram as error:
-            start[0] = start[0] or time.monotonic()
-            found.append((len(unit.text()), str(error)))
-            lost[0] = "the launch failed" in str(error) and not session.alive()
-            if lost[0] or chunk.alone >= 0:
-                raise _Enough from None
-            raise
-        if not found:
-            told(kind, 1)
+    def each(unit: Unit) -> None:
+        attempts.run(unit)
 
     try:
-        attempt()
+        each()
     except (Exception, _Enough):
-        if not found:
+        if not attempts.found:
             raise
-        raise _wrong(min(found)[1], at[0], lost[0]) from None
+        raise _wrong(min(attempts.found)[1], attempts.at, attempts.lost) from None
+
+
+@dataclass
+class _Attempts:
+    """The programs of a search one by one, and the failing one in ever smaller forms.
+
+    Attributes
+    ----------
+    found
+        Length and report of each form that failed.
+    since
+        When the first one failed.
+    at
+        Number of the program that failed.
+    lost
+        Whether the device was lost with it.
+    """
+
+    chunk: Chunk
+    session: Session
+    told: Callable[[str, int], None]
+    note: Note
+    found: list[tuple[int, str]] = field(default_factory=list)
+    since: float = 0.0
+    at: int = -1
+    lost: bool = False
+
+    @property
+    def legal(self) -> bool:
+        return self.chunk.kind == "programs"
+
+    def run(self, unit: Unit) -> None:
+        if self.found and time.monotonic() - self.since > SHRINKING:
+            raise _Enough
+        if not self.found:
+            self.at += 1
+        if self.chunk.alone not in (-1, self.at):
+            return
+        self.note(unit.text())
+        try:
+            kind = (check if self.legal else check_mutant)(self.session, unit)
+        except WrongProgram as error:
+            self.since = self.since or time.monotonic()
+            self.found.append((len(unit.text()), str(error)))
+            self.lost = "the launch failed" in str(error) and not self.session.alive()
+            if self.lost or self.chunk.alone >= 0:
+                raise _Enough from None
+            raise
+        if not self.found:
+            self.told(kind, 1)
 
 
 def _wrong(report: str, example: int, lost: bool) -> WrongProgram:
@@ -224,7 +253,7 @@ def check_mutant(session: Session, unit: Unit) -> str:
         kernel = session.compile(program)
     except InternalError as error:
         raise WrongProgram(f"{error}\n\n{text}") from None
-    except TileError:
+    except (TileError, SyntaxError):  # the second is Python's own refusal
         return "refused"
     except Exception:
         raise WrongProgram(f"{traceback.format_exc(limit=-6)}\n\n{text}") from None

@@ -244,11 +244,11 @@ class Language:
         return a
 
     def clamp(self, x: Any, low: Any, high: Any) -> Any:
-        """Return a value between two others; NaN stays."""
+        """Return a value between two others; NaN stays, and -0 between 0 and more."""
         if type(x) is int and type(low) is int and type(high) is int:
             return min(max(x, low), high)
         x = number(x)
-        return x if x.value != x.value else self.min(self.max(x, low), high)
+        return x if x.value != x.value or low <= x <= high else self.min(self.max(x, low), high)
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
         """Return a product and a sum."""
