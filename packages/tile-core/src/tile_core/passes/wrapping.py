@@ -17,6 +17,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for
 from tile_core.numerics.build import bind, cast, constant, type_name
+from tile_core.passes.ranges import whole
 
 _OPERATIONS = {"add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul}
 _NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}
@@ -134,6 +135,8 @@ def _bits(e: Any) -> int:
 
 def _wrapping(name: str, a: Any, b: Any) -> Any:
     kind = type_name(a)
+    if isinstance(a, tirx.IntImm) and isinstance(b, tirx.IntImm):
+        return constant(_folded(name, int(a.value), int(b.value), kind), kind, a)
     if kind in ("int32", "uint32"):
         # Of two 32-bit numbers the sum, difference and product fit into 64 bits with a sign, but for unsigned products.
         wide = "uint64" if kind == "uint32" and name == "mul" else "int64"
@@ -141,6 +144,13 @@ def _wrapping(name: str, a: Any, b: Any) -> Any:
     build = {"add": _add64, "sub": _sub64, "mul": _mul64}[name]
     unsigned = bind(cast("uint64", a), lambda x: bind(cast("uint64", b), lambda y: build(x, y), "y"), "x")
     return cast(kind, unsigned)
+
+
+def _folded(name: str, a: int, b: int, kind: str) -> int:
+    """Return the result for constants, which TVM computes without wrapping: copies of unrolled loops have them."""
+    exact = {"add": a + b, "sub": a - b, "mul": a * b}[name]
+    low, high = whole(kind)
+    return (exact - low) % (high - low + 1) + low
 
 
 def _high(like: Any) -> Any:

@@ -9,6 +9,7 @@ from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
+from tile_core.passes.proofs import sound_simplify
 from tile_core.simt import calls
 from tile_core.simt.variant import Block
 
@@ -80,9 +81,10 @@ class _Launch(StmtRewriter):
         while isinstance(s, tirx.For) and role(s) == "grid":
             axes[int(annotation(s, nodes.AXIS))] = s
             s = s.body
-        simplify = tvm.sym.Analyzer().simplify
+        analyzer = tvm.sym.Analyzer()
         for axis, loop in axes.items():
-            self.extents[axis] = nodes.as_int(simplify(substitute(nodes.int_const(0) + loop.extent, self.binds)))
+            extent = substitute(nodes.int_const(0) + loop.extent, self.binds)
+            self.extents[axis] = nodes.as_int(sound_simplify(analyzer, extent))
         self.loops = axes
         inner = _Indices(axes).stmt(s)
         return nodes.seq([*self.coordinates(axes), inner])
@@ -93,7 +95,8 @@ class _Launch(StmtRewriter):
             axis: nodes.cast(calls.block_index(axis), nodes.dtype_of(loop.loop_var)) for axis, loop in axes.items()
         }
         before: list[Any] = []
-        if self.swizzle and 0 in axes and 1 in axes:
+        empty = any(e == 0 for e in self.extents.values() if isinstance(e, int))  # no block asks for its coordinates
+        if self.swizzle and 0 in axes and 1 in axes and not empty:
             before, where[0], where[1] = self.panels(axes)
         binds = []
         for axis, loop in sorted(axes.items()):

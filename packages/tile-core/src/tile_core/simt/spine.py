@@ -21,7 +21,9 @@ from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.own_ops import own_ops
+from tile_core.passes.ranges import sizes_of
 from tile_core.passes.spine import Pass, Plan, Spine
+from tile_core.passes.wrap_known import wrap_known
 from tile_core.simt import arena, barriers, pipeline, shared
 from tile_core.simt.alignment import Aligned
 from tile_core.simt.asked import asked_fragments, asked_layouts, not_kept
@@ -67,6 +69,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     checks = Spine(tuple(p for p in spine.passes if p.name not in ("lower_ops", "own_ops")))
     return checks.then(
         Pass("jumps", _jumps, "first: everything after it sees loops that run to their end"),
+        Pass("wrap_known", _wrap_known, "before guards and proofs, which take overflow of indices for impossible"),
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
         Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
@@ -92,6 +95,11 @@ def _jumps(plan: Plan, ctx: Context) -> Plan:
             raise PointerUnsupported(**facts, where=plan.program.where)
     block = block_of(plan.body, nodes.fresh("tid"))
     return plan.replace(body=lower_break(plan.body)).note("block", block).note("defined", (block.thread,))
+
+
+def _wrap_known(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.notes["params"])))
 
 
 def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:

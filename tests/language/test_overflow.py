@@ -1,0 +1,95 @@
+"""Index arithmetic and conditions that leave their type wrap, in every form of loop and on every target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_core.language as T
+from tile_core.compiler import lower
+from tile_core.context import make_context
+from tile_core.plugins.manager import installed
+
+from .targets import TARGETS, compiled
+
+TOP = 2**31 - 1
+m = T.dynamic("m")
+
+
+@T.prim_func
+def indices(A: T.Tensor((16,), "int32"), v: T.int32, B: T.Tensor((8, 16), "int32"), C: T.Tensor((4, 8), "int32")):
+    with T.Kernel(4, threads=32) as bx:
+        for i in T.Parallel(16):
+            if bx == 0:
+                B[0, i] = A[TOP - 8 + i]
+                B[1, i] = A[(TOP - 8 + i) & 15]
+                B[2, i] = A[(-(2**31) - i) << 1]
+                B[3, i] = A[(TOP - i) * 2 + 2]
+                if TOP - 6 + i > 3:
+                    B[4, i] = 1
+                if TOP - 5 - v > 3:
+                    B[5, i] = 1
+        if bx == 0:
+            for i in T.serial(12, -4, -1):
+                B[6, 12 - i] = A[TOP - i]
+            for i in T.unroll(16):
+                B[7, i] = A[T.floormod(i + (TOP - 4), 5)]
+        for i in T.vectorized(8):
+            C[bx, i] = A[T.floormod(bx + i + (TOP - 1), 5)]
+
+
+def wrapped(x: int) -> int:
+    return (x + 2**31) % 2**32 - 2**31
+
+
+@pytest.mark.parametrize("v", [0, -7, 5])
+@pytest.mark.parametrize("target", TARGETS)
+def test_indices_and_conditions_that_leave_their_type(target: str, v: int) -> None:
+    a = np.arange(100, 116, dtype=np.int32)
+    b, c = np.full((8, 16), -1, np.int32), np.full((4, 8), -1, np.int32)
+    compiled(indices, target)(a, v, b, c)
+
+    def at(x: int) -> int:
+        x = wrapped(x)
+        return int(a[x]) if 0 <= x < 16 else 0
+
+    over = range(16)
+    assert b[0].tolist() == [at(TOP - 8 + i) for i in over]
+    assert b[1].tolist() == [at((TOP - 8 + i) & 15) for i in over]
+    assert b[2].tolist() == [at((-(2**31) - i) << 1) for i in over]
+    assert b[3].tolist() == [at((TOP - i) * 2 + 2) for i in over]
+    assert b[4].tolist() == [1 if wrapped(TOP - 6 + i) > 3 else -1 for i in over]
+    assert b[5].tolist() == [1 if wrapped(TOP - 5 - v) > 3 else -1] * 16
+    assert b[6].tolist() == [at(TOP - 12 + i) for i in over]
+    assert b[7].tolist() == [at(wrapped(i + TOP - 4) % 5) for i in over]
+    assert c.tolist() == [[at(wrapped(x + i + TOP - 1) % 5) for i in range(8)] for x in range(4)]
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_texts_compute_them_without_a_sign(target: str) -> None:
+    """Overflow of signed numbers is undefined in these languages, of unsigned ones it wraps."""
+    text = lower(indices, make_context(target), installed()).notes["lowered"].text
+    lines = [line for line in text.splitlines() if "21474836" in line]
+    assert lines
+    for line in lines:
+        assert "(uint)" in line or "(unsigned)" in line, line
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("order", ["row", "column"])
+def test_panels_of_no_blocks(target: str, order: str) -> None:
+    def program(x: Any, y: Any) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((m,), "int32")):
+            with T.Kernel(x, y, threads=1) as (bx, by):
+                T.use_swizzle(1, order=order)
+                A[by] = bx
+
+        return main
+
+    for grid in ((0, m), (m, 0), (0, 0), (0, 3)):
+        a = np.full(3, 7, np.int32)
+        compiled(program(*grid), target)(a)
+        assert a.tolist() == [7, 7, 7]
