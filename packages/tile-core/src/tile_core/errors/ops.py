@@ -207,3 +207,11 @@ class NeverWritten(KernelError):
     code = "K225"
     template = "{what} {buffer}, which nothing has written before"
     remedy = "{fix}"
+
+
+class OutsideOfScratch(KernelError):
+    """A loop runs past the end of a scratch buffer."""
+
+    code = "K226"
+    template = "{who} {action} {element}: dimension {dim} of {buffer} has extent {extent}"
+    remedy = "shorten the loop, guard the access with an `if` (a read: T.if_then_else), or make {buffer} larger"

@@ -40,6 +40,8 @@ class Access:
         Loops between the nest and the access, outermost first.
     order
         Place in the order of the program.
+    pointed
+        Whether only the address of what it touches is taken here.
     """
 
     statement: Any
@@ -49,6 +51,7 @@ class Access:
     conditions: tuple[tuple[Any, bool], ...]
     loops: tuple[Any, ...]
     order: int
+    pointed: bool = False
 
 
 @dataclass
@@ -135,18 +138,18 @@ class _Walker:
                 self.expr(part, at)
             self._add(s.buffer, s.indices, s.value, at)
 
-    def expr(self, e: Any, at: _Place) -> None:
+    def expr(self, e: Any, at: _Place, pointed: bool = False) -> None:
         if not collect(e, ir.TensorLoad):
             return
         if isinstance(e, ir.TensorLoad):
             for index in e.indices:
                 self.expr(index, at)
-            self._add(e.source, e.indices, None, at)
+            self._add(e.source, e.indices, None, at, pointed)
             return
         sides = sides_of(e)
         if sides is None:
             for part in parts_of(e):
-                self.expr(part, at)
+                self.expr(part, at, nodes.is_tile_call(e, "address"))
             return
         first, then, other = sides
         self.expr(first, at)
@@ -154,9 +157,10 @@ class _Walker:
             if side is not None:
                 self.expr(side, at.under(first, holds))
 
-    def _add(self, buffer: Any, indices: Any, value: Any, at: _Place) -> None:
+    def _add(self, buffer: Any, indices: Any, value: Any, at: _Place, pointed: bool = False) -> None:
         if at.clear:
-            found = Access(self.statement, buffer, tuple(indices), value, at.conditions, at.loops, next(self.order))
+            places = at.conditions, at.loops, next(self.order)
+            found = Access(self.statement, buffer, tuple(indices), value, *places, pointed)
             self.found.accesses.append(found)
         elif value is not None:
             self.found.unclear.append(self.statement)
@@ -306,12 +310,16 @@ def _along(values: Any, axis: int, dims: int) -> Any:
 
 
 def _some(extent: int, dims: int, total: int, limit: int = LIMIT) -> Any:
-    """Return all indices below an extent, or the first, the last and some between where all are too many."""
-    budget = max(2, int(limit ** (1 / max(1, dims))))
-    if total <= limit or extent <= budget:
+    """Return all indices below an extent, or some of them where all are too many."""
+    return np.arange(extent) if total <= limit else some_of(extent, max(2, int(limit ** (1 / max(1, dims)))))
+
+
+def some_of(extent: int, budget: int) -> Any:
+    """Return all indices below an extent, or the first, the last and some between where they are more than a budget."""
+    if extent <= budget:
         return np.arange(extent)
-    ends = [extent - 1 - k for k in range(budget // 4)]
+    ends = [x for k in range(max(1, budget // 4)) for x in (k, extent - 1 - k)]
     powers = [p + d for p in (1 << k for k in range(extent.bit_length())) for d in (-1, 0, 1)]
-    found = sorted({k for k in (*range(budget // 4), *ends, *powers) if 0 <= k < extent})
+    found = list(dict.fromkeys(k for k in (*ends, *powers) if 0 <= k < extent))[:budget]
     rest = np.random.default_rng(extent).integers(0, extent, max(0, budget - len(found)))
-    return np.unique(np.concatenate([np.array(found[:budget], np.int64), rest]))
+    return np.unique(np.concatenate([np.array(found, np.int64), rest]))

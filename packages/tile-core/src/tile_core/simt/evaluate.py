@@ -69,7 +69,7 @@ def evaluate(e: Any, env: Mapping[Any, Any]) -> Any:
             raise Unknown
         return env[e]
     if isinstance(e, tirx.Cast) and nodes.dtype_of(e).startswith("int"):
-        return evaluate(e.value, env)
+        return _wrapped(evaluate(e.value, env), int(nodes.dtype_of(e)[3:]))
     if isinstance(e, tirx.Not):
         return np.logical_not(evaluate(e.a, env))
     if isinstance(e, tirx.Select):
@@ -77,3 +77,10 @@ def evaluate(e: Any, env: Mapping[Any, Any]) -> Any:
     if isinstance(e, ir.Call) and nodes.operator_name(e) in _CALLS:
         return _CALLS[nodes.operator_name(e)](*(evaluate(a, env) for a in e.args))
     raise Unknown
+
+
+def _wrapped(value: Any, bits: int) -> Any:
+    """Return an integer as a type of so many bits holds it; a bool as 0 or 1."""
+    value = int(value) if isinstance(value, (bool, int)) else np.asarray(value).astype(np.int64)
+    half = 1 << (bits - 1)
+    return value if bits == 64 else ((value + half) & (2 * half - 1)) - half

@@ -130,7 +130,7 @@ def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
             else ["i, j", f"i + {dr}, j + {dc}", "j, i", f"{source.shape[0] - 1} - i, j", "i, 0", "i // 2, j % 5"]
         )
         indices = tuple(draw(st.sampled_from(shapes)).split(", "))
-    text = f"{source.name}[{', '.join(indices)}]"
+    text = _read(draw, source, to, indices)
     if source.dtype != to.dtype:
         text = f'T.cast({text}, "{to.dtype}")'
 
@@ -142,6 +142,26 @@ def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
         return _typed(np.where(inside, array[clipped], np.zeros((), array.dtype)), to.dtype)
 
     return text, value, source.bound
+
+
+def _read(draw: Draw, source: Tile, to: Tile, indices: tuple[str, ...]) -> str:
+    """Return the text of a read; what lies outside is guarded, or hidden behind a scalar: nobody can prove it then."""
+    i, j = np.indices(to.shape)
+    outside = []
+    for d, (index, extent) in enumerate(zip(indices, source.shape, strict=True)):
+        at = np.asarray(eval(index, {}, {"i": i, "j": j}))
+        if ((at < 0) | (at >= extent)).any():
+            outside.append((d, f"{index} >= 0 and {index} < {extent}"))
+    if outside and draw(st.booleans()):
+        hidden = [
+            f"{index} + T.min(T.max(v, 0), 0)" if d in dict(outside) else index for d, index in enumerate(indices)
+        ]
+        return f"{source.name}[{', '.join(hidden)}]"
+    text = f"{source.name}[{', '.join(indices)}]"
+    if outside:
+        guard = " and ".join(condition for _, condition in outside)
+        return f'T.if_then_else({guard}, {text}, T.cast(0, "{source.dtype}"))'
+    return text
 
 
 def _typed(x: Array, dtype: str) -> Array:

@@ -41,6 +41,11 @@ _FORMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("for i in T.static_range({n}):\n    B[i] = A[i - {c}]", ("K139", "K106")),
     ("for i in T.static_range({n}):\n    B[i - {c}] = 1.0", ("K139", "K106")),
     ("B[0] = A[{n}]", ("K106",)),
+    # A loop past the end of scratch memory.
+    ("{alloc}for i in T.Parallel({n} + {c}):\n    f[i] = 0.0\nT.copy(f, B)", ("K226",)),
+    ("{alloc}T.copy(A, f)\nfor i in T.Parallel({n}):\n    B[i] = f[i + {c}]", ("K226",)),
+    ("{alloc}T.clear(f)\nfor k in T.serial({n}):\n    B[k] = f[k - {c}]", ("K226",)),
+    ("{alloc}for i in T.Parallel({n} * 2):\n    if i <= {n}:\n        f[i] = 0.0\nT.copy(f, B)", ("K226",)),
     # Reading what nobody wrote.
     ("{alloc}for i in T.Parallel({n}):\n    B[i] = f[i]", ("K225",)),
     ("{alloc}for i in T.Parallel({n}):\n    f[i] += A[i]\nT.copy(f, B)", ("K225",)),

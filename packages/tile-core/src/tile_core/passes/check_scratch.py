@@ -1,0 +1,167 @@
+"""Refuse accesses of scratch memory that provably lie outside of it.
+
+Outside of a scratch buffer there is nothing: a program whose loop runs past its end does not mean what it says. The
+ranges of the indices are looked at first; where they do not fit, indices and conditions are computed for the iterations
+(all, or a sample with the ends of large loops), so that a refusal names one that happens. What depends on memory, on
+scalars or on symbolic sizes is not decided here: such an access reads the fill value or is dropped where it is outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.compat.tvm import tirx
+from tile_core.errors.ops import OutsideOfScratch
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect, role
+from tile_core.numerics.build import type_name
+from tile_core.passes.iterations import LIMIT, Access, body_of, some_of
+from tile_core.passes.ranges import Ranges, whole
+from tile_core.simt.evaluate import Unknown, evaluate
+
+__all__ = ["check_scratch"]
+
+_WRAPPING = (tirx.Add, tirx.Sub, tirx.Mul, tirx.LShift, tirx.Cast)
+
+
+def check_scratch(body: Any) -> None:
+    """Check all loads and stores of scratch buffers of a program.
+
+    Raises
+    ------
+    OutsideOfScratch
+        Naming the element, and an iteration that touches it.
+    """
+    found = body_of(body)
+    ranges = Ranges()
+    for s in collect(body, (tirx.For, tirx.Bind)):
+        if isinstance(s, tirx.For):
+            ranges.loop(s)
+        elif type_name(s.var).startswith(("int", "uint")):
+            ranges.set(s.var, ranges.of(s.value))
+    for access in found.accesses:
+        if nodes.scope_of(access.buffer) != "global" and not access.pointed and not _inside(access, ranges):
+            try:
+                _Executions(access, found.binds, ranges).check()
+            except Unknown:
+                continue
+
+
+def _inside(access: Access, ranges: Ranges) -> bool:
+    """Whether the ranges of all indices fit, or an extent is unknown."""
+    for index, extent in zip(access.indices, access.buffer.shape, strict=True):
+        size = nodes.as_int(extent)
+        low, high = ranges.of(index)
+        if isinstance(size, int) and not (low >= 0 and high < size):
+            return False
+    return True
+
+
+class _Executions:
+    """The executions of one access, in the iterations of the loops that it depends on.
+
+    Raises
+    ------
+    Unknown
+        If an index or a condition depends on what nobody knows here.
+    """
+
+    def __init__(self, access: Access, binds: dict[Any, Any], ranges: Ranges) -> None:
+        self.access, self.binds, self.ranges = access, binds, ranges
+        self.env: dict[Any, Any] = {}
+        self.used: dict[Any, None] = {}
+        inner = {loop.loop_var for loop in access.loops} | set(binds)
+        for part in (*access.indices, *(c for c, _ in access.conditions)):
+            self.look(part)
+        self.loops: list[Any] = []
+        for loop in reversed(access.loops):
+            trips = (loop.min, loop.extent)
+            # A loop that the access does not depend on counts as one that runs, unless another one decides that.
+            if loop.loop_var in self.used or any(v in inner for e in trips for v in collect(e, tirx.Var)):
+                self.loops.insert(0, loop)
+                for e in trips:
+                    self.look(e)
+
+    def look(self, e: Any) -> None:
+        """Note the variables of an expression, through their names; refuse to say anything where it may wrap."""
+        for part in collect(e, _WRAPPING):
+            kind = type_name(part)
+            if kind.startswith(("int", "uint")) and self.ranges.of(part) == whole(kind):
+                raise Unknown
+        for var in collect(e, tirx.Var):
+            if var not in self.used and not tirx.is_buffer_var(var):
+                self.used[var] = None
+                if var in self.binds:
+                    self.look(self.binds[var])
+
+    def check(self) -> None:
+        """Refuse if one of them is outside."""
+        happens = self.iterations()
+        for condition, holds in self.access.conditions:
+            happens = happens & (np.asarray(evaluate(condition, self.env), bool) == holds)
+        if not np.any(happens):
+            return
+        values = [evaluate(index, self.env) for index in self.access.indices]
+        for dim, (value, extent) in enumerate(zip(values, self.access.buffer.shape, strict=True)):
+            size = nodes.as_int(extent)
+            if not isinstance(size, int):
+                continue
+            bad = np.asarray(happens & ((value < 0) | (value >= size)))
+            if bad.any():
+                raise self.refusal(dim, size, tuple(int(x[0]) for x in np.nonzero(bad)), values, bad.shape)
+
+    def iterations(self) -> Any:
+        """Give the loops' variables their values; return which combinations happen."""
+        dims = len(self.loops)
+        happens: Any = np.ones((1,) * dims, bool)
+        room, left = LIMIT, dims
+        self.name()
+        for d, loop in enumerate(self.loops):
+            start, extent = evaluate(loop.min, self.env), evaluate(loop.extent, self.env)
+            most = max(0, int(np.max(extent, initial=0)))
+            budget = max(4, int(room ** (1 / left)))
+            values = some_of(most, budget)
+            room, left = max(4, room // max(1, len(values))), left - 1
+            values = values.reshape([-1 if k == d else 1 for k in range(dims)])
+            happens = happens & (values < extent)
+            self.env[loop.loop_var] = start + values
+            self.name()
+        return happens
+
+    def name(self) -> None:
+        for var in self.used:
+            if var in self.binds and var not in self.env:
+                try:
+                    self.env[var] = evaluate(self.binds[var], self.env)
+                except Unknown:
+                    continue
+
+    def refusal(
+        self, dim: int, size: int, at: tuple[int, ...], values: list[Any], shape: tuple[int, ...]
+    ) -> OutsideOfScratch:
+        """Return the error about one execution."""
+
+        def here(value: Any) -> int:
+            return int(np.broadcast_to(value, shape)[at])
+
+        index = ", ".join(str(here(v)) for v in values)
+        name = str(self.access.buffer.name)
+        trips = [(loop, here(self.env[loop.loop_var]) - here(evaluate(loop.min, self.env))) for loop in self.loops]
+        said = ", ".join(_said(loop, trip) for loop, trip in trips)
+        found = "reads" if self.access.value is None else "writes"
+        return OutsideOfScratch(
+            who=f"iteration {said}" if said else "this statement",
+            action=found,
+            element=f"{name}[{index}]",
+            buffer=name,
+            dim=dim,
+            extent=size,
+            where=nodes.where_of(self.access.statement),
+        )
+
+
+def _said(loop: Any, trip: int) -> str:
+    name = str(loop.loop_var.name)
+    return f"{name}={trip}" if role(loop) in ("parallel", "vectorized", "grid") else f"{trip} of {name}"
