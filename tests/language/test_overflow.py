@@ -93,3 +93,26 @@ def test_panels_of_no_blocks(target: str, order: str) -> None:
         a = np.full(3, 7, np.int32)
         compiled(program(*grid), target)(a)
         assert a.tolist() == [7, 7, 7]
+
+
+@T.prim_func
+def unsigned(
+    A: T.Tensor((29,), "int32"),
+    E: T.Tensor((7, 5), "int32"),
+    D: T.Tensor((m,), "int32"),
+    v: T.int32,
+    u: T.uint8,
+    B: T.Tensor((3, 17), "int32"),
+):
+    with T.Kernel(1, threads=32):
+        for i in T.serial(17):
+            B[0, i] = E[T.ceildiv(T.clamp(u, 0, 23), 24), T.ceildiv(T.clamp(u, 0, 23), 24) % 5]
+            B[1, i] = A[T.if_then_else((3 // m) < T.if_then_else(u == i, i, u), 3, u // (v * 2 + 1))]
+            B[2, i] = A[(v % T.max(v, 1)) + T.clamp(u, 0, 23)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_index_that_cannot_be_analysed_decides_nothing_about_the_next(target: str) -> None:
+    a, e = np.arange(1, 30, dtype=np.int32), np.arange(1, 36, dtype=np.int32).reshape(7, 5)
+    b = compiled(unsigned, target, out_idx=5)(a, e, np.zeros(4, np.int32), 4, 153)
+    assert b.tolist() == [[e[1, 1]] * 17, [a[3]] * 17, [a[23]] * 17]

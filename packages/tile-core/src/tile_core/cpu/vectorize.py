@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.pairs import halve
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, role, statements, substitute, uses_var
+from tile_core.passes.proofs import linear_parts
 
 _PARALLEL = ("parallel", "vectorized")
 #: Vectors that an iteration of a copy moves. LLVM makes calls of ``memcpy`` from loops that move one; for the rows of a
@@ -119,7 +120,7 @@ def _unit_stride(indices: list[Any], v: Any, varying: set[Any]) -> bool:
         return False
     if any(x in varying and not x.same_as(v) for x in collect(indices[-1], tirx.Var)):
         return False
-    parts = tvm.sym.detect_linear_equation(indices[-1], [v])
+    parts = linear_parts(indices[-1], [v])
     return bool(parts) and nodes.as_int(parts[0]) == 1
 
 

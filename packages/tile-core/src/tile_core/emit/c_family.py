@@ -180,8 +180,7 @@ class CFamilyEmitter(ExpressionPrinter):
         value = self.assigned(s.value)
         if nodes.dtype_of(s.var).startswith(("int", "uint")):
             # Its range and divisors, not its value: the name stays in the text.
-            self.analyzer.update(s.var, self.analyzer.const_int_bound(s.value), True)
-            self.analyzer.update(s.var, self.analyzer.modular_set(s.value), True)
+            self.analyzer.bounded(s.var, s.value)
         self.writer.line(f"const {self.type(nodes.dtype_of(s.var))} {self.writer.name(s.var)} = {value};")
 
     def write_BufferStore(self, s: Any) -> None:

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tile_core.compat.tvm import tirx, tvm
+from tile_core.compat.tvm import tirx
 from tile_core.emit.text import ATOM, CHOICE, LOGIC, UNARY, Text, infix, wrapped
 from tile_core.emit.writer import Writer
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
 from tile_core.passes import float_rules, wrapping
-from tile_core.passes.proofs import sound_bound, sound_simplify
+from tile_core.passes.analyzer import Analyzer
 
 _INFIX = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
@@ -65,7 +65,7 @@ class ExpressionPrinter:
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
-        self.analyzer = tvm.sym.Analyzer()
+        self.analyzer = Analyzer()
         self._declared: set[Any] = set()
 
     @property
@@ -242,7 +242,9 @@ class ExpressionPrinter:
 
     def never_negative(self, *sides: Any) -> bool:
         """Whether all sides are known not to be negative."""
-        return all(nodes.dtype_of(s).startswith("uint") or sound_bound(self.analyzer, s)[0] >= 0 for s in sides)
+        return all(
+            nodes.dtype_of(s).startswith("uint") or self.analyzer.const_int_bound(s).min_value >= 0 for s in sides
+        )
 
     def print_Select(self, e: Any) -> str:
         """Print a choice between two values that may both be evaluated."""
@@ -307,7 +309,7 @@ class ExpressionPrinter:
     def simplified(self, index: Any) -> Any:
         """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
         has_floats = any(nodes.dtype_of(c.value).startswith(("float", "bfloat")) for c in collect(index, tirx.Cast))
-        return index if has_floats else sound_simplify(self.analyzer, index)
+        return index if has_floats else self.analyzer.simplify(index)
 
     def print_Call(self, e: Any) -> str:
         """Print a call of an operator."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat import structural
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import as_type, cast, constant, type_name
 from tile_core.numerics.intervals import Intervals
 from tile_core.numerics.truncation import limits_of, truncate_call, truncate_expr, truncated
+from tile_core.passes.analyzer import Analyzer
 
 __all__ = ["total_conversions"]
 
@@ -66,7 +67,7 @@ def _truncates(e: Any) -> bool:
 
 
 def _analyzer(body: Any) -> Any:
-    analyzer = tvm.sym.Analyzer()
+    analyzer = Analyzer()
     for loop in collect(body, tirx.For):
         start, extent = nodes.as_int(loop.min), nodes.as_int(loop.extent)
         if isinstance(start, int) and isinstance(extent, int) and extent > 0:

@@ -7,7 +7,6 @@ What it must not look into becomes a variable here, with a range by intervals (`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -16,9 +15,10 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
+from tile_core.passes.analyzer import Analyzer
 from tile_core.passes.ranges import Interval, Ranges, whole
 
-__all__ = ["Proofs", "linear_parts", "sound_bound", "sound_simplify"]
+__all__ = ["Proofs", "linear_parts"]
 
 _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max)
 _DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
@@ -36,7 +36,7 @@ class Proofs:
 
     def __init__(self, aliased: bool = False) -> None:
         self.aliased = aliased
-        self.analyzer = tvm.sym.Analyzer()
+        self.analyzer = Analyzer()
         self.ranges = Ranges()
         self.hidden: dict[int, list[tuple[Any, Any]]] = {}
         self.shown: dict[Any, Any] = {}
@@ -59,7 +59,7 @@ class Proofs:
         if _integer(kind):
             self.ranges.set(s.var, self.ranges.of(s.value))
         if kind.startswith("int") and not collect(s.value, (ir.TensorLoad, ir.Call)):
-            _asked(lambda: self.analyzer.bind(s.var, self.show(s.value), True), None)
+            self.analyzer.bind(s.var, self.show(s.value), True)
 
     def under(self, condition: Any, body: Any) -> AbstractContextManager[Any]:
         """Return the scope of a branch, whose condition holds in it unless the branch writes what the condition reads.
@@ -77,18 +77,17 @@ class Proofs:
             written |= {v for c in collect(body, ir.Call) if nodes.is_tile_call(c) for v in collect(c, tirx.Var)}
             if read & written or (self.aliased and written):
                 return nullcontext()
-        return _Believed(self.analyzer, self.show(condition))
+        return self.analyzer.constraint_scope(self.show(condition))
 
     def holds(self, condition: Any) -> bool:
         """Whether a condition is certain."""
-        return bool(_asked(lambda: self.analyzer.can_prove(self.show(condition)), False))
+        return self.analyzer.can_prove(self.show(condition))
 
     def bound(self, e: Any) -> Interval:
         """Return the least and the greatest value of an integer expression."""
         low, high = self.ranges.of(e)
-        shown = self.show(e)
-        found = _asked(lambda: self.analyzer.const_int_bound(shown), None)
-        return (low, high) if found is None else (max(low, int(found.min_value)), min(high, int(found.max_value)))
+        found = self.analyzer.const_int_bound(self.show(e))
+        return max(low, found.min_value), min(high, found.max_value)
 
     def wraps(self, e: Any) -> bool:
         """Whether an index may leave its type on the way, as far as is known."""
@@ -97,7 +96,7 @@ class Proofs:
 
     def simplify(self, e: Any) -> Any:
         """Return a simpler form of a condition or index; the same where TVM must not look into it."""
-        return _asked(lambda: self.analyzer.simplify(e), e) if tvm_ffi.structural_equal(self.show(e), e) else e
+        return self.analyzer.simplify(e) if tvm_ffi.structural_equal(self.show(e), e) else e
 
     def show(self, e: Any) -> Any:
         """Return what TVM may see of an expression: the same object if that is all of it."""
@@ -115,6 +114,8 @@ class Proofs:
             return self.hide(e)
         if isinstance(e, tirx.Var):
             return e
+        if kind in ("int8", "int16") and isinstance(e, _LINEAR[:3]) and self.ranges.of(e) == whole(kind):
+            return self.hide(e)
         if isinstance(e, _LINEAR + (tirx.And, tirx.Or)):
             return self._rebuilt(e, e.a, e.b)
         if isinstance(e, _DIVISIONS):
@@ -178,62 +179,12 @@ class Proofs:
         return var
 
 
-class _Believed:
-    """A scope in which a condition holds, for an analyzer that may fail over it."""
-
-    def __init__(self, analyzer: Any, condition: Any) -> None:
-        self.scope = analyzer.constraint_scope(condition)
-        self.entered = False
-
-    def __enter__(self) -> None:
-        self.entered = _asked(lambda: (self.scope.__enter__(), True)[1], False)
-
-    def __exit__(self, *error: object) -> None:
-        if self.entered:
-            self.scope.__exit__(*error)
-
-
-def _asked(question: Callable[[], Any], otherwise: Any) -> Any:
-    """Return an answer of the analyzer; it computes new constants in 32 bits, and fails over those that do not fit."""
-    try:
-        return question()
-    except (tvm.error.InternalError, ValueError):
-        return otherwise
-
-
 def linear_parts(e: Any, variables: list[Any]) -> list[Any]:
     """Return the coefficients of variables in an index, and what is left of it; nothing if it is not linear."""
-    return list(_asked(lambda: tvm.sym.detect_linear_equation(e, variables), ()))
-
-
-def sound_bound(analyzer: Any, e: Any) -> Interval:
-    """Return TVM's bounds of an expression, or all values of its type where a conversion in it may wrap."""
-    kind = type_name(e)
-    if _wraps(analyzer, e):
-        return whole(kind)
-    bound = _asked(lambda: analyzer.const_int_bound(e), None)
-    return whole(kind) if bound is None else (int(bound.min_value), int(bound.max_value))
-
-
-def sound_simplify(analyzer: Any, e: Any) -> Any:
-    """Return TVM's simplified form of an index; the same where a conversion in it may wrap."""
-    return e if _wraps(analyzer, e) else _asked(lambda: analyzer.simplify(e), e)
-
-
-def _wraps(analyzer: Any, e: Any) -> bool:
-    for c in collect(e, tirx.Cast):
-        kind, source = type_name(c), type_name(c.value)
-        if not _integer(kind):
-            continue
-        if not _integer(source) and source != "bool":
-            return True
-        (low, high), (least, most) = whole(source), whole(kind)
-        if low >= least and high <= most:
-            continue
-        bound = _asked(lambda c=c: analyzer.const_int_bound(c.value), None)  # type: ignore[misc]
-        if bound is None or int(bound.min_value) < least or int(bound.max_value) > most:
-            return True
-    return False
+    try:
+        return list(tvm.sym.detect_linear_equation(e, variables))
+    except (tvm.error.InternalError, TypeError, ValueError):  # constants that it computes, and that do not fit
+        return []
 
 
 def _integer(kind: str) -> bool:

@@ -19,6 +19,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
 from tile_core.lowering.dispatch import Selection, guarded
+from tile_core.passes.proofs import linear_parts
 from tile_core.simt.agree import agrees
 from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.reducer import is_update, partial
@@ -373,12 +374,10 @@ def _carried(a: Access, nest: Nest, own: Distribution) -> Distribution | None:
 
 def _contiguous(a: Access, nest: Nest) -> bool:
     """Whether the last loop counts through neighbours of the buffer."""
-    from tile_core.compat.tvm import tvm
-
     if not a.indices:
         return False
     last = nest.variables[-1]
-    parts = tvm.sym.detect_linear_equation(a.indices[-1], [last])
+    parts = linear_parts(a.indices[-1], [last])
     return bool(parts) and nodes.as_int(parts[0]) == 1
 
 

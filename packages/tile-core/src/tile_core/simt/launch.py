@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
-from tile_core.passes.proofs import sound_simplify
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt import calls
 from tile_core.simt.variant import Block
 
@@ -81,10 +81,10 @@ class _Launch(StmtRewriter):
         while isinstance(s, tirx.For) and role(s) == "grid":
             axes[int(annotation(s, nodes.AXIS))] = s
             s = s.body
-        analyzer = tvm.sym.Analyzer()
+        analyzer = Analyzer()
         for axis, loop in axes.items():
             extent = substitute(nodes.int_const(0) + loop.extent, self.binds)
-            self.extents[axis] = nodes.as_int(sound_simplify(analyzer, extent))
+            self.extents[axis] = nodes.as_int(analyzer.simplify(extent))
         self.loops = axes
         inner = _Indices(axes).stmt(s)
         return nodes.seq([*self.coordinates(axes), inner])

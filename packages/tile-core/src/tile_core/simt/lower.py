@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
-from tile_core.passes.proofs import sound_simplify
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt.select import call_of, number_of
 from tile_core.simt.sites import PARALLEL
 from tile_core.simt.variant import Block, Places, SimtCall
@@ -35,7 +35,7 @@ class _Lower(StmtRewriter):
         self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
         self.names_threads = names_threads
         self.divergent = False
-        self.ranges = tvm.sym.Analyzer()
+        self.ranges = Analyzer()
         if block.thread is not None:
             self.ranges.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
@@ -51,12 +51,12 @@ class _Lower(StmtRewriter):
         return new
 
     def visit_IfThenElse(self, s: Any) -> Any:
-        condition = sound_simplify(self.ranges, s.condition)
+        condition = self.ranges.simplify(s.condition)
         with self.ranges.constraint_scope(condition):
             then = self.stmt(s.then_case)
         other = None
         if s.else_case is not None:
-            with self.ranges.constraint_scope(sound_simplify(self.ranges, tirx.Not(condition))):
+            with self.ranges.constraint_scope(self.ranges.simplify(tirx.Not(condition))):
                 other = self.stmt(s.else_case)
         return tirx.IfThenElse(s.condition, then, other, s.span)
 
@@ -74,8 +74,7 @@ class _Lower(StmtRewriter):
         number = number_of(s)
         if number is None:
             if nodes.dtype_of(s.value).startswith("int"):
-                self.ranges.update(s.var, self.ranges.const_int_bound(s.value), True)
-                self.ranges.update(s.var, self.ranges.modular_set(s.value), True)
+                self.ranges.bounded(s.var, s.value)
             return s
         before, value = guarded(self.selections[number].variant, "lower_value", self.call(s), self.ctx)
         return nodes.seq([before, tirx.Bind(s.var, value, s.span)])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt.agree import uniform_register
 from tile_core.simt.budget import operations
 from tile_core.simt.distribution import Distribution
@@ -44,7 +45,7 @@ class NestWriter:
 
     def __init__(self, nest: Nest, own: Distribution | None, block: Block, places: Places) -> None:
         self.nest, self.own, self.block, self.places = nest, own, block, places
-        self.analyzer = tvm.sym.Analyzer()
+        self.analyzer = Analyzer()
         self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
     def write(self, s: Any) -> Any:

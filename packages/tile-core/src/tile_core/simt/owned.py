@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.tvm import ir, tvm
+from tile_core.compat.tvm import ir
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr, substitute
+from tile_core.passes.proofs import linear_parts
 from tile_core.simt.accesses import Access, variables
 from tile_core.simt.evaluate import Unknown, evaluate
 from tile_core.simt.variant import Block
@@ -161,7 +162,7 @@ class Owners:
 def _same_terms(ia: Sequence[Any], ib: Sequence[Any], v: Any) -> bool:
     """Whether a variable adds the same term to the indices on both sides."""
     for a, b in zip(ia, ib, strict=True):
-        first, second = (tvm.sym.detect_linear_equation(e, [v]) for e in (a, b))
+        first, second = (linear_parts(e, [v]) for e in (a, b))
         if not first or not second:
             return False
         one, two = nodes.as_int(first[0]), nodes.as_int(second[0])

@@ -19,13 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, role, substitute
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt import calls
 from tile_core.simt.pipeline_checks import Analysis, Candidate, top_level, uses
 
@@ -258,7 +259,7 @@ class _Builder:
         self.plan, self.loop, self.stages = plan, plan.loop, plan.stages
         self.busy, self.nested = busy, nested
         self.body = top_level(plan.loop.body)
-        self.analyzer = tvm.sym.Analyzer()
+        self.analyzer = Analyzer()
         self.kind = nodes.dtype_of(self.loop.loop_var)
         self.trips = self.loop.extent
         self.before: list[Any] = []

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import tirx, tvm
+from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, statements
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt import calls
 
 
@@ -83,5 +84,5 @@ def _away(e: Any, var: Any) -> int | None:
     period = nodes.as_int(e.b)
     if not isinstance(period, int) or period < 2 or nodes.dtype_of(e.a) != nodes.dtype_of(var):
         return None
-    away = nodes.as_int(tvm.sym.Analyzer().simplify(e.a - var))
+    away = nodes.as_int(Analyzer().simplify(e.a - var))
     return away if isinstance(away, int) else None

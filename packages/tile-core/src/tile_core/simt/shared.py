@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for, substitute
 from tile_core.layout.expressions import ExprOps
-from tile_core.passes.proofs import sound_simplify
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt.variant import Block
 
 #: Annotation of the ``AllocBuffer`` of a shared buffer that became one-dimensional: its extents before.
@@ -58,7 +58,7 @@ class Folding(ExprOps):
     def simplify(self, index: Any) -> Any:
         """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
         floats = [c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat"))]
-        return index if floats else sound_simplify(self.analyzer, index)
+        return index if floats else self.analyzer.simplify(index)
 
     def floordiv(self, a: Any, b: int) -> Any:
         """See ``Ops.floordiv``."""
@@ -195,7 +195,7 @@ class _Apply(StmtRewriter):
     def __init__(self, plans: dict[Any, _Plan], block: Block | None) -> None:
         self.plans = plans
         self.flat = {buffer: plan.flat for buffer, plan in plans.items()}
-        self.analyzer = tvm.sym.Analyzer()
+        self.analyzer = Analyzer()
         self.ops = Folding(self.analyzer)
         self.thread = None if block is None else block.thread
         if block is not None and block.thread is not None:
@@ -245,8 +245,7 @@ class _Apply(StmtRewriter):
         is_index = nodes.dtype_of(new.value).startswith("int")
         if is_index and (self.thread is None or not s.var.same_as(self.thread)):
             # Its range alone: the simplifier would put the value itself in its place.
-            self.analyzer.update(s.var, self.analyzer.const_int_bound(new.value), True)
-            self.analyzer.update(s.var, self.analyzer.modular_set(new.value), True)
+            self.analyzer.bounded(s.var, new.value)
         return new
 
     def visit_AllocBuffer(self, s: Any) -> Any:

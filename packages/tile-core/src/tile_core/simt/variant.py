@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import tvm
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import OpCall
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt.distribution import Distribution
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SimtCall(OpCall):
     block: Block = field(default_factory=lambda: Block((1, 1, 1), None))
     places: Places = field(default_factory=Places)
     divergent: bool = False
-    ranges: Any = field(default_factory=tvm.sym.Analyzer)
+    ranges: Any = field(default_factory=Analyzer)
 
 
 class SimtVariant(Variant):

@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, substitute, uses_var
+from tile_core.passes.analyzer import Analyzer
 from tile_core.simt import calls
 from tile_core.simt.alignment import WIDEST, Aligned, factor, strides_of, together
 
@@ -77,7 +78,7 @@ class _Vectorize(StmtRewriter):
     def __init__(self, body: Any, widths: Sequence[int], aligned: Aligned, layouts: dict[Any, Any]) -> None:
         self.widths = [w for w in widths if w <= WIDEST]
         self.aligned, self.layouts = aligned, layouts
-        self.analyzer = tvm.sym.Analyzer()
+        self.analyzer = Analyzer()
         self.known: dict[Any, int] = {}
         self.together: dict[Any, int] = {}
         self.roots: dict[Any, Any] = {}

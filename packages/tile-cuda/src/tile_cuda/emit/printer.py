@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.emit.c_family import CFamilyEmitter, Emitted
 from tile_core.emit.text import COMPARE, UNARY, Text, infix, wrapped
 from tile_core.errors.base import InternalError, Where
@@ -17,6 +17,7 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
+from tile_core.passes.proofs import linear_parts
 from tile_core.simt.alignment import strides_of
 from tile_cuda.emit import places
 from tile_cuda.emit.debug import DebugStatements
@@ -295,7 +296,7 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
             used = [v for v in set(collect(index, tirx.Var)) if v in self._constants]
             if not used or not isinstance(stride, int):
                 continue
-            parts = list(tvm.sym.detect_linear_equation(index, used))
+            parts = linear_parts(index, used)
             factors = [nodes.as_int(p) for p in parts[:-1]]
             if not parts or not all(isinstance(f, int) for f in factors):
                 continue
