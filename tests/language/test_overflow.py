@@ -116,3 +116,31 @@ def test_an_index_that_cannot_be_analysed_decides_nothing_about_the_next(target:
     a, e = np.arange(1, 30, dtype=np.int32), np.arange(1, 36, dtype=np.int32).reshape(7, 5)
     b = compiled(unsigned, target, out_idx=5)(a, e, np.zeros(4, np.int32), 4, 153)
     assert b.tolist() == [[e[1, 1]] * 17, [a[3]] * 17, [a[23]] * 17]
+
+
+@T.prim_func
+def corners(A: T.Tensor((32,), "int32"), D: T.Tensor((m,), "int32"), v: T.int32, B: T.Tensor((3, 3, 4), "int32")):
+    with T.Kernel(3, threads=32) as bx:
+        for k in T.Pipelined(3, num_stages=2):
+            s, t = T.alloc_shared((4,), "int32"), T.alloc_shared((4,), "int32")
+            u = T.alloc_shared((4,), "int32")
+            T.copy(A[k + bx + (TOP - 2) : k + bx + (TOP - 2) + 4], s)
+            T.copy(A[v : v + 4], t)
+            T.copy(D[v : v + 4], u)
+            for i in T.Parallel(4):
+                B[bx, k, i] = s[i] + t[i] + u[i]
+
+
+@pytest.mark.parametrize("v", [TOP - 2, TOP - 3, TOP, -2, 3, 30])
+@pytest.mark.parametrize("target", TARGETS)
+def test_tiles_at_the_end_of_the_numbers_lie_outside(target: str, v: int) -> None:
+    """The end of a tile may leave the type of its corner: then it is not before the end of the tensor."""
+    a, d, b = np.arange(1, 33, dtype=np.int32), np.arange(100, 110, dtype=np.int32), np.full((3, 3, 4), -1, np.int32)
+    compiled(corners, target)(a, d, v, b)
+
+    def at(x: np.ndarray, p: int) -> int:
+        return int(x[p]) if 0 <= p < len(x) else 0
+
+    # A corner that wraps is before the beginning by 2**31, so nothing of its tile is inside.
+    expected = [at(a, v + i) + at(d, v + i) for i in range(4)]
+    assert b.tolist() == [[expected] * 3] * 3

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.passes.analyzer import Analyzer
+from tile_core.passes.ranges import whole
 from tile_core.simt.select import call_of, number_of
 from tile_core.simt.sites import PARALLEL
 from tile_core.simt.variant import Block, Places, SimtCall
@@ -23,9 +25,22 @@ if TYPE_CHECKING:
 LOWERED = "tile.lowered"
 
 
-def lower_selected(body: Any, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context) -> Any:
-    """Return the body without tile ops."""
-    return _Lower(selections, block, places, ctx, uses_threads(body)).stmt(body)
+def lower_selected(
+    body: Any,
+    selections: Mapping[int, Selection],
+    block: Block,
+    places: Places,
+    ctx: Context,
+    sizes: Iterable[Any] = (),
+) -> Any:
+    """Return the body without tile ops; ``sizes`` are the variables of symbolic extents."""
+    lower = _Lower(selections, block, places, ctx, uses_threads(body))
+    for var in sizes:
+        # Launches leave room above symbolic sizes, so that what is rounded up to a tile stays a number of the type.
+        kind = nodes.dtype_of(var)
+        most = nodes.int_const(whole(kind)[1] - SYMBOL_ROOM, kind)
+        lower.ranges.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), most))
+    return lower.stmt(body)
 
 
 class _Lower(StmtRewriter):

@@ -167,7 +167,8 @@ def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred
 def _lower(plan: Plan, ctx: Context) -> Plan:
     inferred, selected = plan.notes["places"], plan.notes["selected"]
     block = plan.notes["block"]
-    return plan.replace(body=lower_selected(plan.body, selected.selections, block, inferred.places, ctx))
+    sizes = sizes_of(plan.notes["params"])
+    return plan.replace(body=lower_selected(plan.body, selected.selections, block, inferred.places, ctx, sizes))
 
 
 def _carry(plan: Plan, ctx: Context) -> Plan:

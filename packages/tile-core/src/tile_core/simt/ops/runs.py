@@ -12,6 +12,7 @@ from tile_core.errors import TileError
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap, row_major
 from tile_core.ops.base import View
+from tile_core.passes.ranges import whole
 
 
 def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: Any) -> bool:
@@ -57,8 +58,15 @@ def conditions(view: View, ranges: Any) -> list[Any]:
     found = []
     for start, extent, (below, above, size) in zip(starts, view.extents, _open(view, ranges), strict=True):
         found += [tirx.GE(start, nodes.int_const(0, nodes.dtype_of(start)))] if below else []
-        found += [tirx.LE(*_same_type(start + extent, size))] if above else []
+        found += [_ends(start, extent, size, ranges)] if above else []
     return found
+
+
+def _ends(start: Any, extent: int, size: Any, ranges: Any) -> Any:
+    """Return that a tile ends inside; of a start that may be anywhere, its end may not be a number of its type."""
+    if ranges.const_int_bound(start).max_value + extent <= whole(nodes.dtype_of(start))[1]:
+        return tirx.LE(*_same_type(start + extent, size))
+    return tirx.LE(*_same_type(start, size - extent))
 
 
 def inside(view: View, indices: list[Any], ranges: Any) -> list[Any]:
