@@ -41,12 +41,15 @@ REFUSED = {
     "an_expression": "mine[0] = T.if_then_else(tid % 2 == 0, T.shfl_xor(A[tid], 2), 0)",
     "a_short_circuit": "if tid % 2 == 0 and T.any_sync(A[tid] > 3):\n    mine[0] = 5",
     "a_condition_inside": "if tid % 2 == 0:\n    if T.any_sync(A[tid] > 3):\n        mine[0] = 5",
+    "a_barrier_of_the_warp": "if tid == 0:\n    T.sync_warp()\n    mine[0] = 1",
+    "a_barrier_in_a_loop": "for i in range(tid % 3):\n    T.sync_warp()",
     "a_shuffled_condition": "if T.shfl_xor(A[tid], 1) > 3:\n    mine[0] = T.shfl_xor(A[tid], 2)",
 }
 
 LEGAL = {
     "warps": "if tid < 32:\n    mine[0] = T.shfl_xor(A[tid], 1)",
     "all_of_the_last_warp": "if tid >= 64:\n    mine[0] = T.shfl_xor(A[tid], 1)\nelse:\n    mine[0] = 1",
+    "a_barrier_of_some_warps": "if tid < 32:\n    seen[tid % 8] = 7\n    T.sync_warp()\n    mine[0] = seen[0]",
     "warp_index": "if T.get_warp_idx() == 1:\n    mine[0] = T.warp_reduce_sum(A[tid])",
     "a_warp_of_a_runtime_value": "if tid // 32 == n % 3:\n    mine[0] = T.shfl_xor(A[tid], 1)",
     "the_block": "if bx == n:\n    mine[0] = T.shfl_xor(A[tid], 1)",

@@ -86,7 +86,7 @@ class Threads:
                 continue
             if _is_barrier(part):
                 flush()
-                if self.masks:
+                if self.masks and not nodes.is_tile_call(part.value, "sync_warp"):
                     raise DivergentBarrier(what="T.sync_threads()", where=nodes.where_of(part))
                 continue
             if has_warp_call(part):
@@ -113,7 +113,7 @@ class Threads:
         if isinstance(s, tirx.For) and role(s) == "parallel":
             return True
         for call in collect(s, ir.Call):
-            if nodes.is_tile_call(call) and str(call.op.name)[5:] in {"sync_threads", *WARP_CALLS}:
+            if nodes.is_tile_call(call) and str(call.op.name)[5:] in {"sync_threads", "sync_warp", *WARP_CALLS}:
                 return True
         inner = [x for x in collect(s, (tirx.AttrStmt, tirx.For)) if not x.same_as(s)]
         return any(self.meets(x) for x in inner if isinstance(x, tirx.For) or x.attr_key == nodes.OP_MARK)

@@ -215,3 +215,11 @@ class OutsideOfScratch(KernelError):
     code = "K226"
     template = "{who} {action} {element}: dimension {dim} of {buffer} has extent {extent}"
     remedy = "shorten the loop, guard the access with an `if` (a read: T.if_then_else), or make {buffer} larger"
+
+
+class EmptyOperand(KernelError):
+    """An op would compute something from a tile without elements."""
+
+    code = "K227"
+    template = "T.{op}: {found} has no elements, its destination has some"
+    remedy = "pass a tile with at least one element; an op whose destination is empty does nothing"

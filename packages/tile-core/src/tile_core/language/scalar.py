@@ -148,6 +148,8 @@ class Value:
         if self.dtype == "bool":
             return derive(tirx.Not(self.expr), to_dtype("bool"), self)
         need_integer("~", self)
+        if self.dtype.kind == "uint" and self.dtype.bits < 8:  # computed in bytes, whose upper bits stay 0
+            return bitwise("xor", self, as_value((1 << self.dtype.bits) - 1, self.dtype))
         return derive(tirx.bitwise_not(self.expr), self.dtype, self)
 
     def __abs__(self) -> Any:
@@ -413,6 +415,12 @@ def _shift_by(direction: str, a: Value, symbol: str, count: int) -> Value:
         if direction == "left" or a.dtype.kind == "uint":
             return as_value(0, a.dtype)
         count = bits - 1
+    known = constant_of(a)
+    if known is not None:
+        # TVM computes constants in 64 bits and refuses what leaves the type; here it wraps.
+        low = 0 if a.dtype.kind == "uint" else -(1 << (bits - 1))
+        shifted = known << count if direction == "left" else known >> count
+        return derive(nodes.const((shifted - low) % (1 << bits) + low, width), a.dtype, a)
     return derive(call(a.expr, nodes.const(count, width)), a.dtype, a)
 
 

@@ -149,6 +149,8 @@ def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
             raise BadAttribute(
                 op=op, name=role, found=region.buffer.name, legal="an element of a buffer with dimensions"
             )
+        if 0 in region.extents:
+            return  # an empty tile, of which nothing is added
         last = region.mins[-1]
         if isinstance(last, int) and last % width and role == "dst":
             raise AlignmentRule(op=op, found=last, width=width)

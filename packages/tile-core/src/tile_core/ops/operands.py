@@ -8,6 +8,7 @@ from typing import Any
 
 from tile_core.errors.ops import (
     BadAttribute,
+    EmptyOperand,
     NotATile,
     OutsideLaunch,
     RuntimeExtent,
@@ -152,6 +153,11 @@ def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str
     for region in writes:
         if region.buffer.scope == "local.var":
             raise WritesReadOnly(op=op, name=region.buffer.name)
+    if any(0 in r.extents for r in writes):
+        return  # nothing is written
+    for region in args if writes else ():
+        if isinstance(region, Region) and 0 in region.extents:
+            raise EmptyOperand(op=op, found=repr(region))
     builder.materialise([r.buffer.var for r in writes])
     if builder.requires:
         attrs = {**(attrs or {}), nodes.REQUIRES: builder.requires}

@@ -21,6 +21,8 @@ from tile_core.simt.varying import VARYING_CALLS, WARP_CALLS, Varying
 
 #: Operations with the same result in all lanes.
 _VOTES = frozenset(name for name in WARP_CALLS if not name.startswith("shfl"))
+#: Operations that all lanes of a warp come to.
+_TOGETHER = WARP_CALLS | {"sync_warp"}
 _AXES = 3
 
 
@@ -166,7 +168,7 @@ class _Check:
 
 
 def _operations(node: Any) -> list[Any]:
-    return [c for c in collect(node, ir.Call) if nodes.is_tile_call(c) and str(c.op.name)[5:] in WARP_CALLS]
+    return [c for c in collect(node, ir.Call) if nodes.is_tile_call(c) and str(c.op.name)[5:] in _TOGETHER]
 
 
 _FIELDS: Mapping[str, tuple[str, ...]] = {

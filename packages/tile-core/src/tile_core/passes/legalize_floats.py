@@ -48,6 +48,7 @@ _BINARY = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max,
     tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
 )  # fmt: skip
+_BITS = (tirx.BitwiseAnd, tirx.BitwiseOr, tirx.BitwiseXor, tirx.LShift, tirx.RShift)
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
@@ -114,7 +115,8 @@ class _Rewriter:
         return [
             (tirx.Var, self.var), (ir.TensorLoad, self.load), (tirx.BufferStore, self.store), (tirx.Bind, self.bind),
             (tirx.For, self.loop), (tirx.AttrStmt, self.attribute), (tirx.Cast, self.cast),
-            (_CONSTANTS, self.number), (_BINARY, self.binary), (tirx.Select, self.select),
+            (_CONSTANTS, self.number), ((*_BINARY, *_BITS), self.binary), (tirx.BitwiseNot, self.inverted),
+            (tirx.Select, self.select),
             (tirx.Let, self.let), (ir.Call, self.call),
         ]  # fmt: skip
 
@@ -259,6 +261,12 @@ class _Rewriter:
         a, b = (self.value_of(mutator.mutate(x), name) for x in (e.a, e.b))
         result = type(e)(a, b, e.span)
         return result if isinstance(e, _COMPARISONS) else self.code_of(result, name)
+
+    def inverted(self, e: Any, mutator: Any) -> Any:
+        name = type_name(e)
+        if name not in self.foreign:
+            return mutator.default_mutate(e)
+        return self.code_of(tirx.bitwise_not(mutator.mutate(e.a)), name)
 
     def select(self, e: Any, mutator: Any) -> Any:
         if not self.is_foreign(e):
