@@ -12,11 +12,11 @@ from tile_core.testing.coverage import UNDRAWN, emitted, names_in
 from tile_core.testing.strategies.tiles import tile_programs
 
 #: Draws per strategy; steps of tiles take longest to draw.
-_FEW = {"tiles": 60, "casts": 600, "threads": 300, "divisions": 300, "reductions": 300, "mathematics": 400}
+_FEW = {"tiles": 20, "casts": 150, "threads": 100, "divisions": 100, "reductions": 100, "mathematics": 150}
 
 
 #: A rare name may need more than one round of draws.
-_ROUNDS = 6
+_ROUNDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def drawn():
     found = {name: Counter() for name in strategies.STRATEGIES}
     for seed in range(_ROUNDS):
         for name, counted in found.items():
-            counted.update(emitted(_FEW.get(name, 120), [name], seed)[name])
+            counted.update(emitted(_FEW.get(name, 40), [name], seed)[name])
         if set(_NAMES) <= set(sum(found.values(), Counter())) | set(UNDRAWN):
             break
     return found
