@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-#: One of how many cases runs by default, by file below ``packages``.
+#: One of how many cases runs by default, by file below ``packages``, or of this folder.
 SWEEPS = {
     "tile-core/tests/ops/test_atomic.py": 3,
     "tile-core/tests/ops/test_copy.py": 3,
@@ -25,7 +25,21 @@ SWEEPS = {
     "tile-core/tests/ops/test_im2col.py": 3,
     "tile-core/tests/ops/test_reduce.py": 3,
     "tile-core/tests/ops/test_scan.py": 3,
+    "tests/language/test_conversions.py": 4,
+    "tests/language/test_division.py": 4,
+    "tests/language/test_indices.py": 3,
+    "tests/language/test_integers.py": 3,
+    "tests/language/test_mathematics.py": 4,
+    "tests/language/test_narrow_reductions.py": 3,
+    "tests/language/test_roundings.py": 3,
+    "tile-core/tests/cpu/test_effort.py": 2,
+    "tile-core/tests/cpu/test_forks.py": 4,
+    "tile-core/tests/cpu/test_interrupts.py": 2,
     "tile-core/tests/cpu/test_micro_gemm.py": 2,
+    "tile-core/tests/cpu/test_micro_gemm_sp.py": 3,
+    "tile-core/tests/cpu/test_pairs.py": 3,
+    "tile-core/tests/cpu/test_read_through.py": 6,
+    "tile-core/tests/lowering/test_trusted_passes.py": 3,
     "tile-core/tests/numerics/test_legalize_floats.py": 2,
     "tile-core/tests/numerics/test_widen_floats.py": 2,
     "tile-core/tests/reference/test_kit.py": 24,
@@ -35,6 +49,8 @@ SWEEPS = {
     "tile-core/tests/simt/test_shuffled_reduce.py": 2,
     "tile-core/tests/simt/test_shuffled_scan.py": 2,
     "tile-cuda/tests/emulation/test_kernels.py": 2,
+    "tile-cuda/tests/emulation/test_models.py": 4,
+    "tile-cuda/tests/emulation/test_order.py": 3,
     "tile-cuda/tests/ops/test_copy_async.py": 3,
     "tile-cuda/tests/ops/test_gemm_mma.py": 3,
     "tile-cuda/tests/ops/test_gemm_sp_mma.py": 3,
@@ -70,7 +86,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     turn = int(os.environ["SWEEP_TURN"])
     for item in items:
         path = Path(item.path)
-        share = SWEEPS.get(path.relative_to(_PACKAGES).as_posix(), 1) if path.is_relative_to(_PACKAGES) else 1
+        root = next((r for r in (_PACKAGES, _PACKAGES.parent) if path.is_relative_to(r)), None)
+        share = 1 if root is None else SWEEPS.get(path.relative_to(root).as_posix(), 1)
         if "[" in item.name and zlib.crc32(item.name.encode()) % share != turn % share:
             item.add_marker(pytest.mark.slow)
 

@@ -95,7 +95,7 @@ class ReboundInBranch(KernelError):
 
     code = "K111"
     template = "{name} is bound outside of this runtime {kind} and bound again inside of it"
-    remedy = "declare it with `{name} = T.alloc_var(dtype, init=...)`: then every assignment is a store"
+    remedy = "{fix}"
 
 
 class NoSource(KernelError):

@@ -128,7 +128,7 @@ class Frame:
             if scope is old.scope:
                 return
             if scope.runtime:
-                raise ReboundInBranch(name=name, kind=_KINDS[scope.kind])
+                raise ReboundInBranch(name=name, kind=_KINDS[scope.kind], fix=_fix(name, scope))
 
     def _check_shadowing(self, name: str, old: Binding) -> None:
         # A loop variable may take the name over, unless an earlier use in the same runtime loop would have seen it.
@@ -137,7 +137,7 @@ class Frame:
                 return
             inner = scope is not self.builder.scope
             if inner and scope.kind in ("loop", "parallel", "while") and any(scope.encloses(u) for u in old.uses):
-                raise ReboundInBranch(name=name, kind="loop")
+                raise ReboundInBranch(name=name, kind="loop", fix=_fix(name, scope))
 
     # ------------------------------------------------------------------ blocks
 
@@ -233,3 +233,10 @@ def _stored(old: Any, value: Any) -> bool:
     if not (isinstance(old, Buffer) and old.scope == "local.var"):
         return False
     return isinstance(value, (Value, int, float)) or (hasattr(value, "item") and getattr(value, "shape", None) == ())
+
+
+def _fix(name: str, scope: Any) -> str:
+    """Return what to do about a name that a block binds again; iterations of T.Parallel share no variable."""
+    if any(s.kind == "parallel" for s in scope.ancestors()):
+        return f"use T.reduce_*, T.alloc_reducer or T.serial to combine iterations, or another name than {name}"
+    return f"declare it with `{name} = T.alloc_var(dtype, init=...)`: then every assignment is a store"

@@ -16,6 +16,7 @@ from tile_core.errors import InternalError, TileError
 from tile_core.errors.plugins import HookFailed, HookReturned
 from tile_core.passes.check_layouts import check_layouts
 from tile_core.passes.check_parallel import check_parallel
+from tile_core.passes.check_private import check_private
 from tile_core.passes.check_scratch import check_scratch
 from tile_core.passes.check_target import check_target
 from tile_core.passes.check_warps import check_warps
@@ -177,6 +178,7 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     check_written(plan.body)
     check_layouts(plan.body, plan.program.layouts, frozenset(plan.program.reducers))
     check_parallel(plan.body, frozenset(plan.program.reducers))
+    check_private(plan.body, frozenset(plan.program.reducers))
     check_scratch(plan.body)
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)
     return plan
