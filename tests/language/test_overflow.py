@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tile_core as tile
 import tile_core.language as T
 from tile_core.compiler import lower
 from tile_core.context import make_context
@@ -144,3 +145,26 @@ def test_tiles_at_the_end_of_the_numbers_lie_outside(target: str, v: int) -> Non
     # A corner that wraps is before the beginning by 2**31, so nothing of its tile is inside.
     expected = [at(a, v + i) + at(d, v + i) for i in range(4)]
     assert b.tolist() == [[expected] * 3] * 3
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_slices_from_an_unsigned_corner(target: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((29,), "int32"), u: T.uint8, v: T.int32, B: T.Tensor((2, 4), "int32")):
+        with T.Kernel(1, threads=32):
+            x = T.cast(T.clamp(u, 0, 23), "int32")
+            T.copy(A[x : x + 4], B[0, :])
+            y = T.if_then_else(v < 3, T.if_then_else(v < 1, x, 2), T.cast(u, "int32"))
+            T.copy(A[y : y + 4], B[1, :])
+
+    b = compiled(main, target, out_idx=3)(np.arange(29, dtype=np.int32), 200, 0)
+    assert b.tolist() == [[23, 24, 25, 26]] * 2
+
+
+def test_slices_whose_end_may_wrap_have_no_extent() -> None:
+    with pytest.raises(tile.TileError, match="K202"):
+
+        @T.prim_func
+        def main(A: T.Tensor((29,), "int32"), u: T.uint8, B: T.Tensor((4,), "int32")):
+            with T.Kernel(1, threads=32):
+                T.copy(A[T.clamp(u, 0, 23) : T.clamp(u, 0, 23) + 4], B)

@@ -17,6 +17,7 @@ import pytest
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.cpu import build
 from tile_core.ir import nodes
+from tile_core.passes.analyzer import Analyzer
 from tile_core.passes.divisions import total_divisions
 from tile_core.passes.proofs import Proofs
 from tile_core.passes.ranges import Ranges
@@ -139,6 +140,35 @@ def test_proofs_are_right_about_narrow_types_and_symbols(kind: str) -> None:
                 assert low <= exact <= high, about
                 assert not below or exact < int(limit.value), about
                 assert value(simple, {}, names) == exact, f"{about}: {simple}"
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_the_analyzer_is_right_about_narrow_types(kind: str) -> None:
+    """One that all expressions of a program are asked of, under conditions, as targets with threads do."""
+    rng = random.Random(f"analyzer {kind}")
+    i, m = nodes.fresh("i", kind), nodes.fresh("m", kind)
+    make = Expressions(rng, [i, m], [m])
+    make.conversions = True
+    analyzer = Analyzer()
+    analyzer.bind(i, ir.Range.from_min_extent(nodes.int_const(-3, kind), nodes.int_const(15, kind)))
+    analyzer.bind(m, ir.Range.from_min_extent(nodes.int_const(1, kind), nodes.int_const(300, kind)))
+    for _ in range(SAMPLES * 10):
+        e, c = make.index(rng.choice([2, 3])), tirx.LT(make.index(2), nodes.int_const(rng.randint(-5, 40), kind))
+        limit = nodes.int_const(rng.randint(-20, 200), kind)
+        with analyzer.constraint_scope(c):
+            (low, high), below = analyzer.const_int_bound(e), analyzer.can_prove(tirx.LT(e, limit))
+            simple, modulus = analyzer.simplify(e), analyzer.modular_set(e)
+        for _ in range(12):
+            names = {i: rng.randint(-3, 11), m: rng.choice([1, 2, 7, 300])}
+            with contextlib.suppress(Overflow):
+                if not value(c, {}, names):
+                    continue
+                exact, about = value(e, {}, names), f"{e} with {names} where {c}"
+                assert low <= exact <= high, about
+                assert not below or exact < int(limit.value), about
+                assert value(simple, {}, names) == exact, f"{about}: {simple}"
+                distance = exact - modulus.base
+                assert distance % modulus.coeff == 0 if modulus.coeff else distance == 0, f"{about}: {modulus}"
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64"])

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
+from tile_core.passes.analyzer import Analyzer
 
 #: Attribute of a product whose B is a region of a tensor that lies inside of it.
 INSIDE = "inside"
@@ -45,7 +46,7 @@ class _ReadThrough(StmtRewriter):
         self.uses = uses
         self.viewed = viewed
         self.layouts = layouts
-        self.analyzer = tvm.sym.Analyzer()
+        self.analyzer = Analyzer()
 
     def visit_For(self, s: Any) -> Any:
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)

@@ -434,10 +434,13 @@ def constant_of(x: Any) -> int | None:
 
 
 def simplify(expr: Any) -> Any:
-    """Return the expression simplified with TVM's analyzer."""
-    from tile_core.compat.tvm import tvm
+    """Return the expression simplified as far as TVM's analyzer is right about it; a difference may become a number."""
+    from tile_core.passes.proofs import Proofs
 
-    return tvm.sym.Analyzer().simplify(expr)
+    proofs = Proofs()
+    shown = proofs.show(expr)
+    simple = proofs.analyzer.simplify(shown)
+    return simple if shown.same_as(expr) or isinstance(simple, tirx.IntImm) else expr
 
 
 def refuse_zero(symbol: str, divisor: Any) -> None:
