@@ -1,21 +1,27 @@
-"""Refuse accesses of scratch memory that provably lie outside of it.
+"""Refuse accesses of scratch memory that provably lie outside of it, and negative indices of unrolled loops.
 
 Outside of a scratch buffer there is nothing: a program whose loop runs past its end does not mean what it says. The
 ranges of the indices are looked at first; where they do not fit, indices and conditions are computed for the iterations
 (all, or a sample with the ends of large loops), so that a refusal names one that happens. What depends on memory, on
 scalars or on symbolic sizes is not decided here: such an access reads the fill value or is dropped where it is outside.
+
+The variables of ``T.unroll`` are constants in every copy of the body, so a negative index of a tensor is refused there
+as it is in a static loop.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tile_core.compat.tvm import tirx
+from tile_core.errors.language import NegativeIndex
 from tile_core.errors.ops import OutsideOfScratch
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, role
+from tile_core.ir.visit import annotation, collect, role
 from tile_core.numerics.build import type_name
 from tile_core.passes.iterations import LIMIT, Access, body_of, some_of
 from tile_core.passes.ranges import Ranges, whole
@@ -33,6 +39,8 @@ def check_scratch(body: Any) -> None:
     ------
     OutsideOfScratch
         Naming the element, and an iteration that touches it.
+    NegativeIndex
+        Of a tensor, in an unrolled loop.
     """
     found = body_of(body)
     ranges = Ranges()
@@ -42,11 +50,29 @@ def check_scratch(body: Any) -> None:
         elif type_name(s.var).startswith(("int", "uint")):
             ranges.set(s.var, ranges.of(s.value))
     for access in found.accesses:
-        if nodes.scope_of(access.buffer) != "global" and not access.pointed and not _inside(access, ranges):
-            try:
+        if nodes.scope_of(access.buffer) == "global":
+            _check_unrolled(access, found.binds, ranges)
+        elif not access.pointed and not _inside(access, ranges):
+            with suppress(Unknown):
                 _Executions(access, found.binds, ranges).check()
-            except Unknown:
-                continue
+
+
+def _check_unrolled(access: Access, binds: dict[Any, Any], ranges: Ranges) -> None:
+    """Refuse indices of a tensor that are negative in a copy of an unrolled body."""
+    unrolled = {loop.loop_var for loop in access.loops if role(loop) == "unroll" and not _factor(loop)}
+    if not unrolled:
+        return
+    for dim, index in enumerate(access.indices):
+        if ranges.of(index)[0] >= 0:
+            continue
+        with suppress(Unknown):
+            alone = _Executions(replace(access, indices=(index,), conditions=()), binds, ranges)
+            if alone.loops and all(v in unrolled or v in binds for v in alone.used):
+                _Executions(replace(access, indices=(index,)), binds, ranges).refuse_negative(dim)
+
+
+def _factor(loop: Any) -> bool:
+    return annotation(loop, "tile.unroll_factor") is not None
 
 
 def _inside(access: Access, ranges: Ranges) -> bool:
@@ -98,9 +124,7 @@ class _Executions:
 
     def check(self) -> None:
         """Refuse if one of them is outside."""
-        happens = self.iterations()
-        for condition, holds in self.access.conditions:
-            happens = happens & (np.asarray(evaluate(condition, self.env), bool) == holds)
+        happens = self.happening()
         if not np.any(happens):
             return
         values = [evaluate(index, self.env) for index in self.access.indices]
@@ -111,6 +135,31 @@ class _Executions:
             bad = np.asarray(happens & ((value < 0) | (value >= size)))
             if bad.any():
                 raise self.refusal(dim, size, tuple(int(x[0]) for x in np.nonzero(bad)), values, bad.shape)
+
+    def refuse_negative(self, dim: int) -> None:
+        """Refuse if the only index is negative in one of them."""
+        happens = self.happening()
+        value = evaluate(self.access.indices[0], self.env)
+        bad = np.asarray(happens & (value < 0))
+        if bad.any():
+            extent = nodes.as_int(self.access.buffer.shape[dim])
+            worst = int(np.broadcast_to(value, bad.shape)[bad][0])
+            size = self.access.buffer.shape[dim] if extent is None else extent
+            if extent is None:
+                legal = f"{size} - {-worst}"
+            else:
+                legal = str(extent + worst) if worst >= -extent else f"one of 0 to {extent - 1}"
+            raise NegativeIndex(
+                what="index", found=worst, dim=dim, buffer=str(self.access.buffer.name), extent=size, legal=legal,
+                where=nodes.where_of(self.access.statement),
+            )  # fmt: skip
+
+    def happening(self) -> Any:
+        """Give the loops' variables their values; return which executions happen."""
+        happens = self.iterations()
+        for condition, holds in self.access.conditions:
+            happens = happens & (np.asarray(evaluate(condition, self.env), bool) == holds)
+        return happens
 
     def iterations(self) -> Any:
         """Give the loops' variables their values; return which combinations happen."""

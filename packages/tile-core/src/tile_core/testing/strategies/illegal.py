@@ -40,6 +40,8 @@ _FORMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("B[0] = A[-{c}]", ("K139", "K106")),
     ("for i in T.static_range({n}):\n    B[i] = A[i - {c}]", ("K139", "K106")),
     ("for i in T.static_range({n}):\n    B[i - {c}] = 1.0", ("K139", "K106")),
+    ("for i in T.unroll({n}):\n    B[i] = A[i - {c}]", ("K139",)),
+    ("for i in T.unroll({n}):\n    B[i - {c}] = 1.0", ("K139",)),
     ("B[0] = A[{n}]", ("K106",)),
     # A loop past the end of scratch memory.
     ("{alloc}for i in T.Parallel({n} + {c}):\n    f[i] = 0.0\nT.copy(f, B)", ("K226",)),
