@@ -455,7 +455,7 @@ def test_output_in_a_library_that_cannot_allocate():
         ([2, -2], "parameter 'C' is named twice"),
         (0, "parameter 'A' is never written"),
         (1, "parameter 'n' is no array"),
-        (3, "parameter 'D' is read before it is written"),
+        (3, "parameter 'D' is read too, perhaps before it is written"),
         (["C"], "'C' is no position"),
     ],
 )

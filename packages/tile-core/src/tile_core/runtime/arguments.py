@@ -258,7 +258,7 @@ def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequenc
         elif not params[position].writes:
             reason = f"parameter {params[position].name!r} is never written"
         elif params[position].access == "readwrite":
-            reason = f"parameter {params[position].name!r} is read before it is written"
+            reason = f"parameter {params[position].name!r} is read too, perhaps before it is written"
         if reason:
             raise errors.BadOutIdx(kernel=name, found=out_idx, reason=reason, low=-len(params), high=len(params) - 1)
         found.append(position)
