@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import functools
 import hashlib
@@ -25,6 +26,9 @@ KIND = "emulator"  # the folder in the cache
 FULL = os.strerror(errno.ENOSPC)
 TEXT = "tile-kernel"  # what compilers take for the file of the text
 CALL = "tile-call"
+PRIVATE = "simt_kernel_"  # begins the name that a kernel has in its library
+
+_OPAQUE = re.compile(r'("(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/)', re.DOTALL)  # strings and comments
 
 # No C++ runtime library; frames that can be walked; arithmetic as it is written.
 FLAGS = (
@@ -73,7 +77,8 @@ def kernel(
     NoScratchFolder
         There is no folder to compile in.
     """
-    source = _source(text, facts, dialect)
+    text, private = renamed(text, facts)
+    source = _source(text, private, dialect)
     flags = (*FLAGS, *KERNEL_FLAGS, *dialect.flags)
     if checked:
         flags += CHECK_FLAGS + (CLANG_CHECK_FLAGS if compiler.family == "clang" else ())
@@ -87,10 +92,41 @@ def kernel(
         reason = _compile(compiler, written, path, (*flags, *folders))
         if reason is not None:
             line, message = _first_error(reason)
+            message = message.replace(private.entry, facts.entry)
             where = facts.line_map.where(line) or facts.where
             raise TextRefused(kernel=facts.entry, dialect=dialect.name, line=line, reason=message, where=where)
 
     return stored(KIND, key, make)
+
+
+def renamed(text: str, facts: LaunchFacts) -> tuple[str, LaunchFacts]:
+    """Give a kernel a name of its own on the host; lines keep their numbers.
+
+    A function ``read`` or ``pipe`` of a device is no function of the host's C library, but in a shared library the C
+    library's would be called instead, and a compiler knows some names (``memset``, ``exit``) without any declaration.
+
+    Parameters
+    ----------
+    text
+        The text as emitted.
+    facts
+        Its facts; ``entry`` names the kernel in the text.
+
+    Returns
+    -------
+    tuple of str and LaunchFacts
+        The text and the facts, with a name that the text does not contain; as they are if the text calls no such
+        function and defines none.
+    """
+    name = PRIVATE + facts.entry
+    while name in text:
+        name = PRIVATE + name
+    # A member or a name of a namespace that is called alike is another function.
+    own = re.compile(rf"(?<![.\w])(?<!->)(?<!::){re.escape(facts.entry)}(?=\s*\()")
+    pieces = _OPAQUE.split(text)
+    pieces[::2] = [own.sub(name, piece) for piece in pieces[::2]]
+    new = "".join(pieces)
+    return (new, dataclasses.replace(facts, entry=name)) if new != text else (text, facts)
 
 
 def _source(text: str, facts: LaunchFacts, dialect: Dialect) -> str:

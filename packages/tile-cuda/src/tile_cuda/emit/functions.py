@@ -110,3 +110,14 @@ RESERVED = frozenset(
     (f"{kind}{n}" for kind in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong",
                                "ulonglong", "float", "double") for n in (1, 2, 3, 4)),
 )  # fmt: skip
+
+_MATH = """
+    copysign cospi cyl_bessel_i0 cyl_bessel_i1 erfc erfcinv erfcx erfinv fdim fdivide frexp ilogb j0 j1 jn ldexp lgamma
+    llrint llround logb lrint lround modf nan nearbyint nextafter norm norm3d norm4d normcdf normcdfinv rcbrt remainder
+    remquo rhypot rnorm rnorm3d rnorm4d round scalbln scalbn sincos sincospi sinpi tgamma y0 y1 yn
+""".split()
+
+#: Functions that the device's compiler declares with C linkage, as it does kernels: no kernel may have their names.
+LINKED = frozenset("clock64 free labs llabs llmax llmin malloc ullmax ullmin umax umin".split()).union(
+    _MATH, (f"{name}f" for name in _MATH)
+)  # fmt: skip

@@ -12,6 +12,7 @@ from tile_core.emit.facts import Attribute, KernelText, LaunchFacts, LineMap, Pa
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
 from tile_core.runtime.signature import Dim
+from tile_cuda.emit.functions import LINKED
 from tile_cuda.emit.prepare import accesses_of, prepare
 from tile_cuda.emit.printer import CudaPrinter, words
 from tile_cuda.ptx import TABLE, prelude
@@ -93,7 +94,7 @@ def emit_kernel(
     printer = CudaPrinter(options.arch, block, options.fast_math, options.line_info)
     printer.readonly = {p for p in params if tirx.is_buffer_var(p) and found.get(str(p.name), "read") == "read"}
     printer.aliased = aliased
-    entry = printer.writer.fresh(name)
+    entry = printer.writer.fresh(f"{name}_kernel" if name.lstrip("_") in LINKED else name)
     emitted = _printed(printer, entry, params, body, grid, block, options, shared_bytes > 0)
     before = _prelude(printer, options.arch)
     names = {str(p.name): printer.writer.name(p) for p in params}
