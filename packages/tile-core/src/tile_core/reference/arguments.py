@@ -80,6 +80,7 @@ def _scalar(argument: Any, param: Any) -> Any:
 def _solve(compiled: Compiled, state: State, arguments: Sequence[Any], symbols: Mapping[str, int]) -> None:
     """Give symbols values: those that are given, and those that are an extent or stride by themselves."""
     known: dict[int, int] = {}
+    idle: list[tuple[Any, int]] = []
     for (param, _), argument in zip(compiled.params, arguments, strict=True):
         if not tirx.is_buffer_var(param):
             continue
@@ -88,9 +89,14 @@ def _solve(compiled: Compiled, state: State, arguments: Sequence[Any], symbols: 
         for d, dim in enumerate(param.shape):
             last = packed and d == len(param.shape) - 1
             _note(compiled, known, dim, array.shape[d] * (2 if last else 1), weak=last)
+        steps = [s * (2 if packed and d < len(strides) - 1 else 1) for d, s in enumerate(strides)]
         for d, dim in enumerate(param.ty.strides or []):
-            if array.shape[d] > 1:
-                _note(compiled, known, dim, strides[d] * (2 if packed and d < len(strides) - 1 else 1), weak=True)
+            if array.size and array.shape[d] > 1:
+                _note(compiled, known, dim, steps[d], weak=True)
+            else:
+                idle.append((dim, max(steps[d], 0)))
+    for dim, step in idle:  # they address nothing, and count where nothing better is known
+        _note(compiled, known, dim, step, weak=True)
     for name, number in compiled.symbols.items():
         var = compiled.program.symbols[name]
         value = symbols.get(name, known.get(number))

@@ -321,7 +321,7 @@ class _Plan:
         if first is None and HOST_DEVICE not in binder.adapter.devices:
             self.place = Place((min(binder.adapter.devices), 0))
         self.packed = binder._packed
-        self.converts = converts(signature, args, arrays, packed=self.packed)
+        self.converts = converts(signature, args, arrays, symbols, packed=self.packed)
         self.outputs: list[tuple[int, int, Make, Convert | None]] = []
         # In order of position, so that inserting them one after the other puts each in its place.
         for position, slot in sorted((p, k) for k, p in enumerate(signature.out_idx)):

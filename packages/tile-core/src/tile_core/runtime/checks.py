@@ -133,7 +133,8 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
     expected = None if param.strides is None else tuple(evaluate(s, values) for s in param.strides)
     if expected is None and not facts.contiguous:
         _refuse_strides(signature, param, facts, "of contiguous row-major memory")
-    if expected is not None and (facts.strides is None or min(facts.strides, default=0) < 0):
+    moving = [s for s, extent in zip(facts.strides or (), facts.shape, strict=False) if extent > 1 and facts.size]
+    if expected is not None and (facts.strides is None or min(moving, default=0) < 0):
         _refuse_strides(signature, param, facts, shape_text(param.strides or ()))
     for want, have, extent in zip(expected or (), facts.strides or (), facts.shape, strict=False):
         if want is not None and want != have and extent > 1 and facts.size:
@@ -302,7 +303,9 @@ def _equations(
             shapes.append(Equation(*_packed(dim, extent), f"2*{place}") if half else Equation(dim, extent, place))
         for axis, (dim, stride) in enumerate(zip(param.strides or (), facts.strides or (), strict=False)):
             moving = facts.size > 0 and facts.shape[axis] > 1
-            (strides if moving else idle).append(Equation(dim, stride, f"{param.name}.strides[{axis}]"))
+            place = f"{param.name}.strides[{axis}]"
+            # What addresses nothing may even be negative; declared strides are not.
+            (strides if moving else idle).append(Equation(dim, stride if moving else max(stride, 0), place))
     return shapes, strides, idle
 
 

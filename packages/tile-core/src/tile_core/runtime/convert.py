@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import operator
 import sys
 from collections.abc import Callable, Mapping
@@ -12,13 +13,18 @@ from tile_core.dtypes import dtype
 from tile_core.runtime import checks
 from tile_core.runtime.adapter import HOST_DEVICE, Place
 from tile_core.runtime.arrays import ArrayFacts, empty_array, facts_of, numpy_alias, writable_alias
-from tile_core.runtime.signature import Param, Signature
+from tile_core.runtime.signature import Param, Signature, evaluate
 
 Convert = Callable[[Any], Any]
 
 
 def converts(
-    signature: Signature, args: tuple[Any, ...], arrays: Mapping[int, ArrayFacts], *, packed: bool
+    signature: Signature,
+    args: tuple[Any, ...],
+    arrays: Mapping[int, ArrayFacts],
+    symbols: Mapping[str, int],
+    *,
+    packed: bool,
 ) -> tuple[tuple[int, Convert], ...]:
     """Conversions of the arguments that a launch does not take as they are, by their place in the call."""
     found: list[tuple[int, Convert]] = []
@@ -33,7 +39,7 @@ def converts(
             torch = facts is not None and facts.library == "torch"
             convert = operator.methodcaller("data_ptr") if torch else address_of
         elif facts is not None:
-            convert = _array_convert(param, facts)
+            convert = _strides_convert(param, facts, symbols) or _array_convert(param, facts)
         if convert is not None:
             found.append((i, convert))
     return tuple(found)
@@ -73,6 +79,17 @@ def _scalar_convert(signature: Signature, param: Param, value: Any) -> Convert |
     if type(value) in (int, float):
         return plain
     return lambda v: checks.check_scalar(signature, param, v)
+
+
+def _strides_convert(param: Param, facts: ArrayFacts, symbols: Mapping[str, int]) -> Convert | None:
+    """Give an array the strides that are declared where its own address nothing: on axes of extent 0 or 1."""
+    if param.strides is None or facts.device[0] != HOST_DEVICE:
+        return None
+    declared = tuple(evaluate(s, symbols) for s in param.strides)
+    strides = tuple(s for s in declared if s is not None)
+    if len(strides) < len(declared) or strides == facts.strides:
+        return None
+    return lambda array: numpy_alias(dataclasses.replace(facts_of(array), strides=strides), array, param.storage)
 
 
 def _array_convert(param: Param, facts: ArrayFacts) -> Convert | None:
