@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from tile_core.compat import crossing as _crossing
+
 
 @contextlib.contextmanager
 def _without_side_effects() -> Iterator[None]:
@@ -67,6 +69,7 @@ with _without_side_effects():
 # An error that passes through the FFI is made anew from the name of its class; by default these become RuntimeErrors.
 for _interrupt in (KeyboardInterrupt, SystemExit, GeneratorExit):
     _tvm_ffi.register_error(_interrupt.__name__, _interrupt)
+_crossing.install(_tvm_ffi)
 
 tvm: Any = _tvm
 tvm_ffi: Any = _tvm_ffi

@@ -14,7 +14,7 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.cpu.unroll import bound_unrolling, statements_of
-from tile_core.errors import InternalError
+from tile_core.errors import InternalError, TileError
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
 
@@ -57,6 +57,8 @@ def build(func: Any, isa: Isa, steps: list[tuple[str, float]] | None = None) -> 
                 if steps is not None:
                     steps.append((name, time.perf_counter() - begin))
             return module
+    except TileError:
+        raise
     except Exception as error:
         raise InternalError(stage="code generation", detail=reason_of(error)) from error
 
