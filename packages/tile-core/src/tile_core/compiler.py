@@ -206,17 +206,19 @@ def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., Any]:
     """Return the plain meaning of the program as a function: ``tile_core.reference``, which knows no backend.
 
     It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` sums of
-    floats are changed as another order of additions may change them.
+    floats are changed as another order of additions may change them; with the positions of arrays that hold nothing
+    yet, as ``unwritten``, memory is watched: what the program may not rely on is refused.
     """
 
-    def call(*values: Any, shake: int | None = None) -> None:
+    def call(*values: Any, shake: int | None = None, unwritten: frozenset[int] | None = None) -> None:
         from tile_core.reference import execute
 
         visible = len(values) - len(hidden)
         symbols = dict(zip(hidden, values[visible:], strict=True))
-        execute(program, values[:visible], check=False, symbols=symbols, shake=shake)
+        watched = unwritten is not None
+        execute(program, values[:visible], check=watched, symbols=symbols, unwritten=unwritten, shake=shake)
 
-    call.shakes = True  # type: ignore[attr-defined]
+    call.shakes = call.watches = True  # type: ignore[attr-defined]
     return call
 
 

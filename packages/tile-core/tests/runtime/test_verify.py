@@ -5,7 +5,8 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.errors import InternalError
+from tile_core.errors import InternalError, KernelError
+from tile_core.errors.launch import VerifyMismatch
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +69,76 @@ def test_pointers():
     data, out = np.arange(4, dtype="float32"), np.full(4, -1, "float32")
     tile.compile(copy, target="cpu").verify(data.ctypes.data, 4, out)
     np.testing.assert_array_equal(out, data)
+
+
+@T.prim_func
+def half_written(A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "float32")):
+    with T.Kernel(1, threads=32):
+        s = T.alloc_shared((40,), "float32")
+        for i in T.Parallel(39):
+            s[i] = A[i]
+        T.copy(s, B)  # reads s[39]
+
+
+@T.prim_func
+def racing(A: T.Tensor((40,), "float32"), at: T.Tensor((40,), "int32"), B: T.Tensor((40,), "float32")):
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(40):
+            B[T.clamp(at[i], 0, 39)] = A[i]  # two of them
+
+
+@T.prim_func
+def reading_its_output(A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "float32")):
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(40):
+            B[i] = B[i] + A[i]
+
+
+def differing(program, **how):
+    """Return a kernel that does nothing, with the reference of a program."""
+    made = tile.compile(program, "cpu", **how)
+    return tile.Kernel(made.signature, lambda *_: None, program=program, reference=made._reference)
+
+
+VALUES = np.random.default_rng(5).standard_normal(40).astype(np.float32)
+WRONG = [
+    (half_written, {}, (VALUES, np.zeros(40, np.float32)), "K441", "reads s[39]"),
+    (half_written, {"out_idx": 1}, (VALUES,), "K441", "reads s[39]"),
+    (racing, {}, (VALUES, np.zeros(40, np.int32), np.zeros(40, np.float32)), "K443", "two of them"),
+]
+
+
+@pytest.mark.parametrize(("program", "how", "args", "code", "line"), WRONG)
+def test_a_difference_by_a_mistake_of_the_program_is_that_mistake(program, how, args, code, line):
+    with pytest.raises(KernelError) as info:
+        differing(program, **how).verify(*args)
+    assert info.value.code == code
+    assert info.value.where.source.endswith(line)
+    assert isinstance(info.value.__context__, VerifyMismatch)
+
+
+def test_a_kernel_that_reads_what_nobody_wrote_is_refused_where_it_differs():
+    with pytest.raises(KernelError) as info:
+        tile.compile(half_written, "cpu").verify(VALUES, np.zeros(40, np.float32))
+    assert info.value.code == "K441"
+
+
+def test_a_difference_of_a_right_program_is_a_mismatch(rows):
+    with pytest.raises(VerifyMismatch):
+        differing(rows.program, out_idx=1).verify(np.ones((3, 4), "float32"))
+    with pytest.raises(VerifyMismatch):
+        differing(reading_its_output).verify(VALUES, VALUES.copy())
+    order = np.arange(40, dtype=np.int32)
+    with pytest.raises(VerifyMismatch):
+        differing(racing).verify(VALUES, order, np.zeros(40, np.float32))
+
+
+def test_an_error_of_watching_does_not_hide_the_difference(rows):
+    def reference(a, b, **how):
+        assert not how, "watching fails"
+        b[...] = a
+
+    reference.watches = True
+    kernel = tile.Kernel(rows.signature, lambda *_: None, program=rows.program, reference=reference)
+    with pytest.raises(VerifyMismatch):
+        kernel.verify(np.ones((3, 4), "float32"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided, VerifyMismatch
 from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.runtime.arguments import Binder, Bound, only_catalogue, run
@@ -44,7 +46,8 @@ class Kernel:
     reference
         Executes the same tile program through its plain meaning: called with one NumPy array of storage elements or
         one scalar per parameter, writes the outputs in place. With an attribute ``shakes`` it also takes a seed
-        ``shake``, which changes sums as another order of additions may.
+        ``shake``, which changes sums as another order of additions may; with an attribute ``watches`` also the
+        positions of arrays that hold nothing yet, ``unwritten``, with which it refuses what no kernel may rely on.
     export
         Writes the artefact of a kernel to a path.
     runtimes
@@ -162,6 +165,9 @@ class Kernel:
         ------
         VerifyMismatch
             Naming the worst element.
+        ReadUnwritten, DataRace
+            Results differ, and the program itself relies on what it may not: on memory that nobody wrote, or on an
+            order of threads.
         NotProvided
             The kernel has no reference, or no such runtime.
         """
@@ -252,9 +258,18 @@ class Kernel:
                 reference(*values, *bound.values[len(params) :], **how)
             return copies
 
-        # Shaking costs three more executions, so it is done only where the usual tolerances do not hold.
-        may_shake = getattr(reference, "shakes", False) and not any(p.kind == "pointer" for p in params)
-        return self._compared(found, meaning, rtol, atol, may_shake and rtol is None and atol is None)
+        # A second execution changes what pointers point to. Shaking costs three more, and watching is slow, so they are
+        # done only where the usual tolerances do not hold.
+        again = not any(p.kind == "pointer" for p in params)
+        shakes = again and getattr(reference, "shakes", False) and rtol is None and atol is None
+        try:
+            return self._compared(found, meaning, rtol, atol, shakes)
+        except VerifyMismatch:
+            if again and getattr(reference, "watches", False):
+                # A program that relies on what it may not has no one result: then this is the error.
+                with contextlib.suppress(InternalError):
+                    meaning(unwritten=frozenset(self.signature.out_idx))
+            raise
 
     def _compared(
         self, found: list[Any], meaning: Callable[..., list[Any]], rtol: float | None, atol: float | None, shakes: bool
