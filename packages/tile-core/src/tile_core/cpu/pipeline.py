@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.place import place
@@ -31,6 +31,7 @@ from tile_core.passes.lower_break import lower_break
 from tile_core.passes.ranges import sizes_of
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.wrap_known import wrap_known
+from tile_core.runtime.adapter import HOST_DEVICE
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -164,12 +165,21 @@ def _function(plan: Plan, ctx: Context) -> Plan:
     hidden = hidden_symbols(plan)
     params = (*plan.notes["params"], *(plan.program.symbols[name] for name in hidden))
     plan = plan.note("params", params).note("hidden", hidden)
+    if not any(map(tirx.is_buffer_var, params)):
+        plan = plan.replace(body=_on_a_device(plan.body))
     func = _function_of(plan).with_attr("tirx.noalias", True).with_attr("tile.calls_back", plan.notes["calls_back"])
     coded = {
         str(i): d
         for i, d in coded_scalars([p.dtype if p.kind == "scalar" else None for p in plan.program.params]).items()
     }
     return plan.note("lowered", func.with_attr("tile.coded", coded) if coded else func)
+
+
+def _on_a_device(body: Any) -> Any:
+    """Return the body with the device that TVM takes from the arrays of other functions, to allocate memory on it."""
+    for key, value in (("device_type", HOST_DEVICE), ("device_id", 0)):
+        body = tirx.AttrStmt(ir.StringImm(key), key, nodes.int_const(value), body)
+    return body
 
 
 def hidden_symbols(plan: Plan) -> tuple[str, ...]:

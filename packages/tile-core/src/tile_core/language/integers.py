@@ -82,10 +82,11 @@ def _leaves_room(x: Value, divisor: int) -> bool:
     analyzer, active = tvm.sym.Analyzer(), tracing()
     most = 2 ** (x.dtype.bits - 1) - 1
     for var in set(collect(x.expr, tirx.Var)):
-        bounds = (0, most - SYMBOL_ROOM) if is_symbol(var) else None if active is None else active.ranges.get(var)
+        kind = nodes.dtype_of(var)
+        largest = 2 ** (DTYPES[kind].bits - 1) - 1 - SYMBOL_ROOM
+        bounds = (0, largest) if is_symbol(var) else None if active is None else active.ranges.get(var)
         if bounds is None:
             return False
-        kind = nodes.dtype_of(var)
         analyzer.bind(var, ir.Range(tirx.IntImm(kind, bounds[0]), tirx.IntImm(kind, bounds[1])), True)
     bound = analyzer.const_int_bound(x.expr)
     return bool(bound.min_value > -most and bound.max_value <= most - divisor)

@@ -150,7 +150,8 @@ def _decode_signed(c: Any, a: Any, sign: Any, form: Format) -> Any:
     subnormal = bits_of(cast("float32", cast("int32", a)) * unit)
     bits = select(a < k(1 << form.mantissa), subnormal, normal)
     if form.unsigned_zero:
-        return select(equal(c & k(form.sign * 2 - 1), k(form.nan)), k(0x7FC00000), bits | sign)
+        # Their only NaN has the sign's bit.
+        return select(equal(c & k(form.sign * 2 - 1), k(form.nan)), k(0xFFC00000), bits | sign)
     if form.has_infinity:
         field = (255 - (bias - form.bias) - (2**form.exponent - 1)) << 23  # lifts the top exponent to float32's
         bits = select(a > k(form.largest), normal + k(field), bits)

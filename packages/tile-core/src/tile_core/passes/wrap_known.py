@@ -12,6 +12,7 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 from tile_core.passes import wrapping
@@ -65,8 +66,14 @@ class _Wrap(RangedRewriter):
             return False
         if collect(e, (ir.TensorLoad, ir.Call)):
             return False  # data, which another pass looks after
+        if _negates(e):
+            return True  # the least number of a type: -x and abs(x) leave it for nothing else
         variables = collect(e, tirx.Var)
         if any(v in self.sizes for v in variables):
             return False
         known = all(self.ranges.of(v) != whole(type_name(v)) for v in variables)
         return known or (self.compared and not any(v in self.ranges.variables for v in variables))
+
+
+def _negates(e: Any) -> bool:
+    return isinstance(e, tirx.Sub) and nodes.as_int(e.a) == 0

@@ -1,0 +1,66 @@
+"""Programs that the fuzzer found: each was an internal error or a wrong number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+
+
+def test_memory_without_tensors():
+    """A large buffer is allocated on a device, which functions without arrays do not name."""
+
+    @T.prim_func
+    def main(v: T.int32):
+        with T.Kernel(1, threads=32):
+            x = T.alloc_shared((70000,), "int32")
+            T.fill(x, v)
+
+    tile.compile(main, target="cpu")(3)
+
+
+def test_the_size_of_the_least_integer_is_outside():
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(D: T.Tensor((m,), "int32"), A: T.Tensor((7,), "int32"), B: T.Tensor((24,), "int32")):
+        with T.Kernel(3, threads=32) as bx:
+            for i in T.Parallel(8):
+                B[bx * 8 + i] = A[T.abs(T.if_then_else(bx < i, -2147483648, m))]
+
+    a, b = np.arange(7, dtype="int32") + 1, np.full(24, -5, "int32")
+    tile.compile(main, target="cpu")(np.zeros(5, "int32"), a, b)
+    blocks, lanes = np.indices((3, 8))
+    np.testing.assert_array_equal(b, np.where(blocks < lanes, 0, a[5]).reshape(-1))
+
+
+def test_a_size_in_a_wider_type_is_rounded_up():
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(D: T.Tensor((m,), "int32"), B: T.Tensor((29,), "int32")):
+        with T.Kernel(1, threads=32):
+            B[T.ceildiv(T.cast(m, "int64"), 2)] = 1
+
+    b = np.zeros(29, "int32")
+    tile.compile(main, target="cpu")(np.zeros(7, "int32"), b)
+    assert np.flatnonzero(b).tolist() == [4]
+
+
+@pytest.mark.parametrize("source", ["float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3fn", "float8_e5m2"])
+def test_every_code_as_a_4_bit_float(source):
+    """NaN becomes a zero of the other sign: the only NaN of the fnuz types has the sign's bit."""
+
+    @T.prim_func
+    def main(A: T.Tensor((256,), source), B: T.Tensor((256,), "float4_e2m1fn")):
+        with T.Kernel(1, threads=32):
+            T.copy(A, B)
+
+    codes = np.arange(256, dtype="uint8").view(T.dtype(source).numpy())
+    b = np.full(128, 0x55, "uint8")
+    tile.compile(main, target="cpu")(codes, b)
+    with np.errstate(all="ignore"):
+        want = codes.astype(T.float4_e2m1fn.numpy()).view("uint8")
+    np.testing.assert_array_equal(np.stack([b & 15, b >> 4], -1).reshape(-1), want)
