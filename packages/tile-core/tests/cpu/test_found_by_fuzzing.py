@@ -64,3 +64,17 @@ def test_every_code_as_a_4_bit_float(source):
     with np.errstate(all="ignore"):
         want = codes.astype(T.float4_e2m1fn.numpy()).view("uint8")
     np.testing.assert_array_equal(np.stack([b & 15, b >> 4], -1).reshape(-1), want)
+
+
+def test_a_size_and_a_large_number_wrap():
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(D: T.Tensor((m,), "int32"), A: T.Tensor((29,), "int32"), B: T.Tensor((6,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.unroll(6):
+                B[i] = A[T.max(2147483635 + m, i)]
+
+    a, b = np.arange(29, dtype="int32") + 1, np.full(6, -5, "int32")
+    tile.compile(main, target="cpu")(np.zeros(13, "int32"), a, b)
+    np.testing.assert_array_equal(b, a[:6])

@@ -13,6 +13,7 @@ from typing import Any
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 from tile_core.passes import wrapping
@@ -70,10 +71,15 @@ class _Wrap(RangedRewriter):
             return True  # the least number of a type: -x and abs(x) leave it for nothing else
         variables = collect(e, tirx.Var)
         if any(v in self.sizes for v in variables):
-            return False
+            return _far(e)
         known = all(self.ranges.of(v) != whole(type_name(v)) for v in variables)
         return known or (self.compared and not any(v in self.ranges.variables for v in variables))
 
 
 def _negates(e: Any) -> bool:
     return isinstance(e, tirx.Sub) and nodes.as_int(e.a) == 0
+
+
+def _far(e: Any) -> bool:
+    """Whether a sum with a size goes beyond the room above sizes, which is there for rounding them up (K422)."""
+    return any(isinstance(x, tirx.IntImm) and abs(int(x.value)) > SYMBOL_ROOM for x in (e.a, e.b))

@@ -40,10 +40,10 @@ def nibbles(draw: Draw) -> Unit:
     if form == "threads":
         threads = n
         body = f"i = T.get_thread_binding(0)\nB[{target}] = A[{source}]"
-    if form == "shared":
+    if form == "shared":  # what provably lies outside of scratch memory is refused
         body = (
             f'a = T.alloc_shared(({n},), "{dtype}")\nb = T.alloc_shared(({n},), "{dtype}")\nT.copy(A, a)\n'
-            f"for i in T.Parallel({n}):\n    b[{target}] = a[{source}]\nT.copy(b, B)"
+            f"for i in T.Parallel({n}):\n    b[{target}] = a[({source}) % {n}]\nT.copy(b, B)"
         )
     needs = frozenset({"threads"}) if form == "threads" else frozenset[str]()
     return themed("nibbles", draw, params, body, {"": data}, threads=threads, needs=needs)
