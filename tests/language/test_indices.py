@@ -76,7 +76,7 @@ def test_runtime_indices_that_are_negative_lie_outside(target: str) -> None:
             for w in T.serial(4):
                 B[0, w] = A[w - 1]
             for w in T.unroll(4):
-                B[1, w] = A[w - 1]
+                B[1, w] = A[w + n]
             for w in T.Parallel(4):
                 B[2, w - 2] = A[w]
             B[n, 0] = 9.0  # dropped
