@@ -191,6 +191,7 @@ void poll(const char* why, const void* what, unsigned long long about) {
 }
 
 void yield() { poll("poll", nullptr, 0); }
+void progress() { idle = 0; }
 
 static void** kernel_args;
 

@@ -93,6 +93,8 @@ bool phase_test(void* barrier, unsigned parity);      // whether it has; a false
 
 // Let others run: for loops that poll memory.
 void yield();
+// What was polled for has come: a thread that changes memory for others is no idle one.
+void progress();
 
 // ------------------------------------------------------------------------------------------- asynchronous operations
 // An operation takes effect at its issue ("early") or at the last legal moment ("late"). Each thread has STREAMS

@@ -67,7 +67,10 @@ SIMT_MODEL inline bool exchange_if(volatile metal::atomic<T>* object, T* expecte
   bool never = fails_without_reason();
   T found = update(object, [known, desired, never](T old) { return old == known && !never ? desired : old; });
   *expected = found;
-  if (found == known && !never) return true;
+  if (found == known && !never) {
+    simt::progress();  // loads before it were no mere polling
+    return true;
+  }
   simt::yield();  // it may be a lock
   return false;
 }
