@@ -192,7 +192,10 @@ template <class T>
 SIMT_MODEL inline T compare_and_swap(void* p, T expected, T fresh, unsigned order = 0) {
   simt::require_aligned(p, sizeof(T));
   T found = simt::atomic((T*)p, [expected, fresh](T old) { return old == expected ? fresh : old; }, order);
-  if (found != expected) simt::yield();  // it may be a lock
+  if (found != expected)
+    simt::yield();  // it may be a lock
+  else
+    simt::progress();  // loads before it were no mere polling
   return found;
 }
 template <Order O, Space S, class T, class R, class B, class C>
