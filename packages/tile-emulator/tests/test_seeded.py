@@ -57,7 +57,7 @@ BUGS = [
     Bug("one wait too few", G, "cp_async_wait(1)", "cp_async_wait(2)", ("race", "uninitialised"), "mma", "late"),
     Bug("no wait", G, "cp_async_wait(1);", "", ("race",), "mma"),
     Bug("an accumulator that is not set", G, "float c[4] = {0, 0, 0, 0};", "float c[4];",
-        ("uninitialised",), "to["),
+        ("uninitialised",), "(float2*)to"),
     Bug("no barrier in the loop", G, "    __syncthreads();\n", "", ("race",)),
     Bug("refill of the stage in use", G, "int next = t + 2, slot = next % 3", "int next = t + 2, slot = t % 3",
         ("race",),

@@ -7,6 +7,8 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.compat.tvm import tirx
+from tile_core.passes import wrapping
 
 COMPARISONS = {
     "next is greater": (lambda a: a + 1 > a, lambda a: a + np.ones_like(a) > a),
@@ -105,3 +107,9 @@ def test_a_large_factor_in_an_index(loop):
     a, b = np.arange(1, 10, dtype=np.int8), np.full(4, -1, np.int8)
     tile.compile(main, target="cpu")(a, b)
     np.testing.assert_array_equal(b, [2, 0, 0, 0])
+
+
+def test_hidden_operations_print_under_their_own_names():
+    """TVM warns of an operator without a printed name each time that it prints it."""
+    x = tirx.Var("x", "int32")
+    assert str(wrapping.operation(tirx.Add(x, x), x, x)) == "T.tile.wrapping_add(x, x)"

@@ -209,6 +209,21 @@ def register_op(name: str) -> Any:
     return ir.Op.get(full)
 
 
+def register_scalar_op(full: str) -> Any:
+    """Register an operator on scalars, and on lanes of vectors, with TVM by its full name, once per process.
+
+    Not as a "pure" one: TVM's analyses put the value of a pure name wherever the name occurs, and visit the two sides
+    of a selection with it. Three exponentials of one another took half a minute.
+    """
+    if full not in _registered:
+        register_op_attr = tvm.ir.op.register_op_attr
+        register_op_attr(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)
+        register_op_attr(full, "TVectorizable", True)
+        register_op_attr(full, "TScriptPrinterName", full, level=20)
+        _registered.add(full)
+    return ir.Op.get(full)
+
+
 def tile_call(name: str, args: Sequence[Any], attrs: Mapping[str, Any] | None = None, ret: str = "void") -> Expr:
     """Return a call of the tile op ``name``."""
     return ir.Call(register_op(name), list(args), attrs=dict(attrs or {}), ret_ty=ret)

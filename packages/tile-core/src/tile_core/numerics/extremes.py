@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
 from tile_core.numerics.build import type_name
@@ -31,7 +31,9 @@ def extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
 
 def float_extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
     """A call of the operator ``tile.float_max`` or ``min``; with ``_nan`` where a NaN on either side wins."""
-    return ir.Call(_operator(f"{nodes.FLOAT_PREFIX}{kind}{'_nan' if nan_propagate else ''}"), [a, b], ret_ty=a.ty)
+    return ir.Call(
+        nodes.register_scalar_op(f"{nodes.FLOAT_PREFIX}{kind}{'_nan' if nan_propagate else ''}"), [a, b], ret_ty=a.ty
+    )
 
 
 def extreme_of(e: Any) -> tuple[str, bool] | None:
@@ -47,16 +49,3 @@ def expand_extremes(body: Any) -> Any:
         return e if found is None else _EXPRESSIONS[found[0]](e.args[0], e.args[1], found[1])
 
     return map_expr(body, expand, ir.Call)
-
-
-def _operator(full: str) -> Any:
-    if full not in _registered:
-        register = tvm.ir.op.register_op_attr
-        register(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see float_rules
-        register(full, "TVectorizable", True)
-        register(full, "TScriptPrinterName", full, level=20)
-        _registered.add(full)
-    return ir.Op.get(full)
-
-
-_registered: set[str] = set()

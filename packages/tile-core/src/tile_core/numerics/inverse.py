@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
 from tile_core.numerics.build import (
     bind,
     cast,
@@ -42,14 +43,7 @@ _SINH = [1 / math.factorial(n) for n in range(1, 13, 2)]
 
 def function_call(name: str, *args: Any) -> Any:
     """Return a call of a function that TVM has no operator for, as ``tirx.<name>``."""
-    full = f"tirx.{name}"
-    if full not in _registered:
-        register = tvm.ir.op.register_op_attr
-        register(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see passes/float_rules
-        register(full, "TVectorizable", True)
-        register(full, "TScriptPrinterName", full, level=20)
-        _registered.add(full)
-    return ir.Call(ir.Op.get(full), list(args), ret_ty=args[0].ty)
+    return ir.Call(nodes.register_scalar_op(f"tirx.{name}"), list(args), ret_ty=args[0].ty)
 
 
 def library(name: str) -> Callable[..., Any]:
@@ -220,6 +214,3 @@ def _log1p(w: Any) -> Any:
     k = constants("float64", w)
     near = bind(w / (w + k(2.0)), lambda s: atanh_wide(s) * k(2.0), "s")
     return select(w < k(0.25), near, log2_wide(w + k(1.0)) * k(math.log(2.0)))
-
-
-_registered: set[str] = set()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.numerics.build import as_type, bind, cast, constant, constants, is_nan, select, type_name
@@ -47,7 +47,7 @@ def truncate_call(value: Any, dtype: str) -> Any:
     dtype
         An integer type.
     """
-    return ir.Call(_operator(), [value], ret_ty=as_type(dtype, value))
+    return ir.Call(nodes.register_scalar_op(f"{nodes.FLOAT_PREFIX}truncate"), [value], ret_ty=as_type(dtype, value))
 
 
 def truncate_expr(value: Any, dtype: str) -> Any:
@@ -85,17 +85,3 @@ def _largest_below(power: int, source: str) -> float:
     exact = power - 1
     number = np.dtype(source).type(exact)
     return float(number) if int(number) == exact else float(np.nextafter(number, np.dtype(source).type(0)))
-
-
-def _operator() -> Any:
-    name = f"{nodes.FLOAT_PREFIX}truncate"
-    if name not in _registered:
-        register = tvm.ir.op.register_op_attr
-        register(name, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see float_rules
-        register(name, "TVectorizable", True)
-        register(name, "TScriptPrinterName", name, level=20)
-        _registered.add(name)
-    return ir.Op.get(name)
-
-
-_registered: set[str] = set()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
 
@@ -31,7 +31,9 @@ def hide(body: Any) -> Any:
             return type(e)(tirx.Cast("int32", e.a), tirx.Cast("int32", e.b), e.span)
         if not dtype.startswith(("float", "bfloat")):
             return e
-        return ir.Call(_operator(_NAMES[type(e).__name__]), [e.a, e.b], ret_ty=e.ty, span=e.span)
+        return ir.Call(
+            nodes.register_scalar_op(PREFIX + _NAMES[type(e).__name__]), [e.a, e.b], ret_ty=e.ty, span=e.span
+        )
 
     return map_expr(body, replace, tuple(_OPERATIONS.values()))
 
@@ -49,19 +51,3 @@ def reveal(body: Any) -> Any:
         return tirx.Not(tirx.EQ(*e.args)) if kind == "ne" else _OPERATIONS[kind](*e.args)
 
     return map_expr(body, restore, ir.Call)
-
-
-def _operator(name: str) -> Any:
-    full = PREFIX + name
-    if full not in _registered:
-        register = tvm.ir.op.register_op_attr
-        # Not "pure": TVM's analyses put the value of a pure name wherever the name occurs, and visit the two sides of a
-        # selection with it. Three exponentials of one another took half a minute.
-        register(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)
-        register(full, "TVectorizable", True)
-        register(full, "TScriptPrinterName", full, level=20)
-        _registered.add(full)
-    return ir.Op.get(full)
-
-
-_registered: set[str] = set()

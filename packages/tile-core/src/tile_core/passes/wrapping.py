@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tile_core.compat import structural
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for
 from tile_core.numerics.build import bind, cast, constant, type_name
 from tile_core.passes.ranges import whole
@@ -55,7 +56,7 @@ def reveal(body: Any) -> Any:
 
 def operation(e: Any, a: Any, b: Any) -> Any:
     """Return the call that stands for an addition, subtraction or product of ``a`` and ``b`` like ``e``."""
-    return ir.Call(_operator(_NAMES[type(e).__name__]), [a, b], ret_ty=e.ty, span=e.span)
+    return ir.Call(nodes.register_scalar_op(PREFIX + _NAMES[type(e).__name__]), [a, b], ret_ty=e.ty, span=e.span)
 
 
 class _Hide(StmtRewriter):
@@ -181,16 +182,3 @@ def _mul64(x: Any, y: Any) -> Any:
     mixed = tirx.Add(tirx.bitwise_and(tirx.Mul(xh, yl), mask), tirx.bitwise_and(tirx.Mul(xl, yh), mask))
     low = tirx.Mul(xl, yl)
     return bind(low, lambda p: bind(tirx.shift_left(mixed, half), lambda q: _add64(p, q), "q"), "p")
-
-
-def _operator(name: str) -> Any:
-    full = PREFIX + name
-    if full not in _registered:
-        register = tvm.ir.op.register_op_attr
-        register(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)  # see float_rules
-        register(full, "TVectorizable", True)
-        _registered.add(full)
-    return ir.Op.get(full)
-
-
-_registered: set[str] = set()
