@@ -1,4 +1,4 @@
-"""Swizzled shared tiles, bank conflicts and views."""
+"""Swizzled shared tiles and bank conflicts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tile_core.errors.layout import LayoutMismatch, ViewRefused
+from tile_core.errors.layout import LayoutMismatch
 from tile_core.layout import (
-    DigitLayout,
     Layout,
-    LayoutMap,
-    Swizzle,
-    TableLayout,
     bank_conflicts,
-    column_major,
-    from_digits,
     make_swizzled_layout,
     prove,
     row_major,
-    view_layout,
 )
 
 
@@ -82,64 +75,6 @@ def test_bank_conflicts() -> None:
     # 16 bytes per thread: four groups of eight threads, each without a conflict.
     assert bank_conflicts(words, [4 * t for t in range(32)], vector=4) == 0
     assert bank_conflicts(words, []) == 0
-
-
-def bits_of(layout: LayoutMap, bits: int) -> list[tuple[int, ...]]:
-    """For each bit of the elements in row-major order, where it lies."""
-    tables = layout.tables()
-    axis = "memory" if "memory" in tables else "register"
-    others = [tables[a] for a in layout.axes if a != axis]
-    return [
-        (v * bits + b, *(t[i] for t in others)) for i, v in enumerate(tables[axis]) for b in range(bits)
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("old", [4, 8, 16, 32, 64])
-@pytest.mark.parametrize("new", [4, 8, 16, 32, 64])
-@pytest.mark.parametrize("digits", [True, False])
-def test_view_of_a_swizzled_buffer_keeps_every_bit(old: int, new: int, digits: bool) -> None:
-    """A swizzled 16-bit buffer viewed as 32-bit elements (peer reports 2609 and 2714)."""
-    layout: LayoutMap = make_swizzled_layout((12, 1024 // old), element_bits=old)
-    if not digits:
-        table = [v ^ (64 // old * 16 if v * old < 8192 else 0) for v in layout.tables()["memory"]]
-        layout = TableLayout(layout.shape, {"memory": table})
-    view = view_layout(layout, (6, 2, 1024 // new), old, new)
-    assert view.shape == (6, 2, 1024 // new)
-    assert bits_of(view, new) == bits_of(layout, old)
-    assert prove(view).bijective
-    if digits:
-        assert isinstance(view, DigitLayout)
-        assert view_layout(view, layout.shape, new, old) == layout
-
-
-def test_view_of_a_fragment() -> None:
-    pairs = DigitLayout((16, 8), "(2,8,4,2):(2@register,4@lane,1@lane,1@register)")
-    view = view_layout(pairs, (16, 4), 16, 32)
-    assert view == DigitLayout((16, 4), "(2,8,4):(1@register,4@lane,1@lane)")
-    assert bits_of(view, 32) == bits_of(pairs, 16)
-    with pytest.raises(ViewRefused, match=r"K307.*keeps 2 together"):
-        view_layout(pairs, (16, 2), 16, 64)
-
-
-@pytest.mark.parametrize(
-    ("layout", "shape", "old", "new", "reason"),
-    [
-        (row_major((4, 6)), (4, 3), 16, 16, "they have 192 bits, the buffer has 384"),
-        (column_major((4, 6)), (4, 3), 16, 32, "keeps 1 together"),
-        (row_major((4, 6)), (2, 3), 16, 64, "they do not|keeps 24 together|no|multiples"),
-        (from_digits("(4,6):(7,1)"), (4, 3), 16, 32, "do not start at multiples of 2"),
-        (DigitLayout((4, 8), "(32):(1)", swizzles=[Swizzle(2, 0, 3)]), (4, 4), 16, 32, "tears the 2 neighbours apart"),
-        (row_major((4, 6)), (4, 4), 16, 24, "not a power of two apart"),
-        (TableLayout((4,), {"memory": [1, 0, 3, 2]}), (2,), 8, 16, "not together|tears|keeps 1"),
-        (TableLayout((6,), {"memory": [0, 1, 5, 4, 3, 2]}), (3,), 8, 16, "elements 2 … 3 lie at .5, 4. of memory"),
-    ],
-)
-def test_view_refusals(layout: LayoutMap, shape: tuple[int, ...], old: int, new: int, reason: str) -> None:
-    if shape == (2, 3):
-        assert bits_of(view_layout(layout, shape, old, new), new) == bits_of(layout, old)
-        return
-    with pytest.raises(ViewRefused, match=rf"K307.*({reason})"):
-        view_layout(layout, shape, old, new)
 
 
 def test_pitch_of_rows_that_are_copied_together() -> None:

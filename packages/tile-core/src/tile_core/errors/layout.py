@@ -59,14 +59,6 @@ class LayoutTooLarge(LayoutError):
     remedy = "describe the layout by digits, or lay out a tile of at most {bound} elements and repeat it"
 
 
-class ViewRefused(LayoutError):
-    """A view would not keep the meaning of the buffer's layout."""
-
-    code = "K307"
-    template = "a view of {old_bits}-bit elements {old_shape} as {new_bits}-bit elements {new_shape}: {reason}"
-    remedy = "{cure}"
-
-
 class BadSwizzle(LayoutError):
     """Parameters that are no XOR swizzle."""
 
@@ -83,28 +75,12 @@ class BadCoordinate(LayoutError):
     remedy = "give one index per dimension, each from 0 to its extent - 1"
 
 
-class NotInvertible(LayoutError):
-    """A layout leaves places empty, so that it has no inverse on all of them."""
-
-    code = "K310"
-    template = "the layout of shape {shape} has no inverse: it fills {found} of {expected} places"
-    remedy = "invert a layout whose indices have no gaps, or pass partial=True to map the gaps to -1"
-
-
 class LayoutMismatch(LayoutError):
     """Two layouts, or a layout and a shape, do not fit together."""
 
     code = "K311"
     template = "{operation}: {found}, expected {expected}"
     remedy = "make both describe the same elements"
-
-
-class BadSlice(LayoutError):
-    """A slice leaves the shape."""
-
-    code = "K312"
-    template = "slice [{start}, {stop}) of dimension {dim} of shape {shape} is empty or leaves the shape"
-    remedy = "slice inside [0, {extent})"
 
 
 class TableNotSymbolic(LayoutError):

@@ -10,25 +10,13 @@ stride, axis) of the row-major index, plus XOR swizzles of the memory index.
 208
 """
 
-from tile_core.layout.algebra import (
-    compose,
-    direct_product,
-    equivalent,
-    group,
-    inverse,
-    permute,
-    replicate,
-    reshape,
-    slice_layout,
-    tile,
-)
-from tile_core.layout.base import ChainLayout, LayoutMap
+from tile_core.layout.base import LayoutMap
 from tile_core.layout.digits import AXES, Digit
 from tile_core.layout.draw import draw, to_svg
 from tile_core.layout.layout import DigitLayout, column_major, from_digits, row_major, strided
 from tile_core.layout.proof import Collision, Proof, prove
 from tile_core.layout.recover import recover
-from tile_core.layout.shared import bank_conflicts, make_swizzled_layout, view_layout
+from tile_core.layout.shared import bank_conflicts, make_swizzled_layout
 from tile_core.layout.stacked import StackedLayout
 from tile_core.layout.swizzle import PYTHON_OPS, Ops, Swizzle
 from tile_core.layout.table import CallableLayout, TableLayout
@@ -38,7 +26,6 @@ __all__ = [
     "AXES",
     "PYTHON_OPS",
     "CallableLayout",
-    "ChainLayout",
     "Collision",
     "Digit",
     "DigitLayout",
@@ -52,23 +39,12 @@ __all__ = [
     "TableLayout",
     "bank_conflicts",
     "column_major",
-    "compose",
-    "direct_product",
     "draw",
-    "equivalent",
     "from_digits",
-    "group",
-    "inverse",
     "make_swizzled_layout",
-    "permute",
     "prove",
     "recover",
-    "replicate",
-    "reshape",
     "row_major",
-    "slice_layout",
     "strided",
-    "tile",
     "to_svg",
-    "view_layout",
 ]

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from tile_core.errors.layout import BadDigits, BadLayoutShape
 
-AXES = ("memory", "thread", "warp", "lane", "register", "replica")
-"""Where an element can be: an index in memory; a flat thread, or a warp and a lane in it; a register of a thread;
-which of several copies (only as the result of an inverse)."""
+AXES = ("memory", "thread", "warp", "lane", "register")
+"""Where an element can be: an index in memory; a flat thread, or a warp and a lane in it; a register of a thread."""
 
 _SHORT = {"mem": "memory", "reg": "register"}
 

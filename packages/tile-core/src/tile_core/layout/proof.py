@@ -13,7 +13,7 @@ from math import gcd, prod
 from typing import Any
 
 from tile_core.errors.layout import LayoutCollision, LayoutTooLarge
-from tile_core.layout.base import MAX_ENUMERATION, ChainLayout, LayoutMap
+from tile_core.layout.base import MAX_ENUMERATION, LayoutMap
 from tile_core.layout.digits import unravel
 from tile_core.layout.layout import DigitLayout
 from tile_core.layout.table import unwrap
@@ -72,11 +72,6 @@ def prove(layout: LayoutMap, bound: int = MAX_ENUMERATION) -> Proof:
         proof = _by_digits(layout, bound)
         if proof is not None:
             return proof
-    if isinstance(layout, ChainLayout):
-        inner, outer = prove(layout.inner, bound), prove(layout.outer, bound)
-        whole = layout.inner.size(layout.inner.axes[0]) == layout.outer.numel
-        if inner.bijective and outer.bijective and whole:
-            return Proof(True, True, inner.method if inner.method != "digits" else outer.method)
     if layout.numel * layout.replicas > bound:
         raise LayoutTooLarge(what="whether each place is used once", found=layout.numel * layout.replicas, bound=bound)
     return _by_enumeration(layout)

@@ -1,19 +1,17 @@
-"""Layouts of shared tiles: choosing a swizzle, counting bank conflicts, and views with another element width."""
+"""Layouts of shared tiles: choosing a swizzle and counting bank conflicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
-from tile_core.errors.layout import LayoutMismatch, ViewRefused
-from tile_core.layout.algebra import replaced
+from tile_core.errors.layout import LayoutMismatch
 from tile_core.layout.base import LayoutMap
-from tile_core.layout.digits import Digit, as_shape, merge
+from tile_core.layout.digits import Digit, as_shape
 from tile_core.layout.layout import DigitLayout, row_major
-from tile_core.layout.recover import recover
 from tile_core.layout.swizzle import Swizzle, log2_ratio
-from tile_core.layout.table import TableLayout, unwrap
+from tile_core.layout.table import unwrap
 from tile_core.layout.user import Layout
 
 CHUNK_BYTES = 16
@@ -141,102 +139,3 @@ def _memory_index(layout: LayoutMap, access: Any) -> int:
     index = place["memory"]
     assert isinstance(index, int)
     return index
-
-
-def view_layout(layout: LayoutMap, new_shape: Any, old_bits: int, new_bits: int) -> LayoutMap:
-    """Return the layout of the same storage seen as other elements.
-
-    Element by element in row-major order, the view has the bits of the buffer: two 16-bit elements become the low and
-    the high half of one 32-bit element. A swizzle moves bytes, so it is kept and counted in the new elements.
-
-    Parameters
-    ----------
-    layout
-        Layout of the buffer, onto memory (or, for a fragment, registers).
-    new_shape
-        Shape of the view.
-    old_bits, new_bits
-        Widths of the elements.
-
-    Raises
-    ------
-    ViewRefused
-        If the sizes differ, or elements that become one do not lie together.
-    """
-    layout, shape = unwrap(layout), as_shape(new_shape)
-    facts: dict[str, Any] = {"old_bits": old_bits, "old_shape": layout.shape, "new_bits": new_bits, "new_shape": shape}
-    cure = "keep the width of the elements, or use a layout whose rows are contiguous and aligned to the wider element"
-    have, want = layout.numel * old_bits, prod(shape) * new_bits
-    if have != want:
-        whole = have % new_bits == 0
-        cure = f"use a shape of {have // new_bits} elements" if whole else "choose a width that divides it"
-        raise ViewRefused(**facts, reason=f"they have {want} bits, the buffer has {have}", cure=cure)
-    if layout.replicas > 1 and not isinstance(layout, DigitLayout):
-        raise ViewRefused(**facts, reason="the layout has copies and no digits", cure=cure)
-    axis = "memory" if "memory" in layout.axes else "register"
-    if not isinstance(layout, DigitLayout):
-        layout = recover(layout) or layout
-    move = log2_ratio(old_bits, new_bits)
-    if move is None:
-        raise ViewRefused(**facts, reason="the widths are not a power of two apart", cure=cure)
-    ratio = 1 << abs(move)
-    found: LayoutMap | str
-    if isinstance(layout, DigitLayout):
-        found = _narrowed(layout, shape, axis, ratio) if move >= 0 else _widened(layout, shape, axis, ratio)
-    else:
-        found = _by_table(layout, shape, axis, ratio, move >= 0)
-    if isinstance(found, str):
-        raise ViewRefused(**facts, reason=found, cure=cure)
-    return found
-
-
-def _narrowed(layout: DigitLayout, shape: tuple[int, ...], axis: str, ratio: int) -> DigitLayout:
-    def finer(digits: Sequence[Digit]) -> list[Digit]:
-        return [Digit(d.extent, d.stride * ratio, d.axis) if d.axis == axis else d for d in digits]
-
-    swizzles = [Swizzle(s.bits, s.base + ratio.bit_length() - 1, s.shift) for s in layout.swizzles]
-    offset = {a: start * ratio if a == axis else start for a, start in layout.offset.items()}
-    digits = [*finer(layout.digits), Digit(ratio, 1, axis)]
-    return replaced(
-        layout, shape=shape, digits=digits, replica=finer(layout.replica), offset=offset, swizzles=swizzles
-    )  # fmt: skip
-
-
-def _widened(layout: DigitLayout, shape: tuple[int, ...], axis: str, ratio: int) -> DigitLayout | str:
-    """The layout, or why there is none."""
-    digits = list(merge(layout.digits))
-    last = digits.pop() if digits else Digit(1, 1, axis)
-    if (last.stride, last.axis) != (1, axis) or last.extent % ratio:
-        together = last.extent if (last.stride, last.axis) == (1, axis) else 1
-        return f"{ratio} neighbours are to become one element, but the layout {layout} keeps {together} together"
-    digits.append(Digit(last.extent // ratio, ratio, axis))
-    every = (*digits, *layout.replica)
-    if any(d.stride % ratio for d in every if d.axis == axis) or layout.offset.get(axis, 0) % ratio:
-        return f"the elements of the layout {layout} do not start at multiples of {ratio}"
-    swizzles = [s.recast(1, ratio) for s in layout.swizzles]
-    if any(s is None for s in swizzles):
-        return f"the swizzle {layout.swizzles[0]} tears the {ratio} neighbours apart"
-
-    def coarser(found: Sequence[Digit]) -> list[Digit]:
-        return [Digit(d.extent, d.stride // ratio, d.axis) if d.axis == axis else d for d in found]
-
-    offset = {a: start // ratio if a == axis else start for a, start in layout.offset.items()}
-    kept = [Digit(1, 0, a) for a in layout.axes]
-    return replaced(
-        layout, shape=shape, digits=[*kept, *coarser(digits)], replica=coarser(layout.replica), offset=offset,
-        swizzles=swizzles,
-    )  # fmt: skip
-
-
-def _by_table(layout: LayoutMap, shape: tuple[int, ...], axis: str, ratio: int, narrower: bool) -> TableLayout | str:
-    tables = {a: list(t) for a, t in layout.tables().items()}
-    if narrower:
-        fine = {a: [v * ratio + i if a == axis else v for v in t for i in range(ratio)] for a, t in tables.items()}
-        return TableLayout(shape, fine)
-    for a, t in tables.items():
-        step = 1 if a == axis else 0
-        for begin in range(0, len(t), ratio):
-            block = t[begin : begin + ratio]
-            if block != [block[0] + i * step for i in range(ratio)] or (a == axis and block[0] % ratio):
-                return f"elements {begin} … {begin + ratio - 1} lie at {block} of {a}, not together in a whole element"
-    return TableLayout(shape, {a: [v // ratio if a == axis else v for v in t[::ratio]] for a, t in tables.items()})
