@@ -18,10 +18,8 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.extremes import expand_extremes
-from tile_core.passes import wrapping
+from tile_core.passes import scalars
 from tile_core.passes.apply_layouts import apply_layouts
-from tile_core.passes.conversions import total_conversions
-from tile_core.passes.divisions import total_divisions
 from tile_core.passes.flatten_lets import flatten_lets
 from tile_core.passes.float_rules import hide
 from tile_core.passes.guard import guard
@@ -51,9 +49,9 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
-        Pass("conversions", _conversions, "while floats have their own types, whose ranges are known"),
-        Pass("divisions", _divisions, "before passes that hide arithmetic"),
-        Pass("wrap", _wrap, "before passes that add integer arithmetic of their own, which does not overflow"),
+        scalars.conversions(),
+        scalars.divisions(sized=True),
+        scalars.wrap(),
         Pass("extremes", _extremes, "before floats: what is written out for bfloat16 is computed in float32"),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
@@ -114,21 +112,6 @@ def _shares_bytes(plan: Plan) -> bool:
 def _break(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.replace(body=lower_break(plan.body))
-
-
-def _conversions(plan: Plan, ctx: Context) -> Plan:
-    del ctx
-    return plan.replace(body=total_conversions(plan.body))
-
-
-def _divisions(plan: Plan, ctx: Context) -> Plan:
-    del ctx
-    return plan.replace(body=total_divisions(plan.body, sizes_of(plan.notes["params"])))
-
-
-def _wrap(plan: Plan, ctx: Context) -> Plan:
-    del ctx
-    return plan.replace(body=wrapping.hide(plan.body, plan.notes["params"]))
 
 
 def _extremes(plan: Plan, ctx: Context) -> Plan:

@@ -15,7 +15,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.lowering.variant import Reject
+from tile_core.lowering.variant import Accept, Reject
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
@@ -58,10 +58,11 @@ class SimtHooks:
     Attributes
     ----------
     can_copy
-        Whether a copy (an ``OpCall``) can be asynchronous, given what a launch promises: ``Accept`` or ``Reject``.
+        Whether a copy (an ``OpCall``) can run ahead, given what a launch promises: ``Accept`` or ``Reject``. By default
+        all can: an iteration begins its loads before it computes, and needs one barrier, not two.
     """
 
-    can_copy: Callable[[Any, Context, Aligned], Any]
+    can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: Accept()
 
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:

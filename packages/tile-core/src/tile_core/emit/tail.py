@@ -1,0 +1,118 @@
+"""The tail of the passes of a target whose text is compiled elsewhere: from one thread's program to ``KernelText``.
+
+A text may take for granted what the arguments of most calls fulfil: addresses that are multiples of vectors, sizes that
+vectors divide. A kernel whose text does has a second, *general* one, which is made when the first call needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.emit.facts import KernelText
+from tile_core.passes import scalars
+from tile_core.passes.legalize_floats import Conversions, legalize_floats
+from tile_core.passes.spine import Pass, Plan, Spine
+from tile_core.passes.widen_floats import widen_floats
+from tile_core.simt.alignment import Aligned
+from tile_core.simt.promises import assume
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Types that need no conversion to integers of the core's own.
+_WHOLE_BYTES = frozenset(n for n, d in DTYPES.items() if not d.is_narrow and d.bits >= 8) | {"bool"}
+
+
+@dataclass(frozen=True)
+class TextTarget:
+    """What the tail asks of a target.
+
+    Attributes
+    ----------
+    emit
+        Prints a plan whose passes have all run.
+    truncations
+        Pairs (float type, integer type) for which the text prints ``tile.float_truncate``; the others are written out.
+    widened
+        Float types that are loaded, stored and converted, and computed with in float32.
+    rounds_integers
+        Whether integers are converted to ``widened`` types with one rounding by the text's own conversion.
+    native
+        Types that texts load and store; the others become codes in integers of their size.
+    conversions
+        The conversions of codes that the text has; the others are written out.
+    """
+
+    emit: Callable[[Plan, Context], KernelText]
+    truncations: frozenset[tuple[str, str]] = frozenset()
+    widened: frozenset[str] = frozenset({"float16", "bfloat16"})
+    rounds_integers: bool = False
+    native: frozenset[str] = _WHOLE_BYTES
+    conversions: Conversions | None = None
+
+
+def with_text(passes: Spine, target: TextTarget) -> Spine:
+    """Return passes for threads (``simt_spine``, with what a backend inserted) followed by those that make the text.
+
+    The plan then has the notes ``"lowered"``, a ``KernelText``, and ``"source"``, its text.
+
+    Parameters
+    ----------
+    passes
+        Up to the program of one thread.
+    target
+        What is special about the target.
+    """
+
+    # Errors of the backend's printer are the backend's: the pass bears its name.
+    @functools.wraps(target.emit)
+    def text(plan: Plan, ctx: Context) -> Plan:
+        found = target.emit(plan, ctx)
+        if plan.notes["aligned"] != Aligned() and _promises(found):
+            found = KernelText(found.text, found.facts, general=functools.cache(lambda: again(plan, ctx)))
+        return plan.note("lowered", found).note("source", found.text)
+
+    def again(plan: Plan, ctx: Context) -> KernelText:
+        start = Plan(plan.program, plan.program.func.body, plan.variants)
+        made = whole.run(start.note("params", tuple(plan.program.func.params)).note("aligned", Aligned()), ctx)
+        lowered: KernelText = made.notes["lowered"]
+        return lowered
+
+    whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(
+        scalars.conversions(target.truncations),
+        scalars.divisions(),
+        scalars.wrap(),
+        Pass("floats", _floats(target), "the text converts narrow types, and does not compute with them"),
+        Pass("text", text, "the end: what a runtime compiles and the emulator runs"),
+    )
+    return whole
+
+
+def _promises(text: KernelText) -> bool:
+    """Whether a text takes more for granted than that elements are where their types need them."""
+    facts = text.facts
+    sizes = {p.name: max(8, DTYPES[p.dtype].bits) // 8 for p in facts.params if p.kind == "pointer"}
+    return bool(facts.divides) or any(p.align > sizes[p.name] for p in facts.params if p.kind == "pointer")
+
+
+def _promise(plan: Plan, ctx: Context) -> Plan:
+    """Take for granted what arrays and sizes usually fulfil, unless this is the text for those that do not."""
+    del ctx
+    plan = plan.note("hidden", tuple(plan.program.symbols))
+    return plan if "aligned" in plan.notes else plan.note("aligned", assume(plan.program.func.params))
+
+
+def _floats(target: TextTarget) -> Callable[[Plan, Context], Plan]:
+    def run(plan: Plan, ctx: Context) -> Plan:
+        del ctx
+        body = widen_floats(plan.body, target.widened, rounds_integers=target.rounds_integers)
+        func = tirx.PrimFunc(list(plan.notes["params"]), body)
+        func = legalize_floats(func, target.native, target.conversions)
+        return plan.replace(body=func.body).note("params", tuple(func.params))
+
+    return run

@@ -1,0 +1,60 @@
+"""Passes over scalar arithmetic that every target's tail has: what the language defines and machines do not.
+
+They run in this order: conversions while floats have their own types, divisions before passes that hide arithmetic,
+and wrapping before passes that add integer arithmetic of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.passes import wrapping
+from tile_core.passes.conversions import total_conversions
+from tile_core.passes.divisions import total_divisions
+from tile_core.passes.ranges import sizes_of
+from tile_core.passes.spine import Pass, Plan
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+def conversions(own: frozenset[tuple[str, str]] = frozenset()) -> Pass:
+    """Return the pass after which conversions to integers have a result for all floats.
+
+    Parameters
+    ----------
+    own
+        Pairs of element types that the target converts so by itself, see ``total_conversions``.
+    """
+
+    def run(plan: Plan, ctx: Context) -> Plan:
+        del ctx
+        return plan.replace(body=total_conversions(plan.body, own))
+
+    return Pass("conversions", run, "while floats have their own types, whose ranges are known")
+
+
+def divisions(*, sized: bool = False) -> Pass:
+    """Return the pass after which divisions have a result for all operands.
+
+    Parameters
+    ----------
+    sized
+        Whether symbolic extents are known not to be negative.
+    """
+
+    def run(plan: Plan, ctx: Context) -> Plan:
+        del ctx
+        return plan.replace(body=total_divisions(plan.body, sizes_of(plan.notes["params"]) if sized else ()))
+
+    return Pass("divisions", run, "before passes that hide arithmetic")
+
+
+def wrap() -> Pass:
+    """Return the pass after which integer arithmetic that may overflow says that it wraps."""
+
+    def run(plan: Plan, ctx: Context) -> Plan:
+        del ctx
+        return plan.replace(body=wrapping.hide(plan.body, plan.notes["params"]))
+
+    return Pass("wrap", run, "before passes that add integer arithmetic of their own, which does not overflow")
