@@ -100,11 +100,3 @@ class DeviceFault(KernelError):
         'run the kernel with runtime="emulator", which names the line and the index; this process cannot use the '
         "device any more"
     )
-
-
-class MemoryDamaged(KernelError):
-    """A kernel wrote memory that belongs to none of its arrays, next to one or between the elements of one."""
-
-    code = "K702"
-    template = "memory that belongs to no element of an array {array} was written: {count} bytes, first {place}"
-    remedy = 'run the kernel with runtime="emulator", which names the line and the index'

@@ -20,13 +20,14 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors import TileError
 from tile_core.numerics import codecs, oracles
 from tile_core.plugins.manager import installed
+from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel
 from tile_core.testing.case import Case, Param, Unit
 from tile_core.testing.data import seed_of
 from tile_core.testing.run import Outcome, Session, argument, load, shape_of
 from tile_core.testing.tables import cases
 from tile_cuda.runtime.driver import CudaAdapter
-from tile_cuda.runtime.memory import GUARD, DeviceArray
+from tile_cuda.runtime.memory import DeviceArray
 from tile_cuda.target import record_of
 
 if __package__:

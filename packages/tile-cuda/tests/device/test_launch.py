@@ -8,10 +8,11 @@ import pytest
 
 from tile_core.dtypes import DTYPES
 from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
+from tile_core.errors.launch import MemoryDamaged
 from tile_core.runtime.adapter import Place
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.signature import Param, Signature
-from tile_cuda.errors import DeviceFault, MemoryDamaged
+from tile_cuda.errors import DeviceFault
 from tile_cuda.runtime.api import open_driver
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import detect, make_target

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tile_core.dtypes import DTYPES
-from tile_core.errors.launch import NotProvided, UnsupportedArray
+from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
 from tile_core.runtime.adapter import HostMemory, RuntimeAdapter
 from tile_core.runtime.arrays import facts_of
+from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.signature import Param, Signature
-from tile_cuda.errors import DeviceFault, DriverFailed, MemoryDamaged, NoDevice, NoDriver
+from tile_cuda.errors import DeviceFault, DriverFailed, NoDevice, NoDriver
 from tile_cuda.runtime.api import Unusable
 from tile_cuda.runtime.driver import CudaAdapter
-from tile_cuda.runtime.memory import GUARD
 from tile_cuda.target import make_target
 
 from ..texts import scale
@@ -132,7 +132,7 @@ class TestGuards:
     def test_writes_around_an_array(self, adapter, offset, place):
         there = adapter.from_host(np.zeros((3, 5), "float32"))
         ctypes.memset(there.pointer + offset, 7, 1)
-        with pytest.raises(MemoryDamaged, match=rf"\[K702\] .*float32\(3, 5\) was written: 1 bytes, first {place}"):
+        with pytest.raises(MemoryDamaged, match=rf"\[K437\] .*float32\(3, 5\) was written: 1 bytes, first {place}"):
             adapter.to_host(there)
 
     def test_writes_between_elements(self, adapter):

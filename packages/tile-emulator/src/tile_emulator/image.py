@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
 from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.runtime.guarded import Footprint
 from tile_emulator.errors import BadArguments
 from tile_emulator.process import above_standard
 
@@ -42,10 +43,10 @@ class Placed:
         The caller's array.
     file_offset, mapped
         Its pages, in bytes.
-    start, bytes
-        Where in them its memory lies: all bytes from its lowest to its highest.
-    first
-        Bytes from there to its first element.
+    start
+        Where in them the lowest byte of its memory lies.
+    footprint
+        Its memory from there on.
     flags
         What the engine checks.
     shown
@@ -57,8 +58,7 @@ class Placed:
     file_offset: int
     mapped: int
     start: int
-    bytes: int
-    first: int
+    footprint: Footprint
     flags: int
     shown: np.dtype[Any]
 
@@ -96,8 +96,7 @@ class Image:
 
     def view(self, placed: Placed) -> Array:
         """Return the array as it is in the file now, with the caller's shape and strides."""
-        source, offset = placed.source, placed.file_offset + placed.start + placed.first
-        return np.ndarray(source.shape, source.dtype, self.memory, offset, source.strides)
+        return placed.footprint.elements(self.memory, placed.file_offset + placed.start)
 
     def outputs(self) -> dict[str, Array]:
         """Return copies of the arrays that the kernel may have written, by name."""
@@ -107,20 +106,19 @@ class Image:
     @property
     def buffers(self) -> list[tuple[int, int, int, int, int]]:
         """Return what the engine wants to know: file offset, mapped, start, bytes, flags."""
-        return [(p.file_offset, p.mapped, p.start, p.bytes, p.flags) for p in self.placed]
+        return [(p.file_offset, p.mapped, p.start, p.footprint.bytes, p.flags) for p in self.placed]
 
     def add(
         self, param: ParamFact | None, source: Array, alignment: int, flags: int, shown: np.dtype[Any] | None = None
     ) -> int:
         """Place an array and return its number."""
-        low, high = np.lib.array_utils.byte_bounds(source) if source.size else (0, 0)
-        first = source.__array_interface__["data"][0] - low if source.size else 0
-        size = high - low
+        footprint = Footprint.of(source)
+        size = footprint.bytes
         mapped = -(-(size + 2 * alignment) // PAGE) * PAGE
         start = (mapped - size) // alignment * alignment
         if start % (2 * alignment) == 0 and alignment < VALUE_ALIGNMENT:
             start -= alignment
-        self.placed.append(Placed(param, source, self.size, mapped, start, size, first, flags, shown or source.dtype))
+        self.placed.append(Placed(param, source, self.size, mapped, start, footprint, flags, shown or source.dtype))
         self.size += mapped
         return len(self.placed) - 1
 
@@ -160,7 +158,7 @@ def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
     offsets = _add_values(image, scalars)
     block = len(image.placed) - 1
     image.args = [(numbers[p.name], 0) if p.name in numbers else (block, offsets[p.name]) for p in facts.params]
-    image.args = [(b, o + image.placed[b].first) for b, o in image.args]
+    image.args = [(b, o + image.placed[b].footprint.first) for b, o in image.args]
     for name, offset, target in pointers:
         if target not in numbers:
             raise _bad(facts, f"the value of {name!r} holds the address of {target!r}, which is no array")

@@ -54,10 +54,10 @@ def differing(image: Image, other: Image) -> list[tuple[int, int]]:
     """Return (array, byte) of bytes that two runs have left different, the first few of each array."""
     found = []
     for n, (mine, theirs) in enumerate(zip(image.placed, other.placed, strict=True)):
-        if mine.param is None or mine.param.access == "read" or not mine.bytes:
+        if mine.param is None or mine.param.access == "read" or not mine.footprint.bytes:
             continue
         a, b = (
-            np.frombuffer(i.memory, np.uint8, p.bytes, p.file_offset + p.start)  # type: ignore[arg-type]
+            np.frombuffer(i.memory, np.uint8, p.footprint.bytes, p.file_offset + p.start)  # type: ignore[arg-type]
             for i, p in ((image, mine), (other, theirs))
         )
         found += [(n, int(at)) for at in np.flatnonzero(a != b)[:WATCHES]]

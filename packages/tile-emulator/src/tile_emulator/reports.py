@@ -225,7 +225,7 @@ class Reader:
         placed = self._image.placed[buffer]
         if placed.param is None:
             return "the values of scalars, byte", (offset,)
-        return placed.param.name, _index(placed.source, offset - placed.first)
+        return placed.param.name, _index(placed.source, offset - placed.footprint.first)
 
 
 def _index(array: Any, offset: int) -> Index:

@@ -104,14 +104,6 @@ class NotPassed(KernelError):
     remedy = "pass mx.contiguous({name}); an output may also be allocated by the call, see out_idx"
 
 
-class MemoryDamaged(KernelError):
-    """A kernel wrote memory that belongs to none of its arrays, next to one or between the elements of one."""
-
-    code = "K803"
-    template = "memory that belongs to no element of an array {array} was written: {count} bytes, first {place}"
-    remedy = 'run the kernel with runtime="emulator", which names the line and the index'
-
-
 class DeviceFault(KernelError):
     """The device stopped with an error of a kernel."""
 

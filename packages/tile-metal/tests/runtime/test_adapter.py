@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tile_core.errors import InternalError
-from tile_core.errors.launch import NotProvided, TextDoesNotServe, UnsupportedArray
+from tile_core.errors.launch import MemoryDamaged, NotProvided, TextDoesNotServe, UnsupportedArray
 from tile_core.runtime.arrays import facts_of, share_memory
-from tile_metal.errors import MemoryDamaged, NoLibrary, WrongLibrary
+from tile_metal.errors import NoLibrary, WrongLibrary
 from tile_metal.runtime import adapters, libraries
 from tile_metal.runtime.adapter import MetalAdapter
 from tile_metal.runtime.libraries import Unusable

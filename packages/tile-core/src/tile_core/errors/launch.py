@@ -295,3 +295,11 @@ class GradientLost(LaunchError):
     code = "K436"
     template = "{kernel}: {name!r} requires gradients, which would be lost: a kernel has no backward pass"
     remedy = "pass {name}.detach(), call under torch.no_grad(), or write a torch.autograd.Function around both passes"
+
+
+class MemoryDamaged(KernelError):
+    """A kernel wrote memory that belongs to none of its arrays, next to one or between the elements of one."""
+
+    code = "K437"
+    template = "memory that belongs to no element of an array {array} was written: {count} bytes, first {place}"
+    remedy = 'run the kernel with runtime="emulator", which names the line and the index'

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tile_core.emit.choose import Choice
 from tile_core.emit.facts import KernelText
 from tile_core.errors.base import InternalError
-from tile_core.errors.launch import NotProvided
 from tile_core.runtime.adapter import Built, Place, RuntimeAdapter
 from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
@@ -161,12 +160,10 @@ class CudaAdapter(RuntimeAdapter):
         NotProvided
             The array is of somebody else.
         """
+        from tile_core.runtime.guarded import require_own
         from tile_cuda.runtime.memory import DeviceArray
 
-        if isinstance(array, DeviceArray):
-            return array.get()
-        reason, advice = f"from_host() did not make this {type(array).__name__}", "let its own library copy it"
-        raise NotProvided(kernel="a copy", action="to_host()", target=self.target.text, reason=reason, advice=advice)
+        return require_own(array, DeviceArray, self.target.text).get()
 
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """Allocate an output among arrays of `from_host`; other libraries allocate their own."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from tile_core.emit.choose import Choice
 from tile_core.emit.facts import KernelText
 from tile_core.errors.base import InternalError
-from tile_core.errors.launch import NotProvided
 from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.runtime.arrays import facts_of, library_of
 from tile_metal.errors import NoLibrary, WrongLibrary
@@ -117,12 +116,10 @@ class MetalAdapter(RuntimeAdapter):
         NotProvided
             The array is of somebody else.
         """
+        from tile_core.runtime.guarded import require_own
         from tile_metal.runtime.memory import Guarded
 
-        if isinstance(array, Guarded):
-            return array.get()
-        reason, advice = f"from_host() did not make this {type(array).__name__}", "let its own library copy it"
-        raise NotProvided(kernel="a copy", action="to_host()", target=self.target.text, reason=reason, advice=advice)
+        return require_own(array, Guarded, self.target.text).get()
 
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """Allocate an output of MLX or among arrays of `from_host`; torch allocates its own.

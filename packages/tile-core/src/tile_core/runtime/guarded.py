@@ -1,0 +1,211 @@
+"""Arrays in memory of a device, for checks that need no array library: copied from the host and back, and guarded.
+
+A runtime states how bytes come to its device and back; all else is here. The memory of an array is one *image*: the
+elements where their strides put them, what lies between them, and guards on both sides.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
+from tile_core.runtime.arrays import Unreadable, facts_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+
+GUARD = 256
+"""Bytes on both sides of an array that must not change."""
+
+ALIGN = 16
+"""An address on the device is that on the host modulo this: NumPy's memory is aligned to no more."""
+
+_POISON = 0xFF  # NaN in floats: what is read from a guard shows
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The memory of a NumPy array, from its lowest byte to its highest.
+
+    Attributes
+    ----------
+    shape, strides, dtype
+        Of the array; strides are in bytes.
+    address
+        Of the lowest byte.
+    bytes
+        Up to the highest, gaps between elements included.
+    first
+        Bytes from the lowest to the first element, which is not the lowest where strides are negative.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    address: int
+    bytes: int
+    first: int
+
+    @classmethod
+    def of(cls, array: Array) -> Footprint:
+        """Return the footprint of an array."""
+        start = int(array.__array_interface__["data"][0])
+        reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
+        below, above = -sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach) + array.itemsize
+        if not array.size:
+            below = above = 0
+        return cls(array.shape, array.strides, array.dtype, start - below, below + above, below)
+
+    def elements(self, memory: Any, start: int) -> Array:
+        """Return the elements in memory that has the lowest byte at ``start``, as a view with the array's strides."""
+        return np.ndarray(self.shape, self.dtype, memory, start + self.first, self.strides)
+
+    def covers(self, marks: Array, start: int) -> Array:
+        """Return the marks (an array of ``bool``, one for a byte of memory) of the bytes of elements, as a view."""
+        shape, strides = (*self.shape, self.dtype.itemsize), (*self.strides, 1)
+        return np.ndarray(shape, bool, marks.data, start + self.first, strides)
+
+
+class GuardedArray(ABC):
+    """A guarded copy of a NumPy array on a device; a kernel takes it like any DLPack array.
+
+    The bytes around the elements, and those between them if they are not contiguous, must be what they were when the
+    array is read back. A runtime states the three methods without a body, and exports the memory as DLPack.
+
+    Parameters
+    ----------
+    array
+        What to copy, of any strides.
+
+    Attributes
+    ----------
+    shape, strides, dtype
+        As those of the NumPy array: strides are in bytes.
+    element_strides
+        In elements.
+    offset
+        Bytes from the start of the memory to the first element.
+
+    Raises
+    ------
+    UnsupportedArray
+        Its strides or elements cannot be described.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self.element_strides = _strides_of(array)
+        self._footprint = placed = Footprint.of(array)
+        self.shape, self.strides, self.dtype = placed.shape, placed.strides, placed.dtype
+        self._front = GUARD + placed.address % ALIGN
+        self.offset = self._front + placed.first
+        self._image = np.full(self._front + placed.bytes + GUARD, _POISON, np.uint8)
+        self._elements(self._image)[...] = array
+
+    @abstractmethod
+    def upload(self, image: Array) -> None:
+        """Bring the bytes of the whole memory to the device; called for a new array, and when its bytes are set.
+
+        Parameters
+        ----------
+        image
+            ``uint8``, contiguous.
+        """
+
+    @abstractmethod
+    def download(self) -> Array:
+        """Return the bytes of the whole memory after all work on it, as a new array that is kept."""
+
+    @abstractmethod
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's device type and device number."""
+
+    def get(self) -> Array:
+        """Return a copy as a NumPy array of the same strides, after the work on it.
+
+        Raises
+        ------
+        MemoryDamaged
+            Something around the elements was written.
+        TileError
+            Errors of the runtime, where the device reports a fault.
+        """
+        found = self.download()
+        self._check(found)
+        return self._elements(found)
+
+    def fill_bytes(self, byte: int) -> None:
+        """Set every byte of every element."""
+        view = np.empty(self.shape, self.dtype)
+        view.reshape(-1).view(np.uint8)[...] = byte
+        self._elements(self._image)[...] = view
+        self.upload(self._image)
+
+    def require_in_place(self, dl_device: tuple[int, int] | None, copy: bool | None) -> None:
+        """Refuse what a consumer of ``__dlpack__`` asks for if it needs a copy.
+
+        Raises
+        ------
+        BufferError
+            A copy, or another device, is asked for.
+        """
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("it is exported where it is, without a copy")
+
+    def _elements(self, image: Array) -> Array:
+        """Return the elements in an image of the memory."""
+        return self._footprint.elements(image.data, self._front)
+
+    def _check(self, found: Array) -> None:
+        changed = found != self._image
+        if changed.any():
+            self._footprint.covers(changed, self._front)[...] = False
+        at = np.flatnonzero(changed)
+        if not at.size:
+            return
+        first, end = int(at[0]), self._image.size - GUARD
+        place = f"{first - self._front} bytes behind the start" if first >= self._front else ""
+        place = f"{self._front - first} bytes before the start" if first < self._front else place
+        place = f"{first - end} bytes behind the end" if first >= end else place
+        raise MemoryDamaged(array=f"{self.dtype.name}{self.shape}", count=at.size, place=place)
+
+
+_Guarded = TypeVar("_Guarded", bound=GuardedArray)
+
+
+def require_own(array: Any, kind: type[_Guarded], target: str) -> _Guarded:
+    """Return an array that ``from_host`` of a runtime made.
+
+    Parameters
+    ----------
+    kind
+        Of the runtime's arrays.
+    target
+        For the message.
+
+    Raises
+    ------
+    NotProvided
+        It is of somebody else.
+    """
+    if isinstance(array, kind):
+        return array
+    reason, advice = f"from_host() did not make this {type(array).__name__}", "let its own library copy it"
+    raise NotProvided(kernel="a copy", action="to_host()", target=target, reason=reason, advice=advice)
+
+
+def _strides_of(array: Array) -> tuple[int, ...]:
+    """Return an array's strides in elements."""
+    try:
+        strides = facts_of(array).strides
+    except Unreadable as reason:
+        raise UnsupportedArray(kernel="from_host", name="array", found=str(reason)) from None
+    if strides is None:
+        found = f"its strides {array.strides} are no whole number of elements"
+        raise UnsupportedArray(kernel="from_host", name="array", found=found)
+    return strides
