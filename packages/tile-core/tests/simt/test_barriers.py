@@ -212,7 +212,7 @@ def test_atomics_on_one_buffer_need_none_between_them_but_reads_do():
     c = Case()
     s, alloc = shared("S", (1,))
     t = c.tid
-    add = calls.execute("atom_add", [calls.address(s, [0], "rw"), nodes.load(c.A, [t])])
+    add = calls.execute("atom_add", [calls.address(s, [0], "a"), nodes.load(c.A, [t])])
     zero = when(tirx.EQ(t, 0), nodes.store(s, nodes.int_const(0), [0]))
     new, _ = c.check(alloc, zero, add, add, nodes.store(c.B, nodes.load(s, [0]), [t]), count=2)
     kinds = [nodes.is_tile_call(getattr(s, "value", None), "sync_threads") for s in new.seq]

@@ -33,7 +33,7 @@ def _encoder(kind: str) -> Callable[[Any], Any]:
 def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
     """Return the store of half a byte: its word is exchanged until nobody came in between."""
     name = loop_name(half, VALUES["uint8"].name, nodes.scope_of(buffer), "")
-    return calls.execute(name, [calls.address(buffer, indices, "rw"), code])
+    return calls.execute(name, [calls.address(buffer, indices, "a"), code])
 
 
 PLAIN = Conversions(split=split_byte)

@@ -17,7 +17,8 @@ from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replace_for, role, statements
-from tile_core.simt.varying import WARP_CALLS, Varying
+from tile_core.ir.warp import WARP_CALLS
+from tile_core.simt.varying import Varying
 
 
 def distribute(body: Any, threads: tuple[int, int, int]) -> Any:

@@ -8,7 +8,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.steps import Keep, Step
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
-from tile_core.simt.varying import WARP, WARP_CALLS
+from tile_core.ir.warp import REDUCTIONS, SHUFFLES, WARP, warp_call
 
 if TYPE_CHECKING:
     from tile_core.cpu.simt import Threads
@@ -19,7 +19,7 @@ def has_warp_call(s: Any) -> bool:
     if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt, tirx.SeqStmt)):
         return False
     part = s.condition if isinstance(s, tirx.IfThenElse) else s
-    return any(str(c.op.name)[5:] in WARP_CALLS for c in collect(part, ir.Call) if nodes.is_tile_call(c))
+    return any(map(warp_call, collect(part, ir.Call)))
 
 
 def hoist(s: Any, owner: Threads) -> tuple[list[Any], Any]:
@@ -33,7 +33,7 @@ def hoist(s: Any, owner: Threads) -> tuple[list[Any], Any]:
     before: list[Any] = []
 
     def replace(e: Any) -> Any:
-        if not (nodes.is_tile_call(e) and str(e.op.name)[5:] in WARP_CALLS):
+        if not warp_call(e):
             return e
         operand = e.args[0]
         left = owner.private("left", _slot_type(operand))
@@ -73,7 +73,7 @@ class _Look(Step):
 
     def emit(self, rewriter: Any, t: Any) -> Any:
         name = str(self.call.op.name)[5:]
-        if name.startswith("shfl"):
+        if name in SHUFFLES:
             return nodes.store(self.result, self.shuffle(name, rewriter, t), [t])
         return self.vote(name, t)
 
@@ -99,8 +99,8 @@ class _Look(Step):
         other = tirx.floordiv(t, WARP) * WARP + lane
         dtype = nodes.element_type(self.result)
         mine: Any = nodes.load(self.left, [other])
-        if name.startswith("warp_reduce_"):
-            kind = name[len("warp_reduce_") :]
+        if name in REDUCTIONS:
+            kind = REDUCTIONS[name]
             start, combine = neutral(kind, dtype), combiner(kind, dtype, False)
         elif name == "ballot":
             bit = tirx.shift_left(nodes.const(1, dtype), nodes.cast(lane, dtype))

@@ -16,11 +16,10 @@ from tile_core.errors.ops import DivergentWarp
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
+from tile_core.ir.warp import UNIFORM_CALLS, WARP_CALLS
 from tile_core.simt.evaluate import Unknown, evaluate
-from tile_core.simt.varying import VARYING_CALLS, WARP_CALLS, Varying
+from tile_core.simt.varying import VARYING_CALLS, Varying
 
-#: Operations with the same result in all lanes.
-_VOTES = frozenset(name for name in WARP_CALLS if not name.startswith("shfl"))
 #: Operations that all lanes of a warp come to.
 _TOGETHER = WARP_CALLS | {"sync_warp"}
 _AXES = 3
@@ -103,7 +102,7 @@ class LaneVarying(Varying):
             return kept and all(self._same(i) for i in e.indices)
         if isinstance(e, ir.Call):
             name = str(e.op.name)[5:] if nodes.is_tile_call(e) else ""
-            return name in _VOTES or (name not in VARYING_CALLS and all(self._same(a) for a in e.args))
+            return name in UNIFORM_CALLS or (name not in VARYING_CALLS and all(self._same(a) for a in e.args))
         return all(self._same(part) for part in _parts(e)) and (bool(_parts(e)) or not super().expr(e))
 
     def _value(self, e: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import reason_of
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.plugins import HookFailed, HookReturned
+from tile_core.ir.warp import WARP
 from tile_core.passes.check_layouts import check_layouts
 from tile_core.passes.check_parallel import check_parallel
 from tile_core.passes.check_private import check_private
@@ -23,7 +24,6 @@ from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
 from tile_core.passes.lower_ops import Choice, lower_ops
 from tile_core.passes.own_ops import own_ops
-from tile_core.simt.varying import WARP
 
 if TYPE_CHECKING:
     from tile_core.context import Context

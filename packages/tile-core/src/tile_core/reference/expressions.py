@@ -13,6 +13,7 @@ import numpy as np
 
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
+from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
 from tile_core.reference.state import State
@@ -249,16 +250,16 @@ def _tile_call(e: Any, name: str, scope: Scope) -> Expression:
         return lambda state: (state.lanes.numbers % state.width).astype(np.int32)
     if name == "warp_index":
         return lambda state: (state.lanes.numbers // state.width).astype(np.int32)
-    if name.startswith("shfl_"):
+    if name in SHUFFLES:
         value, amount = (compile_expression(x, scope) for x in e.args[:2])
         width = int(nodes.as_int(e.args[2]))
         return lambda state: warps.shuffle(state, name, value(state), amount(state), width)
-    if name in ("ballot", "any_sync", "all_sync"):
+    if name in VOTES:
         condition = compile_expression(e.args[0], scope)
         return lambda state: warps.vote(state, name, condition(state))
-    if name.startswith("warp_reduce_"):
+    if name in REDUCTIONS:
         operand = compile_expression(e.args[0], scope)
-        return lambda state: warps.reduce(state, name[len("warp_reduce_") :], operand(state), dtype)
+        return lambda state: warps.reduce(state, REDUCTIONS[name], operand(state), dtype)
     raise NoReferenceMeaning(what=f"T.{name}", where=scope.where)
 
 

@@ -15,6 +15,7 @@ from tile_core.ir import nodes
 from tile_core.ir.access import accesses
 from tile_core.ir.program import Program
 from tile_core.ir.visit import collect, role
+from tile_core.ir.warp import WARP_CALLS
 from tile_core.ops.effects import effects
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import Expression, compile_expression
@@ -27,10 +28,7 @@ from tile_core.reference.statements import Statement, compile_statement
 __all__ = ["Compiled", "Scope"]
 
 #: Calls that make a kernel one whose body every thread of a block executes.
-_THREAD_CALLS = frozenset(
-    "thread_index lane_index warp_index sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down ballot any_sync "
-    "all_sync warp_reduce_sum warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor".split()
-)
+_THREAD_CALLS = WARP_CALLS | {"thread_index", "lane_index", "warp_index", "sync_threads", "sync_warp"}
 
 
 class Scope:

@@ -15,8 +15,6 @@ from tile_core.simt.arena import OFFSET
 from tile_core.simt.shared import base_of, packed_buffers
 
 _COMMON = ("shared", "global")
-#: Beginnings of the names of instructions that update or read memory as a whole, however threads interleave.
-_ATOMIC = ("atom", "red_")
 
 
 @dataclass(frozen=True)
@@ -351,11 +349,8 @@ def _pointed(call: Any) -> list[Any]:
 
 
 def _is_atomic(call: Any) -> bool:
-    if not nodes.is_tile_call(call):
-        return False
-    if nodes.is_tile_call(call, "instruction"):
-        return str(call.attrs["name"]).startswith(_ATOMIC)
-    return str(call.op.name)[5:].startswith("atomic")
+    """Whether a call is an atomic op of the language; instructions say it of each of their addresses."""
+    return nodes.is_tile_call(call) and str(call.op.name)[5:].startswith("atomic")
 
 
 def _has_opaque(e: Any) -> bool:

@@ -15,6 +15,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.ir.warp import WARP
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.drop_unused import drop_unused
@@ -40,7 +41,7 @@ from tile_core.simt.rescope import rescope
 from tile_core.simt.rings import with_rings
 from tile_core.simt.select import Selected, select_ops
 from tile_core.simt.sites import number_nests
-from tile_core.simt.varying import WARP, uses_threads
+from tile_core.simt.varying import uses_threads
 from tile_core.simt.vectorize import vectorize
 from tile_core.simt.warp import lower_warp_calls
 

@@ -9,14 +9,8 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, role
+from tile_core.ir.warp import WARP_CALLS
 
-#: Threads of a warp in the language, where the target has none of its own (see ``Capabilities.execution_width``).
-WARP = 32
-#: Operations of a warp's threads together.
-WARP_CALLS = frozenset(
-    "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
-    "warp_reduce_bitand warp_reduce_bitor".split()
-)
 #: Calls whose result differs between threads.
 VARYING_CALLS = frozenset({"thread_index", "lane_index", "warp_index", "per_thread", "instruction", *WARP_CALLS})
 #: Tile ops that every thread does for itself, also when nothing in them names a thread.

@@ -19,15 +19,10 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES, warp_call
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
 from tile_core.simt.variant import Block
-
-WARP_CALLS = frozenset(
-    "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
-    "warp_reduce_bitand warp_reduce_bitor".split()
-)
-_MODES = {"shfl_sync": "idx", "shfl_xor": "bfly", "shfl_up": "up", "shfl_down": "down"}
 
 
 def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
@@ -59,10 +54,6 @@ def hoist_warp_calls(body: Any, width: int) -> Any:
         If lanes of different groups would have to exchange values.
     """
     return _Hoist(width).stmt(body)
-
-
-def _is_warp_call(e: Any) -> bool:
-    return nodes.is_tile_call(e) and str(e.op.name)[5:] in WARP_CALLS
 
 
 class _Hoist(StmtRewriter):
@@ -103,7 +94,7 @@ class _Hoist(StmtRewriter):
 
     def check(self, call: Any) -> None:
         name = str(call.op.name)[5:]
-        width = int(nodes.as_int(call.args[2])) if name in _MODES else 0
+        width = int(nodes.as_int(call.args[2])) if name in SHUFFLES else 0
         if width > self.width:
             raise ShuffleTooWide(op=name, found=width, width=self.width, where=self.where or nodes.where_of(call))
 
@@ -112,13 +103,13 @@ class _Hoist(StmtRewriter):
 
     def let(self, e: Any, mutator: Any) -> Any:
         """Bind a name in front of the statement if an exchange may need it."""
-        if not any(_is_warp_call(c) for c in collect(e, ir.Call)):
+        if not any(warp_call(c) for c in collect(e, ir.Call)):
             return mutator.default_mutate(e)
         self.names[e.var] = self.bound(mutator.mutate(e.value), str(e.var.name))
         return mutator.mutate(e.body)
 
     def call(self, e: Any, mutator: Any) -> Any:
-        if not _is_warp_call(e):
+        if not warp_call(e):
             return mutator.default_mutate(e)
         return self.exchange(e, [mutator.mutate(a) for a in e.args])
 
@@ -160,10 +151,10 @@ class _Lower(_Hoist):
 
     def exchange(self, e: Any, args: list[Any]) -> Any:
         name = str(e.op.name)[5:]
-        if name in _MODES:
+        if name in SHUFFLES:
             return self.shuffle(name, self.bound(args[0], "mine"), args[1], int(nodes.as_int(args[2])))
-        if name.startswith("warp_reduce_"):
-            return self.reduce(name[len("warp_reduce_") :], args[0])
+        if name in REDUCTIONS:
+            return self.reduce(REDUCTIONS[name], args[0])
         return self.vote(name, args[0])
 
     # Which lanes
@@ -189,7 +180,7 @@ class _Lower(_Hoist):
         whole = self.block.count % segment == 0
         near = isinstance(known, int) and 0 <= known < segment
         if (name == "shfl_sync" and whole) or (near and (whole or name == "shfl_up")):
-            return self.exchanged(_MODES[name], value, amount, segment)
+            return self.exchanged(SHUFFLES[name], value, amount, segment)
         thread = self.block.thread
         lane, place = tirx.floormod(thread, self.width), tirx.floormod(thread, segment)
         if name == "shfl_sync":
@@ -218,7 +209,7 @@ class _Lower(_Hoist):
     # Votes and reductions
 
     def vote(self, name: str, condition: Any) -> Any:
-        mode = name.removesuffix("_sync")
+        mode = VOTES[name]
         ret = self.bits if mode == "ballot" else "bool"
         found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {"mode": mode}, ret=ret), mode)
         return nodes.cast(found, "uint64") if mode == "ballot" else found

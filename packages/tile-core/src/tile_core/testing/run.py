@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
+from tile_core.ir.warp import WARP
 from tile_core.runtime.adapter import HOST_DEVICE
-from tile_core.simt.varying import WARP
 from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
 from tile_core.testing.needs import excuse, optional

@@ -11,17 +11,12 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr
+from tile_core.ir.warp import WARP, WARP_CALLS
 from tile_core.runtime.signature import Dim
 from tile_cuda.ptx import TABLE
 
 _AXES = "xyz"
 _INDICES = {"thread_index": "threadIdx", "block_index": "blockIdx"}
-#: Warp operations whose lanes must exist.
-WARP_CALLS = frozenset(
-    "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
-    "warp_reduce_bitand warp_reduce_bitor".split()
-)
-WARP = 32
 #: Bytes of what an instruction's addresses point to.
 _SIZES = {"unsigned": 4, "int": 4, "float": 4, "double": 8, "unsigned long long": 8, "unsigned short": 2}
 

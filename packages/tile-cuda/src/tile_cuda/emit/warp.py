@@ -8,7 +8,8 @@ from tile_core.compat.tvm import tirx
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.text import UNARY, Text, infix
 from tile_core.ir import nodes
-from tile_cuda.emit.prepare import WARP, Prepared
+from tile_core.ir.warp import WARP
+from tile_cuda.emit.prepare import Prepared
 from tile_cuda.ptx.values import VALUES
 
 _MODES = {"shfl_sync": "idx", "shfl_xor": "bfly", "shfl_up": "up", "shfl_down": "down"}

@@ -33,13 +33,13 @@ class PtxAtomics(Atomics):
     def update(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
         """Return the call of the function."""
         found = update_of(call, dst, ctx, False)
-        args = [calls.address(dst.buffer, at, "rw"), bits(value, found.dtype)]
+        args = [calls.address(dst.buffer, at, "a"), bits(value, found.dtype)]
         return nodes.seq([fence(found), calls.execute(found.name, args, call.span)])
 
     def fetch(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> tuple[Any, Any]:
         """Return the fence and the call of the function that returns the previous value."""
         found = update_of(call, dst, ctx, True)
-        return given(found, [calls.address(dst.buffer, at, "rw"), bits(value, found.dtype)], dst.dtype)
+        return given(found, [calls.address(dst.buffer, at, "a"), bits(value, found.dtype)], dst.dtype)
 
     def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
         """Return the fence and the call of the function."""
