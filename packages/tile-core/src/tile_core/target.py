@@ -83,8 +83,6 @@ class Capabilities:
         Largest number of threads of one block.
     shared_bytes
         Bytes of shared memory that one block may use.
-    register_bytes
-        Bytes of registers that one thread may use, or ``None`` where nobody counts.
     code_operations
         Operations that loops may write out in the code of one thread: compilers of the target's text take more than
         seconds for more, so beyond it loops stay loops (see ``simt/budget.py``).
@@ -96,10 +94,6 @@ class Capabilities:
         Element types with native arithmetic; all others are converted before they are computed with.
     atomics
         Pairs (operation, element type) that are atomic on global memory.
-    barriers
-        Kinds of barriers, in the backend's own words.
-    grid_limits
-        Largest extent of each grid axis, fastest first.
     offset_bits
         Width of the integers that the elements of a tensor of constant shape are counted with: 32 or 64.
     roundings
@@ -117,23 +111,19 @@ class Capabilities:
     execution_width: int | None = None
     max_threads: int = 1024
     shared_bytes: int = 0
-    register_bytes: int | None = None
     code_operations: int = 20_000
     vector_bytes: tuple[int, ...] = ()
     async_copies: frozenset[str] = frozenset()
     native_dtypes: frozenset[str] = frozenset({"float32", "int32"})
     atomics: frozenset[tuple[str, str]] = frozenset()
-    barriers: frozenset[str] = frozenset()
-    grid_limits: tuple[int, ...] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
     offset_bits: int = 32
     roundings: frozenset[str] = frozenset({"rn"})
     extra: Mapping[str, object] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
-        for name in ("async_copies", "native_dtypes", "atomics", "barriers", "roundings"):
+        for name in ("async_copies", "native_dtypes", "atomics", "roundings"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
-        for name in ("vector_bytes", "grid_limits"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "vector_bytes", tuple(self.vector_bytes))
         object.__setattr__(self, "extra", FrozenMap(self.extra))
         width = self.execution_width
         positive = "a positive number"
@@ -141,23 +131,15 @@ class Capabilities:
         _require(grouped, "execution_width", width, "a power of two up to 64, or None")
         _require(_is_count(self.max_threads, 1), "max_threads", self.max_threads, positive)
         _require(_is_count(self.shared_bytes, 0), "shared_bytes", self.shared_bytes, "0 or more bytes")
-        budget = self.register_bytes
-        _require(budget is None or _is_count(budget, 1), "register_bytes", budget, f"{positive} or None")
         _require(_is_count(self.code_operations, 1), "code_operations", self.code_operations, positive)
         ascending = tuple(sorted(set(self.vector_bytes)))
         legal = self.vector_bytes == ascending and all(_is_count(v, 1) for v in self.vector_bytes)
         _require(legal, "vector_bytes", self.vector_bytes, "ascending positive numbers of bytes")
-        limits = 1 <= len(self.grid_limits) <= 3 and all(_is_count(v, 1) for v in self.grid_limits)
-        _require(limits, "grid_limits", self.grid_limits, "one to three positive extents")
         _require(self.offset_bits in (32, 64), "offset_bits", self.offset_bits, "32 or 64")
         unknown = sorted(self.native_dtypes - set(DTYPES))
         _require(not unknown, "native_dtypes", unknown, "names of element types")
         pairs = all(isinstance(p, tuple) and len(p) == 2 and p[1] in DTYPES for p in self.atomics)
         _require(pairs, "atomics", sorted(map(str, self.atomics)), "pairs (operation, element type)")
-
-    def has_native(self, dtype: str) -> bool:
-        """Whether ``dtype`` has native arithmetic."""
-        return dtype in self.native_dtypes
 
     def supports_atomic(self, op: str, dtype: str) -> bool:
         """Whether the operation ``op`` is atomic on elements of ``dtype``."""
@@ -166,28 +148,6 @@ class Capabilities:
     def has_async_copy(self, kind: str) -> bool:
         """Whether asynchronous copies of ``kind`` exist."""
         return kind in self.async_copies
-
-    def has_barrier(self, kind: str) -> bool:
-        """Whether barriers of ``kind`` exist."""
-        return kind in self.barriers
-
-    def widest_vector(self, size: int, limit: int | None = None) -> int:
-        """The largest legal vector width in bytes that divides ``size`` bytes.
-
-        Parameters
-        ----------
-        size
-            Bytes that the access must divide: a run length, or a guaranteed alignment.
-        limit
-            Largest width to consider.
-
-        Returns
-        -------
-        int
-            The width in bytes; 0 if none fits and the access must be by element.
-        """
-        fits = [v for v in self.vector_bytes if size % v == 0 and (limit is None or v <= limit)]
-        return max(fits, default=0)
 
     def fact(self, key: Fact[T]) -> T:
         """The value of one of the backend's own facts.

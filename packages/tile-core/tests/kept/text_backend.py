@@ -124,10 +124,6 @@ def tile_pipeline(target, spine):
     return spine.then(Pass("finish", finish, "the end"))
 
 
-def tile_emitter(target):
-    return None
-
-
 def tile_runtimes(target):
     return (TextAdapter(),)
 

@@ -35,7 +35,6 @@ HOOKS = {
     "tile_target": lambda p, t: p.resolve_target("good:other"),
     "tile_lowerings": lambda p, t: p.lowerings(t),
     "tile_pipeline": lambda p, t: p.pipeline(t, SPINE),
-    "tile_emitter": lambda p, t: p.emitter(t),
     "tile_runtimes": lambda p, t: p.runtimes(t),
     "tile_emulation": lambda p, t: p.emulation(t),
 }

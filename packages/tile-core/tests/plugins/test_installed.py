@@ -164,7 +164,7 @@ variants = p.lowerings(ctx.target)
 chosen, forced = select(call, variants, ctx), select(call, variants, ctx, forced="cpu.fill.loops")
 print(ctx.options.loud, ctx.options.parallel, chosen.variant.name, "|", chosen.accepted.note, "|", forced.variant.name)
 print(str(chosen.lower(call, ctx)) == str(forced.lower(call, ctx)), "cpu.gemm.loops" in [v.name for v in variants])
-print(p.runtimes(ctx.target) != (), p.emitter(ctx.target), p.fingerprint(ctx.target)[:17])
+print(p.runtimes(ctx.target) != (), p.emulation(ctx.target), p.fingerprint(ctx.target)[:17])
 """)
     assert out.splitlines() == [
         "True True sample.fill | as cpu.fill.loops | cpu.fill.loops",

@@ -112,28 +112,29 @@ def test_a_target_kind_that_is_another_backend(world):
 
 
 def test_a_misspelt_hook_names_the_nearest(world):
-    world.add("bad", tile_emiter=lambda target: None)
+    world.add("bad", tile_emulaton=lambda target: None)
     assert str(refused(world, InvalidHook)) == (
-        "[S110] backend 'bad': there is no hook tile_emiter\n   = help: did you mean tile_emitter?"
+        "[S110] backend 'bad': there is no hook tile_emulaton\n   = help: did you mean tile_emulation?"
     )
 
 
 def test_a_hook_with_an_argument_that_does_not_exist(world):
-    world.add("bad", tile_emitter=lambda target, volume: None)
+    world.add("bad", tile_emulation=lambda target, volume: None)
     text = str(refused(world, InvalidHook))
-    assert "Plugin 'bad' for hook 'tile_emitter'" in text
+    assert "Plugin 'bad' for hook 'tile_emulation'" in text
     assert "{'volume'}" in text
 
 
 def test_a_hook_may_take_fewer_arguments(world):
-    world.add("good", tile_emitter=lambda: "EMIT".lower, tile_pipeline=lambda spine: [*spine, "tail"])
+    dialect = Dialect("mine", ())
+    world.add("good", tile_emulation=lambda: dialect, tile_pipeline=lambda spine: [*spine, "tail"])
     plugins = world.plugins()
     target = plugins.resolve_target("good")
-    assert plugins.emitter(target)() == "emit"
+    assert plugins.emulation(target) is dialect
     assert plugins.pipeline(target, ["head"]) == ["head", "tail"]
 
 
-@pytest.mark.parametrize("hooks", [{"tile_emiter": lambda target: None}, {"tile_emitter": lambda volume: None}])
+@pytest.mark.parametrize("hooks", [{"tile_emulaton": lambda target: None}, {"tile_emulation": lambda volume: None}])
 def test_nothing_of_a_refused_backend_stays_registered(world, hooks):
     world.add("bad", **hooks, tile_detect=lambda: 1 / 0)
     plugins = world.plugins()
@@ -182,19 +183,19 @@ def test_a_mandatory_hook_is_missed_when_it_is_needed(world):
         plugins.lowerings(target)
     with pytest.raises(InvalidHook, match="tile_pipeline"):
         plugins.pipeline(target, ())
-    assert (plugins.emitter(target), plugins.runtimes(target), plugins.emulation(target)) == (None, (), None)
+    assert (plugins.runtimes(target), plugins.emulation(target)) == ((), None)
 
 
 def test_an_error_of_the_catalogue_passes_a_hook_unchanged(world):
     mine = KernelError(message="too odd")
 
-    def tile_emitter(target):
+    def tile_emulation(target):
         raise mine
 
-    world.add("good", tile_emitter=tile_emitter)
+    world.add("good", tile_emulation=tile_emulation)
     plugins = world.plugins()
     with pytest.raises(KernelError) as caught:
-        plugins.emitter(plugins.resolve_target("good"))
+        plugins.emulation(plugins.resolve_target("good"))
     assert caught.value is mine
 
 
@@ -216,8 +217,6 @@ def test_any_other_error_names_backend_and_hook(world):
         ("tile_lowerings", None, "a sequence of variants, each with a name"),
         ("tile_lowerings", [object()], "a sequence of variants, each with a name"),
         ("tile_pipeline", None, "a pipeline"),
-        ("tile_emitter", "text", "an emitter or None"),
-        ("tile_emitter", 3, "an emitter or None"),
         ("tile_runtimes", None, "a sequence of RuntimeAdapters"),
         ("tile_runtimes", "adapter", "a sequence of RuntimeAdapters"),
         ("tile_runtimes", [1], "a sequence of RuntimeAdapters"),
@@ -238,7 +237,7 @@ def test_rubbish_names_backend_and_hook(world, hook, answer, expected):
 
 
 def test_the_contract_file_documents_every_hook():
-    assert len(HOOKS) == 9
+    assert len(HOOKS) == 8
     for name in HOOKS:
         text = inspect.getdoc(getattr(hookspecs, name)) or ""
         assert "Called" in text, name

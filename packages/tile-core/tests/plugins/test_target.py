@@ -20,18 +20,11 @@ def test_questions():
         native_dtypes={"float16", "float32"},
         atomics={("add", "float32")},
         async_copies={"bulk"},
-        barriers=["split"],
         extra=CLUSTERS.value(8),
     )
-    assert c.has_native("float16")
-    assert not c.has_native("float64")
     assert c.supports_atomic("add", "float32")
     assert not c.supports_atomic("max", "float32")
     assert c.has_async_copy("bulk")
-    assert c.has_barrier("split")
-    assert not c.has_barrier("bulk")
-    assert [c.widest_vector(n) for n in (64, 24, 12, 6)] == [16, 8, 4, 0]
-    assert c.widest_vector(64, limit=8) == 8
     assert (c.fact(CLUSTERS), c.fact(BIG)) == (8, False)
 
 
@@ -53,9 +46,7 @@ def test_missing_fact(extra):
         ("execution_width", 128, "a power of two up to 64, or None"),
         ("max_threads", True, "a positive number"),
         ("shared_bytes", -1, "0 or more bytes"),
-        ("register_bytes", 0, "a positive number or None"),
         ("vector_bytes", (16, 8), "ascending positive numbers of bytes"),
-        ("grid_limits", (), "one to three positive extents"),
     ],
 )
 def test_a_capability_that_contradicts_its_meaning(field, value, expected):

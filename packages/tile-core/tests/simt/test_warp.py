@@ -11,7 +11,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
 from tile_core.simt.variant import Block
-from tile_core.simt.warp import hoist_warp_calls, lower_warp_calls
+from tile_core.simt.warp import lower_warp_calls
 
 from .lockstep import Machine, numpy_type
 
@@ -162,19 +162,6 @@ def test_exchanges_leave_choices_and_short_circuits() -> None:
 
     found, _, _ = run(48, data, "int32", "bool", joined)
     np.testing.assert_array_equal(found, np.zeros(48, bool))
-
-
-def test_operations_can_keep_their_form() -> None:
-    a, b = (tirx.decl_buffer([64], "int32", n, layout=None) for n in "AB")
-    thread = nodes.fresh("tid")
-    value = shuffle("shfl_xor", nodes.load(a, [thread]), 1, 0, "int32")
-    store = nodes.store(b, tirx.if_then_else(thread < 5, value, nodes.int_const(-1)), [thread])
-    bind, rest = hoist_warp_calls(store, 32).seq
-    assert isinstance(bind, tirx.Bind)
-    assert nodes.is_tile_call(bind.value, "shfl_xor")
-    assert "shfl" not in str(rest)
-    with pytest.raises(ShuffleTooWide):
-        hoist_warp_calls(nodes.store(b, shuffle("shfl_xor", nodes.load(a, [thread]), 1, 64, "int32"), [thread]), 32)
 
 
 def test_a_condition_of_a_loop_is_asked_every_turn() -> None:

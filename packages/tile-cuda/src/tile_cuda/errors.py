@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tile_core.errors import KernelError, SetupError, UnsupportedError
 
-BINDINGS = 'pip install "cuda-python>=13,<14"'
 NVRTC = 'pip install "nvidia-cuda-nvrtc>=13,<14"'
 
 

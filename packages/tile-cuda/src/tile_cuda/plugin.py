@@ -62,11 +62,6 @@ def tile_pipeline(target: Target, spine: Any) -> Any:
     return pipeline(target, spine)
 
 
-def tile_emitter(target: Target) -> Any:
-    """Return nothing: the end of the pipeline makes the text."""
-    del target
-
-
 def tile_runtimes(target: Target) -> Sequence[Any]:
     """Return the adapter that launches with the driver."""
     from tile_cuda.runtime.driver import CudaAdapter

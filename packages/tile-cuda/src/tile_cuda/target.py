@@ -178,14 +178,11 @@ def make_target(arch: str) -> Target:
             max_threads=1024,
             roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
-            register_bytes=255 * 4,
             vector_bytes=(1, 2, 4, 8, 16),
             async_copies=frozenset(_kinds(record, {CP_ASYNC: "cp.async", TMA: "tma"})),
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
             native_dtypes=frozenset({"bool", "float32", "float64", *_INTEGERS}),
             atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_INTEGERS, *_FLOATS)),
-            barriers=frozenset({"block", "warp", *_kinds(record, {MBARRIER: "mbarrier", CLUSTERS: "cluster"})}),
-            grid_limits=GRID_LIMITS,
             extra=facts | FORWARD.value(record.forward),
         ),
     )

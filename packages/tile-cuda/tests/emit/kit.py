@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 import tile_emulator
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.emit.facts import KernelText
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect, loads_of
 from tile_core.passes import wrapping
 from tile_core.passes.divisions import total_divisions
 from tile_core.passes.float_rules import hide
@@ -19,6 +20,7 @@ from tile_core.simt import calls
 from tile_cuda.emit import TextOptions, emit_kernel
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
+from tile_cuda.ptx import TABLE
 
 from .nvrtc import assemble
 
@@ -42,8 +44,45 @@ def passed(body: Any) -> Any:
 def kernel(params: Sequence[Any], body: Any, *, threads: int = 64, arch: str = "sm_80", **more: Any) -> KernelText:
     """The text of one block's kernel."""
     options = more.pop("options", TextOptions(arch))
-    shape = {"grid": (1, 1, 1), "block": (threads, 1, 1), **more}
+    shape = {"grid": (1, 1, 1), "block": (threads, 1, 1), "access": accesses_of(params, body), **more}
     return emit_kernel("kernel", params, body, options=options, **shape)
+
+
+def accesses_of(params: Sequence[Any], body: Any) -> dict[str, str]:
+    """What the body does with each buffer parameter."""
+    reads: set[Any] = set()
+    writes: set[Any] = set()
+    base = {v.buffer: x for v in collect(body, tirx.DeclBuffer) for x in collect(v.data, tirx.Var)}
+
+    def root(buffer: Any) -> Any:
+        while buffer in base:
+            buffer = base[buffer]
+        return buffer
+
+    only_written: list[Any] = []
+    for s in collect(body, tirx.BufferStore):
+        writes.add(root(s.buffer))
+    for call in collect(body, ir.Call):
+        if nodes.is_tile_call(call, "move"):
+            writes.add(root(call.args[0].source))
+            only_written.append(call.args[0])
+        elif nodes.is_tile_call(call, "instruction"):
+            found = TABLE.get(str(call.attrs["name"]))
+            for position, arg in enumerate(call.args):
+                if nodes.is_tile_call(arg, "address") and not (found and _only_reads(found, position)):
+                    writes.add(root(arg.args[0].source))
+    for load in loads_of(body):
+        if not any(load.same_as(x) for x in only_written):
+            reads.add(root(load.source))
+    kinds = {(True, True): "readwrite", (False, True): "write"}
+    return {
+        str(p.name): kinds.get((p in reads, p in writes), "read") for p in params if tirx.is_buffer_var(p)
+    }  # fmt: skip
+
+
+def _only_reads(found: Any, position: int) -> bool:
+    parameters = found.parameters
+    return position < len(parameters) and str(parameters[position].parameter).startswith("const ")
 
 
 def body_lines(text: KernelText) -> list[str]:

@@ -65,10 +65,10 @@ def test_only_what_is_used_is_printed_once_and_in_table_order() -> None:
 
 
 def test_a_function_brings_those_that_it_calls() -> None:
-    text = "\n".join(prelude(["warp_reduce_max_bf16"], "sm_80"))
-    for name in ("shfl_sync_bfly_bf16", "shfl_sync_bfly_b32", "cvt_rn_bf16_f32", "cvt_f32_bf16"):
+    text = "\n".join(prelude(["atomic_global_max_bf16"], "sm_80"))
+    for name in ("ld_relaxed_gpu_global_b16", "atom_global_cas_b16", "cvt_rn_bf16_f32", "cvt_f32_bf16"):
         assert f"{name}(" in text
-    assert text.index("shfl_sync_bfly_b32(") < text.index("shfl_sync_bfly_bf16(") < text.index("warp_reduce_max_bf16(")
+    assert text.index("cvt_f32_bf16(") < text.index("atom_global_cas_b16(") < text.index("atomic_global_max_bf16(")
 
 
 def test_one_asm_statement_per_instruction_named_like_it() -> None:

@@ -86,12 +86,11 @@ def test_fast_functions_are_asked_for() -> None:
 def test_the_head_says_what_the_compiler_may_use() -> None:
     A, B, C = (buffer((tirx.Var("m", "int32"),), "float32", n) for n in "ABC")
     body = nodes.seq([nodes.store(B, A[0] + C[0], [0])])
-    options = TextOptions(min_blocks=2)
-    text = kernel([A, B, C], body, threads=96, aliased=frozenset({"C"}), options=options)
+    text = kernel([A, B, C], body, threads=96, aliased=frozenset({"C"}))
     lines = text.text.splitlines()
     start = next(i for i, line in enumerate(lines) if "__global__" in line)
     assert lines[start : start + 5] == [
-        'extern "C" __global__ void __launch_bounds__(96, 2) kernel(',
+        'extern "C" __global__ void __launch_bounds__(96) kernel(',
         "    const float* __restrict__ A,",
         "    float* __restrict__ B,",
         "    const float* C",

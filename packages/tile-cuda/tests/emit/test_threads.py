@@ -11,6 +11,8 @@ import pytest
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.simt import calls
+from tile_core.simt.variant import Block
+from tile_core.simt.warp import lower_warp_calls
 from tile_cuda.ptx import atomics
 
 from .kit import buffer, kernel, passed, run, shared
@@ -28,6 +30,11 @@ def values(dtype: str, count: int, seed: int) -> np.ndarray:
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max, count, dtype, endpoint=True)
     return rng.integers(-40, 41, count).astype(numpy_of(dtype))
+
+
+def exchanged(parts: list[Any], thread: Any, threads: int) -> Any:
+    """The statements with warp operations as the pipeline gives them to the emitter."""
+    return passed(lower_warp_calls(nodes.seq(parts), Block((threads, 1, 1), thread), 32))
 
 
 SHUFFLES = [
@@ -64,7 +71,7 @@ def test_shuffles(dtype: str, threads: int) -> None:
         outs.append(out)
         given = amounts if amount is None else np.full(threads, amount)
         want.append(shuffled(x, name, given, width or 32))
-    text = kernel([X, D, *outs], nodes.seq(parts), threads=threads)
+    text = kernel([X, D, *outs], exchanged(parts, t, threads), threads=threads)
     result = run(text, x, amounts, *[np.zeros_like(x) for _ in outs])
     for i, expected in enumerate(want):
         np.testing.assert_array_equal(result.outputs[f"out{i}"], expected, err_msg=str(i))
@@ -84,7 +91,9 @@ def test_reductions_of_a_warp(dtype: str, threads: int) -> None:
         nodes.store(o, nodes.tile_call(f"warp_reduce_{k}", [X[t]], ret=dtype), [t])
         for o, k in zip(outs, kinds, strict=True)
     ]
-    result = run(kernel([X, *outs], nodes.seq(parts), threads=threads), x, *[np.zeros_like(x) for _ in outs])
+    result = run(
+        kernel([X, *outs], exchanged(parts, t, threads), threads=threads), x, *[np.zeros_like(x) for _ in outs]
+    )
     with np.errstate(all="ignore"):
         combine = {
             "sum": lambda g: g.sum(dtype=g.dtype), "max": lambda g: g.max(), "min": lambda g: g.min(),
@@ -110,7 +119,7 @@ def test_votes_and_lanes(threads: int) -> None:
     }
     outs = {n: buffer((threads,), d, n) for n, (d, _) in found.items()}
     parts = [tirx.Bind(t, calls.thread_index(0)), *(nodes.store(outs[n], e, [t]) for n, (_, e) in found.items())]
-    text = kernel([X, *outs.values()], nodes.seq(parts), threads=threads)
+    text = kernel([X, *outs.values()], exchanged(parts, t, threads), threads=threads)
     empty = [np.zeros(threads, d) for d, _ in found.values()]
     out = list(run(text, x, *empty).outputs.values())
     groups = np.split(x, range(32, threads, 32))

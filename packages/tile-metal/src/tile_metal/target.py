@@ -115,7 +115,6 @@ def make_target(family: str) -> Target:
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
             native_dtypes=frozenset({"bool", "float32", *_INTEGERS}),
             atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_SMALL, *_FLOATS)),
-            barriers=frozenset({"block", "warp"}),
             extra=facts | LANGUAGE.value(record.language) | ABSENT.value(_ABSENT),
         ),
     )

@@ -63,7 +63,6 @@ with _without_side_effects():
     import tvm as _tvm
     import tvm_ffi as _tvm_ffi
     from tvm import ir as _ir
-    from tvm import s_tir as _s_tir
     from tvm import tirx as _tirx
 
 # An error that passes through the FFI is made anew from the name of its class; by default these become RuntimeErrors.
@@ -75,7 +74,6 @@ tvm: Any = _tvm
 tvm_ffi: Any = _tvm_ffi
 ir: Any = _ir
 tirx: Any = _tirx
-s_tir: Any = _s_tir
 
 
 def reason_of(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.cpu.options import CpuOptions
 from tile_core.plugins.manifest import BackendManifest, fingerprint_of
-from tile_core.target import Capabilities, Target, split_target
+from tile_core.target import Target, split_target
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
@@ -59,11 +59,6 @@ def tile_pipeline(target: Target, spine: Any) -> Any:
     return pipeline(target, spine)
 
 
-def tile_emitter(target: Target) -> Any:
-    """Return nothing: LLVM builds from the lowered program directly."""
-    del target
-
-
 def tile_runtimes(target: Target) -> Sequence[Any]:
     """Return the adapter that calls functions in this process."""
     from tile_core.cpu.runtime.host import HostAdapter
@@ -74,6 +69,3 @@ def tile_runtimes(target: Target) -> Sequence[Any]:
 def tile_emulation(target: Target) -> Any:
     """Return nothing: the target is its own model."""
     del target
-
-
-_ = Capabilities

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of
 
@@ -48,6 +48,3 @@ def _bases(body: Any) -> dict[str, str]:
         for var in collect(view.data, tirx.Var):
             found[str(view.buffer.name)] = str(var.name)
     return found
-
-
-_ = ir

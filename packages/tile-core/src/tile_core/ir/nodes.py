@@ -5,7 +5,6 @@ The IR is TVM's tirx (facts about it are in ``ir/grammar.py``). Everything here 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -163,9 +162,6 @@ def for_loop(
     kind = kinds.get(role, tirx.ForKind.SERIAL) if kind is None else kind
     notes = {ROLE: role, **(annotations or {})}
     return tirx.For(var, start, extent, kind, body, None, notes, step, span)
-
-
-_counter = itertools.count()
 
 
 def fresh(name: str, dtype: str = "int32") -> Expr:

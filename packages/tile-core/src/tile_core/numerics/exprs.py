@@ -25,7 +25,7 @@ from tile_core.numerics.build import (
 from tile_core.numerics.formats import FORMATS, WIDE, Format, Wide
 
 __all__ = [
-    "bf16_decode_expr", "bf16_encode_expr", "decode_expr", "encode_expr", "int4_expr", "nibble_expr",
+    "decode_expr", "encode_expr", "int4_expr", "nibble_expr",
     "round_tfloat32_expr", "widen_expr",
 ]  # fmt: skip
 
@@ -66,16 +66,6 @@ def encode_expr(value: Any, dtype: str, saturate: bool = False) -> Any:
         lambda u: bind(absolute_bits(u), lambda a: _encode_signed(u, a, form, wide, saturate, result), "size"),
         "bits",
     )
-
-
-def bf16_encode_expr(value: Any) -> Any:
-    """bfloat16 code (uint16) of a float32 or float64 expression: nearest even, NaN stays NaN."""
-    return encode_expr(value, "bfloat16")
-
-
-def bf16_decode_expr(code: Any) -> Any:
-    """float32 value of a bfloat16 code (uint16)."""
-    return decode_expr(code, "bfloat16")
 
 
 def round_tfloat32_expr(value: Any) -> Any:

@@ -12,7 +12,6 @@ from tile_core.errors.ops import (
     NotATile,
     OutsideLaunch,
     RuntimeExtent,
-    ScopeNotAllowed,
     ShapesDiffer,
     WritesReadOnly,
 )
@@ -136,13 +135,6 @@ def _equal(a: Region, b: Region) -> bool:
     return all(nodes.as_int(simplify(to_index(x) - to_index(y))) == 0 for x, y in zip(a.mins, b.mins, strict=True))
 
 
-def need_scope(op: str, role: str, region: Region, scopes: Sequence[str]) -> None:
-    """Refuse an operand in a storage scope that the op does not take."""
-    if region.scope not in scopes:
-        legal = ", ".join(map(_scope_name, scopes))
-        raise ScopeNotAllowed(op=op, role=role, found=_scope_name(region.scope), legal=legal)
-
-
 def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str, Any] | None = None) -> None:
     """Emit the call of a tile op at the user's line; values that depend on ``writes`` are bound first."""
     from tile_core.compat.tvm import tirx
@@ -235,10 +227,6 @@ def _literal_type(x: Any, dtype: Any) -> Any:
     if dtype.is_narrow or dtype == "tfloat32":
         return DTYPES["float32"]
     return dtype if not (dtype == "bool" and not isinstance(x, bool)) else None
-
-
-def _scope_name(scope: str) -> str:
-    return {"local.fragment": "fragment", "local.var": "variable"}.get(scope, scope)
 
 
 def _describe(x: Any) -> str:

@@ -13,7 +13,7 @@ object) whose functions named ``tile_*`` implement the hooks below. Rules that h
 * Each hook is asked of one backend at a time and gives one answer; no backend sees another one's.
 * Importing the backend's module must be cheap and must work on every machine: no driver, device or toolchain is
   touched by the import, by ``tile_backend``, ``tile_target`` (of a text with an architecture), ``tile_language``,
-  ``tile_lowerings``, ``tile_pipeline``, ``tile_emitter`` or ``tile_emulation``.
+  ``tile_lowerings``, ``tile_pipeline`` or ``tile_emulation``.
 * An error of the catalogue (``TileError``) that a hook raises reaches the user as it is. Anything else is a defect of
   the backend and reaches the user as ``HookFailed``, naming backend and hook, with the original as its cause. An answer
   of another type than stated is ``HookReturned``.
@@ -174,25 +174,6 @@ def tile_pipeline(target: Target, spine: Any) -> Any:
     Any
         A value of the same type, made by the methods of ``spine``; ``spine`` itself if the backend adds nothing.
         ``None`` is not allowed.
-    """
-
-
-@hookspec(firstresult=True)
-def tile_emitter(target: Target) -> Any:
-    """Return the text emitter for a target. Optional.
-
-    Called once per compilation, after the passes, of the target's owner only. Producing text needs no toolchain, driver
-    or device.
-
-    Parameters
-    ----------
-    target
-        The target.
-
-    Returns
-    -------
-    Any
-        The emitter, or ``None`` if the backend builds from the lowered program directly.
     """
 
 

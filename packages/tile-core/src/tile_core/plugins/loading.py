@@ -182,7 +182,6 @@ HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(hookspecs.PREF
 OPTIONAL: dict[str, Any] = {
     "tile_detect": None,
     "tile_language": {},
-    "tile_emitter": None,
     "tile_runtimes": (),
     "tile_emulation": None,
 }
@@ -225,8 +224,6 @@ def _has(answer: Any, names: str) -> bool:
     return not isinstance(answer, type) and all(hasattr(answer, name) for name in names.split())
 
 
-_PLAIN = (str, bytes, bool, int, float, tuple, list, dict, set)
-
 # For each hook: what an answer must be, in words and as a test.
 _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tile_backend": ("a BackendManifest", lambda a: isinstance(a, BackendManifest)),
@@ -235,7 +232,6 @@ _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tile_language": ('a mapping of names to "module:attribute"', _is_language),
     "tile_lowerings": ('a sequence of variants, each with a name "backend.variant", op and priority', _is_lowerings),
     "tile_pipeline": ("a pipeline", lambda a: a is not None),
-    "tile_emitter": ("an emitter or None", lambda a: not isinstance(a, _PLAIN)),
     "tile_runtimes": ("a sequence of RuntimeAdapters", _is_runtimes),
     "tile_emulation": ("a Dialect or None", lambda a: a is None or _has(a, "name headers prepare call")),
 }

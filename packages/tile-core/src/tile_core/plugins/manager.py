@@ -246,10 +246,6 @@ class Plugins:
         """The passes for a target: ``spine`` with its backend's tail and insertions."""
         return self._registry.pipeline(target.backend, target, spine)
 
-    def emitter(self, target: Target) -> Any:
-        """The text emitter for a target, or ``None``."""
-        return self._registry.ask(target.backend, "tile_emitter", target=target)
-
     def runtimes(self, target: Target) -> tuple[Any, ...]:
         """The runtime adapters for a target in the order of preference."""
         return tuple(self._registry.ask(target.backend, "tile_runtimes", target=target))

@@ -45,17 +45,6 @@ def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
     return _Lower(block, width).stmt(body)
 
 
-def hoist_warp_calls(body: Any, width: int) -> Any:
-    """Return the body with every warp operation in a statement of its own, for targets that have them as they are.
-
-    Raises
-    ------
-    ShuffleTooWide
-        If lanes of different groups would have to exchange values.
-    """
-    return _Hoist(width).stmt(body)
-
-
 class _Hoist(StmtRewriter):
     """Moves warp operations in front of statements."""
 
@@ -124,7 +113,7 @@ class _Hoist(StmtRewriter):
 
     def exchange(self, e: Any, args: list[Any]) -> Any:
         """Return the result of a warp operation, whose statements stand in front."""
-        return self.bound(ir.Call(e.op, args, attrs=e.attrs, ret_ty=e.ty, span=e.span), "theirs")
+        raise NotImplementedError
 
     def bound(self, value: Any, name: str) -> Any:
         """Return a name for a value, bound in front of the statement."""

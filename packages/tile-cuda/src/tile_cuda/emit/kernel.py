@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from tile_core.errors.base import Where
 from tile_core.ir import nodes
 from tile_core.runtime.signature import Dim
 from tile_cuda.emit.functions import LINKED
-from tile_cuda.emit.prepare import accesses_of, prepare
+from tile_cuda.emit.prepare import prepare
 from tile_cuda.emit.printer import CudaPrinter, words
 from tile_cuda.ptx import TABLE, prelude
 
@@ -30,8 +31,6 @@ class TextOptions:
         Whether functions of float32 may be approximate.
     line_info
         Whether a comment names the user's line wherever it changes.
-    min_blocks
-        Blocks that a processor of the device should be able to hold at a time; 0 leaves it to the compiler.
     limited
         Whether the compiler is told how many registers a thread may have: it does not obey if it also knows the bounds
         of the launch.
@@ -40,7 +39,6 @@ class TextOptions:
     arch: str = "sm_80"
     fast_math: bool = False
     line_info: bool = False
-    min_blocks: int = 0
     limited: bool = False
 
 
@@ -53,7 +51,7 @@ def emit_kernel(
     block: tuple[int, int, int],
     shared_bytes: int = 0,
     shared: Sequence[SharedArray] = (),
-    access: Mapping[str, str] | None = None,
+    access: Mapping[str, str],
     align: Mapping[str, int] | None = None,
     aliased: frozenset[str] = frozenset(),
     attributes: Mapping[str, Attribute] | None = None,
@@ -76,7 +74,7 @@ def emit_kernel(
     shared_bytes, shared
         The block's shared memory, and the arrays in it.
     access
-        ``"read"``, ``"write"`` or ``"readwrite"`` by parameter; by default what the body does.
+        ``"read"``, ``"write"`` or ``"readwrite"`` by parameter.
     align
         Bytes that the body takes the addresses of parameters to be multiples of.
     aliased
@@ -90,16 +88,15 @@ def emit_kernel(
         If there is no text for something in the body, or the architecture lacks an instruction.
     """
     options = options or TextOptions()
-    found = accesses_of(params, body) if access is None else dict(access)
-    printer = CudaPrinter(options.arch, block, options.fast_math, options.line_info)
-    printer.readonly = {p for p in params if tirx.is_buffer_var(p) and found.get(str(p.name), "read") == "read"}
+    printer = CudaPrinter(options.arch, options.fast_math, options.line_info)
+    printer.readonly = {p for p in params if tirx.is_buffer_var(p) and access.get(str(p.name), "read") == "read"}
     printer.aliased = aliased
     entry = printer.writer.fresh(f"{name}_kernel" if name.lstrip("_") in LINKED else name)
     emitted = _printed(printer, entry, params, body, grid, block, options, shared_bytes > 0)
     before = _prelude(printer, options.arch)
     names = {str(p.name): printer.writer.name(p) for p in params}
     facts = LaunchFacts(
-        entry, tuple(_param(p, names, found, align or {}) for p in params), _renamed(grid, names), block, shared_bytes,
+        entry, tuple(_param(p, names, access, align or {}) for p in params), _renamed(grid, names), block, shared_bytes,
         tuple(shared), dict(attributes or {}), LineMap.of([*([None] * len(before)), *emitted.origins]), where,
         {names.get(n, n): by for n, by in (divides or {}).items()},
     )  # fmt: skip
@@ -112,8 +109,7 @@ def _printed(
 ) -> Emitted:  # fmt: skip
     """Print the function alone."""
     printer.prepared = prepare(body, params, grid, block, printer.analyzer)
-    counts = [block[0] * block[1] * block[2], *([options.min_blocks] if options.min_blocks else [])]
-    bounds = "" if options.limited else f"__launch_bounds__({', '.join(map(str, counts))}) "
+    bounds = "" if options.limited else f"__launch_bounds__({math.prod(block)}) "
     head = f'extern "C" __global__ void {bounds}{entry}'
     printer.open(head, [printer.parameter(p) for p in params], uses_shared=uses_shared)
     return printer.finish(printer.prepared.body)

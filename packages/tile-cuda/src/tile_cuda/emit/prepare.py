@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr
-from tile_core.ir.warp import WARP, WARP_CALLS
+from tile_core.ir.visit import StmtRewriter, collect, map_expr
+from tile_core.ir.warp import WARP
 from tile_core.runtime.signature import Dim
 from tile_cuda.ptx import TABLE
 
@@ -30,18 +29,13 @@ class Prepared:
     body
         Thread and block numbers are variables.
     numbers
-        Those variables, each with the built-in that it holds, and whether the body has it.
-    lane, lanes
-        Variables for the number of this thread in its warp and the number of threads that the warp has, with what they
-        hold, where there are operations of a warp.
+        Those variables, each with the built-in that it holds.
     aligned
         Register arrays that are read or written as something else than their elements.
     """
 
     body: Any
-    numbers: list[tuple[Any, str, bool]] = field(default_factory=list)
-    lane: tuple[Any, Any] | None = None
-    lanes: tuple[Any, Any] | None = None
+    numbers: list[tuple[Any, str]] = field(default_factory=list)
     aligned: set[Any] = field(default_factory=set)
 
 
@@ -51,18 +45,8 @@ def prepare(body: Any, params: Sequence[Any], grid: tuple[Dim, Dim, Dim], block:
     numbers = _Numbers(grid, block)
     numbers.adopt(body)
     prepared = Prepared(numbers.stmt(body))
-    own = set(numbers.used)
-    threads = math.prod(block)
     calls = [c for c in collect(prepared.body, ir.Call) if nodes.is_tile_call(c)]
-    if any(str(c.op.name)[5:] in WARP_CALLS for c in calls):
-        linear = numbers.linear()
-        prepared.lane = (tirx.Var("lane", "int32"), tirx.floormod(linear, nodes.int_const(WARP)))
-        first = tirx.floordiv(linear, nodes.int_const(WARP)) * nodes.int_const(WARP)
-        lanes = tirx.Min(nodes.int_const(WARP), nodes.int_const(threads) - first)
-        prepared.lanes = (tirx.Var("lanes", "int32"), lanes)
-    prepared.numbers = [
-        (numbers.used[kind, d], f"{_INDICES[kind]}.{_AXES[d]}", (kind, d) in own) for kind, d in sorted(numbers.used)
-    ]
+    prepared.numbers = [(numbers.used[kind, d], f"{_INDICES[kind]}.{_AXES[d]}") for kind, d in sorted(numbers.used)]
     for (kind, d), var in numbers.used.items():
         extent = block[d] if kind == "thread_index" else grid[d]
         analyzer.bind(var, ir.Range.from_min_extent(0, extent if isinstance(extent, int) else 2**31 - 1), True)
@@ -71,43 +55,6 @@ def prepare(body: Any, params: Sequence[Any], grid: tuple[Dim, Dim, Dim], block:
         analyzer.bind(var, ir.Range.from_min_extent(nodes.zero(nodes.dtype_of(var)), most), True)
     prepared.aligned = _addressed(calls)
     return prepared
-
-
-def accesses_of(params: Sequence[Any], body: Any) -> dict[str, str]:
-    """Return what the body does with each buffer parameter."""
-    reads: set[Any] = set()
-    writes: set[Any] = set()
-    base = {v.buffer: x for v in collect(body, tirx.DeclBuffer) for x in collect(v.data, tirx.Var)}
-
-    def root(buffer: Any) -> Any:
-        while buffer in base:
-            buffer = base[buffer]
-        return buffer
-
-    only_written: list[Any] = []
-    for s in collect(body, tirx.BufferStore):
-        writes.add(root(s.buffer))
-    for call in collect(body, ir.Call):
-        if nodes.is_tile_call(call, "move"):
-            writes.add(root(call.args[0].source))
-            only_written.append(call.args[0])
-        elif nodes.is_tile_call(call, "instruction"):
-            found = TABLE.get(str(call.attrs["name"]))
-            for position, arg in enumerate(call.args):
-                if nodes.is_tile_call(arg, "address") and not (found and _only_reads(found, position)):
-                    writes.add(root(arg.args[0].source))
-    for load in loads_of(body):
-        if not any(load.same_as(x) for x in only_written):
-            reads.add(root(load.source))
-    kinds = {(True, True): "readwrite", (False, True): "write"}
-    return {
-        str(p.name): kinds.get((p in reads, p in writes), "read") for p in params if tirx.is_buffer_var(p)
-    }  # fmt: skip
-
-
-def _only_reads(found: Any, position: int) -> bool:
-    parameters = found.parameters
-    return position < len(parameters) and str(parameters[position].parameter).startswith("const ")
 
 
 def _addressed(calls: list[Any]) -> set[Any]:

@@ -58,16 +58,14 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
     reserved: ClassVar[frozenset[str]] = CFamilyEmitter.reserved | RESERVED | frozenset(TABLE)
     types: ClassVar[dict[str, str]] = {**CFamilyEmitter.types, "uint32": "unsigned", **_HALVES}
 
-    def __init__(self, arch: str, block: tuple[int, int, int], fast_math: bool, line_info: bool) -> None:
+    def __init__(self, arch: str, fast_math: bool, line_info: bool) -> None:
         super().__init__()
         self.arch, self.fast_math, self.line_info = arch, fast_math, line_info
-        self.threads = math.prod(block)
         self.functions: set[str] = set()
         self.storage: set[str] = set()
         self.readonly: set[Any] = set()
         self.aliased: frozenset[str] = frozenset()
         self.prepared = Prepared(None)
-        self.needed: set[Any] = set()
         self._single: set[Any] = set()
         self._constants: set[Any] = set()
         #: What each turn of a loop binds, and how many loops the statement stands in.
@@ -114,29 +112,15 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
         *first, last = self._head.splitlines()
         for line in first:
             self.writer.line(line)
-        for var, _, in_body in self.prepared.numbers:
-            if in_body:
-                self.writer.name(var)
+        for var, _ in self.prepared.numbers:
+            self.writer.name(var)
         with self.writer.block(last):
             if self._slab:
                 self.writer.line("extern __shared__ __align__(1024) unsigned char smem[];")
-            mark = len(self.writer.lines)
-            self.stmt(body)
-            self._declare_numbers(mark)
-        return Emitted(self.writer.text(), tuple(self.writer.origins))
-
-    def _declare_numbers(self, mark: int) -> None:
-        """Write the numbers of threads and blocks in front of the body, which says which it needs."""
-        end = len(self.writer.lines)
-        needed = [part for part in (self.prepared.lane, self.prepared.lanes) if part and part[0] in self.needed]
-        for var, builtin, in_body in self.prepared.numbers:
-            if in_body or needed:
+            for var, builtin in self.prepared.numbers:
                 self.writer.line(f"const int {self.writer.name(var)} = {builtin};")
-        for var, value in needed:
-            self.writer.line(f"const int {self.writer.name(var)} = {self.bare(self.analyzer.simplify(value))};")
-        lines, origins = self.writer.lines, self.writer.origins
-        lines[mark:] = [*lines[end:], *lines[mark:end]]
-        origins[mark:] = [*origins[end:], *origins[mark:end]]
+            self.stmt(body)
+        return Emitted(self.writer.text(), tuple(self.writer.origins))
 
     def parameter(self, p: Any) -> str:
         """Print one parameter: read-only arrays are constant, and arrays that share no memory say so."""

@@ -57,15 +57,10 @@ class Value:
         return self.from_bits.format(t=self.ctype, x=text)
 
     def combine(self, kind: str, a: str, b: str) -> str:
-        """Return ``sum``, ``max``, ``min``, ``bitand`` or ``bitor`` of two values; integers wrap, NaN is left out."""
+        """Return ``sum``, ``max`` or ``min`` of two values; integers of 8 and 16 bits wrap, NaN is left out."""
         if self.wide:
             return f"{self.back}({_FLOAT.combine(kind, f'{self.wide}({a})', f'{self.wide}({b})')})"
-        if kind.startswith("bit"):
-            return self._narrowed(f"{a} {'&' if kind == 'bitand' else '|'} {b}")
         if kind == "sum":
-            if self.name in ("s32", "s64"):
-                unsigned = REGISTERS[self.register]
-                return f"({self.ctype})(({unsigned}){a} + ({unsigned}){b})"
             return self._narrowed(f"{a} + {b}")
         if not self.is_integer:
             return f"f{kind}{'f' if self.bits == 32 else ''}({a}, {b})"

@@ -58,9 +58,5 @@ def tile_pipeline(target, spine):
     return host.tile_pipeline(target, spine)
 
 
-def tile_emitter(target):
-    return host.tile_emitter(target)
-
-
 def tile_runtimes(target):
     return host.tile_runtimes(target)

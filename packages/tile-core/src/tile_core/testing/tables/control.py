@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.testing.case import Data, Unit, one, output, refused, scalar, tensor
-from tile_core.testing.data import Array, numbers
+from tile_core.testing.data import Array
 
 N = 20
 
@@ -187,6 +187,3 @@ def _refusals() -> list[Unit]:
     for threads in (0, -32):
         found.append(refused("control", f"illegal-threads-{threads}", "A[0] = 0.0", "K120", params=a, threads=threads))
     return found
-
-
-_ = numbers

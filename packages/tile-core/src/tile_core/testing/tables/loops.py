@@ -8,7 +8,7 @@ import numpy as np
 
 from tile_core.numerics import oracles
 from tile_core.testing.case import EXACT, VALUE, Data, Param, Unit, one, output, refused, scalar, tensor
-from tile_core.testing.data import Array, anything, numbers, values
+from tile_core.testing.data import Array, numbers, values
 
 WIDTHS = (1, 2, 7, 24, 40, 48, 63, 96, 127, 129, 257)
 THREADS = (1, 2, 31, 32, 33, 48, 96, 128, 384)
@@ -276,6 +276,3 @@ def _carried(a: Array) -> Array:
     for tile in a:
         f = (f + tile)[::-1]
     return f
-
-
-_ = anything

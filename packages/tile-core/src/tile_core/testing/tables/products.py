@@ -11,7 +11,7 @@ import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
-from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, scalar, tensor
+from tile_core.testing.case import VALUE, Data, Launch, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, numbers, values
 
 #: (A, B, accumulator).
@@ -269,6 +269,3 @@ def _refusals() -> list[Unit]:
     ):  # fmt: skip
         found.append(refused("gemm", "illegal-types-" + "-".join(types), body(m, m, m, types), "K208"))
     return found
-
-
-_ = Part

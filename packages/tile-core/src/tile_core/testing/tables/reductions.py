@@ -8,7 +8,7 @@ import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
-from tile_core.testing.case import EXACT, VALUE, Data, Launch, Part, Unit, one, output, refused, scalar, tensor
+from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
 
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
@@ -319,6 +319,3 @@ def _refusals() -> list[Unit]:
         refused("reducer", "illegal-op", "r = T.alloc_reducer((8,), 'float32', op='mean')", "K123"),
         refused("reducer", "illegal-finalize", "r = T.alloc_fragment((8,), 'float32')\nT.finalize_reducer(r)", "K212"),
     ]
-
-
-_ = EXACT

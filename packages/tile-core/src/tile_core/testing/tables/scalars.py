@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
 from tile_core.testing.case import EXACT, VALUE, Data, Launch, Part, Tolerance, Unit, one, output, refused, tensor
 from tile_core.testing.data import COMPUTED, FLOATS, INTEGERS, Array, all_codes, anything, numbers, stored, values
 
@@ -306,6 +305,3 @@ def _mixed(dtype: str) -> Any:
         return total
 
     return want
-
-
-_ = oracles

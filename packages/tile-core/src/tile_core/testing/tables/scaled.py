@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.testing.case import VALUE, Data, Tolerance, Unit, one, output, refused, tensor
+from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, numbers, stored, values
 
 FORMATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
@@ -76,6 +76,3 @@ def _refusals() -> list[Unit]:
         refused(op, "illegal-uint8-without-format", lines.format(a="uint8", s=(1,)), "K222"),
         refused(op, "illegal-scale", lines.format(a="float8_e5m2", s=(7,)), "K223"),
     ]
-
-
-_ = Tolerance
