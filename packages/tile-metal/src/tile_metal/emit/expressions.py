@@ -192,10 +192,6 @@ class MslExpressions(ExpressionPrinter):
             value = self.convert(value, nodes.dtype_of(x), "float32")
         return infix("&", f"as_type<uint>({value})", "0x7fffffffu")
 
-    def call_likely(self, e: Any) -> str:
-        """Print the condition itself."""
-        return self.bare(e.args[0])
-
     def call_popcount(self, e: Any) -> str:
         """Print the number of bits that are set."""
         source, target = nodes.dtype_of(e.args[0]), nodes.dtype_of(e)

@@ -1,0 +1,141 @@
+"""What a printer of kernels is told besides the program of one thread, and the facts that come out of it.
+
+A backend makes a `Launch` of a plan with `launch_of`, changes what its device wants otherwise, and gives it to a
+printer (``emit.kernel_printer``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.emit.facts import Attribute, LaunchFacts, LineMap, ParamFact, SharedArray
+from tile_core.errors.base import Where
+from tile_core.ir import nodes
+from tile_core.ir.access import accesses
+from tile_core.ops.effects import effects
+from tile_core.passes.spine import Plan
+from tile_core.runtime.signature import Access, Dim
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What the passes found out about a launch besides the program of one thread.
+
+    Attributes
+    ----------
+    grid, block
+        Blocks, of names of scalar parameters, and threads of each, along x, y and z.
+    access
+        What the kernel does with each array, by parameter.
+    shared_bytes, shared
+        Shared memory of a block in bytes, and the arrays in it.
+    align, divides
+        Bytes that the body takes addresses to be multiples of, and numbers that divide values, by parameter.
+    aliased
+        Parameters whose memory another one may share: raw pointers. A launch refuses that for arrays.
+    attributes, where
+        For the launch facts.
+    """
+
+    grid: tuple[Dim, Dim, Dim]
+    block: tuple[int, int, int]
+    access: Mapping[str, Access] = field(default_factory=dict)
+    shared_bytes: int = 0
+    shared: tuple[SharedArray, ...] = ()
+    align: Mapping[str, int] = field(default_factory=dict)
+    divides: Mapping[str, int] = field(default_factory=dict)
+    aliased: frozenset[str] = frozenset()
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    where: Where | None = None
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return math.prod(self.block)
+
+    def reads_only(self, param: Any) -> bool:
+        """Whether the kernel never writes an array."""
+        return self.access.get(str(param.name), "read") == "read"
+
+    def facts(
+        self, entry: str, params: Sequence[Any], names: Mapping[str, str], lines: LineMap,
+        attributes: Mapping[str, Attribute],
+    ) -> LaunchFacts:  # fmt: skip
+        """Return the facts of a text.
+
+        Parameters
+        ----------
+        entry
+            Name of the function.
+        params
+            Buffers and scalar variables in order.
+        names
+            By the name of a parameter the one that it has in the text.
+        lines
+            Where the text's lines come from.
+        attributes
+            What is added to those of the launch.
+        """
+        x, y, z = (_renamed(dim, names) for dim in self.grid)
+        divides = {names.get(n, n): by for n, by in self.divides.items()}
+        return LaunchFacts(
+            entry, tuple(self._param(p, names) for p in params), (x, y, z), self.block, self.shared_bytes, self.shared,
+            {**self.attributes, **attributes}, lines, self.where, divides,
+        )  # fmt: skip
+
+    def _param(self, p: Any, names: Mapping[str, str]) -> ParamFact:
+        own = str(p.name)
+        if not tirx.is_buffer_var(p):
+            return ParamFact(names[own], "scalar", nodes.dtype_of(p))
+        access = self.access.get(own, "read")
+        return ParamFact(names[own], "pointer", nodes.element_type(p), access, self.align.get(own, 0))
+
+
+def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> Launch:
+    """Return the launch of a plan whose passes have all run.
+
+    Parameters
+    ----------
+    plan
+        With the notes of ``simt_spine`` and ``with_text``.
+    attributes
+        What the backend's runtimes must know of the text.
+    """
+    program, relied, arena = plan.program, plan.notes["relied"], plan.notes["arena"]
+    access = accesses(program.func.body, effects)
+    return Launch(
+        grid=plan.notes["grid"].extents,
+        block=plan.notes["block"].extents,
+        access={str(v.name): _access(v, access.get(str(v.name), "read")) for v in program.func.params},
+        shared_bytes=arena.bytes,
+        shared=tuple(SharedArray(a.name, a.offset, a.bytes, a.dtype) for a in arena.arrays),
+        align={str(b.name): size for b, size in relied.addresses.items()},
+        divides={str(v.name): by for v, by in relied.divisors.items()},
+        aliased=frozenset(p.name for p in program.params if p.kind == "pointer"),
+        attributes=dict(attributes or {}),
+        where=program.where,
+    )
+
+
+def parameters_of(plan: Plan) -> tuple[Any, ...]:
+    """Return the parameters of a plan's text: those of the signature, then symbols that the launch passes besides."""
+    hidden = tuple(plan.program.symbols[name] for name in plan.notes["hidden"])
+    return (*plan.notes["params"], *hidden)
+
+
+def _access(param: Any, found: str) -> Access:
+    """Return what is done with a parameter; to store one of two elements of a byte reads the other."""
+    packed = tirx.is_buffer_var(param) and DTYPES[nodes.element_type(param)].is_packed
+    return cast(Access, "readwrite" if packed and found == "write" else found)
+
+
+def _renamed(dim: Dim, names: Mapping[str, str]) -> Dim:
+    """Return an extent of the grid with the names that scalar parameters have in the text."""
+    if isinstance(dim, tuple):
+        return (dim[0], _renamed(dim[1], names), _renamed(dim[2], names))
+    return names.get(dim, dim) if isinstance(dim, str) else dim

@@ -1,0 +1,317 @@
+"""Kernels of a device language of the C family: the program of one thread as text, with how to launch it.
+
+What differs between such languages is data and a few methods: how a kernel's head and parameters are written, words for
+address spaces and barriers, names of functions. What is the same for all of them stands here: shared memory is one
+array of bytes of which each buffer is a part, arrays of one element are variables, and names of coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
+from tile_core.emit.c_family import CFamilyEmitter
+from tile_core.emit.facts import Attribute, KernelText, LineMap
+from tile_core.emit.kernel import Launch
+from tile_core.emit.numbers import Numbers
+from tile_core.emit.text import COMPARE, UNARY, Text, wrapped
+from tile_core.errors.base import InternalError, Where
+from tile_core.errors.lowering import NotExpressible
+from tile_core.ir import nodes
+from tile_core.ir.visit import annotation, collect
+
+_SHARED = ("shared", "shared.dyn")
+_WIDTH = 120
+
+
+class KernelPrinter(CFamilyEmitter):
+    """Prints kernels.
+
+    Parameters
+    ----------
+    launch
+        How the kernel is launched.
+    fast_math
+        Whether functions of float32 may be approximate.
+    line_info
+        Whether a comment names the user's line wherever it changes.
+
+    Attributes
+    ----------
+    spaces
+        What a pointer's type begins with, by where it points to: ``"global"``, ``"shared"`` and ``"local"``.
+    slab
+        Declaration of the block's shared memory, an array of bytes named ``smem``; ``{bytes}`` is its size.
+    aligned
+        Words that align an array in registers for the widest access.
+    restrict
+        Word for a pointer to memory that no other parameter shares; empty if there is none.
+    vectors
+        Type that moves so many bytes in one access.
+    barrier, warp_barrier
+        Statement at which threads of a block, or of a warp, wait for each other.
+    adopts
+        Whether coordinates are variables that stand first in the body; otherwise `number` is written where they occur.
+    """
+
+    spaces: ClassVar[Mapping[str, str]] = {"global": "", "shared": "", "local": ""}
+    slab: ClassVar[str] = ""
+    aligned: ClassVar[str] = ""
+    restrict: ClassVar[str] = ""
+    vectors: ClassVar[Mapping[int, str]] = {}
+    barrier: ClassVar[str] = ""
+    warp_barrier: ClassVar[str] = ""
+    adopts: ClassVar[bool] = True
+
+    def __init__(self, launch: Launch, *, fast_math: bool = False, line_info: bool = False) -> None:
+        super().__init__()
+        self.launch, self.fast_math, self.line_info = launch, fast_math, line_info
+        #: Arrays that the text never writes, and arrays of one element, which are variables.
+        self.readonly: set[Any] = set()
+        self.single: set[Any] = set()
+        #: Arrays in registers that are accessed in pieces larger than their elements.
+        self.wide: set[Any] = set()
+        self.numbers = Numbers(launch.block, launch.grid)
+        #: The user's name of the kernel, and that of its function.
+        self.name, self.entry = "", ""
+        self._spaces: dict[Any, str] = {}
+        self._commented: Where | None = None
+
+    # The kernel
+
+    def kernel(self, name: str, params: Sequence[Any], body: Any) -> KernelText:
+        """Print a kernel.
+
+        Parameters
+        ----------
+        name
+            The user's name of it.
+        params
+            Buffers and scalar variables in the order of the signature, then symbols that the launch passes besides.
+        body
+            The program of one thread: statements of the C family and the calls of ``tile_core.simt.calls``.
+
+        Raises
+        ------
+        NotExpressible
+            If there is no text for something in the body.
+        """
+        self.name, self.entry = name, self.writer.fresh(self.entry_of(name))
+        arrays = [p for p in params if tirx.is_buffer_var(p)]
+        self._spaces.update(dict.fromkeys(arrays, "global"))
+        self.readonly.update(p for p in arrays if self.launch.reads_only(p))
+        names = {str(p.name): self.writer.name(p) for p in params}
+        body = self.prepared(params, body)
+        self.begin(params)
+        with self.writer.block(""):
+            self.stmt(body)
+        # The braces are those of the head, which is written when the body has told what it needs.
+        lines, origins = self.writer.lines[1:-1], self.writer.origins[1:-1]
+        before, head = self.before(params), self.head(self.entry, params).splitlines()
+        head[-1] += " {"
+        first = [*before, *head, *(f"  {line}" for line in self.first(params))]
+        line_map = LineMap.of([*([None] * len(first)), *origins, None])
+        facts = self.launch.facts(self.entry, params, names, line_map, self.lines_at(len(before), len(head)))
+        return KernelText("".join(f"{line}\n" for line in [*first, *lines, "}"]), facts)
+
+    def entry_of(self, name: str) -> str:
+        """Return the name that the kernel's function is to have."""
+        return name
+
+    def prepared(self, params: Sequence[Any], body: Any) -> Any:
+        """Return the body with variables for coordinates, and learn what the declarations in it depend on."""
+        if self.adopts:
+            self.numbers.adopt(body)
+        body = self.numbers.stmt(body)
+        self.numbers.tell(self.analyzer)
+        for var in {v for p in params if tirx.is_buffer_var(p) for d in p.shape for v in collect(d, tirx.Var)}:
+            dtype = nodes.dtype_of(var)
+            most = tirx.IntImm(dtype, 2**31 - 1 if dtype == "int32" else 2**62)
+            self.analyzer.bind(var, ir.Range.from_min_extent(nodes.zero(dtype), most), True)
+        for kind, axis, var in self.numbers.used():
+            if self.adopts:
+                self.writer.name(var)
+            else:
+                self.writer.give(var, self.number(kind, axis))
+        for call in collect(body, ir.Call):
+            if nodes.is_tile_call(call):
+                self.wide |= {b for b, size in self.pieces(call) if size * 8 > bits_of(nodes.element_type(b))}
+        return body
+
+    def number(self, kind: str, axis: int) -> str:
+        """Print a coordinate: ``"thread_index"`` in the block, or ``"block_index"`` in the grid, along an axis."""
+        raise NotExpressible(what=f"the {kind} along axis {axis}", dialect=self.dialect)
+
+    def pieces(self, call: Any) -> list[tuple[Any, int]]:
+        """Return buffers that a call accesses, with the bytes that it accesses at a time."""
+        if not nodes.is_tile_call(call, "move"):
+            return []
+        return [(load.source, int(nodes.as_int(call.attrs["bytes"]))) for load in call.args]
+
+    def before(self, params: Sequence[Any]) -> list[str]:
+        """Return the lines before the kernel, when its body is printed."""
+        del params
+        return self.prelude.splitlines()
+
+    def head(self, name: str, params: Sequence[Any]) -> str:
+        """Print the kernel's head up to the opening brace, in several lines if it is long."""
+        line = f"{name}({', '.join(self.parameter(p) for p in params)})"
+        if len(line) <= _WIDTH:
+            return line
+        return f"{name}(\n" + ",\n".join(f"    {self.parameter(p)}" for p in params) + "\n)"
+
+    def first(self, params: Sequence[Any]) -> list[str]:
+        """Return the first lines of the body, when the rest of it is printed: shared memory and coordinates."""
+        del params
+        lines = [self.slab.format(bytes=self.launch.shared_bytes)] if self.launch.shared_bytes else []
+        if self.adopts:
+            lines += [
+                f"const int {self.writer.name(v)} = {self.number(kind, d)};" for kind, d, v in self.numbers.used()
+            ]
+        return lines
+
+    def lines_at(self, before: int, head: int) -> dict[str, Attribute]:
+        """Return attributes that say where in the text what is: from the lines before the head, and of the head."""
+        del before, head
+        return {}
+
+    def parameter(self, p: Any) -> str:
+        """Print one parameter: read-only arrays are constant, and arrays that share no memory say so."""
+        name = self.writer.name(p)
+        if not tirx.is_buffer_var(p):
+            return f"{self.type(nodes.dtype_of(p))} {name}"
+        restrict = f"{self.restrict} " if self.restrict and str(p.name) not in self.launch.aliased else ""
+        return f"{self.pointer(p)} {restrict}{name}"
+
+    def pointer(self, buffer: Any) -> str:
+        """Return the type of a pointer to the elements of a buffer."""
+        const = "const " if buffer in self.readonly else ""
+        return f"{self.in_space(buffer)}{const}{self.type(nodes.element_type(buffer))}*"
+
+    def in_space(self, buffer: Any) -> str:
+        """Return the words for a buffer's address space, with a blank behind them."""
+        word = self.spaces[self.space(buffer)]
+        return f"{word} " if word else ""
+
+    def space(self, buffer: Any) -> str:
+        """Return where a buffer lies: ``"global"``, ``"shared"`` or ``"local"``."""
+        found = self._spaces.get(buffer)
+        if found is None:
+            raise InternalError(stage=f"{self.dialect} text", detail=f"{buffer.name} is used before it is declared")
+        return found
+
+    # Statements
+
+    def stmt(self, s: Any) -> None:
+        """Write one statement, with the user's line in front if that is wanted."""
+        where = nodes.where_of(s)
+        if self.line_info and where is not None and not isinstance(s, (tirx.SeqStmt, tirx.AttrStmt)):
+            if where != self._commented:
+                self.writer.line(f"// {where.file}:{where.line}")
+            self._commented = where
+        super().stmt(s)
+
+    def write_For(self, s: Any) -> None:
+        """Write a counted loop; one that is to be written out in part says so, too."""
+        partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
+        if partly or s.kind == tirx.ForKind.VECTORIZED:
+            self.unroll(s)
+        super().write_For(s)
+
+    def write_AllocBuffer(self, s: Any) -> None:
+        """Declare a variable, an array in registers, or a part of the block's shared memory."""
+        buffer, scope = s.buffer, nodes.scope_of(s.buffer)
+        element = self.type(nodes.element_type(buffer))
+        if scope in _SHARED:
+            self._spaces[buffer] = "shared"
+            offset = (dict(s.annotations) if s.annotations else {}).get("tile.offset")
+            if offset is None or not self.launch.shared_bytes:
+                raise InternalError(stage=f"{self.dialect} text", detail=f"{buffer.name} has no place in shared memory")
+            at = nodes.as_int(offset)
+            place = wrapped(Text(f"smem + {at}", COMPARE), UNARY) if at else "smem"
+            kind = self.pointer(buffer)
+            self.writer.line(f"{kind} const {self.writer.name(buffer)} = ({kind}){place};")
+            return
+        if not scope.startswith("local"):
+            raise NotExpressible(what=f"storage of scope {scope}", dialect=self.dialect)
+        self._spaces[buffer] = "local"
+        size = math.prod(nodes.shape_of(buffer))
+        if size == 1:
+            self.single.add(buffer)
+            self.writer.line(f"{element} {self.writer.name(buffer)};")
+            return
+        self.writer.line(f"{self.registers(s)}{element} {self.writer.name(buffer)}[{size}];")
+
+    def registers(self, s: Any) -> str:
+        """Return what the declaration of an array in registers begins with."""
+        return f"{self.aligned} " if self.aligned and s.buffer in self.wide else ""
+
+    def write_DeclBuffer(self, s: Any) -> None:
+        """Declare a view: another name and element type of an array's memory."""
+        base = s.data.args[0] if isinstance(s.data, ir.Call) else s.data
+        self._spaces[s.buffer] = self.space(base)
+        if base in self.readonly:
+            self.readonly.add(s.buffer)
+        place = f"&{self.writer.name(base)}" if base in self.single else self.writer.name(base)
+        kind = self.pointer(s.buffer)
+        self.writer.line(f"{kind} const {self.writer.name(s.buffer)} = ({kind}){place};")
+
+    def write_Evaluate(self, s: Any) -> None:
+        """Write an expression for its effect."""
+        if nodes.is_tile_call(s.value):
+            method: Callable[[Any], None] | None = getattr(self, "write_" + str(s.value.op.name)[5:], None)
+            if method is not None:
+                method(s)
+                return
+        if nodes.operator_name(s.value) != "assume":
+            super().write_Evaluate(s)
+
+    def write_move(self, s: Any) -> None:
+        """Write one access that moves several elements."""
+        to, source = s.value.args
+        kind = self.vectors[int(nodes.as_int(s.value.attrs["bytes"]))]
+        left = f"({self.in_space(to.source)}{kind}*){wrapped(self.place(to), UNARY)}"
+        right = f"({self.in_space(source.source)}const {kind}*){wrapped(self.place(source), UNARY)}"
+        self.writer.line(f"*{left} = *{right};")
+
+    def write_sync_threads(self, s: Any) -> None:
+        """Write a barrier of the block."""
+        del s
+        self.writer.line(self.barrier)
+
+    def write_sync_warp(self, s: Any) -> None:
+        """Write a barrier of the warp."""
+        del s
+        self.writer.line(self.warp_barrier)
+
+    def write_async_commit(self, s: Any) -> None:
+        """Write nothing: copies are complete when they have been executed."""
+
+    def write_async_wait(self, s: Any) -> None:
+        """Write nothing, see ``write_async_commit``."""
+
+    # Expressions
+
+    def element(self, buffer: Any, indices: Any) -> str:
+        """Print an element of a buffer; one of a single element is a variable."""
+        return self.writer.name(buffer) if buffer in self.single else super().element(buffer, indices)
+
+    def place(self, load: Any) -> str:
+        """Print the address of an element."""
+        return Text(f"&{self.bare(load)}", UNARY)
+
+    def call_tile_address(self, e: Any) -> str:
+        """Print the address of an element."""
+        return self.place(e.args[0])
+
+    def call_likely(self, e: Any) -> str:
+        """Print the condition itself."""
+        return self.bare(e.args[0])
+
+
+def bits_of(dtype: str) -> int:
+    """Return the bits of an element in memory."""
+    return max(8, DTYPES[dtype].bits)

@@ -1,0 +1,86 @@
+"""Variables for the coordinates of a thread in its block and of the block in its grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, map_expr
+from tile_core.passes.analyzer import Analyzer
+from tile_core.runtime.signature import Dim
+
+THREAD, BLOCK = "thread_index", "block_index"
+_AXES = "xyz"
+
+
+class Numbers(StmtRewriter):
+    """Replaces calls for the coordinates of threads and blocks by variables.
+
+    Parameters
+    ----------
+    block, grid
+        Threads and blocks along each axis; a coordinate of which there is but one is 0.
+    """
+
+    def __init__(self, block: tuple[int, int, int], grid: tuple[Dim, Dim, Dim]) -> None:
+        self._extents: dict[str, tuple[Any, Any, Any]] = {THREAD: block, BLOCK: grid}
+        self._bound: dict[tuple[str, int], Any] = {}
+        self._used: dict[tuple[str, int], Any] = {}
+
+    def adopt(self, s: Any) -> None:
+        """Take over the variables that the outermost statements bind to a coordinate; their bindings disappear."""
+        if isinstance(s, tirx.SeqStmt):
+            for part in s.seq:
+                self.adopt(part)
+        elif isinstance(s, tirx.AttrStmt):
+            self.adopt(s.body)
+        elif isinstance(s, tirx.Bind):
+            key = _key(s.value)
+            if key is not None and key not in self._bound and nodes.dtype_of(s.var) == "int32":
+                self._bound[key] = s.var
+
+    def used(self) -> Iterator[tuple[str, int, Any]]:
+        """Yield kind, axis and variable of each coordinate that was replaced."""
+        for kind, axis in sorted(self._used):
+            yield kind, axis, self._used[kind, axis]
+
+    def tell(self, analyzer: Analyzer) -> None:
+        """Let an analyzer know the ranges of the variables."""
+        for kind, axis, var in self.used():
+            extent = self._extents[kind][axis]
+            most = extent if isinstance(extent, int) else 2**31 - 1
+            analyzer.bind(var, ir.Range.from_min_extent(0, most), True)
+
+    def visit_Bind(self, s: Any) -> Any:
+        """Drop the binding of a variable that was taken over."""
+        key = _key(s.value)
+        if key is not None and key in self._bound and s.var.same_as(self._bound[key]):
+            self._number(key)
+            return nodes.seq([])
+        return super().visit_Bind(s)
+
+    def expr(self, e: Any) -> Any:
+        """Return an expression with variables for coordinates."""
+        return map_expr(e, self._call, ir.Call)
+
+    def _call(self, e: Any) -> Any:
+        key = _key(e)
+        return e if key is None else self._number(key)
+
+    def _number(self, key: tuple[str, int]) -> Any:
+        kind, axis = key
+        if self._extents[kind][axis] == 1 and key not in self._bound:
+            return nodes.int_const(0)
+        if key not in self._used:
+            bound = self._bound.get(key)
+            self._used[key] = tirx.Var(f"{kind[0]}{_AXES[axis]}", "int32") if bound is None else bound
+        return self._used[key]
+
+
+def _key(e: Any) -> tuple[str, int] | None:
+    for kind in (THREAD, BLOCK):
+        if nodes.is_tile_call(e, kind):
+            return kind, int(nodes.as_int(e.args[0]))
+    return None
