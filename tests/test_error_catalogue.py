@@ -89,9 +89,9 @@ def test_whoever_raises_an_error_gives_all_its_facts() -> None:
 
 
 def test_enough_refusals_are_checked_with_code_line_and_text() -> None:
-    """In tests/wrong the line is part of every row; in tests/frontend it is marked in the kernel."""
+    """In tests/wrong the line is part of every row; in tests/trace it is marked in the kernel."""
     rows = texts("packages/tile-core/tests/wrong/kernels.py")
     codes = set(re.findall(r'"([KUS]\d\d\d)"', rows))
-    marked = texts("packages/tile-core/tests/frontend/test_*.py")
+    marked = texts("packages/tile-core/tests/trace/test_*.py")
     codes |= {e.code for e in CLASSES if re.search(rf"\b{e.__name__}\b", marked)}
     assert len(codes) >= 60

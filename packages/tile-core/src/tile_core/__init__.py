@@ -26,7 +26,7 @@ _LAZY = {
     "jit": "tile_core.decorators:jit",
     "language": "tile_core.language:",
     "layout": "tile_core.layout:",
-    "load": "tile_core.runtime.exchange:load",
+    "load": "tile_core.runtime.export:load",
     "numerics": "tile_core.numerics:",
     "sparse": "tile_core.sparse:",
     "targets": "tile_core.plugins.manager:targets",

@@ -18,11 +18,11 @@ from tile_core.errors import InternalError, TileError
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_slow, warn_of_spills
 from tile_core.runtime.arguments import normalise_out_idx
-from tile_core.runtime.exchange import write_artefact
+from tile_core.runtime.disk_slots import Slot, slot_of
+from tile_core.runtime.export import write_artefact
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.settings import path_of, program_of
 from tile_core.runtime.signature import Param, Signature
-from tile_core.runtime.slots import Slot, slot_of
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program

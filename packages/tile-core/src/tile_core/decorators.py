@@ -57,7 +57,7 @@ def jit(
     if unknown:
         instead = "use out_idx, target and options"
         raise BadArgument(function="jit", name=unknown[0], found="given", expected="no such keyword", instead=instead)
-    from tile_core.frontend.trace import caller_scope
+    from tile_core.trace.tracer import caller_scope
 
     scope = caller_scope(1)
     if function is not None:
@@ -80,8 +80,8 @@ class JitFunction:
         self, function: Callable[..., Any], scope: Mapping[str, Any], out_idx: Any, target: Any, options: Any
     ) -> None:
         from tile_core.errors.language import NoSource
-        from tile_core.frontend.text import remember
         from tile_core.runtime.memo import Memo
+        from tile_core.trace.source_text import remember
 
         if not inspect.isfunction(function):
             name, reason = getattr(function, "__name__", repr(function)), "not a function"
@@ -111,7 +111,7 @@ class JitFunction:
     @functools.cached_property
     def eager(self) -> bool:
         """Whether the function is an eager kernel."""
-        from tile_core.frontend.eager import is_eager
+        from tile_core.trace.eager import is_eager
 
         found = is_eager(self.function)
         if found and self._out_idx is not None:
@@ -171,7 +171,7 @@ class JitFunction:
 
     def _trace(self, given: Mapping[str, Any]) -> Program:
         if self.eager:
-            from tile_core.frontend.eager import trace_eager
+            from tile_core.trace.eager import trace_eager
 
             return trace_eager(self.function, given, self._scope)
         from tile_core.ir.program import Program
@@ -198,8 +198,8 @@ class JitFunction:
 def _described(argument: Any, eager: bool) -> Any:
     """Return what a kernel is specialised for: of a symbol the name, of an eager kernel's arrays shape and type."""
     from tile_core.dtypes import dtype
-    from tile_core.frontend.eager import is_array
-    from tile_core.language.value import Value
+    from tile_core.trace.eager import is_array
+    from tile_core.values.value import Value
 
     if isinstance(argument, Value):
         return ("symbol", str(argument.expr), str(argument.dtype))

@@ -66,7 +66,7 @@ class DType(str):
 
     def __call__(self, value: Any) -> Any:
         """Convert a value inside a kernel."""
-        from tile_core.language.conversions import cast
+        from tile_core.values.conversions import cast
 
         return cast(value, self)
 

@@ -85,7 +85,7 @@ class Capabilities:
         Bytes of shared memory that one block may use.
     code_operations
         Operations that loops may write out in the code of one thread: compilers of the target's text take more than
-        seconds for more, so beyond it loops stay loops (see ``simt/budget.py``).
+        seconds for more, so beyond it loops stay loops (see ``simt/code_size.py``).
     vector_bytes
         Legal widths of one vector access in bytes, ascending.
     async_copies

@@ -14,7 +14,7 @@ import pytest
 import tile_core.language as T
 from tile_core.context import make_context
 from tile_core.cpu.grid import fuse_grid
-from tile_core.cpu.place import place
+from tile_core.cpu.scratch import place
 from tile_core.cpu.threads import run_threads
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.errors.lowering import NotExpressible

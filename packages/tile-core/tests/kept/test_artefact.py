@@ -21,7 +21,7 @@ from tile_core.errors.launch import BadSetting, MissingArgument, NotProvided
 from tile_core.errors.setup import UnknownRuntime
 from tile_core.plugins import manager
 from tile_core.runtime import artefact as artefacts
-from tile_core.runtime.exchange import ExportWarning
+from tile_core.runtime.export import ExportWarning
 
 LOAD = """
 import sys
@@ -232,7 +232,7 @@ class TestLoadRefusals:
 
 def test_another_runtime_gets_the_text(file, monkeypatch, toy):
     """As the emulator does: it is found by name, ignores what others built, and takes no refusals of theirs."""
-    from tile_core.runtime import exchange
+    from tile_core.runtime import export
 
     seen = []
 
@@ -248,8 +248,8 @@ def test_another_runtime_gets_the_text(file, monkeypatch, toy):
             exec(artefact.text, names)
             return names[artefact.facts.entry]
 
-    find = exchange.find_runtime
-    monkeypatch.setattr(exchange, "find_runtime", lambda p, t, name: Reader() if name == "reader" else find(p, t, name))
+    find = export.find_runtime
+    monkeypatch.setattr(export, "find_runtime", lambda p, t, name: Reader() if name == "reader" else find(p, t, name))
     loaded = tile.load(file, runtime="reader")
     assert loaded(np.ones(3, "float32")).tolist() == [2, 2, 2]
     assert seen == [loaded.source]

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
 from tile_core.passes.float_rules import hide, reveal
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.widen_floats import STORED, widen_floats
-from tile_core.simt import calls
 
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 COUNT = 4099

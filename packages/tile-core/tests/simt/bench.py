@@ -13,8 +13,8 @@ from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
 from tile_core.simt.distribution import Distribution
+from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block, Places, SimtCall
-from tile_core.simt.warp import lower_warp_calls
 
 from .lockstep import Machine, numpy_type
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
-from tile_core.simt.barriers import place_barriers
+from tile_core.simt.barriers.insertion import place_barriers
 from tile_core.simt.variant import Block
 
-from .threads import barriers, lockstep, scatter
+from .thread_program import barriers, lockstep, scatter
 
 N = 64
 

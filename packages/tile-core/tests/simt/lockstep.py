@@ -13,8 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tile_core.ir import nodes
-from tile_core.simt import calls
+from tile_core.ir import calls, nodes
 
 _TYPES = {n: getattr(ml_dtypes, n) for n in ("bfloat16", "float8_e4m3fn", "float8_e5m2")}
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {

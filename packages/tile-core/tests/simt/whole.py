@@ -17,11 +17,11 @@ from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.passes.spine import SPINE, Plan, Spine
 from tile_core.plugins.manifest import BackendManifest
-from tile_core.simt.alignment import Aligned
+from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
 from tile_core.simt.ops.reducer import FinalizeByShuffles
-from tile_core.simt.ops.rows import GatherElements, ScatterColumns
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.target import Capabilities, Target

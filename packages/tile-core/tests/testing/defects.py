@@ -32,19 +32,19 @@ def reference_truncates(patch: Any) -> None:
 def padding_takes_part(patch: Any) -> None:
     """Targets with threads: a store that leaves out a loop variable is not guarded against the loop's padding."""
     from tile_core.compat.tvm import ir
-    from tile_core.simt import nest
+    from tile_core.simt.threads import parallel_nest
 
     def covers(self: Any, own: Any) -> bool:
         at = {v: d for d, v in enumerate(self.nest.variables)}
-        stores = [(x.buffer, x.indices, True) for x in nest.collect(self.nest.body, tirx.BufferStore)]
-        loads = [(x.source, x.indices, False) for x in nest.collect(self.nest.body, ir.TensorLoad)]
+        stores = [(x.buffer, x.indices, True) for x in parallel_nest.collect(self.nest.body, tirx.BufferStore)]
+        loads = [(x.source, x.indices, False) for x in parallel_nest.collect(self.nest.body, ir.TensorLoad)]
         for buffer, indices, is_store in [*stores, *loads]:
             known = self.places.distributions.get(buffer)
             if known is None or buffer not in self.places.arrays:
                 continue
             for d, index in enumerate(indices):
                 mine = at.get(index) if isinstance(index, tirx.Var) else None
-                if mine is None and (is_store or nest.nodes.as_int(index) != 0):
+                if mine is None and (is_store or parallel_nest.nodes.as_int(index) != 0):
                     if known.shape[d] != 1:
                         return False
                 elif mine is not None:
@@ -53,7 +53,7 @@ def padding_takes_part(patch: Any) -> None:
                         return False
         return True
 
-    patch.setattr(nest.NestWriter, "covers", covers)
+    patch.setattr(parallel_nest.NestWriter, "covers", covers)
 
 
 def ceildiv_by_sums(patch: Any) -> None:
@@ -94,7 +94,7 @@ def unwritten_is_read(patch: Any) -> None:
 
 def negative_indices(patch: Any) -> None:
     """A negative index that is known is not looked at."""
-    from tile_core.language import buffer
+    from tile_core.values import buffer
 
     constant_of = buffer.constant_of
 
@@ -114,7 +114,7 @@ def arrays_of_the_block(patch: Any) -> None:
 
 def halves_are_stored_alone(patch: Any) -> None:
     """Targets with threads: neighbours that store halves of one byte each read, change and write it."""
-    from tile_core.simt import distribute
+    from tile_core.simt.threads import distribute
 
     kinds = [x for x in vars(distribute).values() if isinstance(x, type) and "stored" in vars(x)]
     assert len(kinds) == 1

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
-from tile_core.simt import calls
 from tile_cuda.ptx.exchange_loops import loop_name
 from tile_cuda.ptx.values import VALUES
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.emit.facts import KernelText, SharedArray
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ir.access import accesses
 from tile_core.ir.visit import StmtRewriter
 from tile_core.ops.effects import effects
-from tile_core.simt import calls
 from tile_cuda.emit import TextOptions, emit_kernel
 from tile_cuda.ptx.memory import MOST_OPEN
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
 
-#: Operations of one thread (see ``tile_core.simt.budget``) beyond which nothing is promised of parameters.
+#: Operations of one thread (see ``tile_core.simt.code_size``) beyond which nothing is promised of parameters.
 _LONG = 12_000
 
 

@@ -10,13 +10,12 @@ import numpy as np
 import tile_emulator
 from tile_core.compat.tvm import ir, tirx
 from tile_core.emit.facts import KernelText
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.passes import wrapping
 from tile_core.passes.divisions import total_divisions
 from tile_core.passes.float_rules import hide
 from tile_core.passes.widen_floats import widen_floats
-from tile_core.simt import calls
 from tile_cuda.emit import TextOptions, emit_kernel
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch

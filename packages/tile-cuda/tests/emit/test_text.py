@@ -11,9 +11,8 @@ from tile_core.compat.tvm import tirx
 from tile_core.emit.facts import SharedArray
 from tile_core.errors.base import Where
 from tile_core.errors.lowering import NotExpressible
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.passes import wrapping
-from tile_core.simt import calls
 from tile_cuda.emit import TextOptions
 from tile_cuda.ptx.errors import InstructionMissing
 

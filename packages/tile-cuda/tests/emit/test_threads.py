@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tile_core.compat.tvm import tirx
-from tile_core.ir import nodes
-from tile_core.simt import calls
+from tile_core.ir import calls, nodes
+from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block
-from tile_core.simt.warp import lower_warp_calls
 from tile_cuda.ptx import atomics
 
 from .kit import buffer, kernel, passed, run, shared

@@ -16,9 +16,9 @@ from tile_core.layout import make_swizzled_layout
 from tile_core.layout.layout import row_major
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
-from tile_core.simt.alignment import Aligned
-from tile_core.simt.promises import assume
-from tile_core.simt.shared import apply_shared_layouts
+from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.memory.launch_assumptions import assume
+from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.variant import Block, Places, SimtCall
 from tile_core.target import Capabilities
 from tile_core.testing.interpreter import Interpreter

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.errors.lowering import NotExpressible
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
-from tile_core.simt import calls
 from tile_metal.emit.atomics import update_name
 from tile_metal.emit.helpers import FP4, FP8
 

@@ -51,7 +51,7 @@ def compile_file(
     except OSError as error:
         raise CannotWrite(file=error.filename or dump, reason=error.strerror or str(error)) from error
     if export is not None:
-        from tile_core.runtime.exchange import write_artefact
+        from tile_core.runtime.export import write_artefact
 
         write_artefact(export, signature, plan.notes["lowered"], plan.notes.get("hidden", ()), ctx.target, plugins)
         typer.echo(f"{export}: {signature} for {ctx.target.text}", err=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.cpu.flatten import flatten
-from tile_core.cpu.floor import lower_floors
+from tile_core.cpu.floor_division import lower_floors
 from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.ramps import restore_ramps

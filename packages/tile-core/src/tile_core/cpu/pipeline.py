@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_core.analysis.ranges import sizes_of
 from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
-from tile_core.cpu.place import place
 from tile_core.cpu.poison import poison
 from tile_core.cpu.read_through import read_through
 from tile_core.cpu.runtime.scalars import coded as coded_scalars
+from tile_core.cpu.scratch import place
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
@@ -26,7 +27,6 @@ from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
-from tile_core.passes.ranges import sizes_of
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.wrap_known import wrap_known
 from tile_core.runtime.adapter import HOST_DEVICE

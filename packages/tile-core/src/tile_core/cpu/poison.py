@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter
-from tile_core.simt.varying import uses_threads
 
 
 def poison(body: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.cpu.pairs import load_pairs
+from tile_core.cpu.nibble_loads import load_pairs
 
 
 def restore_ramps(body: Any) -> Any:

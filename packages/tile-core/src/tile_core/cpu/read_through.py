@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
+from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
@@ -18,7 +19,6 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
-from tile_core.passes.analyzer import Analyzer
 
 #: Attribute of a product whose B is a region of a tensor that lies inside of it.
 INSIDE = "inside"

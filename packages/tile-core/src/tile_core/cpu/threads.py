@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir
 from tile_core.cpu.grid import threads_of
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, map_expr, role
-from tile_core.simt.varying import uses_threads
 
 
 def run_threads(body: Any) -> Any:
@@ -22,7 +22,7 @@ def run_threads(body: Any) -> Any:
     body = _BlockIndices().stmt(body)
     if not uses_threads(body):
         return _Unmark().stmt(body)
-    from tile_core.cpu.simt import distribute
+    from tile_core.cpu.fission import distribute
 
     return distribute(body, threads_of(body))
 

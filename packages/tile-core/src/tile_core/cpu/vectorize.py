@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
-from tile_core.cpu.pairs import halve
+from tile_core.cpu.nibble_loads import halve
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, role, statements, substitute, uses_var
-from tile_core.passes.proofs import linear_parts
 
 _PARALLEL = ("parallel", "vectorized")
 #: Vectors that an iteration of a copy moves. LLVM makes calls of ``memcpy`` from loops that move one; for the rows of a

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import tirx
 from tile_core.emit.text import ATOM, CHOICE, LOGIC, UNARY, Text, infix, wrapped
 from tile_core.emit.writer import Writer
@@ -19,7 +20,6 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
 from tile_core.passes import float_rules, wrapping
-from tile_core.passes.analyzer import Analyzer
 
 _INFIX = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",

@@ -92,7 +92,7 @@ class KernelPrinter(CFamilyEmitter):
         params
             Buffers and scalar variables in the order of the signature, then symbols that the launch passes besides.
         body
-            The program of one thread: statements of the C family and the calls of ``tile_core.simt.calls``.
+            The program of one thread: statements of the C family and the calls of ``tile_core.ir.calls``.
 
         Raises
         ------

@@ -18,8 +18,8 @@ from tile_core.passes import scalars
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
-from tile_core.simt.alignment import Aligned
-from tile_core.simt.promises import assume
+from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.memory.launch_assumptions import assume
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -21,17 +21,17 @@ _ALIASES = {
 
 #: Module (below ``tile_core``) -> names that it defines, as ``name`` or ``public=name``.
 _MODULES = {
-    "frontend.decorators": "prim_func macro",
-    "language.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic",
+    "trace.decorators": "prim_func macro",
+    "values.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic",
     "language.pointers": "make_tensor",
-    "language.eager": "const empty",
+    "language.declarations": "const empty",
     "language.launch": "Kernel Persistent",
     "language.annotate": "annotate_layout annotate_safe_value annotate_l2_hit_ratio use_swizzle",
     "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_reducer alloc_global",
-    "language.control": "serial Parallel Pipelined unroll vectorized grid static_range",
-    "language.debug": "print device_assert assume",
-    "language.conversions": "cast reinterpret infinity max_value min_value",
-    "language.math": (
+    "trace.loops": "serial Parallel Pipelined unroll vectorized grid static_range",
+    "trace.assertions": "print device_assert assume",
+    "values.conversions": "cast reinterpret infinity max_value min_value",
+    "values.math": (
         "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh "
         "acosh atanh sigmoid erf floor ceil trunc nearbyint rint round isnan isinf isfinite fma"
     ),
@@ -39,9 +39,9 @@ _MODULES = {
     "language.rounding": (
         "ieee_add ieee_sub ieee_mul ieee_fma ieee_fmaf=ieee_fma ieee_fdiv ieee_frcp ieee_fsqrt ieee_frsqrt"
     ),
-    "language.powers": "pow power=pow",
-    "language.extremes": "abs max min clamp",
-    "language.choices": "if_then_else Select any_of all_of",
+    "values.powers": "pow power=pow",
+    "values.extremes": "abs max min clamp",
+    "trace.choices": "if_then_else Select any_of all_of",
     "language.integers": (
         "ceildiv floordiv floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or bitwise_xor "
         "bitwise_not popcount"
@@ -121,6 +121,6 @@ def _of_backends(name: str) -> Any:
         others = installed().language_names()
     from tile_core.errors.guess import hint
     from tile_core.errors.language import UnknownName
-    from tile_core.language.foreign import WORDS
+    from tile_core.values.foreign_names import WORDS
 
     raise UnknownName(name=name, hint=hint(name, [*_NAMES, *others], "dir(T) lists the names", "T.{}", WORDS))

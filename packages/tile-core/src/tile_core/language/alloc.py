@@ -10,9 +10,9 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadInitial, BadShape, NoWorkspace, ScratchTooLarge
-from tile_core.frontend.builder import current
-from tile_core.language.checks import python_int, shown
-from tile_core.language.value import Buffer, Value, constant_of, tvm_name
+from tile_core.values.builder import current
+from tile_core.values.checks import python_int, shown
+from tile_core.values.value import Buffer, Value, constant_of, tvm_name
 
 _REDUCTIONS = ("sum", "max", "min")
 #: What 32-bit indices can count.
@@ -72,7 +72,7 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
         raise BadInitial(what="alloc_var", name="init", found=found, expected="at most one", instead="keep one")
     first = values[0] if values else 0 if init is None else init
     var = _alloc("alloc_var", (1,), dtype, "local.var", "var")
-    from tile_core.frontend.assign import store
+    from tile_core.trace.assign import store
 
     store(var, 0, bool(first) if var.dtype == "bool" and isinstance(first, int) else first)
     return var
@@ -121,7 +121,7 @@ def alloc_global(shape: Sequence[Any], dtype: Any, scope: str = "global") -> Buf
 
 def neutral(op: str, dtype: DType) -> Any:
     """Return the Python number that a reduction leaves unchanged."""
-    from tile_core.language.promotion import integer_range, largest
+    from tile_core.values.promotion import integer_range, largest
 
     if op == "sum":
         return 0

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.errors.language import BadAnnotation
-from tile_core.frontend.builder import current
-from tile_core.language.checks import flag, shown
-from tile_core.language.value import Buffer, as_value, cast
+from tile_core.values.builder import current
+from tile_core.values.checks import flag, shown
+from tile_core.values.value import Buffer, as_value, cast
 
 
 def annotate_layout(layouts: Mapping[Any, Any]) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
-from tile_core.language import scalar
-from tile_core.language.checks import argument
-from tile_core.language.promotion import float_type
-from tile_core.language.value import Value, derive, promote
 from tile_core.numerics.build import bind
 from tile_core.numerics.neighbours import copysign_expr, nextafter_expr
+from tile_core.values import scalar
+from tile_core.values.checks import argument
+from tile_core.values.promotion import float_type
+from tile_core.values.value import Value, derive, promote
 
 _PYTHON = (bool, int, float)
 

@@ -12,9 +12,9 @@ from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.language import scalar
-from tile_core.language.checks import argument
-from tile_core.language.value import Value, as_value, derive, promote
+from tile_core.values import scalar
+from tile_core.values.checks import argument
+from tile_core.values.value import Value, as_value, derive, promote
 
 _PYTHON = (bool, int, float)
 
@@ -73,9 +73,9 @@ def _runtime(a: Any, b: Any) -> bool:
 
 def _leaves_room(x: Value, divisor: int) -> bool:
     """Whether the sum of a dividend and a divisor fits: symbolic sizes leave room for a tile (K422)."""
-    from tile_core.frontend.builder import tracing
     from tile_core.ir.grammar import SYMBOL_ROOM
-    from tile_core.language.types import is_symbol
+    from tile_core.values.builder import tracing
+    from tile_core.values.types import is_symbol
 
     if x.reads or x.dtype.kind != "int" or x.dtype.bits < 32:
         return False

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.errors.language import BadLaunch, BadLoop, SecondLaunch
-from tile_core.frontend.builder import Builder, Scope, current
 from tile_core.ir import nodes
-from tile_core.language.checks import python_int, shown
-from tile_core.language.value import Index, Value, as_value, constant_of, to_index
+from tile_core.values.builder import Builder, Scope, current
+from tile_core.values.checks import python_int, shown
+from tile_core.values.value import Index, Value, as_value, constant_of, to_index
 
 #: Threads of a block if the kernel does not say.
 DEFAULT_THREADS = 128
@@ -101,7 +101,7 @@ class Persistent:
     kind = "Persistent"
 
     def __init__(self, domain: Sequence[Index], wave_size: Index, index: Index, group_size: int = 8) -> None:
-        from tile_core.language.control import _bound
+        from tile_core.trace.loops import _bound
 
         if not isinstance(domain, (tuple, list)) or not domain:
             instead = "write T.Persistent([T.ceildiv(M, bm), T.ceildiv(N, bn)], blocks, block)"
@@ -130,8 +130,8 @@ class _OpenPersistent:
 
     def __init__(self, spec: Persistent, builder: Builder, names: Sequence[str]) -> None:
         from tile_core.compat.tvm import tirx
-        from tile_core.language.control import LoopNest
         from tile_core.language.integers import ceildiv
+        from tile_core.trace.loops import LoopNest
 
         total: Any = 1
         for extent in spec.domain:

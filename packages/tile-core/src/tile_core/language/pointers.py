@@ -8,9 +8,9 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
-from tile_core.frontend.builder import current
-from tile_core.language.checks import python_int, shown
-from tile_core.language.value import Buffer, Value, constant_of, to_index, tvm_name
+from tile_core.values.builder import current
+from tile_core.values.checks import python_int, shown
+from tile_core.values.value import Buffer, Value, constant_of, to_index, tvm_name
 
 
 def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: Sequence[Any] | None = None) -> Buffer:
@@ -30,7 +30,7 @@ def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: 
     BadArgument
         If ``pointer`` is none, or the shape is not made of integers.
     """
-    from tile_core.frontend.parameters import Pointer
+    from tile_core.trace.parameters import Pointer
 
     builder = current("T.make_tensor")
     if not isinstance(pointer, Pointer):

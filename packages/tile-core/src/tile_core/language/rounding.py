@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.language.checks import argument, shown
-from tile_core.language.scalar import as_value, derive, promote
-from tile_core.language.value import Value
 from tile_core.numerics.inverse import function_call
+from tile_core.values.checks import argument, shown
+from tile_core.values.scalar import as_value, derive, promote
+from tile_core.values.value import Value
 
 MODES = ("rn", "rz", "ru", "rd")
 

@@ -11,11 +11,11 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.language import BadArgument, OutsideKernel
-from tile_core.frontend.builder import Builder, current
-from tile_core.frontend.conditions import as_condition
 from tile_core.ir import nodes
-from tile_core.language.checks import shown, truth
-from tile_core.language.value import Value, as_value, cast, constant_of, tvm_name
+from tile_core.trace.conditions import as_condition
+from tile_core.values.builder import Builder, current
+from tile_core.values.checks import shown, truth
+from tile_core.values.value import Value, as_value, cast, constant_of, tvm_name
 
 INT32 = DTYPES["int32"]
 

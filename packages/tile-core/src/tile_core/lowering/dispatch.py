@@ -61,7 +61,7 @@ class Selection:
             If it raises something that is not of the catalogue, returns no statement, or one that writes nothing.
         """
         statement = guarded(self.variant, "lower", call, ctx)
-        from tile_core.lowering.written import problem_of
+        from tile_core.lowering.write_check import problem_of
 
         detail = "lowered the call to nothing" if statement is None else problem_of(call.name, statement)
         if detail:

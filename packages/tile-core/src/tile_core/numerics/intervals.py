@@ -14,9 +14,9 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.language.promotion import largest
 from tile_core.numerics.build import type_name
 from tile_core.numerics.truncation import limits_of
+from tile_core.values.promotion import largest
 
 __all__ = ["Interval", "Intervals"]
 

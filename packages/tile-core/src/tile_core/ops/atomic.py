@@ -12,12 +12,12 @@ from typing import Any
 from tile_core.dtypes import DType
 from tile_core.errors.ops import AlignmentRule, BadAttribute, BadElementType, NotAnElement, OutsideLaunch
 from tile_core.ir import nodes
-from tile_core.language import checks
-from tile_core.language.value import Region, Value
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import combiner
+from tile_core.values import checks
+from tile_core.values.value import Region, Value
 
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 _LOAD_ORDERS = ("relaxed", "consume", "acquire", "seq_cst")
@@ -130,7 +130,7 @@ def _tiles(op: str, dst: Any, region: Region, value: Any) -> tuple[Region, Regio
 
 
 def _tile_operand(value: Any) -> Any:
-    from tile_core.language.value import Buffer
+    from tile_core.values.value import Buffer
 
     if isinstance(value, Region) or (isinstance(value, Buffer) and value.scope != "local.var"):
         return value
@@ -160,7 +160,7 @@ def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
 
 
 def _bind(op: str, args: list[Any], dtype: DType, attrs: dict[str, Any], writes: list[Region]) -> Value:
-    from tile_core.frontend.builder import current
+    from tile_core.values.builder import current
 
     builder = current(f"T.{op}")
     if builder.threads is None:

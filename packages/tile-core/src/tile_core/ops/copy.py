@@ -6,10 +6,10 @@ from typing import Any
 
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.language import checks
-from tile_core.language.value import Region, Value
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
+from tile_core.values import checks
+from tile_core.values.value import Region, Value
 
 
 def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 from tile_core.errors.ops import BadElementType
 from tile_core.ir import nodes
-from tile_core.language.value import Region
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
+from tile_core.values.value import Region
 
 
 def dp4a(A: Any, B: Any, C: Any) -> None:

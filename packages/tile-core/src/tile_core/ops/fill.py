@@ -34,10 +34,10 @@ def clear(dst: Any) -> None:
 
 
 def _fill(op: str, dst: Any, value: Any) -> None:
-    from tile_core.language.value import Buffer
+    from tile_core.values.value import Buffer
 
     if isinstance(dst, Buffer) and dst.scope == "local.var":
-        from tile_core.frontend.assign import store
+        from tile_core.trace.assign import store
 
         store(dst, 0, value)
         return

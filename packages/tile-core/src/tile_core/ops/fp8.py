@@ -13,14 +13,14 @@ from typing import Any
 from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import Fp8Operand, ScaleShape
-from tile_core.frontend.builder import current
 from tile_core.ir import nodes
 from tile_core.language.alloc import alloc_fragment, alloc_shared
-from tile_core.language.value import Buffer, Region, Value
 from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.gemm import gemm, matrix_extents, matrix_shape
 from tile_core.ops.view import view
+from tile_core.values.builder import current
+from tile_core.values.value import Buffer, Region, Value
 
 #: Types of A and B.
 FORMATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
@@ -183,8 +183,8 @@ def _staged(region: Region) -> Any:
 
 def _columns(region: Region, which: int, start: Any, width: int) -> Region:
     """Return a part of a matrix along its rows (0) or columns (1)."""
-    from tile_core.language.value import add_index
     from tile_core.ops.base import View
+    from tile_core.values.value import add_index
 
     dim = View.of(region.ir()).matrix_dims()[which]
     mins, extents = list(region.mins), list(region.extents)

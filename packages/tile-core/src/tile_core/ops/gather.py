@@ -7,10 +7,10 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.errors.ops import DuplicateRows, RowsOperand, ShapesDiffer
 from tile_core.ir import nodes
-from tile_core.language.value import Buffer, Region, Value
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
+from tile_core.values.value import Buffer, Region, Value
 
 
 def gather(src: Any, rows: Any, dst: Any) -> None:

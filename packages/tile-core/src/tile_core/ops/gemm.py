@@ -9,11 +9,11 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, GemmShape, GemmTypes
 from tile_core.ir import nodes
-from tile_core.language import checks
-from tile_core.language.value import Region
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
+from tile_core.values import checks
+from tile_core.values.value import Region
 
 
 class GemmWarpPolicy(enum.IntEnum):

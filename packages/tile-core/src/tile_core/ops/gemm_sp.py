@@ -14,11 +14,11 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadElementType, SparseShape
 from tile_core.ir import nodes
-from tile_core.language.value import Region
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import GemmWarpPolicy, attributes, check_types, matrix, matrix_extents
+from tile_core.values.value import Region
 
 #: Element types that hold metadata.
 METADATA = ("int8", "int16", "int32", "uint8", "uint16", "uint32")

@@ -7,11 +7,11 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.errors.ops import BadAttribute
 from tile_core.ir import nodes
-from tile_core.language import checks
-from tile_core.language.value import Value, as_value
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
+from tile_core.values import checks
+from tile_core.values.value import Value, as_value
 
 
 def c2d_im2col(

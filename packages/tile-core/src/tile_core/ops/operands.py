@@ -15,10 +15,10 @@ from tile_core.errors.ops import (
     ShapesDiffer,
     WritesReadOnly,
 )
-from tile_core.frontend.builder import Builder, current
 from tile_core.ir import nodes
-from tile_core.language import checks
-from tile_core.language.value import Buffer, Region, Value, as_value, simplify, to_index
+from tile_core.values import checks
+from tile_core.values.builder import Builder, current
+from tile_core.values.value import Buffer, Region, Value, as_value, simplify, to_index
 
 Tile = Any
 
@@ -103,7 +103,7 @@ def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
     scope = source.scope if source.scope in ("shared", "local") else "local.fragment"
     name = builder.unique(f"{source.buffer.name}_kept")
     from tile_core.compat.tvm import tirx
-    from tile_core.language.value import tvm_name
+    from tile_core.values.value import tvm_name
 
     extents = [int(nodes.as_int(simplify(to_index(e)))) for e in source.extents]
     var = tirx.decl_buffer(extents, tvm_name(source.dtype), name, scope=scope, layout=None)
@@ -173,8 +173,8 @@ def requires(variants: str) -> Iterator[None]:
 
 def scalar(x: Any, dtype: Any) -> Any:
     """Return a scalar operand converted to ``dtype``, as a value."""
-    from tile_core.language.promotion import check_fits
-    from tile_core.language.value import cast
+    from tile_core.values.promotion import check_fits
+    from tile_core.values.value import cast
 
     if type(x) in (int, float) and dtype.is_narrow:
         check_fits(x, dtype)

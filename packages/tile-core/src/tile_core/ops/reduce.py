@@ -8,13 +8,13 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadDim, BadElementType
-from tile_core.frontend.builder import current
 from tile_core.ir import nodes
-from tile_core.language import checks
-from tile_core.language.value import Region
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
+from tile_core.values import checks
+from tile_core.values.builder import current
+from tile_core.values.value import Region
 
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
 

@@ -9,11 +9,11 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadAttribute, NotATile, ViewOfPart, ViewSize
-from tile_core.frontend.builder import current
 from tile_core.ir import nodes
-from tile_core.language import checks
-from tile_core.language.value import Buffer, Region, Value, simplify, to_index, tvm_name
 from tile_core.ops import operands
+from tile_core.values import checks
+from tile_core.values.builder import current
+from tile_core.values.value import Buffer, Region, Value, simplify, to_index, tvm_name
 
 
 def reshape(buffer: Any, shape: Sequence[Any] | int) -> Buffer:

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.analysis.iteration_space import Access, Body, Space, Touched, body_of
+from tile_core.analysis.value_numbering import Fingerprint, apart, element_number
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, role, uses_var
-from tile_core.passes.fingerprint import Fingerprint, apart, element_number
-from tile_core.passes.iterations import Access, Body, Space, Touched, body_of
-from tile_core.simt.evaluate import Unknown, evaluate
 
 _INDEPENDENT = ("parallel", "vectorized")
 _SIZES = (64, 67, 128, 1, 1000, 3, 16, 4099, 17, 255)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
@@ -17,7 +18,6 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, role, statements
 from tile_core.ops.base import is_op
 from tile_core.ops.effects import effects
-from tile_core.simt.varying import uses_threads
 
 _FIX = "T.reduce_* of a tile, T.alloc_reducer or a T.serial loop combine iterations"
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat.tvm import tirx
 from tile_core.errors.launch import TooManyElements
 from tile_core.ir.visit import collect, walk
 from tile_core.numerics.build import type_name
-from tile_core.passes.ranges import RangedRewriter, whole
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.analysis.iteration_space import LIMIT, Access, body_of, some_of
+from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat.tvm import tirx
 from tile_core.errors.language import NegativeIndex
 from tile_core.errors.ops import OutsideOfScratch
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.numerics.build import type_name
-from tile_core.passes.iterations import LIMIT, Access, body_of, some_of
-from tile_core.passes.ranges import Ranges, whole
-from tile_core.simt.evaluate import Unknown, evaluate
 
 __all__ = ["check_scratch"]
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.analysis.uniformity import VARYING_CALLS, Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import DivergentWarp
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
 from tile_core.ir.warp import UNIFORM_CALLS, WARP_CALLS
-from tile_core.simt.evaluate import Unknown, evaluate
-from tile_core.simt.varying import VARYING_CALLS, Varying
 
 #: Operations that all lanes of a warp come to.
 _TOGETHER = WARP_CALLS | {"sync_warp"}

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tile_core.analysis.iteration_space import parts_of, sides_of
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import NeverWritten
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
-from tile_core.passes.iterations import parts_of, sides_of
 
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 _WRITE_FIRST = "write it first, with T.copy, T.clear, T.fill or element by element"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
@@ -16,7 +17,6 @@ from tile_core.ir.visit import collect
 from tile_core.numerics.build import as_type, cast, constant, type_name
 from tile_core.numerics.intervals import Intervals
 from tile_core.numerics.truncation import limits_of, truncate_call, truncate_expr, truncated
-from tile_core.passes.analyzer import Analyzer
 
 __all__ = ["total_conversions"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import bind, constant, equal, select, type_name
-from tile_core.passes.ranges import RangedRewriter, whole
 
 __all__ = ["total_divisions"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tile_core.analysis.proofs import Proofs, linear_parts
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
-from tile_core.passes.proofs import Proofs, linear_parts
 from tile_core.passes.wide_indices import wide_index, widen_indices
 
 _VERSIONED = ("parallel", "vectorized")

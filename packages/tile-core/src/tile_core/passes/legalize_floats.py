@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.ir.calls import SPLIT
 from tile_core.numerics.build import bind, cast, constant, constants, equal, select, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
-from tile_core.simt.calls import SPLIT
 
 __all__ = ["STORAGE", "Conversions", "legalize_floats"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.ranges import sizes_of
 from tile_core.passes import wrapping
 from tile_core.passes.conversions import total_conversions
 from tile_core.passes.divisions import total_divisions
-from tile_core.passes.ranges import sizes_of
 from tile_core.passes.spine import Pass, Plan
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tile_core.passes.check_target import check_target
 from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
 from tile_core.passes.lower_ops import Choice, lower_ops
-from tile_core.passes.own_ops import own_ops
+from tile_core.passes.private_ops import own_ops
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
@@ -17,7 +18,6 @@ from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 from tile_core.passes import wrapping
-from tile_core.passes.ranges import RangedRewriter, whole
 
 __all__ = ["wrap_known"]
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tile_core.analysis.ranges import whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for
 from tile_core.numerics.build import bind, cast, constant, type_name
-from tile_core.passes.ranges import whole
 
 _OPERATIONS = {"add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul}
 _NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}

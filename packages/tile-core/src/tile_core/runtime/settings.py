@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors.launch import BadSetting
-from tile_core.language.checks import python_int, shown
+from tile_core.values.checks import python_int, shown
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tile_core.analysis.ranges import sizes_of
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
 from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
@@ -21,29 +23,30 @@ from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
-from tile_core.passes.own_ops import own_ops
-from tile_core.passes.ranges import sizes_of
+from tile_core.passes.private_ops import own_ops
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.wrap_known import wrap_known
-from tile_core.simt import arena, barriers, pipeline, shared
-from tile_core.simt.alignment import Aligned
-from tile_core.simt.asked import asked_fragments, asked_layouts, not_kept
-from tile_core.simt.budget import bounded
-from tile_core.simt.carry import carry
-from tile_core.simt.distribute import distribute
-from tile_core.simt.idle import drop_idle_barriers
-from tile_core.simt.infer import Inferred, infer
-from tile_core.simt.launch import block_of, launch
-from tile_core.simt.lower import lower_selected
+from tile_core.simt.barriers.insertion import place_barriers
+from tile_core.simt.barriers.redundant_barriers import drop_idle_barriers
+from tile_core.simt.code_size import bounded
+from tile_core.simt.launch.grid import block_of, launch
+from tile_core.simt.launch.strength_reduction import with_rings
+from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.memory.arena import plan_arena
+from tile_core.simt.memory.launch_assumptions import relied
+from tile_core.simt.memory.shared_layouts import apply_shared_layouts
+from tile_core.simt.memory.vectorize import vectorize
 from tile_core.simt.ops.reducer import may_be_partial
-from tile_core.simt.promises import relied
-from tile_core.simt.rescope import rescope
-from tile_core.simt.rings import with_rings
-from tile_core.simt.select import Selected, select_ops
-from tile_core.simt.sites import number_nests
-from tile_core.simt.varying import uses_threads
-from tile_core.simt.vectorize import vectorize
-from tile_core.simt.warp import lower_warp_calls
+from tile_core.simt.pipelining.software_pipeline import plan_pipeline
+from tile_core.simt.placement.layout_inference import Inferred, infer
+from tile_core.simt.placement.requested_layouts import asked_fragments, asked_layouts, not_kept
+from tile_core.simt.placement.rescope import rescope
+from tile_core.simt.placement.tile_uses import number_nests
+from tile_core.simt.placement.variant_selection import Selected, select_ops
+from tile_core.simt.threads.distribute import distribute
+from tile_core.simt.threads.lower_selected import lower_selected
+from tile_core.simt.threads.operand_prefetch import carry
+from tile_core.simt.threads.warp_calls import lower_warp_calls
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -113,7 +116,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
                 return Reject("the layout of its source is annotated")
             return hooks.can_copy(call, ctx, aligned)
 
-        body, report = pipeline.plan_pipeline(plan.body, can_copy, plan.program.attrs.get("safe_values"))
+        body, report = plan_pipeline(plan.body, can_copy, plan.program.attrs.get("safe_values"))
         return plan.replace(body=body).note("pipeline", report)
 
     return run
@@ -204,19 +207,17 @@ def _vectorize(plan: Plan, ctx: Context) -> Plan:
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(
-        body=shared.apply_shared_layouts(plan.body, plan.notes["places"].places.layouts, plan.notes["block"])
-    )
+    return plan.replace(body=apply_shared_layouts(plan.body, plan.notes["places"].places.layouts, plan.notes["block"]))
 
 
 def _arena(plan: Plan, ctx: Context) -> Plan:
-    body, found = arena.plan_arena(plan.body, ctx.capabilities.shared_bytes)
+    body, found = plan_arena(plan.body, ctx.capabilities.shared_bytes)
     return plan.replace(body=body).note("arena", found)
 
 
 def _barriers(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    body, report = barriers.place_barriers(plan.body, plan.notes["block"])
+    body, report = place_barriers(plan.body, plan.notes["block"])
     return plan.replace(body=drop_idle_barriers(body)).note("barriers", report)
 
 

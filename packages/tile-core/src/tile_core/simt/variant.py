@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tile_core.analysis.analyzer import Analyzer
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import OpCall
-from tile_core.passes.analyzer import Analyzer
 from tile_core.simt.distribution import Distribution
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ UNDRAWN = {
     "Buffer": "another name of T.Tensor; the kit has it",
     "StridedTensor": "arrays with strides are cases of the kit, in copies and arguments",
     "alloc_global": "always refused (the kit has the refusal)",
-    "const": "eager factories: their arguments are arrays, not a text; tests/frontend has them",
-    "empty": "eager factories: their arguments are arrays, not a text; tests/frontend has them",
+    "const": "eager factories: their arguments are arrays, not a text; tests/trace has them",
+    "empty": "eager factories: their arguments are arrays, not a text; tests/trace has them",
     "ieee_add": _ROUNDING,
     "ieee_fdiv": _ROUNDING,
     "ieee_fma": _ROUNDING,
@@ -36,7 +36,7 @@ UNDRAWN = {
     "make_tensor": "takes an address, which only the CPU has",
     "print": "writes to the standard output; tests/cpu compares what it writes",
     "ptr": "takes an address, which only the CPU has",
-    "symbolic": "another name of T.dynamic; tests/frontend has it",
+    "symbolic": "another name of T.dynamic; tests/trace has it",
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
 from tile_core.emit.c_family import CFamilyEmitter, Emitted
 from tile_core.emit.text import COMPARE, UNARY, Text, infix, wrapped
@@ -17,8 +18,7 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
-from tile_core.passes.proofs import linear_parts
-from tile_core.simt.alignment import strides_of
+from tile_core.simt.memory.alignment import strides_of
 from tile_cuda.emit import places
 from tile_cuda.emit.debug import DebugStatements
 from tile_cuda.emit.functions import RESERVED

@@ -11,7 +11,7 @@ from tile_core.ir.warp import WARP
 
 
 class WarpCalls(CFamilyEmitter):
-    """Prints shuffles of words and votes, which is all that ``tile_core.simt.warp`` leaves of warp operations."""
+    """Prints shuffles of words and votes, which is all that ``simt/threads/warp_calls.py`` leaves of them."""
 
     if TYPE_CHECKING:
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.simt.ops.atomics import atomic_variants
+from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
 from tile_core.simt.ops.reducer import FinalizeByShuffles
-from tile_core.simt.ops.rows import GatherElements, ScatterColumns
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_cuda.ops.atomics import PtxAtomics
 from tile_cuda.ops.copy_async import AsyncCopy

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
-from tile_core.simt import calls
 from tile_core.simt.ops.atomics import Atomics, bits
 from tile_cuda.ptx import atomics
 

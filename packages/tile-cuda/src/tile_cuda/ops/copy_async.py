@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ir.visit import loads_of
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
-from tile_core.simt import calls
-from tile_core.simt.alignment import WIDEST, Aligned, factor, strides_of, together
-from tile_core.simt.ops import runs
+from tile_core.simt.memory import contiguity
+from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together
 from tile_core.simt.variant import SimtCall, SimtVariant
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class AsyncCopy(SimtVariant):
             return calls.step(nodes.seq([*before, _by_elements(call)]), call.span)
         tile = _Tile(call, shared, size)
         body = tile.chunks(guarded=False)
-        outside = runs.conditions(src, call.ranges)
+        outside = contiguity.conditions(src, call.ranges)
         if outside:
             body = tirx.IfThenElse(tirx.all(*outside), body, tile.chunks(guarded=True), call.span)
         return calls.step(nodes.seq([*before, body]), call.span)
@@ -150,7 +149,7 @@ class _Tile:
         """Return how many bytes of a chunk lie in the source, or ``None`` if it is known that all do."""
         src = self.call.args[0]
         width = self.elements * self.size
-        conditions = runs.inside(src, at, self.call.ranges)
+        conditions = contiguity.inside(src, at, self.call.ranges)
         if not conditions:
             return None
         valid: Any = nodes.int_const(width)
@@ -210,7 +209,7 @@ def _by_elements(call: SimtCall) -> Any:
     def copy(at: Sequence[Any]) -> Any:
         source = src.spread(list(at))
         value = nodes.load(src.buffer, source)
-        conditions = runs.inside(src, source, call.ranges)
+        conditions = contiguity.inside(src, source, call.ranges)
         if conditions:
             value = tirx.if_then_else(tirx.all(*conditions), value, nodes.zero(src.dtype))
         return nodes.store(dst.buffer, value, dst.spread(list(at)), call.span)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tile_core.layout.digits import Digit
 from tile_core.simt.distribution import Digits, Distribution
-from tile_core.simt.ops.policy import Split
+from tile_core.simt.ops.warp_partition import Split
 from tile_cuda.ops.atoms import Family
 
 WARP = 32

@@ -9,7 +9,7 @@ from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Asked, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops.problem import Problem, asked
+from tile_core.simt.ops.gemm_problem import Problem, asked
 from tile_core.simt.variant import SimtVariant
 from tile_cuda.ops.atoms import table
 from tile_cuda.ops.product import Plan, multiply, wanted

@@ -14,12 +14,12 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute, move
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, row_major
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
-from tile_core.simt.calls import address, execute, move
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.walk import choose, unrolled
+from tile_core.simt.memory import contiguity
+from tile_core.simt.register_loops import choose, unrolled
 from tile_cuda.ops.operand import Lanes
 from tile_cuda.ops.product import Plan
 from tile_cuda.ops.steps import Step
@@ -154,8 +154,8 @@ class Metadata:
         view = self.view
         if self.turned != turned or self.width != 16 or self.plan.problem.m % (8 if turned else 1):
             return False
-        runs_of_8 = runs.has_runs(self.layout, view, view.matrix_dims()[1], 8, self.ranges)
-        return runs_of_8 and not runs.conditions(view, self.ranges)
+        runs_of_8 = contiguity.has_runs(self.layout, view, view.matrix_dims()[1], 8, self.ranges)
+        return runs_of_8 and not contiguity.conditions(view, self.ranges)
 
     def _matrices(self, column: int, turned: bool) -> list[Any]:
         """Return the reads from a column of metadata on: of four matrices at a time, as far as there are."""
@@ -202,9 +202,9 @@ class Metadata:
         view, count = self.view, 32 // self.width
         if not self.wide or self.turned or (group + 1) * self.elements > self.columns:
             return None
-        if not runs.has_runs(self.layout, view, view.matrix_dims()[1], count, self.ranges):
+        if not contiguity.has_runs(self.layout, view, view.matrix_dims()[1], count, self.ranges):
             return None
-        if runs.conditions(view, self.ranges):
+        if contiguity.conditions(view, self.ranges):
             return None
         row = self._clamped(self.first + i * 16 + self.lanes.g + tirx.floormod(self.lanes.t, 2) * 8)
         column = tirx.floordiv(self.lanes.t, 2) * count + group * self.elements
@@ -244,7 +244,7 @@ class Metadata:
         limits = [column < self.columns] if last >= self.columns else []
         value = nodes.cast(nodes.cast(nodes.load(self.view.buffer, at), f"uint{self.width}"), "uint32")
         beyond = nodes.const(_BEYOND & ((1 << self.width) - 1), "uint32")
-        return choose([*limits, *runs.inside(self.view, at, self.ranges)], value, beyond)
+        return choose([*limits, *contiguity.inside(self.view, at, self.ranges)], value, beyond)
 
 
 @cache

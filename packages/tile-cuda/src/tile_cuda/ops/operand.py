@@ -8,13 +8,13 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute, move
 from tile_core.layout import LayoutMap
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt.calls import address, execute, move
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.walk import choose, unrolled
+from tile_core.simt.memory import contiguity
+from tile_core.simt.register_loops import choose, unrolled
 from tile_cuda.ops.atoms import INPUTS, Family
 
 
@@ -100,10 +100,10 @@ class Operand:
         if self.k_major:
             return (
                 "ldmatrix"
-                if runs.has_runs(self.layout, self.view, last, self.family.block, self.ranges)
+                if contiguity.has_runs(self.layout, self.view, last, self.family.block, self.ranges)
                 else "elements"
             )
-        whole = self.family.bits == 16 and runs.has_runs(self.layout, self.view, last, 8, self.ranges)
+        whole = self.family.bits == 16 and contiguity.has_runs(self.layout, self.view, last, 8, self.ranges)
         return "ldmatrix.trans" if whole else "elements"
 
 
@@ -271,7 +271,7 @@ class Loader:
         line = self._clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
         at = matrix(o.view, o.turned, line, within + number * o.family.block)
         if o.guarded:
-            limits += runs.inside(o.view, at, o.ranges)
+            limits += contiguity.inside(o.view, at, o.ranges)
         return choose(limits, as_bits(nodes.load(o.view.buffer, at), o.dtype))
 
 

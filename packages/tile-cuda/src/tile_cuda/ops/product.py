@@ -10,13 +10,13 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.calls import step
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizzled_layout, row_major
 from tile_core.ops.base import View
-from tile_core.simt.calls import step
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.policy import Split, splits
-from tile_core.simt.ops.problem import Problem, placed, policy_of
+from tile_core.simt.memory import contiguity
+from tile_core.simt.ops.gemm_problem import Problem, placed, policy_of
+from tile_core.simt.ops.warp_partition import Split, splits
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.atoms import Family, family
 from tile_cuda.ops.fragments import WARP, accumulator, operand_a, operand_b
@@ -137,7 +137,10 @@ def multiply(plan: Plan, call: SimtCall, make_metadata: Any = None) -> Any:
     """
     lower = _Lower(plan, call, make_metadata)
     outside = [
-        c for v in (plan.problem.a, plan.problem.b) if v.scope == "shared" for c in runs.conditions(v, call.ranges)
+        c
+        for v in (plan.problem.a, plan.problem.b)
+        if v.scope == "shared"
+        for c in contiguity.conditions(v, call.ranges)
     ]
     body = lower.body(guarded=False, whole=not outside)
     if outside:

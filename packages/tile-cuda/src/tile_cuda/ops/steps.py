@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
-from tile_core.simt.calls import address, execute, part
-from tile_core.simt.ops.walk import unrolled
+from tile_core.ir.calls import address, execute, part
+from tile_core.simt.register_loops import unrolled
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.operand import Blocks, Loader, words
 

@@ -8,8 +8,8 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.walk import choose, unrolled
+from tile_core.simt.memory import contiguity
+from tile_core.simt.register_loops import choose, unrolled
 
 if TYPE_CHECKING:
     from tile_cuda.ops.product import _Lower
@@ -60,13 +60,13 @@ class Totals:
     def _read(self, i: Any, j: Any) -> Any:
         c = self.plan.problem.c
         at = matrix(c, False, i, j)
-        return choose([*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)], nodes.load(c.buffer, at))
+        return choose([*self._real(i, j), *contiguity.inside(c, at, self.lower.call.ranges)], nodes.load(c.buffer, at))
 
     def _write(self, value: Any, i: Any, j: Any) -> Any:
         c = self.plan.problem.c
         at = matrix(c, False, i, j)
         stored = nodes.store(c.buffer, self._out(value), at, self.lower.call.span)
-        limits = [*self._real(i, j), *runs.inside(c, at, self.lower.call.ranges)]
+        limits = [*self._real(i, j), *contiguity.inside(c, at, self.lower.call.ranges)]
         return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
 
     def _real(self, i: Any, j: Any) -> list[Any]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
-from tile_core.simt import calls
-from tile_core.simt.alignment import factor
+from tile_core.simt.memory.alignment import factor
 from tile_core.simt.ops.atomics import Atomics
 from tile_metal.emit import atomics
 

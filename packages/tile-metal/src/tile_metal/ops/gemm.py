@@ -9,7 +9,7 @@ from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Asked, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops.problem import asked
+from tile_core.simt.ops.gemm_problem import asked
 from tile_core.simt.variant import SimtVariant
 from tile_metal.ops.atoms import Unit, table
 from tile_metal.ops.fragments import SIMD

@@ -11,14 +11,14 @@ import numpy as np
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt.alignment import strides_of
-from tile_core.simt.calls import address, execute
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.walk import VECTOR, choose, unrolled
+from tile_core.simt.memory import contiguity
+from tile_core.simt.memory.alignment import strides_of
+from tile_core.simt.register_loops import VECTOR, choose, unrolled
 from tile_metal.emit import matrices
 from tile_metal.ops.atoms import SIMDGROUP, Unit
 from tile_metal.ops.fragments import SIMD
@@ -111,7 +111,7 @@ class Operand:
         """Elements from a row of the tile as it is stored to the next, or ``None`` if blocks have none."""
         rows, columns = self.view.matrix_dims()
         if self.view.scope == "shared":
-            if not all(runs.divides(8, self.view.mins[d], self.ranges) for d in (rows, columns)):
+            if not all(contiguity.divides(8, self.view.mins[d], self.ranges) for d in (rows, columns)):
                 return None
             shape = tuple(nodes.shape_of(self.view.buffer))
             return shape[columns] if self.layout is None else pitch_of(self.layout, rows, columns)
@@ -214,7 +214,7 @@ class Loader:
             return choose(limits, o.metadata.element(o, line, depth))
         at = matrix(o.view, o.turned, line, depth) if o.is_a else matrix(o.view, o.turned, depth, line)
         if o.guarded:
-            limits = [*limits, *runs.inside(o.view, at, o.ranges)]
+            limits = [*limits, *contiguity.inside(o.view, at, o.ranges)]
         return choose(limits, convert(nodes.load(o.view.buffer, at), o.dtype))
 
 

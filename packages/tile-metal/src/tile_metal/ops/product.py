@@ -10,16 +10,16 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute, step
 from tile_core.layout import Layout, LayoutMap, strided
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt.calls import address, execute, step
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.policy import Split, splits
-from tile_core.simt.ops.problem import Problem, placed, policy_of
-from tile_core.simt.ops.walk import choose, unrolled, when
+from tile_core.simt.memory import contiguity
+from tile_core.simt.ops.gemm_problem import Problem, placed, policy_of
+from tile_core.simt.ops.warp_partition import Split, splits
+from tile_core.simt.register_loops import choose, unrolled, when
 from tile_core.simt.variant import SimtCall
 from tile_metal.ops.atoms import Unit, operand_type
 from tile_metal.ops.fragments import SIMD, accumulator, operand_a, operand_b
@@ -122,7 +122,7 @@ def multiply(plan: Plan, call: SimtCall) -> Any:
     """
     p = plan.problem
     outside = [
-        c for v in (p.a, p.b) if v.scope in ("shared", "global") for c in runs.conditions(v, call.ranges)
+        c for v in (p.a, p.b) if v.scope in ("shared", "global") for c in contiguity.conditions(v, call.ranges)
     ]  # fmt: skip
     lower = _Lower(plan, call)
     body = lower.body(guarded=False)
@@ -272,13 +272,13 @@ class _Lower:
     def read(self, i: Any, j: Any) -> Any:
         c = self.plan.problem.c
         at = matrix(c, False, i, j)
-        return choose([*self.real(i, j), *runs.inside(c, at, self.call.ranges)], nodes.load(c.buffer, at))
+        return choose([*self.real(i, j), *contiguity.inside(c, at, self.call.ranges)], nodes.load(c.buffer, at))
 
     def write(self, value: Any, i: Any, j: Any) -> Any:
         c = self.plan.problem.c
         at = matrix(c, False, i, j)
         stored = nodes.store(c.buffer, value, at, self.call.span)
-        limits = [*self.real(i, j), *runs.inside(c, at, self.call.ranges)]
+        limits = [*self.real(i, j), *contiguity.inside(c, at, self.call.ranges)]
         return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
 
     def real(self, i: Any, j: Any) -> list[Any]:

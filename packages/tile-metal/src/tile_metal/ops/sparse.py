@@ -17,8 +17,8 @@ from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
 from tile_core.ops.gemm_sp import kept, nibble
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.walk import choose, each
+from tile_core.simt.memory import contiguity
+from tile_core.simt.register_loops import choose, each
 from tile_metal.ops.operand import Operand
 
 _INFINITE = 0x7F800000
@@ -50,7 +50,7 @@ class Metadata:
         values = []
         for slot in range(slots):
             at = matrix(a.view, a.turned, line, group * slots + slot)
-            limits = runs.inside(a.view, at, a.ranges) if a.guarded else []
+            limits = contiguity.inside(a.view, at, a.ranges) if a.guarded else []
             values.append(choose(limits, convert(nodes.load(a.view.buffer, at), a.dtype)))
         return values, kept(self.group, code), tirx.floormod(k, self.group)
 
@@ -93,7 +93,7 @@ def contribution(metadata: Metadata, a: Operand, b: Operand, at: tuple[Any, Any,
     row, column, k = at
     values, places, place = metadata.stored(a, row, k)
     index = matrix(b.view, b.turned, k, column)
-    limits = runs.inside(b.view, index, b.ranges) if b.guarded else []
+    limits = contiguity.inside(b.view, index, b.ranges) if b.guarded else []
     factor = nodes.fresh("factor", "float32")
     own = nodes.cast(choose(limits, convert(nodes.load(b.view.buffer, index), b.dtype)), "float32")
     adds = [

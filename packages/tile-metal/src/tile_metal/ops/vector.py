@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
+from tile_core.ir.calls import step
 from tile_core.layout import LayoutMap
 from tile_core.layout.digits import Digit
 from tile_core.lowering.legality import Asked, Legality
@@ -19,13 +20,11 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt import calls
-from tile_core.simt.calls import step
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops import runs
+from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm import GemmByThreads
-from tile_core.simt.ops.problem import Problem, asked, placed
-from tile_core.simt.ops.walk import VECTOR, choose, unrolled, when
+from tile_core.simt.ops.gemm_problem import Problem, asked, placed
+from tile_core.simt.register_loops import VECTOR, choose, unrolled, when
 from tile_core.simt.variant import SimtVariant
 from tile_metal.ops.atoms import ACCUMULATORS, OPERANDS
 from tile_metal.ops.fragments import SIMD
@@ -163,7 +162,7 @@ class _Lower:
         """Return the loop that reads neighbours along K as float32."""
         e = nodes.fresh("e")
         at = matrix(view, turned, line, k + e) if role == 0 else matrix(view, turned, k + e, line)
-        inside = runs.inside(view, at, self.call.ranges)
+        inside = contiguity.inside(view, at, self.call.ranges)
         value = convert(choose(inside, nodes.load(view.buffer, at)), _TOTAL)
         store = nodes.store(to, value, [e])
         return nodes.for_loop(e, self.width, store, "unroll", annotations={VECTOR: nodes.int_const(self.width)})
@@ -186,5 +185,5 @@ class _Lower:
         if array is not None:
             return nodes.seq([bind, nodes.store(array, new, [r])])
         limits = [] if self.groups * self.each == self.p.n else [j < self.p.n]
-        limits = [tirx.EQ(self.lane, nodes.int_const(0)), *limits, *runs.inside(c, at, self.call.ranges)]
+        limits = [tirx.EQ(self.lane, nodes.int_const(0)), *limits, *contiguity.inside(c, at, self.call.ranges)]
         return nodes.seq([bind, when(limits, nodes.store(c.buffer, new, at, self.call.span))])

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.lowering.variant import Accept, Reject, Variant
 from tile_core.ops.atomic import combine
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.copy import convert
-from tile_core.simt import calls
 from tile_core.simt.variant import SimtVariant
 
 if TYPE_CHECKING:

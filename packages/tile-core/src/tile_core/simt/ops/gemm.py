@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.calls import move, step
 from tile_core.layout import LayoutMap, row_major
 from tile_core.layout.digits import Digit
 from tile_core.lowering.legality import Asked, Legality
@@ -17,11 +18,10 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt.calls import move, step
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops import runs
-from tile_core.simt.ops.problem import Problem, asked, placed
-from tile_core.simt.ops.walk import choose, unrolled
+from tile_core.simt.memory import contiguity
+from tile_core.simt.ops.gemm_problem import Problem, asked, placed
+from tile_core.simt.register_loops import choose, unrolled
 from tile_core.simt.variant import SimtVariant
 
 if TYPE_CHECKING:
@@ -193,11 +193,13 @@ class _Lower:
 
     def read(self, i: Any, j: Any) -> Any:
         at = matrix(self.p.c, False, i, j)
-        return choose([*self.real(i, j), *runs.inside(self.p.c, at, self.call.ranges)], nodes.load(self.p.c.buffer, at))
+        return choose(
+            [*self.real(i, j), *contiguity.inside(self.p.c, at, self.call.ranges)], nodes.load(self.p.c.buffer, at)
+        )
 
     def write(self, value: Any, i: Any, j: Any) -> Any:
         at = matrix(self.p.c, False, i, j)
-        limits = [*self.real(i, j), *runs.inside(self.p.c, at, self.call.ranges)]
+        limits = [*self.real(i, j), *contiguity.inside(self.p.c, at, self.call.ranges)]
         stored = nodes.store(self.p.c.buffer, value, at, self.call.span)
         return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
 
@@ -262,10 +264,10 @@ class _Lower:
     def in_runs(self) -> bool:
         """Whether the thread's runs of columns of B lie together in memory."""
         p = self.p
-        if p.turned_b or p.b.dtype != self.kind or p.n % self.g.vector or runs.conditions(p.b, self.call.ranges):
+        if p.turned_b or p.b.dtype != self.kind or p.n % self.g.vector or contiguity.conditions(p.b, self.call.ranges):
             return False
         layout = self.call.places.layouts.get(p.b.buffer)
-        return runs.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
+        return contiguity.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
 
     def element(self, view: View, turned: bool, line: Any, k: Any, role: int) -> Any:
         """Return an element of row (or column) ``line``; for one in the padding any other is read."""
@@ -274,4 +276,4 @@ class _Lower:
         if most > lines:
             line = tirx.min(line, nodes.int_const(lines - 1))
         at = matrix(view, turned, line, k)
-        return convert(choose(runs.inside(view, at, self.call.ranges), nodes.load(view.buffer, at)), self.kind)
+        return convert(choose(contiguity.inside(view, at, self.call.ranges), nodes.load(view.buffer, at)), self.kind)

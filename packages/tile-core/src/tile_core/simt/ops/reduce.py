@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, element, neutral
-from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution, spread
-from tile_core.simt.ops.exchange import combine_threads
+from tile_core.simt.ops.cross_thread import combine_threads
 from tile_core.simt.ops.shuffles import ByShuffles
-from tile_core.simt.ops.walk import Walk, bounds, choose, kept, load, when
+from tile_core.simt.register_loops import Walk, bounds, choose, kept, load, when
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -28,18 +28,17 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.layout.digits import Digit
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.numerics.extremes import extreme_of
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
-from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops.exchange import combine_threads
+from tile_core.simt.ops.cross_thread import combine_threads
 from tile_core.simt.ops.shuffles import ByShuffles
-from tile_core.simt.ops.walk import each
+from tile_core.simt.register_loops import each
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -7,13 +7,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
-from tile_core.simt import calls
 from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.shuffles import ByShuffles
-from tile_core.simt.ops.walk import Walk, bounds, choose, load, when
+from tile_core.simt.register_loops import Walk, bounds, choose, load, when
 
 if TYPE_CHECKING:
     from tile_core.context import Context

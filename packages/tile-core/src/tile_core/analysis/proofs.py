@@ -1,0 +1,191 @@
+"""Proofs about indices by TVM's analyzer, which is shown only what it is right about and quick with.
+
+Its bounds take a conversion for one that never wraps: ``uint8(-1)`` is 0 for it. It fails on unsigned constants, takes
+minutes over quotients by symbols, and believes what was said of an element of memory after the element was written.
+What it must not look into becomes a variable here, with a range by intervals (``analysis/ranges.py``).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.analysis.ranges import Interval, Ranges, whole
+from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
+from tile_core.ir import nodes
+from tile_core.ir.grammar import SYMBOL_ROOM
+from tile_core.ir.visit import collect
+from tile_core.numerics.build import type_name
+
+__all__ = ["Proofs", "linear_parts"]
+
+_LINEAR = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max)
+_DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+_COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+
+
+class Proofs:
+    """What is known at one place of a program.
+
+    Parameters
+    ----------
+    aliased
+        Whether buffers of the program have other names.
+    """
+
+    def __init__(self, aliased: bool = False) -> None:
+        self.aliased = aliased
+        self.analyzer = Analyzer()
+        self.ranges = Ranges()
+        self.hidden: dict[int, list[tuple[Any, Any]]] = {}
+        self.shown: dict[Any, Any] = {}
+
+    def size(self, var: Any) -> None:
+        """Note a variable that is not negative."""
+        kind = type_name(var)
+        # Launches leave room above symbolic sizes, so that kernels can round them up (K422).
+        self.ranges.set(var, (0, whole(kind)[1] - SYMBOL_ROOM))
+        self.analyzer.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
+
+    def loop(self, s: Any) -> None:
+        """Note the range of a loop's variable."""
+        self.ranges.loop(s)
+        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(self.show(s.min), self.show(s.extent)), True)
+
+    def value(self, s: Any) -> None:
+        """Note what a binding says."""
+        kind = type_name(s.var)
+        if _integer(kind):
+            self.ranges.set(s.var, self.ranges.of(s.value))
+        if kind.startswith("int") and not collect(s.value, (ir.TensorLoad, ir.Call)):
+            self.analyzer.bind(s.var, self.show(s.value), True)
+
+    def under(self, condition: Any, body: Any) -> AbstractContextManager[Any]:
+        """Return the scope of a branch, whose condition holds in it unless the branch writes what the condition reads.
+
+        Parameters
+        ----------
+        condition
+            The condition.
+        body
+            The statement of the branch; ``None`` for an expression.
+        """
+        read = {x.source for x in collect(condition, ir.TensorLoad)}
+        if read and body is not None:
+            written = {x.buffer for x in collect(body, tirx.BufferStore)}
+            written |= {v for c in collect(body, ir.Call) if nodes.is_tile_call(c) for v in collect(c, tirx.Var)}
+            if read & written or (self.aliased and written):
+                return nullcontext()
+        return self.analyzer.constraint_scope(self.show(condition))
+
+    def holds(self, condition: Any) -> bool:
+        """Whether a condition is certain."""
+        return self.analyzer.can_prove(self.show(condition))
+
+    def bound(self, e: Any) -> Interval:
+        """Return the least and the greatest value of an integer expression."""
+        low, high = self.ranges.of(e)
+        found = self.analyzer.const_int_bound(self.show(e))
+        return max(low, found.min_value), min(high, found.max_value)
+
+    def wraps(self, e: Any) -> bool:
+        """Whether an index may leave its type on the way, as far as is known."""
+        kind = type_name(e)
+        return kind.startswith("int") and self.ranges.of(e) == whole(kind) and bool(collect(e, _LINEAR[:3]))
+
+    def simplify(self, e: Any) -> Any:
+        """Return a simpler form of a condition or index; the same where TVM must not look into it."""
+        return self.analyzer.simplify(e) if tvm_ffi.structural_equal(self.show(e), e) else e
+
+    def show(self, e: Any) -> Any:
+        """Return what TVM may see of an expression: the same object if that is all of it."""
+        if isinstance(e, tirx.IntImm):
+            # Constants are equal as keys where their values are, whatever their types.
+            return nodes.int_const(int(e.value), "int64") if type_name(e).startswith("u") else e
+        found = self.shown.get(e)
+        if found is None:
+            found = self.shown[e] = self._show(e)
+        return found
+
+    def _show(self, e: Any) -> Any:
+        kind = type_name(e)
+        if kind != "bool" and not kind.startswith("int"):
+            return self.hide(e)
+        if isinstance(e, tirx.Var):
+            return e
+        if kind in ("int8", "int16") and isinstance(e, _LINEAR[:3]) and self.ranges.of(e) == whole(kind):
+            return self.hide(e)
+        if isinstance(e, _LINEAR + (tirx.And, tirx.Or)):
+            return self._rebuilt(e, e.a, e.b)
+        if isinstance(e, _DIVISIONS):
+            divisor = nodes.as_int(e.b)
+            return self._rebuilt(e, e.a, e.b) if isinstance(divisor, int) and divisor > 0 else self.hide(e)
+        if isinstance(e, _COMPARISONS):
+            return self._rebuilt(e, e.a, e.b) if _integer(type_name(e.a)) else self.hide(e)
+        if isinstance(e, tirx.Not):
+            a = self.show(e.a)
+            return e if a.same_as(e.a) else tirx.Not(a)
+        if isinstance(e, tirx.Cast):
+            return self._cast(e, kind)
+        if isinstance(e, tirx.Select):
+            return self._choice(e.condition, e.true_value, e.false_value)
+        if nodes.operator_name(e) == "if_then_else":
+            return self._choice(*e.args)
+        return self.hide(e)
+
+    def _choice(self, condition: Any, yes: Any, no: Any) -> Any:
+        x, y = self.show(yes), self.show(no)
+        if type_name(x) != type_name(y):
+            x, y = nodes.cast(x, "int64"), nodes.cast(y, "int64")
+        return tirx.Select(self.show(condition), x, y)
+
+    def _rebuilt(self, e: Any, a: Any, b: Any) -> Any:
+        x, y = self.show(a), self.show(b)
+        if x.same_as(a) and y.same_as(b):
+            return e
+        if type_name(x) != type_name(y):
+            x, y = (nodes.cast(side, "int64") for side in (x, y))
+        return type(e)(x, y)
+
+    def _cast(self, e: Any, kind: str) -> Any:
+        source = type_name(e.value)
+        if not _integer(source):
+            return self.hide(e)
+        (low, high), (least, most) = self.ranges.of(e.value), whole(kind)
+        if low < least or high > most:
+            return self.hide(e)
+        value = self.show(e.value)
+        return e if value.same_as(e.value) else nodes.cast(value, kind)
+
+    def hide(self, e: Any) -> Any:
+        """Return a variable for an expression, the same one for the same expression."""
+        bucket = self.hidden.setdefault(tvm_ffi.structural_hash(e), [])
+        for known, var in bucket:
+            if tvm_ffi.structural_equal(known, e):
+                return var
+        kind = type_name(e)
+        if kind != "bool" and not kind.startswith("int"):
+            kind = "int64"
+        var = tirx.Var("hidden", kind)
+        bucket.append((e, var))
+        if kind != "bool":
+            low, high = self.ranges.of(e)
+            least, most = whole(kind)
+            if least < low and high < most and high - low < most:
+                bounds = nodes.int_const(low, kind), nodes.int_const(high - low + 1, kind)
+                self.analyzer.bind(var, ir.Range.from_min_extent(*bounds))
+            self.ranges.set(var, (max(low, least), min(high, most)))
+        return var
+
+
+def linear_parts(e: Any, variables: list[Any]) -> list[Any]:
+    """Return the coefficients of variables in an index, and what is left of it; nothing if it is not linear."""
+    try:
+        return list(tvm.sym.detect_linear_equation(e, variables))
+    except (tvm.error.InternalError, TypeError, ValueError):  # constants that it computes, and that do not fit
+        return []
+
+
+def _integer(kind: str) -> bool:
+    return kind.startswith(("int", "uint"))

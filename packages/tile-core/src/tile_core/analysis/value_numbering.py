@@ -1,0 +1,93 @@
+"""Whether two iterations compute the same value: a number for each, equal where the computation provably is."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.analysis.iteration_space import choice_of, parts_of
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+
+
+class Fingerprint:
+    """Numbers that stand for the values of expressions.
+
+    Parameters
+    ----------
+    env
+        Values of variables, as arrays over the executions of an access.
+    binds
+        Names with the values that they stand for.
+    element
+        From a load to what identifies the element that it reads, as an array over the executions.
+    """
+
+    def __init__(
+        self, env: Mapping[Any, Any], binds: Mapping[Any, Any], element: Callable[[Any, Mapping[Any, Any]], Any]
+    ) -> None:
+        self.env, self.binds, self.element = env, binds, element
+
+    def of(self, e: Any) -> Any:
+        """Return the numbers of an expression.
+
+        Raises
+        ------
+        Unknown
+            If it calls something whose result is not known to depend on its operands alone.
+        """
+        try:
+            return _mixed("int", np.asarray(evaluate(e, self.env), np.int64).view(np.uint64))
+        except Unknown:
+            pass
+        if isinstance(e, ir.TensorLoad):
+            return self.element(e, self.env)
+        if isinstance(e, tirx.Var):
+            return self.of(self.binds[e]) if e in self.binds else _mixed("var", _text(f"{e.name} {id(e)}"))
+        sides = choice_of(e)
+        if sides is not None:
+            return self._choice(*sides)
+        if nodes.is_tile_call(e):
+            raise Unknown
+        parts = [self.of(p) for p in parts_of(e)]
+        name = nodes.operator_name(e) or type(e).__name__
+        if not parts:
+            return _mixed(name, _text(str(e)))
+        return _mixed(f"{name} {nodes.dtype_of(e)}", *parts)
+
+    def _choice(self, condition: Any, then: Any, other: Any) -> Any:
+        try:
+            chosen = np.asarray(evaluate(condition, self.env), bool)
+        except Unknown:
+            return _mixed("choice", self.of(condition), self.of(then), self.of(other))
+        return np.where(chosen, self.of(then), self.of(other))
+
+
+def element_number(buffer: Any, at: Any) -> Any:
+    """Return the numbers of elements ``at`` of a buffer."""
+    return _mixed("element", _text(f"{buffer.name} {hash(buffer)}"), np.asarray(at, np.int64).view(np.uint64))
+
+
+def apart(iteration: Any) -> Any:
+    """Return numbers that differ between iterations, for values of which nothing is known."""
+    return _mixed("apart", np.asarray(iteration, np.int64).view(np.uint64))
+
+
+def _text(text: str) -> Any:
+    return np.uint64(zlib.crc32(text.encode()) | zlib.adler32(text.encode()) << 32)
+
+
+def _mixed(name: str, *parts: Any) -> Any:
+    with np.errstate(over="ignore"):
+        value: Any = np.atleast_1d(_text(name))
+        for part in parts:
+            value = (value ^ part) * _MIX
+            value = value ^ (value >> _SHIFT)
+        return value

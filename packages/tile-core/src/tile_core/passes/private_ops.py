@@ -1,0 +1,66 @@
+"""Tile ops that each thread does for itself, in programs that name their threads.
+
+An array from ``T.alloc_local`` belongs to one thread there. An op that reads or writes one, or whose operands depend on
+the thread's number, is no work of the block: each thread does all of it, one element after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.analysis.uniformity import Varying, uses_threads
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, role, substitute
+
+__all__ = ["own_ops"]
+
+
+def own_ops(body: Any) -> Any:
+    """Return the body with plain loops in the ops that threads do for themselves.
+
+    Parameters
+    ----------
+    body
+        A program whose ops that no variant took are loops.
+    """
+    return _Own(body).stmt(body) if uses_threads(body) else body
+
+
+class _Own(StmtRewriter):
+    def __init__(self, body: Any) -> None:
+        self.varying = Varying(body)
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        if s.attr_key != nodes.OP_MARK:
+            return super().visit_AttrStmt(s)
+        loops = [x for x in collect(s, tirx.For) if role(x) == "parallel"]
+        if not loops or not (self.varying.expr(s.body) or _touches_private(s)):
+            return s
+        return tirx.AttrStmt(s.node, s.attr_key, s.value, _Serial().stmt(_private_scratch(s.body)), s.span)
+
+
+class _Serial(StmtRewriter):
+    def visit_For(self, s: Any) -> Any:
+        body = self.stmt(s.body)
+        if role(s) != "parallel":
+            return replace_for(s, body)
+        return replace_for(s, body, annotations={**s.annotations, nodes.ROLE: "serial"}, kind=tirx.ForKind.SERIAL)
+
+
+def _touches_private(s: Any) -> bool:
+    inside = {a.buffer for a in collect(s, tirx.AllocBuffer)}
+    used = {x.source for x in loads_of(s)} | {x.buffer for x in collect(s, tirx.BufferStore)}
+    return any(nodes.scope_of(b) in PRIVATE for b in used - inside)
+
+
+def _private_scratch(s: Any) -> Any:
+    """Return the statement with scratch of its own as arrays of the thread."""
+    mapping = {}
+    for alloc in collect(s, tirx.AllocBuffer):
+        old = alloc.buffer
+        if nodes.scope_of(old) not in PRIVATE:
+            kind = nodes.element_type(old)
+            mapping[old] = tirx.decl_buffer(list(old.shape), kind, old.name, scope="local", layout=None)
+    return substitute(s, mapping)

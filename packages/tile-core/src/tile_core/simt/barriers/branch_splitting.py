@@ -1,0 +1,154 @@
+"""Writes the statements of points again, with their barriers; a branch around a barrier is split at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors.ops import DivergentBarrier
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import replace_for, substitute, uses_var
+from tile_core.simt.barriers.program_points import Point
+
+
+class Split:
+    """Writes points."""
+
+    def whole(self, points: list[Point]) -> Any:
+        """Return the statement of some points that all threads come by."""
+        out: list[Any] = []
+        for p in points:
+            if p.meet:
+                out.append(calls.sync_threads())
+            out.extend(self.one(p))
+        return nodes.seq(out)
+
+    def one(self, p: Point) -> list[Any]:
+        """Return the statements of a point."""
+        s = p.stmt
+        if p.between:
+            return _two_steps(s)
+        if not p.parts:
+            return [s]
+        if p.kind == "if" and p.varying and p.split:
+            return self.parted(p)
+        return [self.rebuilt(p, [self.whole(part) for part in p.parts])]
+
+    def rebuilt(self, p: Point, parts: list[Any]) -> Any:
+        """Return a compound statement with other bodies."""
+        s = p.stmt
+        if p.kind in ("for", "grid"):
+            return s if parts[0].same_as(s.body) else replace_for(s, parts[0])
+        if p.kind == "while":
+            body = nodes.seq([parts[0], calls.sync_threads()]) if p.end else parts[0]
+            return tirx.While(s.condition, body, s.span)
+        if p.kind == "mark":
+            return tirx.AttrStmt(s.node, s.attr_key, s.value, parts[0], s.span)
+        return tirx.IfThenElse(s.condition, parts[0], parts[1] if len(parts) == 2 else None, s.span)
+
+    def parted(self, p: Point, mask: Any = None) -> list[Any]:
+        """Return a branch that threads may take or not as parts that stand under its kept condition."""
+        s = p.stmt
+        taken = nodes.fresh("taken", "bool")
+        out = [tirx.Bind(taken, s.condition if mask is None else tirx.And(mask, s.condition), s.span)]
+        sides = [taken]
+        if len(p.parts) == 2:
+            other = nodes.fresh("other", "bool")
+            out.append(tirx.Bind(other, tirx.Not(taken) if mask is None else tirx.And(mask, tirx.Not(taken)), s.span))
+            sides.append(other)
+        for side, part in zip(sides, p.parts, strict=True):
+            out.extend(self.under(part, side))
+        return out
+
+    def under(self, points: list[Point], mask: Any) -> list[Any]:
+        """Return statements that all threads come by, of which only the threads of ``mask`` do the points."""
+        return _Masked(self, mask).write(points)
+
+
+class _Masked:
+    """Points under a mask: stretches without a barrier, each in a branch of its own."""
+
+    def __init__(self, owner: Split, mask: Any) -> None:
+        self.owner, self.mask = owner, mask
+        self.out: list[Any] = []
+        self.group: list[Any] = []
+        self.kept: dict[Any, Any] = {}
+
+    def write(self, points: list[Point]) -> list[Any]:
+        for at, p in enumerate(points):
+            if p.meet:
+                self.flush(points[at:])
+                self.put(calls.sync_threads())
+            if isinstance(p.stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
+                self.put(p.stmt)
+            elif p.between:
+                *before, barrier, written = _two_steps(p.stmt)
+                for s in before:
+                    (self.out if isinstance(s, tirx.AllocBuffer) else self.group).append(s)
+                self.flush([Point(written), *points[at + 1 :]])
+                self.put(barrier)
+                self.group.append(written)
+            elif p.split:
+                self.flush(points[at:])
+                for s in self.compound(p):
+                    self.put(s)
+            else:
+                self.group.extend(self.owner.one(p))
+        self.flush([])
+        return self.out
+
+    def compound(self, p: Point) -> list[Any]:
+        if p.kind == "if" and p.varying:
+            return self.owner.parted(p, self.mask)
+        if p.kind == "while" or (p.kind == "for" and p.varying):
+            kind = "while loop" if p.kind == "while" else "loop"
+            raise DivergentBarrier(what=f"a {kind} whose threads meet inside", where=nodes.where_of(p.stmt))
+        return [self.owner.rebuilt(p, [nodes.seq(self.owner.under(part, self.mask)) for part in p.parts])]
+
+    def put(self, s: Any) -> None:
+        self.out.append(substitute(s, self.kept))
+
+    def flush(self, rest: list[Point]) -> None:
+        """End a stretch; what it binds for ``rest`` is kept in variables."""
+        if not self.group:
+            return
+        body: list[Any] = []
+        kept: dict[Any, Any] = {}
+        for s in self.group:
+            body.append(s)
+            if not isinstance(s, tirx.Bind) or not any(uses_var(p.stmt, s.var) for p in rest):
+                continue
+            cell, allocate = nodes.alloc([1], nodes.dtype_of(s.var), f"{s.var.name}_kept", "local.var")
+            self.out.append(allocate)
+            body.append(nodes.store(cell, s.var, [0]))
+            kept[s.var] = nodes.load(cell, [0])
+        self.put(tirx.IfThenElse(self.mask, nodes.seq(body), None))
+        self.kept |= kept
+        self.group = []
+
+
+def _two_steps(s: Any) -> list[Any]:
+    """Return the statement as one that reads, a barrier, and one that writes."""
+    if isinstance(s, tirx.BufferStore):
+        var = nodes.fresh(f"{s.buffer.name}_kept", nodes.dtype_of(s.value))
+        return [
+            tirx.Bind(var, s.value, s.span),
+            calls.sync_threads(),
+            tirx.BufferStore(s.buffer, var, list(s.indices), s.span),
+        ]
+    target, source = s.value.args
+    size = int(nodes.as_int(s.value.attrs["bytes"]))
+    count = max(1, size // max(1, _bytes(source.source)))
+    held, allocate = nodes.alloc([count], nodes.element_type(source.source), f"{target.source.name}_kept", "local")
+    zero = nodes.int_const(0)
+    return [
+        allocate,
+        calls.move(held, [zero], source.source, list(source.indices), size, s.span),
+        calls.sync_threads(),
+        calls.move(target.source, list(target.indices), held, [zero], size, s.span),
+    ]
+
+
+def _bytes(buffer: Any) -> int:
+    return DTYPES[nodes.element_type(buffer)].bits // 8

@@ -1,0 +1,188 @@
+"""Proofs that no byte of two accesses is touched by two threads: then the threads need no barrier between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.analysis.proofs import linear_parts
+from tile_core.analysis.uniformity import Varying
+from tile_core.compat.tvm import ir
+from tile_core.ir import nodes
+from tile_core.ir.visit import map_expr, substitute
+from tile_core.simt.barriers.shared_accesses import Access, variables
+from tile_core.simt.variant import Block
+
+#: Elements, over all threads and iterations, up to which accesses are looked at one by one.
+MOST = 1 << 17
+_WIDE = 1 << 20
+
+
+class Owners:
+    """Looks at accesses of all threads of a block.
+
+    Parameters
+    ----------
+    block
+        The threads; without them nothing is proven.
+    varying
+        Which variables differ between threads.
+    bounds
+        First value and extent of the loop variables for which they are constant.
+    """
+
+    def __init__(self, block: Block | None, varying: Varying, bounds: Mapping[Any, tuple[int, int]]) -> None:
+        self.varying, self.bounds = varying, bounds
+        self.count = 0 if block is None else block.count
+        self.values: dict[Any, Any] = {}
+        self.axes = [nodes.fresh(f"t{d}") for d in range(3)]
+        if block is not None:
+            number = np.arange(block.count, dtype=np.int64)
+            x, y, _ = block.extents
+            parts = (number % x, number // x % y, number // (x * y))
+            self.values = dict(zip(self.axes, parts, strict=True))
+            if block.thread is not None:
+                self.values[block.thread] = number
+        self.prints: dict[tuple[Any, ...], Any] = {}
+        self.kept: list[Access] = []
+        self.named: dict[Access, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
+
+    def apart(self, a: Access, b: Access) -> bool:
+        """Whether it is proven that two different threads touch no byte in common, one by ``a``, the other by ``b``."""
+        if not self.count or a.indices is None or b.indices is None:
+            return False
+        same = a.buffer.same_as(b.buffer)
+        flat = isinstance(a.memory.space, str) and isinstance(b.memory.space, str)
+        if not same and not (flat and len(a.indices) == len(b.indices) == 1):
+            return False
+        if len(a.indices) != len(b.indices) or not a.memory.size or not b.memory.size:
+            return False
+        cancelled = self.cancelled(a, b)
+        if cancelled is None:
+            return False
+        unit = a.memory.size if same else 1
+        first, second = (self.footprint(x, cancelled, unit, not same) for x in (a, b))
+        return first is not None and second is not None and not _meet(first, second)
+
+    def cancelled(self, a: Access, b: Access) -> tuple[Any, ...] | None:
+        """Return the variables that add the same to both places, or ``None`` if one is left that is not known."""
+        (ia, _), (ib, _) = self.names(a), self.names(b)
+        own = {v for x in (a, b) for v, _, _ in x.ranges}
+        free = {v for e in (*ia, *ib) for v in variables(e)} - own - set(self.values)
+        found = []
+        for v in free:
+            if v not in self.varying.vars and _same_terms(ia, ib, v):
+                found.append(v)
+            elif v not in self.bounds:
+                return None
+        return tuple(sorted(found, key=lambda v: str(v.name)))
+
+    def names(self, a: Access) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return indices and conditions in which the thread's coordinates are variables."""
+        if a not in self.named:
+            assert a.indices is not None
+            self.named[a] = (
+                tuple(self.with_axes(e) for e in a.indices), tuple(self.with_axes(c) for c in a.conditions)
+            )  # fmt: skip
+        return self.named[a]
+
+    def with_axes(self, e: Any) -> Any:
+        """Return an expression with variables for the thread's coordinates."""
+
+        def axis(call: Any) -> Any:
+            return self.axes[int(nodes.as_int(call.args[0]))] if nodes.is_tile_call(call, "thread_index") else call
+
+        return map_expr(e, axis, ir.Call)
+
+    def footprint(self, a: Access, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
+        """Return (places, lowest thread, highest thread) of an access, or ``None`` if it is too much to look at."""
+        key = (id(a), *(id(v) for v in cancelled), unit, absolute)
+        if key not in self.prints:
+            self.kept.append(a)
+            try:
+                self.prints[key] = self.look(a, cancelled, unit, absolute)
+            except (Unknown, OverflowError):
+                self.prints[key] = None
+        return self.prints[key]
+
+    def look(self, a: Access, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
+        """Return what ``footprint`` does, or raise ``Unknown``."""
+        indices, conditions = self.names(a)
+        zero = {v: nodes.int_const(0, nodes.dtype_of(v)) for v in cancelled}
+        indices = tuple(substitute(e, zero) for e in indices)
+        used = {v for e in (*indices, *conditions) for v in variables(e)}
+        known = {v: (start, extent) for v, start, extent in a.ranges if v in used}
+        known |= {v: self.bounds[v] for v in used if v in self.bounds and v not in known and v not in cancelled}
+        length = max(1, -(-a.bytes // unit)) if not absolute else a.bytes
+        total = self.count * length
+        for _, extent in known.values():
+            total *= max(extent, 1)
+        if total > MOST:
+            return None
+        env, shape = self.environment(known)
+        places = self.places(indices, env, shape, length)
+        thread = np.broadcast_to(np.arange(self.count).reshape(-1, *[1] * (len(shape) - 1)), shape)
+        mask = np.ones(shape, dtype=bool)
+        for c in conditions:
+            try:
+                mask &= np.broadcast_to(np.asarray(evaluate(c, env), dtype=bool), shape)
+            except Unknown:
+                continue
+        starts, threads = places[mask], thread[mask]
+        if absolute:
+            starts = a.memory.first + starts * a.memory.size
+        steps = np.arange(length, dtype=np.int64)
+        return _owners((starts[:, None] + steps).ravel(), np.repeat(threads, length))
+
+    def environment(self, known: Mapping[Any, tuple[int, int]]) -> tuple[dict[Any, Any], tuple[int, ...]]:
+        """Return arrays of the threads and of the loop variables that span all combinations."""
+        shape = (self.count, *(extent for _, extent in known.values()))
+        rank = len(shape)
+        env = {v: values.reshape(-1, *[1] * (rank - 1)) for v, values in self.values.items()}
+        for axis, (v, (start, extent)) in enumerate(known.items(), 1):
+            env[v] = np.arange(start, start + extent, dtype=np.int64).reshape(*[1] * axis, -1, *[1] * (rank - 1 - axis))
+        return env, shape
+
+    def places(self, indices: Sequence[Any], env: Mapping[Any, Any], shape: tuple[int, ...], length: int) -> Any:
+        """Return one number for each tuple of indices; the last one may go on for ``length`` elements."""
+        total: Any = np.zeros(shape, dtype=np.int64)
+        for e in indices:
+            value = np.broadcast_to(np.asarray(evaluate(e, env), dtype=np.int64), shape)
+            if len(indices) > 1:
+                if value.size and (abs(value).max() + length >= _WIDE // 2 or len(indices) > 3):
+                    raise Unknown
+                value = value + _WIDE // 2
+            total = total * _WIDE + value
+        return total
+
+
+def _same_terms(ia: Sequence[Any], ib: Sequence[Any], v: Any) -> bool:
+    """Whether a variable adds the same term to the indices on both sides."""
+    for a, b in zip(ia, ib, strict=True):
+        first, second = (linear_parts(e, [v]) for e in (a, b))
+        if not first or not second:
+            return False
+        one, two = nodes.as_int(first[0]), nodes.as_int(second[0])
+        if not isinstance(one, int) or not isinstance(two, int) or one != two:
+            return False
+    return True
+
+
+def _owners(places: Any, threads: Any) -> Any:
+    """Return the places in order, each once, with the lowest and the highest thread that touches it."""
+    order = np.lexsort((threads, places))
+    places, threads = places[order], threads[order]
+    starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]]) if len(places) else np.zeros(0, dtype=np.int64)
+    ends = np.r_[starts[1:], len(places)] - 1 if len(places) else starts
+    return places[starts], threads[starts], threads[ends]
+
+
+def _meet(a: Any, b: Any) -> bool:
+    """Whether two different threads touch one place."""
+    _, i, j = np.intersect1d(a[0], b[0], assume_unique=True, return_indices=True)
+    lowest = np.minimum(a[1][i], b[1][j])
+    highest = np.maximum(a[2][i], b[2][j])
+    return bool(np.any(lowest != highest))

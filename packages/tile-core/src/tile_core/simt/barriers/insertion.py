@@ -1,0 +1,319 @@
+"""Where the threads of a block must wait for each other.
+
+A per-thread program means what it means in lock step: a statement sees what all threads did before it. Accesses that
+two threads may make to one byte, at least one of them a write, need a barrier between them; atomic updates of a buffer
+need none among themselves. Barriers go as late as they can, before the statement that needs them, and before a loop or
+a branch rather than into it where that is enough. Global memory counts where all threads come by; where they part, it
+is as each thread by itself leaves it.
+
+A branch whose sides not all threads take cannot hold a barrier. It is split: its condition is kept, and the parts
+before and after a barrier each stand under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.analysis.uniformity import Varying
+from tile_core.compat.tvm import tirx
+from tile_core.errors import Where as Place
+from tile_core.errors.ops import DivergentBarrier
+from tile_core.ir import nodes
+from tile_core.simt.barriers.branch_splitting import Split
+from tile_core.simt.barriers.disjointness import Owners
+from tile_core.simt.barriers.program_points import Point, Points
+from tile_core.simt.barriers.shared_accesses import Access, Where
+from tile_core.simt.variant import Block
+
+State = frozenset[Access]
+_NOTHING: State = frozenset()
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """A barrier that was placed.
+
+    Attributes
+    ----------
+    earlier, later
+        The buffers of the accesses that it orders.
+    hazard
+        ``"write, read"``, ``"read, write"`` or ``"write, write"``: what comes before it and after it.
+    where
+        The line of the statement that it stands before.
+    after
+        The line of the earlier access.
+    """
+
+    earlier: str
+    later: str
+    hazard: str
+    where: Place | None = None
+    after: Place | None = None
+
+
+def place_barriers(body: Any, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
+    """Return the body with barriers where threads depend on each other, and why each is there.
+
+    Parameters
+    ----------
+    body
+        What one thread does. Shared buffers that have their places in the arena (``tile.offset``) and share bytes
+        depend on each other.
+    block
+        The threads: then a thread that comes back to elements of its own needs no barrier.
+
+    Raises
+    ------
+    DivergentBarrier
+        If threads would have to meet where not all of them come by, or come by differently often.
+    """
+    seeds = [] if block is None or block.thread is None else [block.thread]
+    varying = Varying(body, seeds)
+    points = Points(body, varying)
+    program = points.of(body, Where())
+    flow = _Flow(Owners(block, varying, points.bounds))
+    flow.run(program, _NOTHING)
+    if not flow.count and not points.changed:
+        return body, ()
+    return Split().whole(program), tuple(flow.report)
+
+
+class _Flow:
+    """Carries what was read and written since the last barrier through the program, and places barriers.
+
+    What is pending is a set that only grows between barriers, and barriers are never taken away, so going through a
+    loop again and again ends.
+    """
+
+    def __init__(self, owners: Owners) -> None:
+        self.owners = owners
+        self.count = 0
+        self.report: list[Barrier] = []
+        self.known: dict[tuple[int, int, bool], bool] = {}
+        self.kept: list[Access] = []
+        self.left: list[list[State]] = []
+        self.again: list[list[tuple[Point, State]]] = []
+        self.parted = 0
+
+    # Conflicts
+
+    def conflict(self, pending: Iterable[Access], mine: Iterable[Access]) -> tuple[Access, Access] | None:
+        """Return a pair of accesses that need a barrier between them."""
+        mine = list(mine)
+        for a in pending:
+            for b in mine:
+                if (a.write or b.write) and a.memory.overlaps(b.memory) and self.depend(a, b):
+                    return a, b
+        return None
+
+    def depend(self, a: Access, b: Access) -> bool:
+        key = (id(a), id(b), bool(self.parted))
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._depend(a, b)
+            self.kept += [a, b]
+        return found
+
+    def _depend(self, a: Access, b: Access) -> bool:
+        if a.atomic and b.atomic and a.buffer.same_as(b.buffer):
+            return False
+        if a.region is not None and b.region is not None and a.region.same_as(b.region):
+            return False
+        if self.parted and (not (a.shared or b.shared) or (a.write and b.write and a.stmt.same_as(b.stmt))):
+            return False
+        return not self.owners.apart(a, b)
+
+    def place(self, p: Point, pair: tuple[Access, Access], field: str = "meet") -> None:
+        """Place a barrier at a point."""
+        where = nodes.where_of(p.stmt)
+        if self.parted:
+            raise DivergentBarrier(what="a loop whose threads meet inside", where=where)
+        setattr(p, field, True)
+        self.count += 1
+        hazard = ", ".join("write" if a.write else "read" for a in pair)
+        after = nodes.where_of(pair[0].stmt)
+        self.report.append(Barrier(str(pair[0].buffer.name), str(pair[1].buffer.name), hazard, where, after))
+
+    # Points in order
+
+    def run(self, points: list[Point], state: State) -> State:
+        """Return what is pending after the points."""
+        for p in points:
+            state = self.step(p, state)
+        return state
+
+    def step(self, p: Point, state: State) -> State:
+        if p.kind == "sync":
+            return _NOTHING
+        if p.kind in ("break", "continue"):
+            return self.jump(p, state)
+        if p.kind == "grid":
+            self.run(p.parts[0], _NOTHING)
+            return _NOTHING
+        state = self.arrive(p, state)
+        if p.kind == "mark":
+            inside = self.run(p.parts[0], state)
+            return frozenset(a.outside(p.stmt) for a in inside)
+        if p.kind == "for":
+            return self.loop(p, state)
+        if p.kind == "while":
+            return self.around(p, state, self.rounds)[0]
+        if p.kind == "if":
+            return self.branch(p, state)
+        return self.plain(p, state)
+
+    def arrive(self, p: Point, state: State) -> State:
+        """Return what is pending where a point begins, after the barrier before it if there is one."""
+        if not p.meet:
+            pair = self.conflict(state, [*p.reads, *p.writes]) if p.kind != "while" else None
+            if pair is not None:
+                self.place(p, pair)
+        return _NOTHING if p.meet else state
+
+    def plain(self, p: Point, state: State) -> State:
+        if not p.between and _can_split(p.stmt):
+            pair = self.conflict([a for a in p.reads if a.shared], [a for a in p.writes if a.shared])
+            if pair is not None:
+                self.place(p, pair, "between")
+        return frozenset(p.writes) if p.between else state | frozenset(p.reads) | frozenset(p.writes)
+
+    def jump(self, p: Point, state: State) -> State:
+        if p.kind == "continue":
+            if p.meet:
+                state = _NOTHING
+            self.again[-1].append((p, state))
+        else:
+            self.left[-1].append(state)
+        return _NOTHING
+
+    def branch(self, p: Point, state: State) -> State:
+        reads = frozenset(p.reads)
+        if not p.varying:
+            sides = [self.run(part, state | reads) for part in p.parts]
+            return frozenset().union(*sides, *([state | reads] if len(sides) == 1 else []))
+        # Threads that take one side do it before those that take the other.
+        self.sides(p, reads)
+        state = self.enter(p, state)
+        return self.sides(p, state | reads)
+
+    def sides(self, p: Point, state: State) -> State:
+        for part in p.parts:
+            state = state | self.run(part, state) if not _meets(part) else self.run(part, state)
+        return state
+
+    def loop(self, p: Point, state: State) -> State:
+        after, state = self.around(p, state, self.circle)
+        return after if _at_least_once(p.stmt) else after | state
+
+    def around(self, p: Point, state: State, go: Callable[[Point, State], State]) -> tuple[State, State]:
+        """Place the barriers that a loop needs for itself, then the one before it; return what is pending after it."""
+        self.parted += p.varying
+        go(p, _NOTHING)
+        self.parted -= p.varying
+        state = self.enter(p, state)
+        self.parted += p.varying
+        after = go(p, state)
+        self.parted -= p.varying
+        return after, state
+
+    def circle(self, p: Point, state: State) -> State:
+        """Go through a loop's body until nothing more is pending at its beginning; return what is after the loop."""
+        bounds = self.owners.bounds.get(p.stmt.loop_var)
+        carried: State = _NOTHING
+        while True:
+            count = self.count
+            out, left, again = self.body(p, state | carried)
+            ends = [out, *(s for _, s in again)]
+            new = _past(frozenset().union(*ends), p, bounds)
+            if self.count != count:
+                carried = _NOTHING
+            elif new <= carried:
+                return frozenset().union(new, *(_past(s, p, bounds) for s in left))
+            else:
+                carried |= new
+
+    def body(self, p: Point, state: State) -> tuple[State, list[State], list[tuple[Point, State]]]:
+        self.left.append([])
+        self.again.append([])
+        out = self.run(p.parts[0], state)
+        return out, self.left.pop(), self.again.pop()
+
+    def rounds(self, p: Point, state: State) -> State:
+        """Go through a ``while`` loop until nothing more is pending before its condition."""
+        reads, carried = frozenset(p.reads), _NOTHING
+        while True:
+            count = self.count
+            out, left, again = self.body(p, state | carried | reads)
+            for q, pending in [*again, (p, _NOTHING if p.end else out)]:
+                pair = self.conflict(_past(pending, p, None), p.reads)
+                if pair is not None:
+                    self.place(q, pair, "end" if q is p else "meet")
+            new = _past(frozenset().union(_NOTHING if p.end else out, *(s for _, s in again)), p, None)
+            if self.count != count:
+                carried = _NOTHING
+            elif new <= carried:
+                return frozenset().union(state, carried, reads, *(_past(s, p, None) for s in left))
+            else:
+                carried |= new
+
+    # What comes from outside
+
+    def enter(self, p: Point, state: State) -> State:
+        """Return what stays pending into a compound statement: nothing if what is inside needs a barrier before."""
+        if p.meet:
+            return _NOTHING
+        own = p.reads if p.kind == "while" else []
+        pair = self.conflict(state, own) or self.probe([q for part in p.parts for q in part], state)[0]
+        if pair is None:
+            return state
+        self.place(p, pair)
+        return _NOTHING
+
+    def probe(self, points: list[Point], state: State) -> tuple[tuple[Access, Access] | None, State]:
+        """Return a pair of a pending access and one that is reached without a barrier, and what is left pending."""
+        for p in points:
+            if not state:
+                break
+            if p.kind == "sync" or p.meet:
+                state = _NOTHING
+                continue
+            pair = self.conflict(state, [*p.reads, *p.writes])
+            if pair is not None:
+                return pair, state
+            if p.between:
+                state = _NOTHING
+            ends = []
+            for part in p.parts:
+                pair, end = self.probe(part, state)
+                if pair is not None:
+                    return pair, state
+                ends.append(end)
+                if p.kind == "if" and p.varying:
+                    state = end
+            if p.kind == "if" and not p.varying and len(ends) == 2:
+                state = ends[0] | ends[1]
+            elif p.kind in ("mark", "grid") or (p.kind == "for" and _at_least_once(p.stmt)):
+                state = ends[0]
+        return None, state
+
+
+def _past(state: State, p: Point, bounds: tuple[int, int] | None) -> State:
+    """Return what is pending for other iterations and after the loop: values of this iteration are past."""
+    var = p.stmt.loop_var if p.kind == "for" else p
+    return frozenset(a.past(var, bounds, p.opaque) for a in state)
+
+
+def _can_split(s: Any) -> bool:
+    return isinstance(s, tirx.BufferStore) or (isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "move"))
+
+
+def _meets(part: list[Point]) -> bool:
+    return any(p.meet or p.between or p.kind == "sync" or p.split for p in part)
+
+
+def _at_least_once(s: Any) -> bool:
+    extent = nodes.as_int(s.extent)
+    return isinstance(extent, int) and extent > 0

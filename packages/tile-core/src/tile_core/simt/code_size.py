@@ -1,0 +1,196 @@
+"""How much code is written out: a budget that is known before text is made.
+
+Loops over registers, tiles of instructions and ``T.unroll`` are written out by the compilers of the text, which take
+minutes, or never end, for what they make of large tiles on few threads. ``bounded`` counts the operations first. A loop
+that would write out more than the target's budget stays a loop, and so does one over an array that is larger than a
+thread's registers: that array lies in the thread's memory, and needs no numbers. What is written out inside of such a
+loop stays so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
+from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, uses_var
+from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
+
+#: What a call of a function, a conversion of a narrow type, and an access of memory that others see, count as.
+FUNCTION, CODEC, MEMORY = 10, 50, 6
+#: Operators of TVM that are calls by form only.
+_SIMPLE = frozenset(
+    "bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right if_then_else reinterpret likely".split()
+)
+
+
+#: One loop nest may write out this part of what the whole code may have; shares become smaller until all fit, but for
+#: loops of so few operations.
+_SHARE, _LEAST = 2, 64
+#: Statements in a row may be so many times the budget.
+_STRAIGHT = 2
+#: Turns of a loop that compilers may write out unasked.
+_SHORT = 64
+
+
+@dataclass
+class Written:
+    """What was found, for ``explain``.
+
+    Attributes
+    ----------
+    operations
+        Operations of one thread's code, written out.
+    kept
+        For each place in the program: why a loop there stays a loop.
+    """
+
+    operations: int = 0
+    kept: dict[str, str] = field(default_factory=dict)
+
+
+def bounded(body: Any, most: int) -> tuple[Any, Written]:
+    """Return the body with loops that stay loops where too much would be written out.
+
+    Parameters
+    ----------
+    body
+        What one thread does.
+    most
+        Operations that the compilers of the target take in good time (``Capabilities.code_operations``).
+
+    Raises
+    ------
+    UnrolledTooFar
+        If the program names a factor (``T.unroll(n, unroll_factor=...)``) that is over the budget.
+    TooMuchCode
+        If the code is more than twice the budget though all loops stay loops.
+    """
+    share = most // _SHARE
+    while True:
+        made = _Bound(body, share)
+        new, made.report.operations = made.bound(body)
+        if made.report.operations > _STRAIGHT * most and share <= _LEAST:
+            raise TooMuchCode(found=made.report.operations, most=_STRAIGHT * most)
+        if made.report.operations <= most or share <= _LEAST:
+            return new, made.report
+        share = max(_LEAST, share // 2)
+
+
+def operations(node: Any, memory: int = MEMORY) -> int:
+    """Return about how many instructions a statement or expression without loops is; an access counts ``memory``."""
+    total = 0
+    for access in collect(node, (ir.TensorLoad, tirx.BufferStore)):
+        buffer = access.buffer if isinstance(access, tirx.BufferStore) else access.source
+        total += 1 if nodes.scope_of(buffer) in PRIVATE else memory
+    for call in collect(node, ir.Call):
+        total += 1 if nodes.is_tile_call(call) or nodes.operator_name(call) in _SIMPLE else FUNCTION
+    for cast in collect(node, tirx.Cast):
+        kinds = (DTYPES.get(nodes.dtype_of(cast)), DTYPES.get(nodes.dtype_of(cast.value)))
+        total += CODEC if any(d is not None and (d.is_narrow or d.bits < 8) for d in kinds) else 1
+    return total
+
+
+class _Bound:
+    """Decides loop by loop, innermost first."""
+
+    def __init__(self, body: Any, share: int) -> None:
+        self.share = share
+        self.report = Written()
+        private = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) in PRIVATE]
+        self.large = {b: n for b in private if (n := _registers(b)) > MOST_REGISTERS}
+
+    def bound(self, s: Any) -> tuple[Any, int]:
+        """Return a statement and its operations."""
+        if isinstance(s, tirx.SeqStmt):
+            parts = [self.bound(x) for x in s.seq]
+            same = all(a.same_as(b) for (a, _), b in zip(parts, s.seq, strict=True))
+            return s if same else nodes.seq([a for a, _ in parts]), sum(n for _, n in parts)
+        if isinstance(s, tirx.For):
+            return self.loop(s)
+        if isinstance(s, tirx.IfThenElse):
+            then, first = self.bound(s.then_case)
+            other, second = (None, 0) if s.else_case is None else self.bound(s.else_case)
+            same = then.same_as(s.then_case) and (other is None or other.same_as(s.else_case))
+            new = s if same else tirx.IfThenElse(s.condition, then, other, s.span)
+            return new, 1 + operations(s.condition) + first + second
+        if isinstance(s, tirx.While):
+            body, count = self.bound(s.body)
+            new = s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
+            return new, 1 + operations(s.condition) + count
+        if isinstance(s, tirx.AttrStmt):
+            body, count = self.bound(s.body)
+            return (s if body.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, body, s.span)), count
+        return s, operations(s)
+
+    def loop(self, s: Any) -> tuple[Any, int]:
+        """Return a loop and its operations; one that was to be written out may stay a loop."""
+        body, each = self.bound(s.body)
+        new = s if body.same_as(s.body) else replace_for(s, body)
+        extent, factor = nodes.as_int(s.extent), annotation(s, UNROLL_FACTOR)
+        if isinstance(factor, int):
+            turns = min(factor, extent) if isinstance(extent, int) else factor
+            if turns > 1 and turns * each > self.share:
+                facts = {"factor": factor, "each": each, "total": turns * each, "most": self.share}
+                raise UnrolledTooFar(**facts, where=nodes.where_of(s))
+            return new, max(turns, 1) * each + 1
+        written_out = s.kind in (tirx.ForKind.UNROLLED, tirx.ForKind.VECTORIZED)
+        if not written_out or not isinstance(extent, int):
+            return new, each + 1
+        why = self.reason(s, extent, each)
+        if not why:
+            # Compilers repeat short loops of their own accord, in each turn of this one.
+            if extent * _likely(body) > self.share:
+                new = replace_for(new, _Fixed().stmt(body))
+            return new, extent * each
+        where = nodes.where_of(s)
+        self.report.kept.setdefault("" if where is None else f"{where.file}:{where.line}", why)
+        notes = {**dict(s.annotations or {}), nodes.ROLE: "serial", UNROLL_FACTOR: nodes.int_const(1)}
+        return replace_for(new, body, kind=tirx.ForKind.SERIAL, annotations=notes), each + 1
+
+    def reason(self, s: Any, extent: int, each: int) -> str:
+        """Return why a loop must stay one; empty if it need not."""
+        if extent * each > self.share:
+            return f"{extent:,} turns of {each:,} operations are more than {self.share:,}"
+        if self.large and (extent > LONGEST_VECTOR or collect(s.body, tirx.For)):
+            for access in collect(s.body, (ir.TensorLoad, tirx.BufferStore)):
+                buffer = access.buffer if isinstance(access, tirx.BufferStore) else access.source
+                if buffer in self.large and any(uses_var(i, s.loop_var) for i in access.indices):
+                    held = f"{buffer.name} is {self.large[buffer]:,} registers a thread"
+                    return f"{held}, of at most {MOST_REGISTERS}: it lies in memory"
+        return ""
+
+
+class _Fixed(StmtRewriter):
+    """Asks compilers to leave loops as they are."""
+
+    def visit_For(self, s: Any) -> Any:
+        new = super().visit_For(s)
+        if s.kind != tirx.ForKind.SERIAL or annotation(s, UNROLL_FACTOR) is not None:
+            return new
+        return replace_for(new, new.body, annotations={**dict(s.annotations or {}), UNROLL_FACTOR: nodes.int_const(1)})
+
+
+def _likely(s: Any) -> int:
+    """Return the operations of a statement if short loops in it are written out too, as compilers like to."""
+    if isinstance(s, tirx.SeqStmt):
+        return sum(map(_likely, s.seq))
+    if isinstance(s, tirx.For):
+        extent = nodes.as_int(s.extent)
+        short = isinstance(extent, int) and annotation(s, UNROLL_FACTOR) is None
+        repeated = short and (s.kind != tirx.ForKind.SERIAL or extent <= _SHORT)
+        return (extent if repeated else 1) * _likely(s.body)
+    if isinstance(s, tirx.IfThenElse):
+        return 1 + _likely(s.then_case) + (0 if s.else_case is None else _likely(s.else_case))
+    return _likely(s.body) if isinstance(s, (tirx.AttrStmt, tirx.While)) else operations(s)
+
+
+def _registers(array: Any) -> int:
+    """Return the 32-bit registers that an array takes."""
+    elements = prod(int(nodes.as_int(n)) for n in array.shape)
+    return -(-elements * max(8, DTYPES[nodes.element_type(array)].bits) // 32)

@@ -1,0 +1,1 @@
+"""Step 6, the launch: loops over the grid become coordinates of the block."""

@@ -1,0 +1,137 @@
+"""The grid of a launch: loops over blocks become the block's own coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import calls, nodes
+from tile_core.ir.program import Dim, dim_of
+from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
+from tile_core.simt.variant import Block
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the host launches.
+
+    Attributes
+    ----------
+    extents
+        Blocks along x, y and z, as the host computes them.
+    """
+
+    extents: tuple[Dim, Dim, Dim]
+
+
+def block_of(body: Any, thread: Any) -> Block:
+    """Return the threads of the program's blocks; one if it launches nothing."""
+    for loop in collect(body, tirx.For):
+        if role(loop) == "grid":
+            threads = annotation(loop, nodes.THREADS)
+            if threads is not None:
+                x, y, z = (int(nodes.as_int(t)) for t in threads)
+                return Block((x, y, z), thread)
+    return Block((1, 1, 1), thread)
+
+
+def launch(body: Any, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
+    """Return what one thread of one block does, and the grid.
+
+    Parameters
+    ----------
+    body
+        The program of one thread, still inside the loops over the grid.
+    block
+        The threads.
+    swizzle
+        ``{"panel", "order"}`` of ``T.use_swizzle``: blocks are numbered along panels of that many rows (or columns), so
+        that those that run at the same time share operands in the cache.
+    """
+    rewriter = _Launch(block, dict(swizzle) if swizzle else None)
+    new = rewriter.stmt(body)
+    x, y, z = block.extents
+    thread = calls.thread_index(0) if x > 1 else nodes.int_const(0)
+    if y > 1:
+        thread = thread + calls.thread_index(1) * x
+    if z > 1:
+        thread = thread + calls.thread_index(2) * (x * y)
+    extents = [rewriter.extents.get(a, 1) for a in range(3)]
+    gx, gy, gz = (dim_of(e) if not isinstance(e, int) else e for e in extents)
+    return nodes.seq([tirx.Bind(block.thread, nodes.int_const(0) + thread), new]), Grid((gx, gy, gz))
+
+
+class _Launch(StmtRewriter):
+    def __init__(self, block: Block, swizzle: dict[str, Any] | None) -> None:
+        self.block, self.swizzle = block, swizzle
+        self.extents: dict[int, Any] = {}
+        self.binds: dict[Any, Any] = {}
+
+    def visit_Bind(self, s: Any) -> Any:
+        self.binds[s.var] = substitute(s.value, self.binds)
+        return s
+
+    def visit_For(self, s: Any) -> Any:
+        if role(s) != "grid":
+            return super().visit_For(s)
+        axes: dict[int, Any] = {}
+        while isinstance(s, tirx.For) and role(s) == "grid":
+            axes[int(annotation(s, nodes.AXIS))] = s
+            s = s.body
+        analyzer = Analyzer()
+        for axis, loop in axes.items():
+            extent = substitute(nodes.int_const(0) + loop.extent, self.binds)
+            self.extents[axis] = nodes.as_int(analyzer.simplify(extent))
+        self.loops = axes
+        inner = _Indices(axes).stmt(s)
+        return nodes.seq([*self.coordinates(axes), inner])
+
+    def coordinates(self, axes: dict[int, Any]) -> list[Any]:
+        """Bind the loops' variables to the block's coordinates."""
+        where = {
+            axis: nodes.cast(calls.block_index(axis), nodes.dtype_of(loop.loop_var)) for axis, loop in axes.items()
+        }
+        before: list[Any] = []
+        empty = any(e == 0 for e in self.extents.values() if isinstance(e, int))  # no block asks for its coordinates
+        if self.swizzle and 0 in axes and 1 in axes and not empty:
+            before, where[0], where[1] = self.panels(axes)
+        binds = []
+        for axis, loop in sorted(axes.items()):
+            value = where[axis]
+            binds.append(tirx.Bind(loop.loop_var, value if nodes.as_int(loop.min) == 0 else value + loop.min))
+        return [*before, *binds]
+
+    def panels(self, axes: dict[int, Any]) -> tuple[list[Any], Any, Any]:
+        assert self.swizzle is not None
+        panel, by_rows = int(nodes.as_int(self.swizzle["panel"])), str(self.swizzle["order"]) == "row"
+        wide, high = (0, 1) if by_rows else (1, 0)
+        width, height = (nodes.int_const(0) + axes[a].extent for a in (wide, high))
+        number = nodes.fresh("block")
+        flat = calls.block_index(1) * (nodes.int_const(0) + axes[0].extent) + calls.block_index(0)
+        group, inside, rows = (nodes.fresh(n) for n in ("panel", "inside", "rows"))
+        binds = [
+            tirx.Bind(number, flat),
+            tirx.Bind(group, tirx.floordiv(number, width * panel)),
+            tirx.Bind(inside, number - group * (width * panel)),
+            tirx.Bind(rows, tirx.Min(nodes.int_const(panel), height - group * panel)),
+        ]
+        across, down = tirx.floordiv(inside, rows), group * panel + tirx.floormod(inside, rows)
+        return (binds, across, down) if by_rows else (binds, down, across)
+
+
+class _Indices(StmtRewriter):
+    """Replaces ``T.get_block_binding`` by the grid's variables; an axis that the grid does not have is 0."""
+
+    def __init__(self, axes: dict[int, Any]) -> None:
+        self.axes = axes
+
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, self.index, ir.Call)
+
+    def index(self, call: Any) -> Any:
+        if not nodes.is_tile_call(call, "block_index"):
+            return call
+        loop = self.axes.get(int(nodes.as_int(call.args[0])))
+        return nodes.int_const(0) if loop is None else loop.loop_var

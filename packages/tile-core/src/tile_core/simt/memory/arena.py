@@ -1,0 +1,293 @@
+"""Where each shared buffer lies in the block's shared memory: buffers whose lives do not overlap share bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors import Where
+from tile_core.errors.memory import SharedMemoryExceeded
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import StmtRewriter, collect, role
+from tile_core.simt.memory.shared_layouts import SHAPE, base_of, packed_buffers
+
+#: Annotation of an ``AllocBuffer``: the byte at which it begins.
+OFFSET = "tile.offset"
+#: Annotation of an ``AllocBuffer``: a power of two that its first byte must be a multiple of.
+ALIGN = "tile.align"
+
+_SMALL, _LARGE = 16, 128
+
+
+@dataclass(frozen=True)
+class Array:
+    """A shared buffer's place.
+
+    Attributes
+    ----------
+    name, dtype
+        As the program calls it.
+    offset, bytes
+        Where it lies.
+    shape
+        Its extents, before it became one-dimensional.
+    where
+        The line that allocates it.
+    lives
+        The lines that use it first and last, as far as they are known.
+    """
+
+    name: str
+    offset: int
+    bytes: int
+    dtype: str
+    shape: tuple[int, ...] = ()
+    where: Where | None = None
+    lives: tuple[Where | None, Where | None] = (None, None)
+
+
+@dataclass(frozen=True)
+class Arena:
+    """The block's shared memory.
+
+    Attributes
+    ----------
+    bytes
+        Size of the whole.
+    arrays
+        What lies where, in the order of the program.
+    """
+
+    bytes: int
+    arrays: tuple[Array, ...] = ()
+
+
+def plan_arena(body: Any, limit: int) -> tuple[Any, Arena]:
+    """Give each shared buffer its place.
+
+    Parameters
+    ----------
+    body
+        What one thread does.
+    limit
+        Bytes of shared memory that a block of the target has.
+
+    Returns
+    -------
+    tuple
+        The body, in which each ``AllocBuffer`` of scope ``shared`` has the annotation ``OFFSET``, and the arena.
+
+    Raises
+    ------
+    SharedMemoryExceeded
+        If it does not fit.
+    """
+    packed = packed_buffers(body)
+    lives = _Lives(body)
+    buffers = [
+        _Buffer(a, lives.spans.get(a.buffer), a.buffer in packed, a.buffer in lives.managed) for a in lives.allocs
+    ]
+    if not buffers:
+        return body, Arena(0)
+    total = min((_pack(order) for order in _orders(buffers)), key=lambda plan: plan[0])
+    size, offsets = total
+    arrays = tuple(b.array(offsets[b.buffer], lives.lines) for b in buffers)
+    if size > limit:
+        raise _exceeded(buffers, size, limit)
+    return _Annotate(offsets).stmt(body), Arena(size, arrays)
+
+
+class _Buffer:
+    """An allocation, its size and its life."""
+
+    def __init__(self, alloc: Any, span: tuple[int, int] | None, packed: bool, managed: bool) -> None:
+        self.buffer, self.span, self.where = alloc.buffer, span, nodes.where_of(alloc)
+        notes = alloc.annotations or {}
+        shape = nodes.shape_of(self.buffer)
+        self.shape = tuple(int(nodes.as_int(n)) for n in notes.get(SHAPE, shape))
+        self.dtype = nodes.element_type(self.buffer)
+        bits = DTYPES[self.dtype].bits
+        count = prod(shape)
+        self.bytes = -(-count * bits // 8) if packed else count * max(8, bits) // 8
+        asked = int(nodes.as_int(notes.get(ALIGN, 1)))
+        self.align = max(asked, _LARGE if self.bytes >= _LARGE else _SMALL)
+        # The first dimension of what a pipelined loop manages is the slot.
+        self.stages = max(self.shape[0], 1) if managed and self.shape else 1
+
+    def meets(self, other: _Buffer) -> bool:
+        """Whether both are in use at one time."""
+        if self.span is None or other.span is None:
+            return False
+        return self.span[0] <= other.span[1] and other.span[0] <= self.span[1]
+
+    def array(self, offset: int, lines: Sequence[Where | None]) -> Array:
+        first, last = self.span or (0, 0)
+        lives = (lines[first], lines[last])
+        return Array(str(self.buffer.name), offset, self.bytes, self.dtype, self.shape, self.where, lives)
+
+
+class _Lives:
+    """The first and the last time at which each shared buffer is used; a step is one moment.
+
+    A buffer that a loop uses and that is allocated outside of it lives through the whole loop. The sides of a branch
+    may run one after the other, so what one of them uses lives through both.
+    """
+
+    def __init__(self, body: Any) -> None:
+        self.now = 0
+        self.allocs: list[Any] = []
+        self.spans: dict[Any, tuple[int, int]] = {}
+        self.bases: dict[Any, Any] = {}
+        self.managed: set[Any] = set()
+        self.line: Where | None = None
+        #: The line of each moment.
+        self.lines: list[Where | None] = [None]
+        self.visit(body)
+
+    def visit(self, s: Any) -> None:
+        self.line = nodes.where_of(s) or self.line
+        if isinstance(s, tirx.SeqStmt):
+            for x in s.seq:
+                self.visit(x)
+        elif isinstance(s, tirx.AllocBuffer):
+            if nodes.scope_of(s.buffer) == "shared":
+                self.allocs.append(s)
+                self.bases[s.buffer] = s.buffer
+        elif isinstance(s, tirx.DeclBuffer):
+            base = self.bases.get(base_of(s))
+            if base is not None:
+                self.bases[s.buffer] = base
+        elif isinstance(s, (tirx.For, tirx.While)):
+            self.loop(s)
+        elif isinstance(s, tirx.IfThenElse):
+            self.branch(s)
+        elif isinstance(s, tirx.AttrStmt) and s.attr_key != calls.STEP:
+            self.region(s)
+        else:
+            for x in collect(s, (tirx.AllocBuffer, tirx.DeclBuffer)) if isinstance(s, tirx.AttrStmt) else ():
+                self.visit(x)
+            self.use(s)
+
+    def use(self, *parts: Any) -> None:
+        """Note that all shared buffers in ``parts`` are used at the next moment."""
+        self.now += 1
+        self.lines.append(self.line)
+        stored = [x.buffer for part in parts for x in collect(part, tirx.BufferStore)]
+        named = [v for part in parts for v in collect(part, tirx.Var)]
+        self.extend({self.bases[v] for v in [*stored, *named] if v in self.bases}, self.now, self.now)
+
+    def extend(self, buffers: Iterable[Any], first: int, last: int) -> None:
+        for b in buffers:
+            old = self.spans.get(b, (first, last))
+            self.spans[b] = (min(old[0], first), max(old[1], last))
+
+    def used_since(self, first: int) -> set[Any]:
+        return {b for b, span in self.spans.items() if span[1] > first}
+
+    def loop(self, s: Any) -> None:
+        before, outside = self.now, set(self.bases.values())
+        self.use(*((s.condition,) if isinstance(s, tirx.While) else (s.min, s.extent)))
+        self.visit(s.body)
+        if not isinstance(s, tirx.For) or role(s) != "grid":
+            self.extend(self.used_since(before) & outside, before + 1, self.now)
+
+    def branch(self, s: Any) -> None:
+        before = self.now
+        self.use(s.condition)
+        self.visit(s.then_case)
+        if s.else_case is not None:
+            self.visit(s.else_case)
+            self.extend(self.used_since(before), before + 1, self.now)
+
+    def region(self, s: Any) -> None:
+        before = self.now
+        self.visit(s.body)
+        if s.attr_key == calls.MANAGED:
+            mine = listed(s.node, self.bases)
+            self.managed |= mine
+            self.extend(self.used_since(before) & mine, before + 1, self.now)
+
+
+def listed(node: Any, bases: dict[Any, Any]) -> set[Any]:
+    """Return the buffers that a ``tile.managed`` attribute lists, by themselves or by name; views count as their bases.
+
+    Parameters
+    ----------
+    node
+        The attribute's node.
+    bases
+        The buffer whose memory each buffer shows, itself for most.
+    """
+    found: set[Any] = set()
+    for x in [node] if isinstance(node, (str, tirx.Var)) else list(node):
+        if isinstance(x, tirx.Var):
+            found.add(bases.get(x, x))
+        else:
+            name = str(getattr(x, "value", x))
+            found |= {base for b, base in bases.items() if str(b.name) == name}
+    return found
+
+
+def _orders(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
+    """Return orders to place buffers in; of two plans of one size the first one counts."""
+    by_size = sorted(buffers, key=lambda b: -b.bytes)
+    by_start = sorted(buffers, key=lambda b: b.span or (0, 0))
+    by_length = sorted(buffers, key=lambda b: -(b.span[1] - b.span[0] if b.span else 0))
+    return [by_start, by_size, by_length]
+
+
+def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[Any, int]]:
+    """Place each buffer at the lowest byte that no buffer of its time has."""
+    placed: list[tuple[_Buffer, int]] = []
+    for b in order:
+        at = 0
+        taken = sorted((start, start + other.bytes) for other, start in placed if other.meets(b))
+        for start, end in taken:
+            if at + b.bytes > start:
+                at = max(at, -(-end // b.align) * b.align)
+        placed.append((b, at))
+    return max(at + b.bytes for b, at in placed), {b.buffer: at for b, at in placed}
+
+
+class _Annotate(StmtRewriter):
+    def __init__(self, offsets: dict[Any, int]) -> None:
+        self.offsets = offsets
+
+    def visit_AllocBuffer(self, s: Any) -> Any:
+        offset = self.offsets.get(s.buffer)
+        if offset is None:
+            return s
+        notes = {**dict(s.annotations or {}), OFFSET: nodes.int_const(offset)}
+        return tirx.AllocBuffer(s.buffer, notes, s.span)
+
+
+def _exceeded(buffers: Sequence[_Buffer], size: int, limit: int) -> SharedMemoryExceeded:
+    moments = {b.span[0] for b in buffers if b.span}
+    peaks = [[b for b in buffers if b.span and b.span[0] <= t <= b.span[1]] for t in sorted(moments)]
+    peak = max(peaks, key=lambda bs: sum(b.bytes for b in bs), default=list(buffers))
+    peak = sorted(peak, key=lambda b: -b.bytes)
+    rows = [(str(b.buffer.name), str(b.shape), str(b.dtype), f"{b.bytes} bytes", _line(b.where)) for b in peak]
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    table = "\n".join("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return SharedMemoryExceeded(
+        found=size, limit=limit, table=table, advice=_advice(peak, size, limit), where=peak[0].where
+    )
+
+
+def _line(where: Where | None) -> str:
+    return "" if where is None else f"line {where.line}"
+
+
+def _advice(peak: Sequence[_Buffer], size: int, limit: int) -> str:
+    """Return the nearest change that helps: fewer stages, or a smaller tile."""
+    most = max((b.stages for b in peak), default=1)
+    for stages in range(most - 1, 0, -1):
+        saved = sum(b.bytes - b.bytes // b.stages * min(stages, b.stages) for b in peak)
+        if size - saved <= limit:
+            return f"use num_stages={stages} in the pipelined loop instead of {most}, or smaller tiles"
+    largest = peak[0]
+    return f"make the tiles smaller, {largest.buffer.name} {largest.shape} first: {size - limit} bytes are too many"

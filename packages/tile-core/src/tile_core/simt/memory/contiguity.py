@@ -1,0 +1,98 @@
+"""What is known about places in shared memory: runs of neighbours, alignment, tiles inside of their buffers."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tile_core.analysis.ranges import whole
+from tile_core.compat.tvm import tirx
+from tile_core.errors import TileError
+from tile_core.ir import nodes
+from tile_core.layout import LayoutMap, row_major
+from tile_core.ops.base import View
+
+
+def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: Any) -> bool:
+    """Whether every ``run`` neighbours along a dimension, counted from the tile's corner, lie together and aligned.
+
+    ``ranges`` is an analyzer that knows the variables of the corner.
+    """
+    if run == 1:
+        return True
+    shape = tuple(nodes.shape_of(view.buffer))
+    if not all(isinstance(n, int) for n in shape) or shape[dim] % run or not divides(run, view.mins[dim], ranges):
+        return False
+    return _runs(row_major(shape) if layout is None else layout, dim, run)
+
+
+@cache
+def _runs(layout: LayoutMap, dim: int, run: int) -> bool:
+    places = _places(layout)
+    moved = np.moveaxis(places, dim, -1).reshape(-1, run)
+    return bool((moved[:, 0] % run == 0).all() and (np.diff(moved, axis=1) == 1).all())
+
+
+def _places(layout: LayoutMap) -> Any:
+    """Return the memory index of every element, as an array of the layout's shape."""
+    try:
+        grid = np.indices(layout.shape)
+        return np.broadcast_to(layout.apply(*grid)["memory"], layout.shape)
+    except (TileError, TypeError, ValueError):
+        return np.asarray(layout.tables()["memory"]).reshape(layout.shape)
+
+
+def divides(by: int, value: Any, ranges: Any) -> bool:
+    """Whether ``value`` is known to be a multiple of ``by``."""
+    if isinstance(value, int):
+        return value % by == 0
+    found = ranges.modular_set(value)
+    return int(found.coeff) % by == 0 and int(found.base) % by == 0
+
+
+def conditions(view: View, ranges: Any) -> list[Any]:
+    """Return what must hold for a tile to lie inside its buffer, as far as that is not known."""
+    starts = [nodes.int_const(low) if isinstance(low, int) else low for low in view.mins]
+    found = []
+    for start, extent, (below, above, size) in zip(starts, view.extents, _open(view, ranges), strict=True):
+        found += [tirx.GE(start, nodes.int_const(0, nodes.dtype_of(start)))] if below else []
+        found += [_ends(start, extent, size, ranges)] if above else []
+    return found
+
+
+def _ends(start: Any, extent: int, size: Any, ranges: Any) -> Any:
+    """Return that a tile ends inside; of a start that may be anywhere, its end may not be a number of its type."""
+    if ranges.const_int_bound(start).max_value + extent <= whole(nodes.dtype_of(start))[1]:
+        return tirx.LE(*_same_type(start + extent, size))
+    return tirx.LE(*_same_type(start, size - extent))
+
+
+def inside(view: View, indices: list[Any], ranges: Any) -> list[Any]:
+    """Return what must hold for an element of a tile to lie inside the buffer, as far as that is not known."""
+    found = []
+    for index, (below, above, size) in zip(indices, _open(view, ranges), strict=True):
+        found += [tirx.GE(index, nodes.int_const(0, nodes.dtype_of(index)))] if below else []
+        found += [tirx.LT(*_same_type(index, size))] if above else []
+    return found
+
+
+def _same_type(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two integers of one type: a corner may have 64 bits, and an extent 32, or the other way around."""
+    b = nodes.int_const(b, nodes.dtype_of(a)) if isinstance(b, int) else b
+    if nodes.dtype_of(a) == nodes.dtype_of(b):
+        return a, b
+    return nodes.cast(a, "int64"), nodes.cast(b, "int64")
+
+
+def _open(view: View, ranges: Any) -> list[tuple[bool, bool, Any]]:
+    """Return for each dimension whether a tile may begin before its buffer or end after it, and the buffer's extent."""
+    found = []
+    for low, extent, size in zip(view.mins, view.extents, nodes.shape_of(view.buffer), strict=True):
+        if isinstance(low, int):
+            found.append((low < 0, not isinstance(size, int) or low + extent > size, size))
+            continue
+        bound = ranges.const_int_bound(low)
+        found.append((bound.min_value < 0, not isinstance(size, int) or bound.max_value + extent > size, size))
+    return found

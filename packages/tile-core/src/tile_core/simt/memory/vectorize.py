@@ -1,0 +1,324 @@
+"""Wide accesses of memory: neighbours that a thread loads or stores one by one are moved at once.
+
+The loops to look at are marked by the annotation ``tile.vector``: their turns are iterations of a data-parallel nest,
+so they may be done in any order, or all loads of all turns first and all stores last. What remains of such a loop works
+on small arrays in registers::
+
+    move(x, A[i, 8 * t], 16 bytes)
+    for v in 0 … 7: y[v] = f(x[v])
+    move(B[i, 8 * t], y, 16 bytes)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, substitute, uses_var
+from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together
+
+if TYPE_CHECKING:
+    from tile_core.target import Capabilities
+
+#: Annotation of a loop whose turns are independent neighbours of the last dimension.
+VECTOR = "tile.vector"
+
+
+def vectorize(body: Any, capabilities: Capabilities, aligned: Aligned, layouts: Mapping[Any, Any] | None = None) -> Any:
+    """Return the code of a thread with wide accesses.
+
+    Parameters
+    ----------
+    body
+        Code of one thread, with logical indices.
+    capabilities
+        Which widths there are.
+    aligned
+        What is known about addresses.
+    layouts
+        Layouts of shared buffers; row-major if there is none. A layout must keep the neighbours of an access together.
+    """
+    return _Vectorize(body, capabilities.vector_bytes, aligned, dict(layouts or {})).stmt(body)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Accesses of the turns of a loop to neighbours.
+
+    Attributes
+    ----------
+    buffer
+        What is accessed.
+    start
+        Indices of the first turn.
+    width
+        Elements per wide access.
+    array
+        The registers between the accesses and the loop.
+    """
+
+    buffer: Any
+    start: tuple[Any, ...]
+    width: int
+    array: Any
+
+    @property
+    def key(self) -> str:
+        """What two accesses of the same elements have in common."""
+        return _key(self.buffer, self.start)
+
+
+class _Vectorize(StmtRewriter):
+    def __init__(self, body: Any, widths: Sequence[int], aligned: Aligned, layouts: dict[Any, Any]) -> None:
+        self.widths = [w for w in widths if w <= WIDEST]
+        self.aligned, self.layouts = aligned, layouts
+        self.analyzer = Analyzer()
+        self.known: dict[Any, int] = {}
+        self.together: dict[Any, int] = {}
+        self.roots: dict[Any, Any] = {}
+        for view in collect(body, tirx.DeclBuffer):
+            for var in collect(view.data, tirx.Var):
+                self.roots[view.buffer] = self.roots.get(var, var)
+
+    def visit_Bind(self, s: Any) -> Any:
+        if nodes.dtype_of(s.var).startswith(("int", "uint")):
+            self.known[s.var] = factor(s.value, {**self.aligned.divisors, **self.known})
+        return s
+
+    def visit_For(self, s: Any) -> Any:
+        width, extent = annotation(s, VECTOR), nodes.as_int(s.extent)
+        step = 1 if s.step is None else nodes.as_int(s.step)
+        self.known[s.loop_var] = factor(s.min, self.known) if isinstance(extent, int) and extent == 1 else 1
+        if step != 1 or width != extent or not isinstance(extent, int) or extent < 2 or nodes.as_int(s.min) != 0:
+            return super().visit_For(s)
+        body = s.body
+        if isinstance(body, tirx.IfThenElse) and body.else_case is None and self.invariant(body, s.loop_var):
+            inner = self.stmt(replace_for(s, body.then_case))
+            return tirx.IfThenElse(body.condition, inner, None, body.span)
+        return self.loop(s, extent)
+
+    def invariant(self, branch: Any, turn: Any) -> bool:
+        """Whether a condition is the same in all turns, whatever they do."""
+        if uses_var(branch.condition, turn) or any(nodes.is_tile_call(c) for c in collect(branch.condition, ir.Call)):
+            return False
+        written = {self.root(x.buffer) for x in collect(branch, tirx.BufferStore)}
+        return not any(self.root(x.source) in written for x in collect(branch.condition, ir.TensorLoad))
+
+    def root(self, buffer: Any) -> Any:
+        return self.roots.get(buffer, buffer)
+
+    # One loop
+
+    def loop(self, s: Any, turns: int) -> Any:
+        """Return a loop with its accesses moved out, as far as that is right."""
+        body = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
+        if not all(isinstance(x, (tirx.BufferStore, tirx.Bind)) for x in body):
+            return super().visit_For(s)
+        if any(nodes.is_tile_call(c) for c in collect(s.body, ir.Call)):
+            return super().visit_For(s)
+        own = {x.var for x in body if isinstance(x, tirx.Bind)}
+        stores = self.stores(body, s.loop_var, turns, own)
+        loads = self.loads(body, s.loop_var, turns, own, stores)
+        if not loads and not stores:
+            return super().visit_For(s)
+        plain = self.plain_copy(body, loads, stores, turns)
+        if plain is not None:
+            return plain
+        before = [x for run in loads.values() for x in self.moves(run, turns, load=True)]
+        after = [x for run in stores.values() for x in self.moves(run, turns, load=False)]
+        notes = {str(k): v for k, v in s.annotations.items() if str(k) != VECTOR}
+        inner = replace_for(s, _Registers(self, s.loop_var, loads, stores).stmt(s.body), annotations=notes)
+        arrays = {run.array: None for run in (*loads.values(), *stores.values())}
+        return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
+
+    def stores(self, body: Sequence[Any], turn: Any, turns: int, own: set[Any]) -> dict[str, _Run]:
+        """Return the runs that stores become, by key: of buffers all of whose stores do, and that are read before."""
+        found: dict[str, _Run] = {}
+        refused: set[Any] = set()
+        for x in body:
+            if not isinstance(x, tirx.BufferStore) or nodes.scope_of(x.buffer) not in ("global", "shared"):
+                continue
+            run = self.run(x.buffer, x.indices, turn, turns, own)
+            if run is None:
+                refused.add(self.root(x.buffer))
+            else:
+                found.setdefault(run.key, run)
+        for root in {self.root(run.buffer) for run in found.values()} - refused:
+            if not self.reads_first(root, body):
+                refused.add(root)
+        return {k: run for k, run in found.items() if self.root(run.buffer) not in refused}
+
+    def loads(
+        self, body: Sequence[Any], turn: Any, turns: int, own: set[Any], stores: Mapping[str, _Run]
+    ) -> dict[str, _Run]:
+        """Return the runs that loads become, by key."""
+        found: dict[str, _Run] = {}
+        written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
+        for x in body:
+            for load in _always(x):
+                if nodes.scope_of(load.source) not in ("global", "shared"):
+                    continue
+                run = self.run(load.source, load.indices, turn, turns, own)
+                if run is None or run.key in found:
+                    continue
+                if self.root(load.source) in written and not self.reads_first(self.root(load.source), body):
+                    continue
+                # What is read and then written at one place goes through the same registers.
+                same = stores.get(run.key)
+                found[run.key] = run if same is None else _Run(run.buffer, run.start, run.width, same.array)
+        return found
+
+    def reads_first(self, root: Any, body: Sequence[Any]) -> bool:
+        """Whether a turn reads a buffer that it writes only before, and only what it writes."""
+        mine = [x for x in body if isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root)]
+        places = {_key(x.buffer, x.indices) for x in mine}
+        stored = False
+        for x in body:
+            for load in collect(x, ir.TensorLoad):
+                if self.root(load.source).same_as(root) and (stored or places != {_key(load.source, load.indices)}):
+                    return False
+            stored = stored or (isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root))
+        return True
+
+    def run(self, buffer: Any, indices: Sequence[Any], turn: Any, turns: int, own: set[Any]) -> _Run | None:
+        """Return the run that an access of every turn makes up, or ``None``."""
+        if not indices or any(v in own for i in indices for v in collect(i, tirx.Var)):
+            return None
+        if any(collect(i, ir.TensorLoad) for i in indices) or any(uses_var(i, turn) for i in indices[:-1]):
+            return None
+        last = indices[-1]
+        zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
+        start = (*indices[:-1], self.analyzer.simplify(substitute(last, zero)))
+        if nodes.as_int(self.analyzer.simplify(last - start[-1] - nodes.cast(turn, nodes.dtype_of(last)))) != 0:
+            return None
+        width = self.width(buffer, start, turns)
+        if width < 2:
+            return None
+        array = tirx.decl_buffer(
+            [turns], nodes.element_type(buffer), f"{buffer.name}_v", scope="local", layout=None, data_alignment=WIDEST
+        )
+        return _Run(buffer, start, width, array)
+
+    def width(self, buffer: Any, start: Sequence[Any], turns: int) -> int:
+        """Return how many elements one access may have."""
+        bits = DTYPES[nodes.element_type(buffer)].bits
+        if bits % 8 or nodes.as_int(strides_of(buffer)[-1]) != 1:
+            return 1
+        size = bits // 8
+        layout = self.layouts.get(buffer)
+        if layout is None:
+            bytes_ = self.aligned.of(buffer, start, self.known)
+        else:
+            if buffer not in self.together:
+                self.together[buffer] = together(layout, WIDEST // size)
+            facts = {**self.aligned.divisors, **self.known}
+            offset = factor(start[-1], facts) * size or WIDEST
+            most = self.together[buffer] * size
+            bytes_ = max((w for w in (16, 8, 4, 2, 1) if w <= most and offset % w == 0), default=1)
+        fits = [w // size for w in self.widths if bytes_ % w == 0 and w % size == 0 and turns % (w // size) == 0]
+        return max([n for n in fits if n >= 1], default=1)
+
+    # What becomes of it
+
+    def plain_copy(self, body: Sequence[Any], loads: Mapping[str, _Run], stores: Mapping[str, _Run], turns: int) -> Any:
+        """Return moves from memory to memory, if that is all that a loop does."""
+        if len(body) != 1 or len(loads) != 1 or len(stores) != 1 or not isinstance(body[0].value, ir.TensorLoad):
+            return None
+        (source,), (to,) = loads.values(), stores.values()
+        if nodes.element_type(source.buffer) != nodes.element_type(to.buffer):
+            return None
+        width = min(source.width, to.width)
+        size = DTYPES[nodes.element_type(to.buffer)].bits // 8
+        found = []
+        for at in range(0, turns, width):
+            there = self.shifted(to, at)
+            found.append(
+                calls.move(to.buffer, there, source.buffer, self.shifted(source, at), width * size, body[0].span)
+            )
+        return nodes.seq(found)
+
+    def moves(self, run: _Run, turns: int, load: bool) -> list[Any]:
+        """Return the wide accesses of a run."""
+        size = run.width * DTYPES[nodes.element_type(run.buffer)].bits // 8
+        found = []
+        for at in range(0, turns, run.width):
+            there, here = self.shifted(run, at), [nodes.int_const(at)]
+            to = (run.array, here, run.buffer, there) if load else (run.buffer, there, run.array, here)
+            found.append(calls.move(*to, size))
+        return found
+
+    def shifted(self, run: _Run, by: int) -> list[Any]:
+        """Return the indices of a turn."""
+        return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
+
+    def key_at(self, buffer: Any, indices: Sequence[Any], turn: Any) -> str:
+        """Return the key of an access."""
+        zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
+        return _key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))
+
+
+class _Registers(StmtRewriter):
+    """Lets a loop's body work on registers."""
+
+    def __init__(
+        self, owner: _Vectorize, turn: Any, loads: Mapping[str, _Run], stores: Mapping[str, _Run]
+    ) -> None:  # fmt: skip
+        self.owner, self.turn, self.loads, self.stores = owner, turn, loads, stores
+
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, self.load, ir.TensorLoad)
+
+    def load(self, e: Any) -> Any:
+        run = self.loads.get(self.owner.key_at(e.source, list(e.indices), self.turn)) if len(e.indices) else None
+        return e if run is None or not self.moves(e.indices) else nodes.load(run.array, [self.turn], e.span)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        new = super().visit_BufferStore(s)
+        run = self.stores.get(self.owner.key_at(s.buffer, list(s.indices), self.turn)) if len(s.indices) else None
+        return new if run is None else tirx.BufferStore(run.array, new.value, [self.turn], s.span)
+
+    def moves(self, indices: Sequence[Any]) -> bool:
+        """Whether an access moves along with the turns (another one may only begin at the same place)."""
+        last = indices[-1]
+        base = substitute(last, {self.turn: nodes.int_const(0, nodes.dtype_of(self.turn))})
+        rest = self.owner.analyzer.simplify(last - base - nodes.cast(self.turn, nodes.dtype_of(last)))
+        return bool(nodes.as_int(rest) == 0)
+
+
+def _always(s: Any) -> list[Any]:
+    """Return the loads of a statement that every execution of it does."""
+    found: list[Any] = []
+
+    def visit(e: Any) -> None:
+        if isinstance(e, (tirx.And, tirx.Or)):
+            visit(e.a)
+        elif nodes.operator_name(e) == "if_then_else":
+            visit(e.args[0])
+        elif isinstance(e, ir.TensorLoad):
+            found.append(e)
+            for i in e.indices:
+                visit(i)
+        elif isinstance(e, ir.Call):
+            for a in e.args:
+                visit(a)
+        elif isinstance(e, tirx.Select):
+            # Both values of a selection are computed, but what is written so may rely on one of them being skipped.
+            visit(e.condition)
+        else:
+            for name in ("a", "b", "value"):
+                if hasattr(e, name) and not isinstance(e, (tirx.IntImm, tirx.FloatImm)):
+                    visit(getattr(e, name))
+
+    visit(s.value)
+    for i in s.indices if isinstance(s, tirx.BufferStore) else ():
+        visit(i)
+    return found
+
+
+def _key(buffer: Any, indices: Sequence[Any]) -> str:
+    return f"{hash(buffer)} {[str(i) for i in indices]}"

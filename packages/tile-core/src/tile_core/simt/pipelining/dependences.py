@@ -1,0 +1,298 @@
+"""Which copies of a loop may run ahead of the iterations that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import calls, nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import collect, loads_of, role, statements
+from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.effects import effects
+
+#: Operands of ops that may be one slot of a larger buffer: those that find their dimensions from the end, by extents
+#: other than 1, or by an attribute that counts dimensions and is moved.
+_SLOT_OPERANDS = {
+    "copy": (0,), "transpose": (0,), "gemm": (0, 1), "gemm_sp": (0, 1, 2), "reduce": (0,), "scan": (0,),
+    "dp4a": (0, 1), "atomic_tile": (1,),
+}  # fmt: skip
+_UNIFORM_CALLS = ("tile.block_index",)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A copy from global to shared memory at the top of a loop's body.
+
+    Attributes
+    ----------
+    position
+        Its number among the statements of the body.
+    stmt, call
+        The statement, and the call decoded.
+    buffer
+        The shared buffer.
+    reason
+        Why it cannot run ahead of its iteration; empty if it can.
+    """
+
+    position: int
+    stmt: Any
+    call: OpCall
+    buffer: Any
+    reason: str
+
+    @property
+    def source_name(self) -> str:
+        """Name of the buffer that is read."""
+        return str(self.call.args[0].name)
+
+
+def top_level(body: Any) -> list[Any]:
+    """Return the statements of a loop's body."""
+    return [x for s in statements(body) for x in (top_level(s) if isinstance(s, tirx.SeqStmt) else [s])]
+
+
+def uses(s: Any, buffer: Any) -> bool:
+    """Whether a statement uses a buffer besides allocating it."""
+    if isinstance(s, tirx.AllocBuffer):
+        return False
+    if isinstance(s, tirx.SeqStmt):
+        return any(uses(x, buffer) for x in s.seq)
+    if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)):
+        return uses(s.body, buffer) or any(buffer in _names(e) for e in _own_expressions(s))
+    if isinstance(s, tirx.IfThenElse):
+        sides = [s.then_case] if s.else_case is None else [s.then_case, s.else_case]
+        return buffer in _names(s.condition) or any(uses(x, buffer) for x in sides)
+    return buffer in _names(s)
+
+
+class Analysis:
+    """What is known about the buffers of a program.
+
+    Parameters
+    ----------
+    body
+        The program before any loop is changed.
+    """
+
+    def __init__(self, body: Any) -> None:
+        self.roots: dict[Any, Any] = {}
+        for view in collect(body, tirx.DeclBuffer):
+            for var in collect(view.data, tirx.Var):
+                self.roots[view.buffer] = var
+        self.viewed = {self.root(v) for v in self.roots.values()}
+        #: By buffer the pipelined loops around each of its uses.
+        self.places: dict[Any, list[tuple[Any, ...]]] = {}
+        self._closed: dict[tuple[Any, Any], bool] = {}
+        self._place(body, ())
+
+    def root(self, buffer: Any) -> Any:
+        """Return the buffer whose storage a view shows."""
+        while buffer in self.roots:
+            buffer = self.roots[buffer]
+        return buffer
+
+    def _place(self, s: Any, loops: tuple[Any, ...]) -> None:
+        if isinstance(s, tirx.SeqStmt):
+            for x in s.seq:
+                self._place(x, loops)
+        elif isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)):
+            self._use(_own_expressions(s), loops)
+            inner = (*loops, s) if isinstance(s, tirx.For) and role(s) == "pipelined" else loops
+            self._place(s.body, inner)
+        elif isinstance(s, tirx.IfThenElse):
+            self._use([s.condition], loops)
+            self._place(s.then_case, loops)
+            if s.else_case is not None:
+                self._place(s.else_case, loops)
+        elif not isinstance(s, tirx.AllocBuffer):
+            self._use([s], loops)
+
+    def _use(self, parts: Sequence[Any], loops: tuple[Any, ...]) -> None:
+        for part in parts:
+            for var in _names(part):
+                if tirx.is_buffer_var(var):
+                    self.places.setdefault(var, []).append(loops)
+
+    # Buffers
+
+    def keeps(self, buffer: Any, loop: Any) -> str:
+        """Return why a buffer's contents matter outside of a loop; empty if they do not.
+
+        Other pipelined loops may use it too, if each of their iterations writes it before it reads it.
+        """
+        for loops in self.places.get(buffer, ()):
+            if any(x.loop_var.same_as(loop.loop_var) for x in loops):
+                continue
+            if not any(self._closed_in(buffer, x) for x in loops):
+                return f"{buffer.name} is used outside of the loop too"
+        return ""
+
+    def _closed_in(self, buffer: Any, loop: Any) -> bool:
+        key = (buffer, loop.loop_var)
+        if key not in self._closed:
+            found = [c for c in self._copies(loop) if c[2].args[1].buffer.same_as(buffer)]
+            self._closed[key] = any(not self._isolation(c, top_level(loop.body)) for c in found)
+        return self._closed[key]
+
+    # Copies of a loop
+
+    def candidates(self, loop: Any) -> list[Candidate]:
+        """Return the copies from global to shared memory that stand at the top of a loop's body."""
+        body = top_level(loop.body)
+        written = self._written(loop.body)
+        found = []
+        for position, stmt, call in self._copies(loop):
+            reason = self._isolation((position, stmt, call), body) or self._source(position, call, body, written)
+            found.append(Candidate(position, stmt, call, call.args[1].buffer, reason))
+        return found
+
+    def elsewhere(self, loop: Any) -> list[str]:
+        """Return the names of shared buffers that copies below the top of a loop's body write."""
+        found: list[str] = []
+
+        def visit(s: Any, top: bool) -> None:
+            if isinstance(s, tirx.SeqStmt):
+                for x in s.seq:
+                    visit(x, top)
+            elif isinstance(s, tirx.IfThenElse):
+                visit(s.then_case, False)
+                if s.else_case is not None:
+                    visit(s.else_case, False)
+            elif isinstance(s, tirx.For) and role(s) == "pipelined":
+                return
+            elif isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)) and not _is_managed(s):
+                visit(s.body, False)
+            elif not top and _is_load(s):
+                found.append(OpCall.decode(s).args[1].name)
+
+        visit(loop.body, True)
+        return found
+
+    def recomputed(self, loop: Any, chosen: Sequence[Candidate]) -> list[int]:
+        """Return the positions of the bindings that the corners of copies need."""
+        body = top_level(loop.body)
+        defined = {s.var: i for i, s in enumerate(body) if isinstance(s, tirx.Bind)}
+        needed: set[int] = set()
+        open_parts = [m for c in chosen for m in _corner(c.call)]
+        while open_parts:
+            for var in _names(open_parts.pop()):
+                at = defined.get(var)
+                if at is not None and at not in needed:
+                    needed.add(at)
+                    open_parts.append(body[at].value)
+        return sorted(needed)
+
+    def _copies(self, loop: Any) -> list[tuple[int, Any, OpCall]]:
+        return [(i, s, OpCall.decode(s)) for i, s in enumerate(top_level(loop.body)) if _is_load(s)]
+
+    def _isolation(self, copy: tuple[int, Any, OpCall], body: Sequence[Any]) -> str:
+        """Return why an iteration sees more of a copy's destination than what the copy wrote; empty if it does not."""
+        position, _, call = copy
+        dst = call.args[1]
+        if dst.buffer in self.viewed or dst.buffer in self.roots:
+            return "another view shares its storage"
+        inside = all(
+            isinstance(m, int) and isinstance(n, int) and isinstance(e, int) and m >= 0 and m + e <= n
+            for m, e, n in zip(dst.mins, dst.extents, nodes.shape_of(dst.buffer), strict=True)
+        )
+        if not inside:
+            return "the part of the buffer that it writes changes"
+        if any(dst.buffer in _names(m) for m in call.args[0].mins):
+            return "its corner depends on what it copies"
+        for i, s in enumerate(body):
+            if i == position or not uses(s, dst.buffer):
+                continue
+            reason = _misuse(s, dst.buffer)
+            if reason:
+                return reason
+            if i < position:
+                return "it is read before it is copied, so the value of the iteration before is needed"
+        return ""
+
+    def _source(self, position: int, call: OpCall, body: Sequence[Any], written: set[Any]) -> str:
+        """Return why what a copy reads is not known iterations ahead; empty if it is."""
+        src = call.args[0]
+        if self.root(src.buffer) in written:
+            return f"the loop writes {src.name}"
+        defined = {s.var: (i, s.value) for i, s in enumerate(body) if isinstance(s, tirx.Bind)}
+        local = {a.buffer for s in body for a in collect(s, tirx.AllocBuffer)}
+        open_parts, seen = _corner(call), set()
+        while open_parts:
+            part = open_parts.pop()
+            for load in loads_of(part):
+                if self.root(load.source) in written or load.source in local:
+                    return f"its corner depends on {load.source.name}, which the loop writes"
+                if nodes.scope_of(load.source) not in ("global", *PRIVATE):
+                    return f"its corner depends on {load.source.name}, which is {nodes.scope_of(load.source)}"
+            if any(nodes.is_tile_call(c) and str(c.op.name) not in _UNIFORM_CALLS for c in collect(part, ir.Call)):
+                return "its corner depends on a call"
+            for var in _names(part):
+                if var in defined and var not in seen:
+                    at, value = defined[var]
+                    if at > position:
+                        return "its corner is computed after it"
+                    seen.add(var)
+                    open_parts.append(value)
+        return ""
+
+    def _written(self, s: Any) -> set[Any]:
+        found = {self.root(x.buffer) for x in collect(s, tirx.BufferStore)}
+        for x in collect(s, (tirx.Evaluate, tirx.Bind)):
+            if nodes.is_tile_call(x.value):
+                found |= {self.root(v.buffer) for v in effects(x)[1]}
+        return found
+
+
+def _is_managed(s: Any) -> bool:
+    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == calls.MANAGED)
+
+
+def _is_load(s: Any) -> bool:
+    """Whether a statement copies a tile from global to shared memory, in order."""
+    if not is_op(s) or not nodes.is_tile_call(s.value, "copy"):
+        return False
+    call = OpCall.decode(s)
+    return call.args[0].scope == "global" and call.args[1].scope == "shared" and "async" not in call.attrs
+
+
+def _misuse(s: Any, buffer: Any) -> str:
+    """Return how a statement uses a buffer besides reading its elements; empty if it does not."""
+    if any(x.buffer.same_as(buffer) for x in collect(s, tirx.BufferStore)):
+        return "another statement writes it"
+    for x in collect(s, (tirx.Evaluate, tirx.Bind)):
+        if not nodes.is_tile_call(x.value):
+            continue
+        call = OpCall.decode(x)
+        if any(v.buffer.same_as(buffer) for v in effects(x)[1]):
+            return "another statement writes it"
+        legal = _SLOT_OPERANDS.get(call.name, ())
+        for position, a in enumerate(call.args):
+            if isinstance(a, View) and a.buffer.same_as(buffer) and position not in legal:
+                return f"{call.name} takes whole buffers"
+    for c in collect(s, ir.Call):
+        if any(isinstance(a, tirx.Var) and a.same_as(buffer) for a in c.args):
+            return "its address is taken"
+        if nodes.is_tile_call(c, "address") and any(x.source.same_as(buffer) for x in loads_of(c)):
+            return "its address is taken"
+    return ""
+
+
+def _corner(call: OpCall) -> list[Any]:
+    return [nodes.int_const(0) + m for m in call.args[0].mins]
+
+
+def _own_expressions(s: Any) -> list[Any]:
+    if isinstance(s, tirx.For):
+        return [s.min, s.extent]
+    return [s.condition] if isinstance(s, tirx.While) else [s.value]
+
+
+def _names(part: Any) -> set[Any]:
+    found = set(collect(part, tirx.Var))
+    if isinstance(part, tirx.BufferStore):
+        found.add(part.buffer)
+    return found

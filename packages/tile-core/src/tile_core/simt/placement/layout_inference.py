@@ -1,0 +1,397 @@
+"""Decide where tiles live: a distribution over threads for each fragment, or shared memory if there is none.
+
+What ops demand comes first (a product's accumulator); data-parallel nests carry it to the other fragments that they
+touch; what is then still free gets a plain distribution. At the end every access of every nest is proved, element by
+element, to find its data in the thread that executes it. A fragment for which that fails, or on which two demands
+disagree, is *demoted*: it becomes a shared buffer, which is always right, and the caller starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tile_core.analysis.proofs import linear_parts
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.layout import LayoutMap
+from tile_core.lowering.dispatch import Selection, guarded
+from tile_core.simt.distribution import Distribution, spread
+from tile_core.simt.ops.reducer import is_update, partial
+from tile_core.simt.placement.locality_proof import agrees
+from tile_core.simt.placement.tile_uses import Access, Nest, OpSite, Sites, find_sites
+from tile_core.simt.placement.variant_selection import call_of, number_of
+from tile_core.simt.variant import Block, Places, SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Elements of one vector access that a plain distribution aims for, in bytes.
+_VECTOR_BYTES = 16
+
+
+@dataclass
+class Inferred:
+    """The outcome.
+
+    Attributes
+    ----------
+    places
+        Distributions of fragments, layouts of shared buffers.
+    nests
+        The distribution of each nest's iterations by number; a nest whose extents are not known has none.
+    demoted
+        Fragments that must become shared buffers, each with the reason; if there are any, the rest is incomplete.
+    """
+
+    places: Places
+    nests: dict[int, Distribution] = field(default_factory=dict)
+    demoted: dict[Any, str] = field(default_factory=dict)
+
+
+def infer(
+    body: Any,
+    selections: Mapping[int, Selection],
+    block: Block,
+    ctx: Context,
+    layouts: Mapping[Any, LayoutMap] | None = None,
+    reducers: Mapping[str, str] | None = None,
+    fragments: Mapping[Any, Distribution] | None = None,
+) -> Inferred:
+    """Decide where the tiles of a program live.
+
+    Parameters
+    ----------
+    body
+        The program: nests with numbers, selected ops.
+    selections
+        The variant of each op.
+    block
+        The threads.
+    ctx
+        The compilation's context.
+    layouts
+        Layouts of shared buffers that the user asked for.
+    reducers
+        The operation of each reducer by name. Fragments among them are updated by every thread in a copy of its own.
+    fragments
+        Distributions of fragments that the user asked for. One that cannot be kept is demoted like others; whether that
+        is an error is the caller's to say.
+    """
+    found = _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {}))
+    found.places.distributions.update(fragments or {})
+    found.annotated = frozenset(fragments or {})
+    return found.solve()
+
+
+class _Inference:
+    def __init__(
+        self,
+        sites: Sites,
+        selections: Mapping[int, Selection],
+        block: Block,
+        ctx: Context,
+        layouts: dict[Any, Any],
+        reducers: dict[str, str],
+    ) -> None:
+        self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
+        self.places = Places(layouts=layouts)
+        self.asked = frozenset(layouts)
+        self.annotated: frozenset[Any] = frozenset()
+        self.result = Inferred(self.places)
+        self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
+        self.fragments |= dict.fromkeys(self._local_tiles())
+        self.kinds = {b: reducers[str(b.name)] for b in sites.allocated if str(b.name) in reducers}
+
+    def solve(self) -> Inferred:
+        for buffer in self.fragments:
+            if buffer in self.sites.scattered:
+                self.demote(buffer, "plain statements access it")
+            elif buffer in self.sites.viewed:
+                self.demote(buffer, "it has views")
+        self.place_reducers()
+        # Ops that tie fragments to each other have the least choice: what they demand reaches the others before these
+        # choose for themselves, and a product chooses one of its ways that fits.
+        while self.ask_ops(least=2) or self.propagate() or self.ask_ops() or self.decide():
+            pass
+        self.spread_nests()
+        for nest in self.sites.nests:
+            self.verify(nest)
+        return self.result
+
+    def place_reducers(self) -> None:
+        """Give every thread a copy of a reducer; loops that assign it run on all threads, of a shared one on one."""
+        for buffer in self.kinds:
+            if self.in_registers(buffer):
+                self.places.distributions[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
+                self.places.reducers[buffer] = self.kinds[buffer]
+        for nest in self.sites.nests:
+            if nest.extents is None:
+                continue
+            for store in (x for x in collect(nest.body, tirx.BufferStore) if x.buffer in self.kinds):
+                if self.in_registers(store.buffer) != is_update(store, self.kinds[store.buffer]):
+                    self.result.nests[nest.number] = partial(nest.extents, self.block.count)
+
+    # State
+
+    def known(self, buffer: Any) -> Distribution | None:
+        return self.places.distributions.get(buffer)
+
+    def is_open(self, buffer: Any) -> bool:
+        return buffer in self.fragments and buffer not in self.result.demoted and self.known(buffer) is None
+
+    def in_registers(self, buffer: Any) -> bool:
+        return buffer in self.fragments and buffer not in self.result.demoted
+
+    def demote(self, buffer: Any, reason: str) -> None:
+        self.result.demoted.setdefault(buffer, reason)
+
+    def _local_tiles(self) -> list[Any]:
+        """Private arrays that a nest fills as a tile: their elements belong to iterations."""
+        local = {b for b in self.sites.allocated if nodes.scope_of(b) == "local"}
+        found = []
+        for nest in self.sites.nests:
+            for a in nest.accesses:
+                used = {v for i in a.indices for v in _variables(i)}
+                if a.is_store and a.buffer in local and used & set(nest.variables):
+                    found.append(a.buffer)
+        return found
+
+    # What ops want
+
+    def ask_ops(self, least: int = 0) -> bool:
+        """Ask the ops that demand distributions of ``least`` fragments or more."""
+        changed = False
+        for site in self.sites.ops:
+            changed |= self.ask(site, least)
+        return changed
+
+    def ask(self, site: OpSite, least: int) -> bool:
+        variant = self.selections[site.number].variant
+        views = site.views()
+        for view in views.values():
+            if self.in_registers(view.buffer) and view.extents != tuple(nodes.shape_of(view.buffer)):
+                self.demote(view.buffer, f"{variant.op} takes a part of it")
+        if not isinstance(variant, SimtVariant):
+            return False
+        changed = False
+        wants = guarded(variant, "layouts", call_of(site.stmt, self.block, self.places), self.ctx)
+        if sum(isinstance(want, Distribution) for want in wants.values()) < least:
+            return False
+        for position, want in wants.items():
+            buffer = views[position].buffer
+            if isinstance(want, Distribution):
+                changed |= self.want(buffer, want, variant.name)
+            elif self.in_registers(buffer):
+                self.demote(buffer, f"{variant.name} takes it from shared memory")
+            elif buffer not in self.sites.viewed and buffer not in self.places.layouts:
+                self.places.layouts[buffer] = want
+                changed = True
+        return changed
+
+    def want(self, buffer: Any, distribution: Distribution, who: str) -> bool:
+        if not self.in_registers(buffer):
+            return False
+        found = self.known(buffer)
+        if found is None:
+            self.places.distributions[buffer] = distribution
+            return True
+        if found != distribution and not found.same_as(distribution):
+            self.demote(buffer, f"{who} needs {distribution}, but it is {found}")
+        elif distribution.registers > found.registers:
+            # The same elements in the same registers, and more padding, which this op writes.
+            self.places.distributions[buffer] = distribution
+            return True
+        return False
+
+    # What nests carry
+
+    def propagate(self) -> bool:
+        changed = False
+        for nest in self.sites.nests:
+            if nest.extents is None or nest.number < 0:
+                for a in nest.accesses:
+                    if self.in_registers(a.buffer):
+                        self.demote(a.buffer, "a loop without constant extents accesses it")
+                continue
+            if nest.number not in self.result.nests:
+                anchor = self.anchor(nest)
+                if anchor is not None:
+                    self.result.nests[nest.number] = anchor
+                    changed = True
+            if nest.number in self.result.nests:
+                changed |= self.derive(nest)
+        return changed
+
+    def anchor(self, nest: Nest) -> Distribution | None:
+        """Return the iterations' distribution that puts each on the thread with its element of a known fragment."""
+        best: Distribution | None = None
+        for a in nest.accesses:
+            known = self.known(a.buffer)
+            if known is None or a.buffer in self.result.demoted or a.buffer in self.kinds:
+                continue
+            order = _plain(a, nest)
+            if order is None or any(v is None for v in order.values()) or len(order) != len(nest.loops):
+                continue
+            kept = [d for d in order.values() if d is not None]
+            if any(n != 1 for d, n in enumerate(known.padded) if d not in kept):
+                continue
+            dims = tuple(known.dims[d] for d in kept)
+            extents = nest.extents or ()
+            if any(prod(g.extent for g in digits) < n for digits, n in zip(dims, extents, strict=True)):
+                continue
+            found = Distribution(extents, dims, known.threads, known.replica)
+            if a.buffer in self.annotated:
+                return found
+            if best is None or found.replicas < best.replicas:
+                best = found
+        return best
+
+    def derive(self, nest: Nest) -> bool:
+        """Give free fragments of a nest the distribution that its iterations bring."""
+        changed = False
+        own = self.result.nests[nest.number]
+        for a in sorted(nest.accesses, key=lambda a: not a.is_store):
+            if not self.is_open(a.buffer):
+                continue
+            found = _carried(a, nest, own)
+            if found is not None:
+                self.places.distributions[a.buffer] = found
+                changed = True
+        return changed
+
+    # What is free
+
+    def decide(self) -> bool:
+        """Give one open fragment, or one nest that touches one, a plain distribution."""
+        for site in self.sites.ops:
+            for view in site.views().values():
+                if self.is_open(view.buffer):
+                    return self.give(view.buffer)
+        for nest in self.sites.nests:
+            if nest.extents is None or nest.number in self.result.nests:
+                continue
+            if any(self.is_open(a.buffer) for a in nest.accesses):
+                self.result.nests[nest.number] = self.plain(nest)
+                return True
+        for buffer in self.fragments:
+            if self.is_open(buffer):
+                return self.give(buffer)
+        return False
+
+    def give(self, buffer: Any) -> bool:
+        shape = tuple(nodes.shape_of(buffer))
+        size = _size(buffer)
+        for nest in self.sites.nests:
+            if any(a.buffer is buffer or a.buffer.same_as(buffer) for a in nest.accesses):
+                size = min([size, *(_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer))])
+        vector = _vector(shape, size, self.block.count)
+        self.places.distributions[buffer] = spread(shape, self.block.count, vector)
+        return True
+
+    def plain(self, nest: Nest) -> Distribution:
+        extents = nest.extents or (1,)
+        sizes = [_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer) and _contiguous(a, nest)]
+        vector = _vector(extents, min(sizes), self.block.count) if sizes else 1
+        return spread(extents, self.block.count, vector)
+
+    def spread_nests(self) -> None:
+        for nest in self.sites.nests:
+            if nest.extents is not None and nest.number >= 0:
+                self.result.nests.setdefault(nest.number, self.plain(nest))
+
+    # Proof
+
+    def verify(self, nest: Nest) -> None:
+        own = self.result.nests.get(nest.number)
+        if own is None:
+            return
+        copies_kept = []
+        for a in nest.accesses:
+            if not self.in_registers(a.buffer):
+                continue
+            known = self.known(a.buffer)
+            if a.buffer in self.kinds and known is not None:
+                continue
+            reason = "nothing places it" if known is None else agrees(a, nest, own, known)
+            if reason:
+                self.give_way(nest, a.buffer, reason)
+            elif a.is_store and own.replicas > 1:
+                copies_kept.append(a.buffer)
+        written = {a.buffer for a in nest.accesses if a.is_store and _in_memory(a.buffer)}
+        atomics = any(number_of(s) is not None for s in collect(nest.body, tirx.Bind))
+        if copies_kept and (atomics or any(not a.is_store and a.buffer in written for a in nest.accesses)):
+            for buffer in copies_kept:
+                self.demote(buffer, "threads that hold copies of it would see a store of the same loop")
+
+    def give_way(self, nest: Nest, buffer: Any, reason: str) -> None:
+        """Demote a fragment that does not fit; if the user placed it, the others of its nest instead."""
+        held = {a.buffer for a in nest.accesses if self.in_registers(a.buffer)} - self.annotated - set(self.kinds)
+        for other in held if buffer in self.annotated else ():
+            self.demote(other, f"{buffer.name} has an annotated layout")
+        if buffer not in self.annotated or not held:
+            self.demote(buffer, reason)
+
+
+def _variables(e: Any) -> set[Any]:
+    return set(collect(e, tirx.Var))
+
+
+def _plain(a: Access, nest: Nest) -> dict[Any, int | None] | None:
+    """Return for each loop variable the dimension that it alone indexes; ``None`` if an index is anything else."""
+    found: dict[Any, int | None] = dict.fromkeys(nest.variables)
+    if any(start != 0 for start in nest.starts):
+        return None
+    for d, index in enumerate(a.indices):
+        if isinstance(index, tirx.Var) and index in found and found[index] is None:
+            found[index] = d
+        elif nodes.as_int(index) != 0:
+            return None
+    return found
+
+
+def _carried(a: Access, nest: Nest, own: Distribution) -> Distribution | None:
+    """Return where a fragment's elements are if each is where the iterations that access it run."""
+    order = _plain(a, nest)
+    if order is None:
+        return None
+    shape = tuple(nodes.shape_of(a.buffer))
+    by_dim = {d: at for at, d in enumerate(order.values()) if d is not None}
+    if any(n != 1 for d, n in enumerate(shape) if d not in by_dim):
+        return None
+    dropped = [at for at, d in enumerate(order.values()) if d is None]
+    kept = own.project(*dropped) if dropped else own
+    places = [at for at in range(len(nest.loops)) if at not in dropped]
+    dims = tuple(kept.dims[places.index(by_dim[d])] if d in by_dim else () for d in range(len(shape)))
+    if any(prod(g.extent for g in digits) < n for digits, n in zip(dims, shape, strict=True)):
+        return None
+    return Distribution(shape, dims, own.threads, kept.replica)
+
+
+def _contiguous(a: Access, nest: Nest) -> bool:
+    """Whether the last loop counts through neighbours of the buffer."""
+    if not a.indices:
+        return False
+    last = nest.variables[-1]
+    parts = linear_parts(a.indices[-1], [last])
+    return bool(parts) and nodes.as_int(parts[0]) == 1
+
+
+def _in_memory(buffer: Any) -> bool:
+    return nodes.scope_of(buffer) in ("global", "shared")
+
+
+def _size(buffer: Any) -> int:
+    return max(8, DTYPES[nodes.element_type(buffer)].bits) // 8
+
+
+def _vector(shape: tuple[int, ...], size: int, threads: int) -> int:
+    """Return the elements of a vector: up to 16 bytes, as long as every thread has one and rows are whole vectors."""
+    vector = max(1, _VECTOR_BYTES // size)
+    while vector > 1 and (not shape or shape[-1] % vector or prod(shape) // vector < threads):
+        vector //= 2
+    return vector

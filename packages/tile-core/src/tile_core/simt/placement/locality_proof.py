@@ -1,0 +1,105 @@
+"""The proof that a nest finds its elements: every iteration runs on the threads that hold what it accesses."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.placement.tile_uses import Access, Nest
+
+#: Iterations times inner loops that are looked at; beyond, a fragment is moved to shared memory unseen.
+_MOST = 1 << 22
+
+
+def agrees(a: Access, nest: Nest, own: Distribution, known: Distribution) -> str:
+    """Return why an access of a nest does not fit its fragment's distribution; empty if it does.
+
+    A load fits if all threads that run an iteration hold the element; a store if in addition they are all that do.
+    """
+    if _identical(a, nest, own, known):
+        return ""
+    points = _points(a, nest)
+    if points is None:
+        return "its indices are not known at compile time"
+    iterations, elements, _ = points
+    if not len(iterations):
+        return ""
+    owners = np.zeros((prod(known.shape), known.threads), dtype=bool)
+    np.put_along_axis(owners, known.thread_table, True, axis=1)
+    executing = own.thread_table[iterations]
+    if not owners[elements[:, None], executing].all():
+        return "an iteration needs an element that another thread holds"
+    if a.is_store and known.replicas != own.replicas:
+        return "a store would not reach all copies of an element"
+    return ""
+
+
+def uniform_register(a: Access, nest: Nest, own: Distribution, known: Distribution) -> bool:
+    """Whether the register that an iteration accesses is the same in all threads."""
+    if _identical(a, nest, own, known):
+        return True
+    points = _points(a, nest)
+    if points is None:
+        return False
+    iterations, elements, turns = points
+    if not len(iterations):
+        return True
+    slots = own.register_table[iterations] * (int(turns.max()) + 1) + turns
+    pairs = slots * (known.registers + 1) + known.register_table[elements]
+    return _distinct(pairs) == _distinct(slots)
+
+
+def _distinct(values: Any) -> int:
+    """Return how many different values there are; ``numpy.unique`` would import masked arrays for that."""
+    ordered = np.sort(values, axis=None)
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+
+
+def _identical(a: Access, nest: Nest, own: Distribution, known: Distribution) -> bool:
+    """Whether iteration and element are trivially at the same place: indices in order, equal digits."""
+    long = [d for d, n in enumerate(known.shape) if n != 1 or len(known.shape) == len(nest.loops)]
+    if len(long) != len(nest.loops) or any(s != 0 for s in nest.starts):
+        return False
+    pairs = [(a.indices[d], v) for d, v in zip(long, nest.variables, strict=True)]
+    same = all(isinstance(index, tirx.Var) and index.same_as(v) for index, v in pairs)
+    rest = all(nodes.as_int(i) == 0 for d, i in enumerate(a.indices) if d not in long)
+    return same and rest and tuple(known.dims[d] for d in long) == own.dims and known.replica == own.replica
+
+
+def _points(a: Access, nest: Nest) -> tuple[Any, Any, Any] | None:
+    """Return (iteration, element, turn) in bounds, for all turns of the loops that the indices use."""
+    used = {v for i in a.indices for v in collect(i, tirx.Var)}
+    extents = list(nest.extents or ())
+    names, starts = list(nest.variables), list(nest.starts)
+    for var, start, extent in (*nest.outer, *a.inner):
+        if var in used:
+            first, count = nodes.as_int(start), nodes.as_int(extent)
+            if not isinstance(first, int) or not isinstance(count, int):
+                return None
+            names.append(var)
+            starts.append(first)
+            extents.append(count)
+    if prod(extents) > _MOST or any(not isinstance(s, int) for s in starts):
+        return None
+    grid = np.indices(extents).reshape(len(extents), -1)
+    env = {v: g + s for v, g, s in zip(names, grid, starts, strict=True)}
+    shape = nodes.shape_of(a.buffer)
+    try:
+        places = [np.zeros(grid.shape[1], dtype=np.int64) + evaluate(i, env) for i in a.indices]
+    except Unknown:
+        return None
+    inside = np.ones(grid.shape[1], dtype=bool)
+    for place, n in zip(places, shape, strict=True):
+        inside &= (place >= 0) & (place < n)
+    loops = len(nest.loops)
+    iterations = np.ravel_multi_index(tuple(grid[:loops]), tuple(extents[:loops])) if loops else grid[0] * 0
+    elements = np.ravel_multi_index(tuple(np.where(inside, p, 0) for p in places), tuple(shape))
+    turns = np.arange(grid.shape[1]) % max(1, prod(extents[loops:]))
+    return iterations[inside], elements[inside], turns[inside]

@@ -1,0 +1,151 @@
+"""Choose a variant for every tile op of a program for threads; what only has its plain loops becomes them now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, role
+from tile_core.lowering.dispatch import Selection, select
+from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.registry import OPS
+from tile_core.passes.lower_ops import Choice, MeaningVariant
+from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.lowering.variant import Variant
+
+#: Attribute of a selected call: its number in ``Selected.selections``.
+ID = "tile.id"
+#: Ops whose variants take what lies outside of a buffer for zero.
+_ZERO_OUTSIDE = frozenset({"gemm", "gemm_sp"})
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The outcome.
+
+    Attributes
+    ----------
+    body
+        The program; calls that are left have a number (attribute ``tile.id``).
+    selections
+        What was chosen for each number.
+    choices
+        What was chosen for every op, for ``explain``.
+    """
+
+    body: Any
+    selections: Mapping[int, Selection]
+    choices: tuple[Choice, ...]
+
+
+def select_ops(
+    body: Any,
+    ctx: Context,
+    variants: Sequence[Variant],
+    block: Block,
+    safe_values: frozenset[str] = frozenset(),
+) -> Selected:
+    """Choose variants.
+
+    Parameters
+    ----------
+    safe_values
+        Names of buffers that read as something else than zero outside: products of them take their plain loops.
+
+    Raises
+    ------
+    NoVariant, VariantMissing, VariantRefused
+        If no variant (or not the forced one) lowers an op.
+    """
+    by_op: dict[str, list[Variant]] = {}
+    for variant in variants:
+        by_op.setdefault(variant.op, []).append(variant)
+    rewriter = _Select(ctx, by_op, block, uses_threads(body), safe_values)
+    new = rewriter.stmt(body)
+    return Selected(new, rewriter.selections, tuple(rewriter.choices))
+
+
+def call_of(stmt: Any, block: Block, places: Places | None = None, divergent: bool = False) -> SimtCall:
+    """Decode the tile call of a statement (or of a binding)."""
+    call = OpCall.decode(stmt)
+    return SimtCall(
+        call.name, call.args, call.attrs, call.where, call.span, block=block, places=places or Places(),
+        divergent=divergent,
+    )  # fmt: skip
+
+
+def number_of(stmt: Any) -> int | None:
+    """Return the number of a selected call in a statement, or ``None`` if there is none."""
+    if not isinstance(stmt, (tirx.Evaluate, tirx.Bind)) or not nodes.is_tile_call(stmt.value):
+        return None
+    attrs = stmt.value.attrs
+    found = attrs.get(ID) if attrs else None
+    return None if found is None else int(nodes.as_int(found))
+
+
+class _Select(StmtRewriter):
+    def __init__(
+        self,
+        ctx: Context,
+        variants: Mapping[str, Sequence[Variant]],
+        block: Block,
+        names_threads: bool,
+        safe_values: frozenset[str],
+    ) -> None:
+        self.safe_values = safe_values
+        self.ctx, self.variants, self.block, self.names_threads = ctx, variants, block, names_threads
+        self.selections: dict[int, Selection] = {}
+        self.choices: list[Choice] = []
+        self.divergent = False
+
+    def visit_For(self, s: Any) -> Any:
+        outer, self.divergent = self.divergent, self.divergent or role(s) in ("parallel", "vectorized")
+        new = super().visit_For(s)
+        self.divergent = outer
+        return new
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        if not is_op(s) or not self.known(s):
+            return s
+        call, selection = self.choose(s)
+        if isinstance(selection.variant, SimtVariant):
+            return tirx.Evaluate(self.numbered(s.value, selection), s.span)
+        lowered = selection.lower(call, self.ctx)
+        return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
+
+    def visit_Bind(self, s: Any) -> Any:
+        if not nodes.is_tile_call(s.value) or not self.known(s):
+            return s
+        _, selection = self.choose(s)
+        return tirx.Bind(s.var, self.numbered(s.value, selection), s.span)
+
+    def known(self, s: Any) -> bool:
+        name = str(s.value.op.name)[5:]
+        return name in OPS or name in self.variants
+
+    def choose(self, s: Any) -> tuple[SimtCall, Selection]:
+        alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
+        call = call_of(s, self.block, divergent=self.divergent or alone)
+        forced = call.attrs.get("variant")
+        mine = self.variants.get(call.name, ())
+        if self.divergent:
+            mine = [v for v in mine if isinstance(v, MeaningVariant) or getattr(v, "in_thread_code", False)]
+        filled = any(isinstance(a, View) and a.name in self.safe_values for a in call.args)
+        if filled and call.name in _ZERO_OUTSIDE:
+            mine = [v for v in mine if isinstance(v, MeaningVariant)]
+        selection = select(call, mine, self.ctx, None if forced is None else str(forced))
+        self.choices.append(Choice(call, selection))
+        return call, selection
+
+    def numbered(self, value: Any, selection: Selection) -> Any:
+        number = len(self.selections)
+        self.selections[number] = selection
+        attrs = {str(k): v for k, v in dict(value.attrs).items()} if value.attrs else {}
+        return ir.Call(value.op, list(value.args), attrs={**attrs, ID: number}, ret_ty=value.ty)

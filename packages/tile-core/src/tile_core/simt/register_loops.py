@@ -1,0 +1,175 @@
+"""How per-thread statements go through the registers of a distributed tile, and which accesses leave a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.layout.digits import Digit
+from tile_core.ops.base import View
+from tile_core.simt.distribution import Digits, Distribution
+
+#: Annotation of loops whose turns are neighbours of the last dimension (see ``simt/memory/vectorize.py``).
+VECTOR = "tile.vector"
+#: Loops of more iterations are not written out.
+MOST_UNROLLED = 64
+#: Registers of 32 bits that a thread may have on any target; larger arrays lie in memory and need no numbers.
+MOST_REGISTERS = 255
+#: Annotation of a loop: how many of its turns are written out.
+UNROLL_FACTOR = "tile.unroll_factor"
+#: Turns of an innermost loop that are written out, whatever array it goes through.
+LONGEST_VECTOR = 16
+
+
+class Walk:
+    """One loop variable per digit of the register, and the coordinates that they reach on a thread.
+
+    Parameters
+    ----------
+    dist
+        The tile's distribution.
+    thread
+        Number of the thread in its block, below the span or not: coordinates stay within the padded tile.
+    """
+
+    def __init__(self, dist: Distribution, thread: Any) -> None:
+        self.dist = dist
+        self.thread = thread
+        self.values = [[self._value(g) for g in digits] for digits in dist.dims]
+
+    def _value(self, digit: Digit) -> Any:
+        if digit.extent == 1:
+            return nodes.int_const(0)
+        return nodes.fresh("r") if digit.axis == "register" else self.dist.digit(self.thread, digit)
+
+    def coordinate(self, d: int) -> Any:
+        """Return the coordinate along a dimension."""
+        weight = prod(g.extent for g in self.dist.dims[d])
+        total: Any = None
+        for value, digit in zip(self.values[d], self.dist.dims[d], strict=True):
+            weight //= digit.extent
+            if digit.extent > 1:
+                part = value if weight == 1 else value * nodes.int_const(weight)
+                total = part if total is None else total + part
+        return nodes.int_const(0) if total is None else total
+
+    def coordinates(self) -> list[Any]:
+        """Return the coordinates, possibly in the padding."""
+        return [self.coordinate(d) for d in range(len(self.dist.dims))]
+
+    def register(self, dims: Sequence[Digits] | None = None, chosen: Sequence[int] | None = None) -> Any:
+        """Return the register; with ``dims`` that of another distribution whose digits are those of ``chosen``."""
+        places = self.dist.dims if dims is None else dims
+        values = self.values if chosen is None else [self.values[d] for d in chosen]
+        total: Any = None
+        for held, digits in zip(values, places, strict=False):
+            for value, digit in zip(held, digits, strict=True):
+                if digit.axis == "register" and digit.extent > 1:
+                    part = value if digit.stride == 1 else value * nodes.int_const(digit.stride)
+                    total = part if total is None else total + part
+        return nodes.int_const(0) if total is None else total
+
+    def wrap(self, body: Any, dims: Sequence[int] | None = None) -> Any:
+        """Return loops over the registers of some dimensions (of all) around a statement.
+
+        The innermost one is marked if its turns are neighbours of the last dimension.
+        """
+        overflows = self.dist.registers > MOST_REGISTERS
+        for d in reversed(range(len(self.dist.dims)) if dims is None else dims):
+            for value, digit in reversed(list(zip(self.values[d], self.dist.dims[d], strict=True))):
+                if digit.axis == "register" and digit.extent > 1:
+                    is_last = d == len(self.dist.dims) - 1 and digit is self.dist.dims[d][-1]
+                    if overflows and not (is_last and digit.extent <= LONGEST_VECTOR):
+                        body = rolled(value, digit.extent, body)
+                        continue
+                    notes = {VECTOR: nodes.int_const(digit.extent)} if is_last else {}
+                    body = nodes.for_loop(value, digit.extent, body, loop_role(digit.extent), annotations=notes)
+        return body
+
+    def inside(self, dims: Sequence[int] | None = None) -> list[Any]:
+        """Return the conditions under which the thread holds an element there and not padding."""
+        tile = self.dist
+        chosen = range(len(tile.dims)) if dims is None else dims
+        limits = [self.coordinate(d) < tile.shape[d] for d in chosen if tile.padded[d] != tile.shape[d]]
+        return [*tile.holds(self.thread), *limits]
+
+
+def loop_role(extent: int) -> str:
+    """Return the role of a loop of constant extent."""
+    return "unroll" if extent <= MOST_UNROLLED else "serial"
+
+
+def registers(array: Any) -> int:
+    """Return the elements of a register array."""
+    return int(nodes.as_int(array.shape[0]))
+
+
+def each(count: int, body: Any) -> Any:
+    """Return ``body(i)`` for ``i`` below a constant count, as a loop that is written out if it is short."""
+    if count == 1:
+        return body(nodes.int_const(0))
+    i = nodes.fresh("r")
+    if count > MOST_REGISTERS:
+        return rolled(i, count, body(i))
+    return nodes.for_loop(i, count, body(i), loop_role(count))
+
+
+def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
+    """Return ``body(i)`` for ``i`` below a constant extent, as a loop that is written out however long it is."""
+    if extent == 1:
+        return body(nodes.int_const(0))
+    var = nodes.fresh(name)
+    return nodes.for_loop(var, extent, body(var), "unroll")
+
+
+def rolled(var: Any, extent: int, body: Any) -> Any:
+    """Return a loop that compilers must not write out: its array is larger than a thread's registers."""
+    return nodes.for_loop(var, extent, body, "serial", annotations={UNROLL_FACTOR: nodes.int_const(1)})
+
+
+def when(conditions: Sequence[Any], body: Any) -> Any:
+    """Return a statement under conditions."""
+    return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
+
+
+def choose(conditions: Sequence[Any], yes: Any, no: Any = None, lazily: bool = True) -> Any:
+    """Return a value under conditions, else another (zero); ``lazily`` if ``yes`` must only be evaluated under them."""
+    if not conditions:
+        return yes
+    no = nodes.zero(nodes.dtype_of(yes)) if no is None else no
+    condition = tirx.all(*conditions)
+    return tirx.if_then_else(condition, yes, no) if lazily else tirx.Select(condition, yes, no)
+
+
+def bounds(view: View, indices: Sequence[Any]) -> list[Any]:
+    """Return the conditions under which an index (per dimension of the view) is in the buffer; none if it always is."""
+    found: list[Any] = []
+    shape = nodes.shape_of(view.buffer)
+    for low, extent, size, index in zip(view.mins, view.extents, shape, indices, strict=True):
+        known = isinstance(low, int) and isinstance(extent, int)
+        place = index if known and low == 0 else index + low
+        if not (known and low >= 0):
+            found.append(place >= 0)
+        if not (known and isinstance(size, int) and low + extent <= size):
+            found.append(place < size)
+    return found
+
+
+def kept(view: View, indices: Sequence[Any]) -> list[Any]:
+    """Return the indices of the dimensions that are not 1, as ``View.spread`` takes them."""
+    wide = [i for i, e in zip(indices, view.extents, strict=True) if e != 1]
+    return wide or [nodes.int_const(0)]
+
+
+def load(view: View, indices: Sequence[Any], safe_values: Any) -> Any:
+    """Return a load of memory; outside the buffer it gives the safe value (zero)."""
+    value = view.load(list(indices))
+    conditions = bounds(view, indices)
+    if not conditions:
+        return value
+    safe = safe_values.get(view.buffer)
+    fill = nodes.zero(view.dtype) if safe is None else nodes.cast(safe, view.dtype)
+    return tirx.if_then_else(tirx.all(*conditions), value, fill)

@@ -1,0 +1,277 @@
+"""From the block's program to what one thread does.
+
+A data-parallel nest becomes loops over the registers of a thread; a fragment becomes an array of its registers. A
+statement that all threads would do alike to common memory is done by the first one. Everything else every thread does
+for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_core.analysis.uniformity import PER_THREAD_OPS, Varying
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors.ops import DivergentBarrier
+from tile_core.ir import calls, nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.placement.tile_uses import NEST, PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
+from tile_core.simt.threads.lower_selected import LOWERED
+from tile_core.simt.threads.parallel_nest import NestWriter
+from tile_core.simt.variant import Block, Places
+
+#: Annotation of the registers of a reducer: iterations of one thread update the same element again and again.
+UPDATED = "tile.updated"
+_MEETING = frozenset({"sync_threads"})
+
+
+def distribute(
+    body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool, width: int
+) -> Any:
+    """Return what one thread does.
+
+    Parameters
+    ----------
+    body
+        The program without tile ops.
+    block
+        The threads.
+    places
+        Where tiles live.
+    nests
+        The distribution of each nest's iterations by number.
+    names_threads
+        Whether the program names its threads: then statements such as atomics are done by every thread, otherwise once.
+    width
+        Threads of a warp.
+
+    Raises
+    ------
+    DivergentBarrier
+        If an operation of the whole block stands where threads may differ.
+    """
+    return _Distribute(body, block, places, nests, names_threads, width).stmt(body)
+
+
+class _Distribute(StmtRewriter):
+    def __init__(
+        self,
+        body: Any,
+        block: Block,
+        places: Places,
+        nests: Mapping[int, Distribution],
+        names_threads: bool,
+        width: int,
+    ) -> None:
+        self.width = width
+        self.block, self.places, self.nests, self.names_threads = block, places, nests, names_threads
+        self.varying = Varying(body)
+        self.viewed = viewed_buffers(body)
+        self.masked = self.single = False
+        grid = [s.extent for s in collect(body, tirx.For) if role(s) == "grid"]
+        self.one_block = all(nodes.as_int(extent) == 1 for extent in grid)
+        self.outer: tuple[tuple[Any, Any, Any], ...] = ()
+
+    # Expressions
+
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, self.call, ir.Call)
+
+    def call(self, e: Any) -> Any:
+        if nodes.is_tile_call(e, "per_thread"):
+            return e.args[0]
+        if nodes.is_tile_call(e, "lane_index"):
+            return tirx.floormod(self.block.thread, self.width)
+        if nodes.is_tile_call(e, "warp_index"):
+            return tirx.floordiv(self.block.thread, self.width)
+        return e
+
+    # Statements
+
+    def visit_SeqStmt(self, s: Any) -> Any:
+        """Rewrite a sequence; neighbours that one thread does become one step."""
+        out: list[Any] = []
+        single: list[Any] = []
+
+        def flush() -> None:
+            if single:
+                out.append(self.once(nodes.seq(list(single))))
+                single.clear()
+
+        for part in s.seq:
+            if self.is_single(part):
+                single.append(self.inner(part))
+            else:
+                flush()
+                out.append(self.stmt(part))
+        flush()
+        return nodes.seq(out)
+
+    def stmt(self, s: Any) -> Any:
+        if not isinstance(s, tirx.SeqStmt) and self.is_single(s):
+            return self.once(self.inner(s))
+        return super().stmt(s)
+
+    def once(self, s: Any) -> Any:
+        first = tirx.EQ(self.block.thread, nodes.int_const(0))
+        body = s if self.block.count == 1 else tirx.IfThenElse(first, s, None, s.span)
+        return calls.step(body, s.span)
+
+    def inner(self, s: Any) -> Any:
+        outer, self.single = self.single, True
+        new = _Plain(self).stmt(s)
+        self.single = outer
+        return new
+
+    def stored(self, s: Any) -> Any:
+        """Return a store, marked if another thread may store the other half of the byte at the same time."""
+        if not DTYPES[nodes.element_type(s.buffer)].is_packed:
+            return s
+        outside = nodes.scope_of(s.buffer) == "global"
+        alone = self.one_block and self.block.count == 1
+        if not outside and (s.buffer not in self.viewed or self.block.count == 1):
+            return s
+        if alone or (self.single and (self.one_block or not outside)):
+            return s
+        return tirx.AttrStmt(nodes.int_const(0), calls.SPLIT, nodes.int_const(0), s, s.span)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        return self.stored(super().visit_BufferStore(s))
+
+    def is_single(self, s: Any) -> bool:
+        """Whether a statement is done once for the block: it writes common memory, and nothing private."""
+        if self.masked or isinstance(s, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.SeqStmt)):
+            return False
+        if self.meets(s) or not self.names_nobody(s):
+            return False
+        own = {a.buffer for a in collect(s, tirx.AllocBuffer)}
+        stores = [x for x in collect(s, tirx.BufferStore) if x.buffer not in own]
+        if any(nodes.scope_of(x.buffer) in PRIVATE for x in stores):
+            return False
+        return bool(stores) or _acts(s)
+
+    def names_nobody(self, s: Any) -> bool:
+        """Whether a statement is the same for all threads."""
+        if not self.names_threads:
+            return True
+        return not self.varying.stmt(s)
+
+    def meets(self, s: Any) -> bool:
+        """Whether the block's threads work together inside a statement."""
+        for x in collect(s, (tirx.For, tirx.AttrStmt)):
+            if isinstance(x, tirx.For) and role(x) in PARALLEL and not shares_bytes(x, self.viewed):
+                return True
+            if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, calls.STEP, calls.MANAGED):
+                return True
+        return any(
+            nodes.is_tile_call(c) and str(c.op.name)[5:] in {"sync_threads", "async_commit", "async_wait"}
+            for c in collect(s, ir.Call)
+        )
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        if s.attr_key == LOWERED:
+            self.together(s, f"T.{s.node.value}")
+            return calls.step(s.body, s.span) if _is_simple(s.body) else s.body
+        if s.attr_key == nodes.OP_MARK:
+            return self.stmt(s.body)
+        return super().visit_AttrStmt(s)
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        if nodes.is_tile_call(s.value, "sync_threads"):
+            self.together(s, "T.sync_threads()")
+        return super().visit_Evaluate(s)
+
+    def visit_IfThenElse(self, s: Any) -> Any:
+        outer, self.masked = self.masked, self.masked or self.differs(s.condition)
+        new = super().visit_IfThenElse(s)
+        self.masked = outer
+        return new
+
+    def visit_While(self, s: Any) -> Any:
+        outer, self.masked = self.masked, self.masked or self.differs(s.condition)
+        new = super().visit_While(s)
+        self.masked = outer
+        return new
+
+    def visit_For(self, s: Any) -> Any:
+        if role(s) in PARALLEL:
+            return self.nest(s)
+        outer, before = self.masked, self.outer
+        self.masked = outer or self.differs(s.extent) or self.differs(s.min)
+        if role(s) != "grid":
+            self.outer = (*before, (s.loop_var, s.min, s.extent))
+        new = super().visit_For(s)
+        self.masked, self.outer = outer, before
+        return new
+
+    def visit_AllocBuffer(self, s: Any) -> Any:
+        array = self.places.arrays.get(s.buffer)
+        notes = {UPDATED: nodes.int_const(1)} if s.buffer in self.places.reducers else {}
+        return s if array is None else tirx.AllocBuffer(array, notes, s.span)
+
+    def differs(self, e: Any) -> bool:
+        return self.names_threads and self.varying.expr(e)
+
+    def together(self, s: Any, what: str) -> None:
+        if self.masked:
+            raise DivergentBarrier(what=what, where=nodes.where_of(s))
+
+    def nest(self, s: Any) -> Any:
+        if role(s) == "vectorized" and (self.masked or self.differs(s)):
+            return replace_for(s, self.stmt(s.body), annotations={nodes.ROLE: "unroll"}, kind=tirx.ForKind.UNROLLED)
+        self.together(s, "a data-parallel loop")
+        if self.names_threads and self.varying.stmt(s) and self.differs(s):
+            raise DivergentBarrier(what="a data-parallel loop that names its threads", where=nodes.where_of(s))
+        loops, body = nest_of(s)
+        number = int(annotation(s, NEST, -1))
+        nest = Nest(number, loops, _Plain(self).stmt(body), self.outer)
+        for call in collect(body, ir.Call):
+            if nodes.is_tile_call(call) and str(call.op.name)[5:] in _MEETING:
+                raise DivergentBarrier(what=f"T.{str(call.op.name)[5:]}()", where=nodes.where_of(s))
+        return calls.step(NestWriter(nest, self.nests.get(number), self.block, self.places).write(s), s.span)
+
+
+class _Plain(StmtRewriter):
+    """What stands inside of a nest, or is done by one thread: marks dropped, inner parallel loops in order."""
+
+    def __init__(self, owner: _Distribute) -> None:
+        self.owner = owner
+
+    def expr(self, e: Any) -> Any:
+        return self.owner.expr(e)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        return self.owner.stored(super().visit_BufferStore(s))
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        return self.stmt(s.body) if s.attr_key in (nodes.OP_MARK, calls.STEP) else super().visit_AttrStmt(s)
+
+    def visit_For(self, s: Any) -> Any:
+        new = super().visit_For(s)
+        if role(s) not in PARALLEL:
+            return new
+        return replace_for(new, new.body, kind=tirx.ForKind.SERIAL, annotations={nodes.ROLE: "serial"})
+
+
+def _acts(s: Any) -> bool:
+    """Whether a statement has an effect besides stores: a print, an assertion, an atomic instruction."""
+    for x in collect(s, tirx.Evaluate):
+        if nodes.is_tile_call(x.value):
+            name = str(x.value.op.name)[5:]
+            if name in {"print", "device_assert", *PER_THREAD_OPS} or (name == "instruction" and _on_memory(x.value)):
+                return True
+    return False
+
+
+def _on_memory(call: Any) -> bool:
+    return any(nodes.scope_of(x.source) in ("global", "shared") for x in loads_of(call))
+
+
+def _is_simple(s: Any) -> bool:
+    """Whether a statement is one that has no steps of its own."""
+    return not any(x.attr_key == calls.STEP for x in collect(s, tirx.AttrStmt)) and not any(
+        nodes.is_tile_call(c, "sync_threads") for c in collect(s, ir.Call)
+    )

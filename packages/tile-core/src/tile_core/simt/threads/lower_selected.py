@@ -1,0 +1,95 @@
+"""Replace selected ops by what their variants make of them, now that all places are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.analysis.ranges import whole
+from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.grammar import SYMBOL_ROOM
+from tile_core.ir.visit import StmtRewriter, role
+from tile_core.lowering.dispatch import Selection, guarded
+from tile_core.simt.placement.tile_uses import PARALLEL
+from tile_core.simt.placement.variant_selection import call_of, number_of
+from tile_core.simt.variant import Block, Places, SimtCall
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Attribute around what an op became: code of one thread already, which all threads of the block execute together.
+LOWERED = "tile.lowered"
+
+
+def lower_selected(
+    body: Any,
+    selections: Mapping[int, Selection],
+    block: Block,
+    places: Places,
+    ctx: Context,
+    sizes: Iterable[Any] = (),
+) -> Any:
+    """Return the body without tile ops; ``sizes`` are the variables of symbolic extents."""
+    lower = _Lower(selections, block, places, ctx, uses_threads(body))
+    for var in sizes:
+        # Launches leave room above symbolic sizes, so that what is rounded up to a tile stays a number of the type.
+        kind = nodes.dtype_of(var)
+        most = nodes.int_const(whole(kind)[1] - SYMBOL_ROOM, kind)
+        lower.ranges.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), most))
+    return lower.stmt(body)
+
+
+class _Lower(StmtRewriter):
+    def __init__(
+        self, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context, names_threads: bool
+    ) -> None:
+        self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
+        self.names_threads = names_threads
+        self.divergent = False
+        self.ranges = Analyzer()
+        if block.thread is not None:
+            self.ranges.bind(block.thread, ir.Range.from_min_extent(0, block.count))
+
+    def call(self, s: Any) -> SimtCall:
+        alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
+        return replace(call_of(s, self.block, self.places, self.divergent or alone), ranges=self.ranges)
+
+    def visit_For(self, s: Any) -> Any:
+        self.ranges.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
+        outer, self.divergent = self.divergent, self.divergent or role(s) in PARALLEL
+        new = super().visit_For(s)
+        self.divergent = outer
+        return new
+
+    def visit_IfThenElse(self, s: Any) -> Any:
+        condition = self.ranges.simplify(s.condition)
+        with self.ranges.constraint_scope(condition):
+            then = self.stmt(s.then_case)
+        other = None
+        if s.else_case is not None:
+            with self.ranges.constraint_scope(self.ranges.simplify(tirx.Not(condition))):
+                other = self.stmt(s.else_case)
+        return tirx.IfThenElse(s.condition, then, other, s.span)
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        number = number_of(s)
+        if number is None:
+            return s
+        selection = self.selections[number]
+        call = self.call(s)
+        lowered = selection.lower(call, self.ctx)
+        key = nodes.OP_MARK if getattr(selection.variant, "in_thread_code", False) else LOWERED
+        return tirx.AttrStmt(ir.StringImm(call.name), key, nodes.int_const(0), lowered, call.span)
+
+    def visit_Bind(self, s: Any) -> Any:
+        number = number_of(s)
+        if number is None:
+            if nodes.dtype_of(s.value).startswith("int"):
+                self.ranges.bounded(s.var, s.value)
+            return s
+        before, value = guarded(self.selections[number].variant, "lower_value", self.call(s), self.ctx)
+        return nodes.seq([before, tirx.Bind(s.var, value, s.span)])

@@ -1,0 +1,180 @@
+"""Operands of the next turn of a pipelined loop are read before the last step of this one.
+
+A turn of such a loop begins with a wait and a barrier, and the first instructions of the op that it ends with need
+operands that are read after them: the units stand still. An op that marks its parts (``calls.part``) is turned around::
+
+    setup
+    wait; sync_threads; first(0)
+    for k:
+        copies of a later iteration; commit
+        middle(k)
+        wait; sync_threads; first(k + 1), or first(k) again in the last turn, for nothing
+        last(k)
+
+Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` stands
+in front of the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
+read to. Where ``middle`` comes in pieces, the copies stand in front of one each: reads of operands would wait behind
+all of them in the queue that both share.
+
+The copies may overwrite the slot of iteration k - 1 as before: its last reads stand in front of the barrier of turn
+k - 1. Each wait stands as many groups after the one that it waits for as before.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import StmtRewriter, collect, loads_of, renamed, replace_for, statements, substitute
+from tile_core.simt.threads.lower_selected import LOWERED
+
+
+def carry(body: Any) -> Any:
+    """Return the body with the pipelined loops turned around whose op allows it."""
+    return _Carry().stmt(body)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """The statements of one turn of a pipelined loop."""
+
+    wait: Any
+    sync: Any
+    binds: list[Any]
+    issue: list[Any]
+    op: Any
+
+
+class _Carry(StmtRewriter):
+    def __init__(self) -> None:
+        self.managed = False
+
+    def visit_AttrStmt(self, s: Any) -> Any:
+        outer, self.managed = self.managed, self.managed or s.attr_key == calls.MANAGED
+        new = super().visit_AttrStmt(s)
+        self.managed = outer
+        return new
+
+    def visit_For(self, s: Any) -> Any:
+        turn = _turn(s) if self.managed else None
+        parts = None if turn is None else _parts(turn.op)
+        if (
+            turn is None
+            or parts is None
+            or any(v in _defined(turn, s) for v in collect(nodes.seq(parts["setup"]), tirx.Var))
+        ):
+            return super().visit_For(s)
+        return _turned(s, turn, parts)
+
+
+def _turn(loop: Any) -> _Turn | None:
+    """Return the statements of a turn if it is: wait, barrier, bindings, copies, end of group, one op."""
+    all_of = list(statements(loop.body))
+    if len(all_of) < 4 or not _calls(all_of[0], "async_wait") or not _calls(all_of[1], "sync_threads"):
+        return None
+    ends = [i for i, x in enumerate(all_of) if _calls(x, "async_commit")]
+    op = all_of[-1]
+    if len(ends) != 1 or ends[0] != len(all_of) - 2 or not _is_lowered(op):
+        return None
+    binds = [x for x in all_of[2 : ends[0]] if isinstance(x, tirx.Bind)]
+    issue = [x for x in all_of[2 : ends[0] + 1] if not isinstance(x, tirx.Bind)]
+    return _Turn(all_of[0], all_of[1], binds, issue, op)
+
+
+def _parts(op: Any) -> dict[str, list[Any]] | None:
+    """Return the marked parts of an op and what is between them."""
+    inner = op.body
+    if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
+        return None
+    found: dict[str, list[Any]] = {"setup": [], "ring": [], "first": [], "last": [], "middle": []}
+    for s in statements(inner.body):
+        if isinstance(s, tirx.AttrStmt) and s.attr_key == calls.PART:
+            found[str(s.node.value)].append(s.body)
+        else:
+            found["middle"].append(s)
+    return found if found["setup"] and found["first"] and found["last"] else None
+
+
+def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
+    def around(*body: Any) -> Any:
+        whole = calls.step(nodes.seq(list(body)), turn.op.span)
+        return tirx.AttrStmt(turn.op.node, LOWERED, turn.op.value, whole, turn.op.span)
+
+    start, extent, var = loop.min, loop.extent, loop.loop_var
+    kind = nodes.dtype_of(var)
+    zero, following = nodes.int_const(0, kind) + start, var + nodes.int_const(1, kind)
+    more = following < start + extent
+
+    def reads(then: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+        """Return what the reads of another iteration depend on, with names of its own, and the reads."""
+        names: dict[Any, Any] = {}
+        own = []
+        for bind in turn.binds:
+            name = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
+            own.append(tirx.Bind(name, substitute(then(bind.value), names), bind.span))
+            names[bind.var] = name
+        used = {v for piece in parts["first"] for v in collect(piece, tirx.Var)}
+        needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
+        return needed, [around(renamed(substitute(then(piece), names))) for piece in parts["first"]]
+
+    def at_first(node: Any) -> Any:
+        return substitute(node, {var: zero})
+
+    def at_next(node: Any) -> Any:
+        """Return what a node is in the next iteration, or in this one if it is the last."""
+        if isinstance(node, tirx.Stmt) or loads_of(node):
+            return substitute(node, {var: tirx.Select(more, following, var)})
+        return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
+
+    needed, pieces = reads(at_first)
+    begin = nodes.seq([turn.wait, turn.sync, *needed, *pieces])
+    if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
+        begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
+    # No condition around these reads: instructions are not moved across a branch.
+    needed, pieces = reads(at_next)
+    last = [around(piece) for piece in parts["last"]]
+    early = last[:1] if len(last) > 1 else []
+    mixed = [x for pair in itertools.zip_longest(pieces, last[len(early) :]) for x in pair if x is not None]
+    middle = _spread(turn.issue, [around(piece) for piece in parts["middle"]])
+    body = [*turn.binds, *middle, *early, turn.wait, turn.sync, *needed, *mixed]
+    notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
+    return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
+
+
+def _spread(issue: list[Any], middle: list[Any]) -> list[Any]:
+    """Return the pieces of the middle with a copy in front of each of the first ones, and the end of their group."""
+    if len(middle) < 2:
+        return [*issue, *middle]
+    begin = list(itertools.chain.from_iterable(_apart(s) for s in issue[:-1]))
+    if len(begin) > len(middle):
+        rest = max(len(middle) - 1, 0)
+        begin = [*begin[:rest], nodes.seq(begin[rest:])]
+    count = len(begin)
+    mixed = [x for pair in itertools.zip_longest(begin, middle[: count - 1]) for x in pair if x is not None]
+    return [*mixed, issue[-1], *middle[max(count - 1, 0) :]]
+
+
+def _apart(s: Any) -> list[Any]:
+    """Return the copies of a turn one by one, each under the condition that there is such an iteration."""
+    if not isinstance(s, tirx.IfThenElse) or s.else_case is not None:
+        return [s]
+    inner = list(statements(s.then_case))
+    if any(isinstance(x, tirx.Bind) for x in inner):  # what it names is used by the copies behind it
+        return [s]
+    return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
+
+
+def _defined(turn: _Turn, loop: Any) -> set[Any]:
+    return {loop.loop_var, *(b.var for b in turn.binds)}
+
+
+def _calls(s: Any, name: str) -> bool:
+    return isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, name)
+
+
+def _is_lowered(s: Any) -> bool:
+    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == LOWERED)

@@ -1,0 +1,289 @@
+"""One data-parallel nest as loops over the registers of a thread."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
+from tile_core.simt.code_size import operations
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.ops.reducer import assigned, is_update
+from tile_core.simt.placement.locality_proof import uniform_register
+from tile_core.simt.placement.tile_uses import Access, Nest
+from tile_core.simt.register_loops import MOST_REGISTERS, UNROLL_FACTOR
+from tile_core.simt.variant import Block, Places
+
+#: Annotation of the innermost loop over registers: its turns are neighbours of the tile's last dimension.
+VECTOR = "tile.vector"
+#: Loops over registers up to this many turns are written out where no fragment asks for it.
+_UNROLLED = 16
+#: Beyond about so many instructions loops over registers are not written out, though registers have no numbers then:
+#: compilers take minutes for more.
+_MOST_WRITTEN_OUT = 3000
+
+
+class NestWriter:
+    """Writes the code of one thread for a nest.
+
+    Parameters
+    ----------
+    nest
+        The nest; its accesses of fragments are by logical indices.
+    own
+        Where its iterations run, or ``None`` if its extents are not known at compile time.
+    block
+        The threads.
+    places
+        Where fragments live.
+    """
+
+    def __init__(self, nest: Nest, own: Distribution | None, block: Block, places: Places) -> None:
+        self.nest, self.own, self.block, self.places = nest, own, block, places
+        self.analyzer = Analyzer()
+        self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
+
+    def write(self, s: Any) -> Any:
+        """Return the statement."""
+        if self.own is None:
+            return self.counted(s.span)
+        return self.spread(self.own, s.span)
+
+    # Iterations of constant extents
+
+    def spread(self, own: Distribution, span: Any) -> Any:
+        """Return loops over registers, and what a thread's number contributes to each index."""
+        digits = [(d, g) for d, group in enumerate(own.dims) for g in group if g.extent > 1]
+        registers = sorted(((d, g) for d, g in digits if g.axis == "register"), key=lambda pair: -pair[1].stride)
+        turns = {g: nodes.fresh("r" if g.stride > 1 or len(registers) == 1 else "v") for _, g in registers}
+        starts = [nodes.int_const(0)] * len(own.dims)
+        binds = []
+        for d, group in enumerate(own.dims):
+            part = self.part(own, group, lambda g: own.digit(self.block.thread, g) if g.axis == "thread" else None)
+            if part is not None:
+                start = nodes.fresh(str(self.nest.variables[d].name))
+                value = self.analyzer.simplify(part)
+                binds.append(tirx.Bind(start, value))
+                most = int(self.analyzer.const_int_bound(value).max_value)
+                self.analyzer.bind(start, ir.Range.from_min_extent(0, most + 1))
+                starts[d] = start
+        for g, turn in turns.items():
+            self.analyzer.bind(turn, ir.Range.from_min_extent(0, g.extent))
+        moves = [self.part(own, group, turns.get) for group in own.dims]
+        at = [start if move is None else start + move for start, move in zip(starts, moves, strict=True)]
+        body = self.body(own, at, [nodes.int_const(0) if m is None else m for m in moves])
+        body = self.loops(own, registers, turns, at, body, span)
+        conditions = own.holds(self.block.thread)
+        if own.replicas > 1 and not self.keeps_copies():
+            conditions = [*conditions, *own.is_first(self.block.thread)]
+        if conditions:
+            body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
+        return nodes.seq([*binds, body])
+
+    def part(self, own: Distribution, group: Any, value: Any) -> Any:
+        """Return the share of some digits in a coordinate, or ``None`` if they have none."""
+        del own
+        total: Any = None
+        weight = prod(g.extent for g in group)
+        for g in group:
+            weight //= g.extent
+            found = value(g) if g.extent > 1 else None
+            if found is not None:
+                term = found if weight == 1 else found * weight
+                total = term if total is None else total + term
+        return total
+
+    def loops(
+        self, own: Distribution, registers: list[Any], turns: dict[Any, Any], at: list[Any], body: Any, span: Any
+    ) -> Any:
+        """Wrap the body in loops over registers, under the conditions that keep it out of the padding."""
+        in_registers = any(x in self.places.arrays for x in self.buffers())
+        inner: Any = registers[-1] if registers else None
+        width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
+        is_vector = width > 0 and inner[1].stride == 1
+        # The turns of a vector become one access.
+        short = own.registers // (width if is_vector else 1) <= _UNROLLED
+        heavy = own.registers * operations(self.nest.body, 1) > _MOST_WRITTEN_OUT or self.overflows()
+        unroll = (in_registers or short) and not heavy
+        if heavy and width > _UNROLLED:
+            is_vector = False
+        whole = is_vector and own.shape[-1] % width == 0
+        guarded = self.touches_memory() or not self.covers(own)
+        conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if guarded else []
+        if conditions and not whole:
+            body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
+        for place, (_, g) in enumerate(reversed(registers)):
+            vector = place == 0 and is_vector
+            notes = {VECTOR: nodes.int_const(g.extent)} if vector else {}
+            if heavy and not vector:
+                notes = {UNROLL_FACTOR: nodes.int_const(1)}
+            role = "unroll" if unroll or vector else "serial"
+            body = nodes.for_loop(turns[g], g.extent, body, role, annotations=notes, span=span)
+            if conditions and whole and place == 0:
+                first = {turns[g]: nodes.int_const(0)}
+                body = tirx.IfThenElse(
+                    tirx.all(*(self.analyzer.simplify(substitute(c, first)) for c in conditions)), body, None, span
+                )
+        return body
+
+    def body(self, own: Distribution, at: list[Any], moves: list[Any]) -> Any:
+        """Return the body at an iteration: ``moves`` is the iteration of the same register in the first thread."""
+        shifted = [start + a if start != 0 else a for start, a in zip(self.nest.starts, at, strict=True)]
+        first = [start + a if start != 0 else a for start, a in zip(self.nest.starts, moves, strict=True)]
+        mapping = {v: self.analyzer.simplify(a) for v, a in zip(self.nest.variables, shifted, strict=True)}
+        zero = dict(zip(self.nest.variables, first, strict=True))
+        body = _Registers(self, own, zero).stmt(self.nest.body)
+        body = substitute(body, mapping)
+        guards = own.is_first(self.block.thread) if own.replicas > 1 and self.keeps_copies() else []
+        return _First(tirx.all(*guards)).stmt(body) if guards else body
+
+    def overflows(self) -> bool:
+        """Whether a fragment is larger than a thread's registers: then it lies in memory, and needs no numbers."""
+        return any(
+            _registers(self.places.arrays[b]) > MOST_REGISTERS for b in self.buffers() if b in self.places.arrays
+        )
+
+    # What the body touches
+
+    def buffers(self) -> set[Any]:
+        """Return every buffer that the body reads or writes."""
+        found = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)}
+        return found | {x.source for x in collect(self.nest.body, ir.TensorLoad)}
+
+    def touches_memory(self) -> bool:
+        """Whether anything but registers is read or written, so that the padding must be left alone."""
+        scopes = {nodes.scope_of(b) for b in self.buffers() if b not in self.places.arrays}
+        loops = collect(self.nest.body, (tirx.While, tirx.For))
+        return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
+
+    def covers(self, own: Distribution) -> bool:
+        """Whether padding of iterations is padding of fragments: these are written whole, and read where they are.
+
+        What an iteration of the padding writes must be padding itself, so every store names every padded variable.
+        """
+        at = {v: d for d, v in enumerate(self.nest.variables)}
+        wide = {d for d in at.values() if own.padded[d] != own.shape[d]}
+        if wide and (any(start != 0 for start in self.nest.starts) or self.writes_apart()):
+            return False
+        stores = [(x.buffer, x.indices, True) for x in collect(self.nest.body, tirx.BufferStore)]
+        loads = [(x.source, x.indices, False) for x in collect(self.nest.body, ir.TensorLoad)]
+        for buffer, indices, is_store in [*stores, *loads]:
+            known = self.places.distributions.get(buffer)
+            if known is None or buffer not in self.places.arrays:
+                continue
+            named = set()
+            for d, index in enumerate(indices):
+                mine = at.get(index) if isinstance(index, tirx.Var) else None
+                if mine is None and (is_store or nodes.as_int(index) != 0):
+                    if known.shape[d] != 1:
+                        return False
+                elif mine is not None:
+                    named.add(mine)
+                    if known.padded[d] < own.padded[mine] or (is_store and known.shape[d] != own.shape[mine]):
+                        return False
+            if is_store and not wide <= named:
+                return False
+        return True
+
+    def writes_apart(self) -> bool:
+        """Whether something outlives an iteration that is no element of a fragment: a thread's own array or number."""
+        own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)} | set(self.places.arrays)
+        return any(x.buffer not in own for x in collect(self.nest.body, tirx.BufferStore))
+
+    def keeps_copies(self) -> bool:
+        """Whether threads that hold copies must all run: something private is written."""
+        own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)}
+        written = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)} - own
+        return any(b in self.places.arrays or nodes.scope_of(b) in PRIVATE for b in written)
+
+    # Iterations whose number is not known
+
+    def counted(self, span: Any) -> Any:
+        """Return a loop in which the threads take turns through all iterations."""
+        extents = [nodes.cast(nodes.int_const(0) + loop.extent, "int64") for loop in self.nest.loops]
+        total: Any = nodes.int_const(1, "int64")
+        for e in extents:
+            total = total * e
+        count = nodes.int_const(self.block.count, "int64")
+        turn, flat = nodes.fresh("turn", "int64"), nodes.fresh("flat", "int64")
+        mapping, rest = {}, flat
+        for loop, e in reversed(list(zip(self.nest.loops, extents, strict=True))):
+            dtype = nodes.dtype_of(loop.loop_var)
+            mapping[loop.loop_var] = nodes.cast(tirx.floormod(rest, e), dtype) + loop.min
+            rest = tirx.floordiv(rest, e)
+        body = tirx.IfThenElse(flat < total, substitute(self.nest.body, mapping), None, span)
+        value = turn * count + nodes.cast(self.block.thread, "int64")
+        inner = nodes.seq([tirx.Bind(flat, value), body])
+        return nodes.for_loop(turn, tirx.floordiv(total + (count - 1), count), inner, span=span)
+
+
+class _Registers(StmtRewriter):
+    """Replaces elements of fragments by registers."""
+
+    def __init__(self, owner: NestWriter, own: Distribution, zero: dict[Any, Any]) -> None:
+        self.owner, self.own, self.zero = owner, own, zero
+
+    def expr(self, e: Any) -> Any:
+        return map_expr(e, self.load, ir.TensorLoad)
+
+    def load(self, e: Any) -> Any:
+        array = self.owner.places.arrays.get(e.source)
+        return e if array is None else nodes.load(array, [self.register(e.source, e.indices, False)], e.span)
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        new = super().visit_BufferStore(s)
+        array = self.owner.places.arrays.get(s.buffer)
+        if array is None:
+            return new
+        at = self.register(s.buffer, s.indices, True)
+        kind = self.owner.places.reducers.get(s.buffer)
+        if kind is None:
+            return tirx.BufferStore(array, new.value, [at], s.span)
+        thread = self.owner.block.thread
+        if not is_update(s, kind):
+            value = assigned(new.value, kind, nodes.element_type(array), thread)
+            return tirx.BufferStore(array, value, [at], s.span)
+        mine = self.own.is_first(thread)
+        update = tirx.BufferStore(array, new.value, [at], s.span)
+        return tirx.IfThenElse(tirx.all(*mine), update, None, s.span) if mine else update
+
+    def register(self, buffer: Any, indices: Any, is_store: bool) -> Any:
+        known = self.owner.places.distributions[buffer]
+        inner = _enclosing(self.owner.nest, indices)
+        access = Access(buffer, tuple(indices), is_store, inner)
+        if uniform_register(access, self.owner.nest, self.own, known):
+            indices = [substitute(i, self.zero) for i in indices]
+        return self.owner.analyzer.simplify(nodes.int_const(0) + known.register(list(indices)))
+
+
+def _enclosing(nest: Nest, indices: Any) -> tuple[tuple[Any, Any, Any], ...]:
+    used = {v for i in indices for v in collect(i, tirx.Var)}
+    loops = [x for x in collect(nest.body, tirx.For) if x.loop_var in used]
+    return tuple((x.loop_var, x.min, x.extent) for x in loops)
+
+
+class _First(StmtRewriter):
+    """Lets only the first of the threads that hold copies write to common memory."""
+
+    def __init__(self, condition: Any) -> None:
+        self.condition = condition
+
+    def visit_BufferStore(self, s: Any) -> Any:
+        common = nodes.scope_of(s.buffer) in ("global", "shared")
+        return tirx.IfThenElse(self.condition, s, None, s.span) if common else s
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        return s if nodes.is_nop(s) else tirx.IfThenElse(self.condition, s, None, s.span)
+
+
+def _registers(array: Any) -> int:
+    return int(nodes.as_int(array.shape[0])) * -(-DTYPES[nodes.element_type(array)].bits // 32)
+
+
+def _has_calls(s: Any) -> bool:
+    return any(nodes.is_tile_call(c) for c in collect(s, ir.Call))

@@ -1,0 +1,84 @@
+"""Choices between scalars, and whether any or all of several hold."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.values.checks import argument, truth
+from tile_core.values.value import Buffer, Region, Value, derive, promote
+
+_PYTHON = (bool, int, float)
+
+
+def if_then_else(condition: Any, yes: Any, no: Any) -> Any:
+    """Return ``yes`` or ``no``; only the chosen side is evaluated."""
+    return _choice(tirx.if_then_else, condition, yes, no)
+
+
+def Select(condition: Any, yes: Any, no: Any) -> Any:
+    """Return ``yes`` or ``no``; both sides are evaluated."""
+    return _choice(tirx.Select, condition, yes, no)
+
+
+def _choice(node: Any, condition: Any, yes: Any, no: Any) -> Any:
+    from tile_core.trace.conditions import as_condition
+
+    value = as_condition(condition)
+    if value is None:
+        return yes if truth("if_then_else", condition) else no
+    if all((isinstance(s, Buffer) and not s.is_scalar) or isinstance(s, Region) for s in (yes, no)):
+        raise argument("if_then_else", "a side", "a tile", "a scalar", "use an `if` statement around the tile ops")
+    a, b = promote(yes, no)
+    return derive(node(value.expr, a.expr, b.expr), a.dtype, value, a, b)
+
+
+def any_of(*items: Any) -> Any:
+    """Return whether an element of a buffer, slice or list is true (not zero)."""
+    return _combined("any_of", items)
+
+
+def all_of(*items: Any) -> Any:
+    """Return whether all elements of a buffer, slice or list are true (not zero)."""
+    return _combined("all_of", items)
+
+
+def _combined(name: str, items: tuple[Any, ...]) -> Any:
+    from tile_core.trace.support import and_, or_
+
+    elements = [e for item in items for e in _elements(name, item)]
+    if name == "any_of":
+        result: Any = False
+        for e in elements:
+            result = or_(result, functools.partial(_same, e))
+        return result
+    result = True
+    for e in elements:
+        result = and_(result, functools.partial(_same, e))
+    return result
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _elements(name: str, item: Any) -> list[Any]:
+    if isinstance(item, (tuple, list)):
+        return [e for i in item for e in _elements(name, i)]
+    if isinstance(item, Buffer) and not item.is_scalar:
+        item = item.whole()
+    if not isinstance(item, Region):
+        if not isinstance(item, (Value, Buffer)):
+            truth(name, item)
+        return [item]
+    count = 1
+    for extent in item.extents:
+        if not isinstance(extent, int):
+            found, instead = "of runtime size", "write a loop with a T.alloc_var flag"
+            raise argument(name, "the slice", found, "a static slice", instead)
+        count *= extent
+    indices: list[tuple[Any, ...]] = [()]
+    for low, extent in zip(item.mins, item.extents, strict=True):
+        indices = [(*i, low + d) for i in indices for d in range(extent)]
+    return [item.buffer[i] for i in indices]

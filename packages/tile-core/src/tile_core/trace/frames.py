@@ -1,0 +1,242 @@
+"""The names of one running kernel function or macro, and what control statements do in it.
+
+Two rules keep names as they are in Python, although a runtime branch is traced once and a runtime loop's body too:
+
+* a name bound outside of a runtime branch or loop is not bound again inside (the new value would hold even where the
+  branch is not taken); variables made by ``T.alloc_var`` are stored to instead;
+* a name bound inside is not used after the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DType
+from tile_core.errors.language import BadBreak, ReboundInBranch, RuntimeElse, RuntimeReturn, UsedAfterScope
+from tile_core.trace.assign import read, settled, store
+from tile_core.trace.branches import Branch, PythonBranch, While
+from tile_core.trace.conditions import as_condition
+from tile_core.values.builder import Builder, Scope, current
+from tile_core.values.value import Buffer, Value, as_value, cast
+
+_KINDS = {"loop": "loop", "parallel": "loop", "while": "loop", "branch": "branch", "kernel": "launch"}
+
+
+@dataclass
+class Binding:
+    """What a name stands for.
+
+    Attributes
+    ----------
+    value
+        The object.
+    scope
+        Where it was bound.
+    uses
+        Scopes in which it was used.
+    """
+
+    value: Any
+    scope: Scope
+    uses: list[Scope] = field(default_factory=list)
+
+
+@dataclass
+class Loop:
+    """An open loop: of Python, or of the kernel (then ``kind`` says which)."""
+
+    kind: str
+    scope: Scope
+    left: bool = False
+    single: bool = True
+
+
+class Frame:
+    """Names and loops of one call."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.builder: Builder = current("a kernel function")
+        self.scope = self.builder.scope
+        self.loops: list[Loop] = []
+        self.names = {name: Binding(value, self.scope) for name, value in arguments.items()}
+
+    # ------------------------------------------------------------------ names
+
+    def named(self, *names: str) -> bool:
+        """Say what the results of the next expression will be called."""
+        self.builder.hint(names)
+        return True
+
+    def assign(self, name: str, value: Any) -> Any:
+        """Return what ``name`` stands for after ``name = value``."""
+        self.builder.hints = []
+        old = self.names.get(name)
+        alive = old is not None and not old.scope.closed
+        value = read(value)
+        if alive and old is not None and _stored(old.value, value):
+            store(old.value, 0, value)
+            return old.value
+        if alive and old is not None:
+            self._check_rebinding(name, old, value)
+        if isinstance(value, Value):
+            value = settled(name, value)
+        if isinstance(value, Buffer):
+            value.fresh = False
+        self.names[name] = Binding(value, self.builder.scope)
+        return value
+
+    def use(self, name: str, value: Any) -> Any:
+        """Return the value of a name, if it may be used here."""
+        binding = self.names.get(name)
+        if binding is None:
+            return value
+        if binding.scope.closed:
+            raise UsedAfterScope(name=name, kind=_KINDS.get(binding.scope.kind, "block"))
+        if not binding.uses or binding.uses[-1] is not self.builder.scope:
+            binding.uses.append(self.builder.scope)
+        return value
+
+    def bind(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Record targets of ``for`` and ``with``, which Python has bound."""
+        for name, value in zip(names, values, strict=True):
+            old = self.names.get(name)
+            if old is not None and not old.scope.closed and old.value is not value:
+                self._check_shadowing(name, old)
+            self.names[name] = Binding(value, self.builder.scope)
+
+    def declare(self, name: str, annotation: Any, value: Any) -> Any:
+        """Return what ``name: annotation = value`` binds: for an element type, the value converted to it."""
+        if isinstance(annotation, DType) and not isinstance(value, Buffer):
+            value = cast(value if isinstance(value, Value) else as_value(value, annotation), annotation)
+        return self.assign(name, value)
+
+    def declare_parameter(self, name: str, annotation: Any, value: Any) -> Any:
+        """Return the tensor that ``name: T.Tensor[...]`` declares a parameter of an eager kernel to be."""
+        if self.builder.eager is None or self.builder.scope.kind != "function":
+            return value
+        new = self.builder.eager.declare(name, annotation, value)
+        self.names[name] = Binding(new, self.scope)
+        return new
+
+    def _check_rebinding(self, name: str, old: Binding, value: Any) -> None:
+        if value is old.value:
+            return
+        for scope in self.builder.scope.ancestors():
+            if scope is old.scope:
+                return
+            if scope.runtime:
+                raise ReboundInBranch(name=name, kind=_KINDS[scope.kind], fix=_fix(name, scope))
+
+    def _check_shadowing(self, name: str, old: Binding) -> None:
+        # A loop variable may take the name over, unless an earlier use in the same runtime loop would have seen it.
+        for scope in self.builder.scope.ancestors():
+            if scope is old.scope:
+                return
+            inner = scope is not self.builder.scope
+            if inner and scope.kind in ("loop", "parallel", "while") and any(scope.encloses(u) for u in old.uses):
+                raise ReboundInBranch(name=name, kind="loop", fix=_fix(name, scope))
+
+    # ------------------------------------------------------------------ blocks
+
+    def entering(self, manager: Any, *names: str) -> Any:
+        """Return the context manager of a ``with``, told what the user calls its results."""
+        if hasattr(manager, "names_hint"):
+            manager.names_hint = names
+        return manager
+
+    def if_(self, condition: Any) -> Branch | PythonBranch:
+        """Open an ``if``."""
+        runtime = as_condition(condition)
+        return PythonBranch(bool(condition)) if runtime is None else Branch(self.builder, runtime)
+
+    def while_(self, has_else: bool) -> While:
+        """Open a ``while``."""
+        return While(self, self.builder, has_else)
+
+    def loop(self, iterable: Any, names: Sequence[str], has_else: bool) -> Iterator[Any]:
+        """Iterate: once, with loop variables, over a loop of the kernel; over anything else as Python does."""
+        if hasattr(iterable, "open_loop"):
+            return self._runtime_loop(iterable, names, has_else)
+        return self._python_loop(iterable)
+
+    def _python_loop(self, iterable: Any) -> Iterator[Any]:
+        mark = Loop("python", self.builder.scope)
+        self.loops.append(mark)
+        try:
+            yield from iterable
+        finally:
+            if mark in self.loops:
+                self.loops.remove(mark)
+
+    def _runtime_loop(self, spec: Any, names: Sequence[str], has_else: bool) -> Iterator[Any]:
+        nest = spec.open_loop(self.builder, names)
+        mark = Loop(spec.kind, nest.scope, single=nest.single)
+        self.loops.append(mark)
+        yield nest.targets
+        self.loops.remove(mark)
+        nest.close()
+        if has_else and mark.left:
+            raise RuntimeElse()
+
+    # ------------------------------------------------------------------ leaving
+
+    def break_(self) -> bool:
+        """Leave the innermost loop; true if Python has to do it."""
+        return self._leave("break", tirx.Break)
+
+    def continue_(self) -> bool:
+        """Go to the next iteration of the innermost loop; true if Python has to do it."""
+        return self._leave("continue", tirx.Continue)
+
+    def _leave(self, what: str, statement: Any) -> bool:
+        loop = self.loops[-1]
+        here = self.builder.scope
+        if loop.kind == "python":
+            if here is not loop.scope:
+                reason = "of a Python-time loop depends on a runtime condition"
+                raise BadBreak(what=what, reason=reason, instead="use a loop of the kernel: T.serial, range or while")
+            if what == "break":
+                self.loops.remove(loop)
+            return True
+        if what == "break" and loop.kind in ("Parallel", "vectorized", "Pipelined"):
+            reason = f"in T.{loop.kind}, whose iterations do not run one after the other"
+            raise BadBreak(what=what, reason=reason, instead="use T.serial, or guard the body with `if`")
+        if what == "break" and not loop.single:
+            reason = "in a loop over several dimensions would leave only the innermost"
+            raise BadBreak(what=what, reason=reason, instead="write nested loops")
+        loop.left = loop.left or what == "break"
+        self.builder.emit(statement(self.builder.span()))
+        here.ended = True
+        return False
+
+    def return_(self, value: Any) -> Any:
+        """Check that a ``return`` does not depend on runtime values, and return the value."""
+        self._check_leaving("return")
+        return read(value)
+
+    def raise_(self) -> None:
+        """Check that a ``raise`` does not depend on runtime values."""
+        self._check_leaving("raise")
+
+    def _check_leaving(self, what: str) -> None:
+        for scope in self.builder.scope.ancestors():
+            if scope is self.scope:
+                return
+            if scope.runtime:
+                raise RuntimeReturn(what=what, kind=_KINDS[scope.kind])
+
+
+def _stored(old: Any, value: Any) -> bool:
+    if not (isinstance(old, Buffer) and old.scope == "local.var"):
+        return False
+    return isinstance(value, (Value, int, float)) or (hasattr(value, "item") and getattr(value, "shape", None) == ())
+
+
+def _fix(name: str, scope: Any) -> str:
+    """Return what to do about a name that a block binds again; iterations of T.Parallel share no variable."""
+    if any(s.kind == "parallel" for s in scope.ancestors()):
+        return f"use T.reduce_*, T.alloc_reducer or T.serial to combine iterations, or another name than {name}"
+    return f"declare it with `{name} = T.alloc_var(dtype, init=...)`: then every assignment is a store"

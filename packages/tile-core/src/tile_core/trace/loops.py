@@ -1,0 +1,297 @@
+"""Loops: what ``for`` iterates over in a kernel."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tile_core.errors.language import BadLoop
+from tile_core.ir import nodes
+from tile_core.values.builder import Builder, Scope
+from tile_core.values.checks import hints as check_hints
+from tile_core.values.checks import python_int, shown
+from tile_core.values.value import Buffer, Index, Value, as_value, constant_of, floordiv, to_index
+
+_ROLES = {
+    "serial": "serial", "range": "serial", "grid": "serial", "Parallel": "parallel", "Pipelined": "pipelined",
+    "unroll": "unroll", "vectorized": "vectorized",
+}  # fmt: skip
+
+
+def serial(start: Index, stop: Index | None = None, step: int = 1, *, annotations: Any = None) -> LoopNest:
+    """Iterate one after the other: ``for i in T.serial(n)``, ``T.serial(start, stop, step)``.
+
+    Parameters
+    ----------
+    start, stop
+        Bounds as of ``range``: Python ints or runtime integers.
+    step
+        A Python int other than 0; negative steps count down.
+    annotations
+        A dict of notes that a target may read.
+
+    Raises
+    ------
+    BadLoop
+        If a bound is no integer, or the step no Python int.
+    """
+    return _counted("serial", start, stop, step, _notes("serial", annotations))
+
+
+def loop_range(start: Index, stop: Index | None = None, step: int = 1) -> LoopNest:
+    """``for i in range(...)`` in a kernel: the same as ``serial``."""
+    return _counted("range", start, stop, step, {})
+
+
+def static_range(*bounds: int) -> range:
+    """Return Python's ``range``: the body is traced once per iteration, with Python ints."""
+    if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and python_int(bounds[2]) == 0):
+        found, expected = shown(0) if bounds else "missing", "1 to 3 bounds, the step not 0"
+        raise BadLoop(loop="static_range", what="a bound", found=found, expected=expected, instead="as of range")
+    return builtins.range(*(_python_int("static_range", "a bound", b) for b in bounds))
+
+
+def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: Any = None, **hints: Any) -> LoopNest:
+    """Iterate over a domain whose iterations are independent, in any order or at once.
+
+    Parameters
+    ----------
+    *extents
+        One per dimension: Python ints or runtime integers.
+    coalesced_width
+        Elements per vector access that the lowering should try; a hint.
+    loop_layout
+        A layout that says which thread runs which iteration.
+    **hints
+        Accepted for other dialects' kernels; no effect on the meaning.
+
+    Raises
+    ------
+    BadLoop
+        If there are no extents, or one is negative or no integer.
+    """
+    check_hints("Parallel", hints, ("annotations", "prefer_async"))
+    notes: dict[str, Any] = {}
+    if coalesced_width is not None:
+        notes["tile.coalesced_width"] = _python_int("Parallel", "coalesced_width", coalesced_width, low=1)
+    if loop_layout is not None:
+        from tile_core.layout import LayoutMap
+
+        if not isinstance(loop_layout, LayoutMap):
+            found, instead = shown(loop_layout), "make one with T.Fragment, or leave it out"
+            raise BadLoop(loop="Parallel", what="loop_layout", found=found, expected="a layout", instead=instead)
+        notes["tile.loop_layout"] = str(loop_layout)
+    return _domain("Parallel", extents, notes)
+
+
+def grid(*extents: Index) -> LoopNest:
+    """Iterate over several dimensions one after the other, the last one fastest."""
+    return _domain("grid", extents, {})
+
+
+def Pipelined(
+    start: Index, stop: Index | None = None, num_stages: int = 0, order: Any = None, stage: Any = None, **hints: Any
+) -> LoopNest:
+    """Iterate one after the other, with loads of later iterations overlapping the work of earlier ones.
+
+    Parameters
+    ----------
+    start, stop
+        Bounds: Python ints or runtime integers.
+    num_stages
+        Iterations in flight: a Python int of at least 0; 0 and 1 mean no overlap.
+    order, stage
+        Schedule per statement of the body; hints.
+    **hints
+        ``sync`` and ``group`` of other dialects; no effect on the meaning.
+    """
+    check_hints("Pipelined", hints, ("sync", "group", "annotations"))
+    stages = _python_int("Pipelined", "num_stages", num_stages, low=0)
+    notes: dict[str, Any] = {nodes.STAGES: stages}
+    for key, value in (("tile.order", order), ("tile.stage", stage)):
+        if value is not None:
+            if not isinstance(value, (tuple, list)):
+                found, instead = shown(value), "give one int per statement of the body"
+                raise BadLoop(loop="Pipelined", what=key[5:], found=found, expected="a list of ints", instead=instead)
+            notes[key] = [_python_int("Pipelined", key[5:], v) for v in value]
+    return _counted("Pipelined", start, stop, 1, notes)
+
+
+def unroll(
+    start: Index, stop: Index | None = None, step: int = 1, *, explicit: bool = False, unroll_factor: int | None = None
+) -> LoopNest:
+    """Iterate one after the other, with the body repeated in the code.
+
+    The bounds are Python ints, unless ``unroll_factor`` says how many iterations are repeated.
+    """
+    loop = _counted("unroll", start, stop, step, {})
+    if unroll_factor is not None:
+        loop.notes["tile.unroll_factor"] = _python_int("unroll", "unroll_factor", unroll_factor, low=1)
+    elif not isinstance(loop.extents[0], int):
+        raise BadLoop(
+            loop="unroll", what="the trip count", found="a runtime value", expected="a Python int",
+            instead="use T.serial, or give unroll_factor",
+        )  # fmt: skip
+    return loop
+
+
+def vectorized(start: Index, stop: Index | None = None, *, annotations: Any = None) -> LoopNest:
+    """Iterate with one vector instruction: the iterations are independent, the bounds Python ints."""
+    loop = _counted("vectorized", start, stop, 1, _notes("vectorized", annotations))
+    if not isinstance(loop.extents[0], int):
+        found, instead = "a runtime value", "use T.Parallel or T.serial"
+        raise BadLoop(loop="vectorized", what="the trip count", found=found, expected="a Python int", instead=instead)
+    return loop
+
+
+class LoopNest:
+    """A loop of the kernel that ``for`` can open.
+
+    Attributes
+    ----------
+    kind
+        Name of the function of the language that made it.
+    extents
+        Trip counts, outermost first: Python ints or values.
+    start, step
+        Of a loop over one dimension.
+    notes
+        Annotations of the outermost loop.
+    """
+
+    def __init__(
+        self, kind: str, extents: Sequence[Index], notes: dict[str, Any], start: Index = 0, step: int = 1
+    ) -> None:
+        self.kind = kind
+        self.extents = list(extents)
+        self.notes = notes
+        self.start = start
+        self.step = step
+
+    def open_loop(self, builder: Builder, names: Sequence[str]) -> OpenNest:
+        """Open the scope of the body."""
+        return OpenNest(self, builder, names)
+
+    def __iter__(self) -> Any:
+        raise BadLoop(
+            loop=self.kind, what="its iterable", found="used by plain Python code", expected="a `for` statement",
+            instead="iterate with `for` inside of a kernel or T.macro, or use T.static_range",
+        )  # fmt: skip
+
+
+class OpenNest:
+    """A loop whose body is being traced.
+
+    Attributes
+    ----------
+    scope
+        The scope of the body.
+    targets
+        What the loop's names stand for: one value, or a tuple.
+    single
+        Whether there is one dimension.
+    """
+
+    def __init__(self, spec: LoopNest, builder: Builder, names: Sequence[str]) -> None:
+        self.spec = spec
+        self.builder = builder
+        self.span = builder.span()
+        self.single = len(spec.extents) == 1
+        if len(names) != len(spec.extents):
+            names = [names[0] if len(names) == 1 and self.single else f"i{d}" for d in range(len(spec.extents))]
+        bounds = [to_index(e) for e in (spec.start, *spec.extents)]
+        self.type = "int64" if any(nodes.dtype_of(b) == "int64" for b in bounds) else "int32"
+        self.extents = [nodes.cast(b, self.type) for b in bounds[1:]]
+        self.vars = [nodes.fresh(builder.unique(n), self.type) for n in names]
+        for var, extent in zip(self.vars, spec.extents, strict=True):
+            if isinstance(extent, int):
+                builder.ranges[var] = (0, builtins.max(0, extent - 1))
+        values = [as_value(v) for v in self.vars]
+        if spec.step != 1 or constant_of(spec.start) != 0:
+            values = [spec.start + values[0] * spec.step if spec.step != 1 else values[0] + spec.start]
+        self.targets: Any = values[0] if self.single else tuple(values)
+        self.scope: Scope = builder.push("parallel" if spec.kind in ("Parallel", "vectorized") else "loop")
+
+    def close(self) -> None:
+        """Emit the loops."""
+        body = self.builder.pop(self.scope)
+        if any(nodes.as_int(e) == 0 for e in self.extents):
+            return
+        role = _ROLES[self.spec.kind]
+        for d, (var, extent) in reversed(list(enumerate(zip(self.vars, self.extents, strict=True)))):
+            notes = self.spec.notes if d == 0 else {}
+            body = nodes.for_loop(var, extent, body, role, annotations=notes, span=self.span)
+        self.builder.emit(body)
+
+
+def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict[str, Any]) -> LoopNest:
+    low: Index = 0
+    high = _bound(kind, "a bound", start)
+    if stop is not None:
+        low, high = high, _bound(kind, "a bound", stop)
+    elif isinstance(high, int) and high < 0:
+        raise BadLoop(loop=kind, what="its extent", found=high, expected="an int >= 0", instead="nearest: 0")
+    step = _python_int(kind, "step", step)
+    if step == 0:
+        raise BadLoop(loop=kind, what="step", found=0, expected="an int other than 0", instead="use step=1")
+    distance = high - low if step > 0 else low - high
+    size = builtins.abs(step)
+    if isinstance(distance, int):
+        extent: Index = builtins.max(0, -(-distance // size))
+    else:
+        extent = distance if size == 1 else floordiv(distance + (size - 1), size)
+    return LoopNest(kind, [extent], dict(notes), low, step)
+
+
+def _domain(kind: str, extents: Sequence[Index], notes: dict[str, Any]) -> LoopNest:
+    if len(extents) == 1 and isinstance(extents[0], (tuple, list)):
+        extents = extents[0]
+    if not extents:
+        raise BadLoop(loop=kind, what="its domain", found="empty", expected="at least one extent", instead="add one")
+    checked = [_bound(kind, f"extent {d}", e) for d, e in enumerate(extents)]
+    for d, extent in enumerate(checked):
+        if isinstance(extent, int) and extent < 0:
+            raise BadLoop(loop=kind, what=f"extent {d}", found=extent, expected="an int >= 0", instead="nearest: 0")
+    return LoopNest(kind, checked, notes)
+
+
+def _bound(kind: str, what: str, x: Any) -> Index:
+    constant = constant_of(x) if isinstance(x, Value) else python_int(x)
+    found, instead = shown(x), "convert it with int(...), or T.ceildiv for quotients"
+    if constant is not None:
+        if -(2**63) <= constant < 2**63:
+            return constant
+        instead = "use a number of at most 64 bits"
+    elif isinstance(x, Value) or (isinstance(x, Buffer) and x.is_scalar):
+        value = as_value(x)
+        if value.dtype.is_integer:
+            return value if value.dtype.bits >= 32 else value.astype("int32")
+        found = f"a {value.dtype} value"
+    raise BadLoop(loop=kind, what=what, found=found, expected="an integer", instead=instead)
+
+
+def _python_int(kind: str, what: str, x: Any, low: int = -(2**31)) -> int:
+    constant = constant_of(x) if isinstance(x, Value) else python_int(x)
+    if constant is None:
+        found = "a runtime value" if isinstance(x, Value) else shown(x)
+        instead = "pass it as an argument of the function that makes the kernel"
+        raise BadLoop(loop=kind, what=what, found=found, expected="a Python int", instead=instead)
+    if not low <= constant < 2**31:
+        expected = f"an int >= {low}" if constant < low else "an int of 32 bits"
+        nearest = f"nearest: {low if constant < low else 2**31 - 1}"
+        raise BadLoop(loop=kind, what=what, found=shown(constant), expected=expected, instead=nearest)
+    return constant
+
+
+def _notes(kind: str, annotations: Any) -> dict[str, Any]:
+    if annotations is None:
+        return {}
+    if not isinstance(annotations, Mapping) or not all(isinstance(k, str) for k in annotations):
+        found, instead = shown(annotations), "leave it out"
+        raise BadLoop(loop=kind, what="annotations", found=found, expected="a dict with text as keys", instead=instead)
+    for key, value in annotations.items():
+        if not isinstance(value, (str, int, float)):
+            what, expected = f"annotations[{key!r}]", "text or a number"
+            raise BadLoop(loop=kind, what=what, found=shown(value), expected=expected, instead="leave it out")
+    return dict(annotations)

@@ -1,0 +1,149 @@
+"""From declarations to parameters of the IR."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.dtypes import DType
+from tile_core.dtypes import dtype as to_dtype
+from tile_core.errors.language import BadParameter, UnknownDType
+from tile_core.ir.program import ParamInfo, dim_of
+from tile_core.values.builder import Builder
+from tile_core.values.checks import python_int, shown
+from tile_core.values.types import PointerType, TensorType, ptr
+from tile_core.values.value import Buffer, Value, constant_of, tvm_name
+
+
+def declare(builder: Builder, name: str, annotation: Any) -> tuple[Any, Any, ParamInfo]:
+    """Return the IR parameter, what the name stands for in the kernel, and the declaration.
+
+    Raises
+    ------
+    BadParameter
+        If the annotation declares no parameter.
+    """
+    if annotation is ptr:
+        annotation = ptr()
+    if isinstance(annotation, TensorType):
+        return tensor(builder, name, annotation)
+    if isinstance(annotation, PointerType):
+        var = tirx.Var(builder.unique(name), ir.PointerType(ir.PrimType(tvm_name(annotation.dtype)), "global"))
+        return var, Pointer(var, annotation.dtype, name), ParamInfo(name, "pointer", str(annotation.dtype))
+    try:
+        dtype = None if annotation is None else to_dtype(annotation)
+    except UnknownDType:
+        dtype = None
+    if dtype is None:
+        expected = "a tensor or an element type"
+        found = f"annotated with {shown(annotation)}"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected)
+    return scalar(builder, name, dtype)
+
+
+class Pointer:
+    """A pointer parameter; ``T.make_tensor`` gives it a shape."""
+
+    def __init__(self, var: Any, dtype: DType, name: str) -> None:
+        self.var = var
+        self.dtype = dtype
+        self.name = name
+
+
+def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Any, Any, ParamInfo]:
+    """Declare a scalar parameter."""
+    if dtype.is_narrow or dtype.is_packed:
+        expected = "a scalar of at least 8 bits that is no 8-bit float"
+        raise BadParameter(name=name, kernel=builder.name, found=f"of type {dtype}", expected=expected)
+    var = tirx.Var(builder.unique(name), tvm_name(dtype))
+    return var, Value(var, dtype), ParamInfo(name, "scalar", str(dtype))
+
+
+def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[Any, Buffer, ParamInfo]:
+    """Declare a tensor parameter."""
+    shape = [_extent(builder, name, d, dim) for d, dim in enumerate(declared.shape)]
+    strides = declared.strides
+    steps = None if strides is None else [_stride(builder, name, d, dim) for d, dim in enumerate(strides)]
+    dtype = declared.dtype
+    count = math.prod(d for d in shape if isinstance(d, int))
+    if count >= 2**62:
+        found, expected = f"of {shown(count)} elements", "fewer than 2**62, which memory can hold"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected)
+    wide = _is_wide(shape, steps)
+    buffer = tirx.decl_buffer(
+        [_ir_dim(d, wide) for d in shape],
+        tvm_name(dtype),
+        builder.unique(name),
+        strides=None if steps is None else [_ir_dim(s, wide) for s in steps],
+        # TVM assumes 64 bytes by default and does not check; arrays of other libraries are aligned to an element.
+        data_alignment=max(1, dtype.bits // 8),
+        layout=None,
+    )
+    for dim in (*shape, *(steps or ())):
+        _note_symbols(builder, dim)
+    info = ParamInfo(
+        name,
+        "tensor",
+        str(dtype),
+        tuple(_plain(d) for d in shape),
+        None if steps is None else tuple(map(_plain, steps)),
+    )
+    return buffer, Buffer(buffer, shape, dtype, "global", name), info
+
+
+def _is_wide(shape: Sequence[Any], strides: Sequence[Any] | None) -> bool:
+    known = [d for d in shape if isinstance(d, int)]
+    last = math.prod(known)
+    if strides is not None:
+        pairs = zip(shape, strides, strict=True)
+        last = max(last, sum(e * s for e, s in pairs if isinstance(e, int) and isinstance(s, int)))
+    # TVM refuses constant int32 shapes of more elements than an int32 can count.
+    return last > 2**31 - 1
+
+
+def _ir_dim(dim: Any, wide: bool) -> Any:
+    if isinstance(dim, int):
+        return tirx.IntImm("int64" if wide else "int32", dim)
+    return tirx.Cast("int64", dim.expr) if wide and dim.dtype == "int32" else dim.expr
+
+
+def _plain(dim: Any) -> Any:
+    return dim if isinstance(dim, int) else dim_of(dim.expr)
+
+
+def _extent(builder: Builder, name: str, d: int, dim: Any) -> Any:
+    value = _dimension(builder, name, f"dimension {d}", dim)
+    if isinstance(value, int) and value < 0:
+        found = f"dimension {d} is {value}"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected="an extent of at least 0")
+    return value
+
+
+def _stride(builder: Builder, name: str, d: int, dim: Any) -> Any:
+    value = _dimension(builder, name, f"stride {d}", dim)
+    if isinstance(value, int) and value < 0:
+        found = f"stride {d} is {value}"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected="a stride of at least 0")
+    return value
+
+
+def _dimension(builder: Builder, name: str, what: str, dim: Any) -> Any:
+    constant = constant_of(dim) if isinstance(dim, Value) else python_int(dim)
+    if constant is not None:
+        if constant < 2**48:
+            return constant
+        expected = "at most 2**48 elements along a dimension"
+        raise BadParameter(name=name, kernel=builder.name, found=f"{what} is {shown(constant)}", expected=expected)
+    if isinstance(dim, Value) and dim.dtype in ("int32", "int64"):
+        return dim
+    found = f"{what} is {shown(dim)}"
+    raise BadParameter(name=name, kernel=builder.name, found=found, expected="an int or a symbol of T.dynamic")
+
+
+def _note_symbols(builder: Builder, dim: Any) -> None:
+    if isinstance(dim, int):
+        return
+    for var in tirx.analysis.undefined_vars(tirx.Evaluate(dim.expr), []):
+        builder.symbols[str(var.name)] = var

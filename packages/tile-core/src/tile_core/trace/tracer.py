@@ -1,0 +1,223 @@
+"""Tracing: run a kernel function once and collect its program."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tile_core.compat.tvm import reason_of, tirx, tvm
+from tile_core.errors import InternalError, TileError, Where
+from tile_core.errors.language import (
+    BadParameter,
+    BadReturn,
+    EscapedVariable,
+    PythonError,
+    UnboundSymbol,
+)
+from tile_core.ir import nodes
+from tile_core.ir.program import ParamInfo, Program
+from tile_core.trace.parameters import declare
+from tile_core.trace.source import definition, rewritten
+from tile_core.values.builder import SUPPORT, Builder
+from tile_core.values.types import is_symbol
+
+
+def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Program:
+    """Return the program of a function whose parameters are all annotated.
+
+    Parameters
+    ----------
+    fn
+        The kernel function.
+    scope
+        Names of the place that defines it.
+
+    Raises
+    ------
+    KernelError
+        If the function is no kernel; every such error carries the user's file and line.
+    """
+    where = definition(fn).where
+    builder = Builder(fn.__name__)
+    with located(where), builder.active():
+        declared = [declare(builder, n, a) for n, a in _annotations(fn, builder, scope).items()]
+        result = run(rewritten(fn, scope), [d[1] for d in declared])
+        if result is not None:
+            raise BadReturn(
+                kernel=fn.__name__,
+                found=f"an object of type {type(result).__name__}",
+                expected="nothing: results are written to parameters",
+                where=return_of(fn),
+            )
+        return finish(builder, [d[0] for d in declared], [d[2] for d in declared], where)
+
+
+def run(fn: Callable[..., Any], arguments: list[Any], keywords: Mapping[str, Any] | None = None) -> Any:
+    """Run rewritten code; errors get the user's line, and errors of Python's become errors of the catalogue."""
+    try:
+        return fn(*arguments, **(keywords or {}))
+    except TileError as error:
+        raise error.at(_place(error)) from error.__cause__
+    except Exception as error:
+        raise _translated(error) from error
+
+
+def finish(
+    builder: Builder, params: list[Any], infos: list[ParamInfo], where: Where, outputs: tuple[int, ...] = ()
+) -> Program:
+    """Return the program that a builder has collected."""
+    body = nodes.seq(builder.scope.statements)
+    _check_variables(builder, params, body)
+    func = tirx.PrimFunc(params, body).with_attr("global_symbol", builder.name)
+    func = _single_definitions(func)
+    _check_scopes(builder, func)
+    if builder.symbols:
+        func = func.with_attr("tile.symbols", list(builder.symbols.values()))
+    for key, value in builder.attrs.items():
+        func = func.with_attr(f"tile.{key}", value)
+    return Program(
+        func, builder.name, tuple(infos), dict(builder.symbols), outputs, where,
+        {str(b.var.name): layout for b, layout in builder.layouts.items()}, dict(builder.reducers), dict(builder.attrs),
+    )  # fmt: skip
+
+
+def return_of(fn: Callable[..., Any]) -> Where:
+    """Return the place of a function's last ``return`` with a value, or that of its definition."""
+    found = definition(fn)
+    own = [s for s in _statements(found.node.body) if isinstance(s, ast.Return) and s.value is not None]
+    return Where(found.where.file, own[-1].lineno) if own else found.where
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function in order, without those of functions inside."""
+    for s in body:
+        yield s
+        if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for part in ast.iter_child_nodes(s):
+                if isinstance(part, ast.stmt):
+                    yield from _statements([part])
+
+
+class located:
+    """Give errors that have no place yet this one."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, TileError):
+            error.at(self.where)
+        elif isinstance(error, Exception):
+            raise _translated(error).at(self.where) from error
+
+
+def _annotations(fn: Any, builder: Builder, scope: Mapping[str, Any] | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, parameter in inspect.signature(fn).parameters.items():
+        expected = "an annotation that declares it"
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise BadParameter(name=name, kernel=builder.name, found="variadic", expected=expected)
+        if parameter.annotation is parameter.empty:
+            raise BadParameter(name=name, kernel=builder.name, found="not annotated", expected=expected)
+        found[name] = evaluate(parameter.annotation, fn, scope)
+    return found
+
+
+def evaluate(annotation: Any, fn: Any, scope: Mapping[str, Any] | None) -> Any:
+    """Return the value of an annotation; text (``from __future__ import annotations``) is evaluated at its place."""
+    if not isinstance(annotation, str):
+        return annotation
+    from tile_core.dtypes import DTYPES
+
+    if annotation in DTYPES:
+        return DTYPES[annotation]
+    cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    closure = {name: cell.cell_contents for name, cell in cells if name != SUPPORT}
+    names = ChainMap(closure, dict(scope or {}), fn.__globals__)
+    try:
+        return eval(annotation, dict(names))  # the text is the user's own source
+    except TileError:
+        raise
+    except Exception as error:
+        raise PythonError(kind=type(error).__name__, detail=str(error)) from error
+
+
+def _check_variables(builder: Builder, params: list[Any], body: Any) -> None:
+    symbols = list(builder.symbols.values())
+    for var in tirx.analysis.undefined_vars(body, [*params, *symbols]):
+        if any(var.same_as(s) for s in symbols):
+            continue
+        name = str(var.name)
+        if is_symbol(var):
+            raise UnboundSymbol(name=name, kernel=builder.name)
+        raise EscapedVariable(name=name, kernel=builder.name)
+
+
+def _single_definitions(func: Any) -> Any:
+    """Rename ``let`` variables of values that a kernel uses several times without a name."""
+    if tirx.analysis.verify_well_formed(func, False):
+        return func
+    module = tvm.IRModule({"main": func})
+    return tirx.transform.ConvertSSA()(module)["main"]
+
+
+def _check_scopes(builder: Builder, func: Any) -> None:
+    """Refuse a variable that is used outside of the block that defines it: kept in a Python list, for instance."""
+    if tirx.analysis.verify_well_formed(func, False):
+        return
+    try:
+        tirx.analysis.verify_well_formed(func, True)
+    except Exception as error:
+        found = re.search(r"undefined variable (\S+) at", str(error))
+        if found is None:
+            raise InternalError(stage="the frontend", detail=reason_of(error)) from error
+        raise EscapedVariable(name=found.group(1), kernel=builder.name) from None
+
+
+def _place(error: BaseException) -> Where | None:
+    """Return the innermost line of rewritten code that an error went through."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if SUPPORT in code.co_freevars:
+            found = Where(code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def _translated(error: Exception) -> TileError:
+    place = _place(error)
+    # Of an endless recursion of the user's, the last call may be one of ours.
+    if _module_of(error).startswith(("tile_core", "tvm")) and not isinstance(error, RecursionError):
+        return InternalError(stage="the frontend", detail=reason_of(error), where=place)
+    return PythonError(kind=type(error).__name__, detail=str(error) or "no message", where=place)
+
+
+def _module_of(error: BaseException) -> str:
+    """Return the module of the function that raised; where it is a helper of rewritten code, that of the user."""
+    trace = error.__traceback__
+    module = ""
+    while trace is not None:
+        name = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if SUPPORT in trace.tb_frame.f_code.co_freevars:
+            module = ""
+        elif name and (trace.tb_next is not None or not name.startswith("tile_core.trace")):
+            # Without a name: the frames of C++ that TVM puts into its tracebacks.
+            module = name
+        trace = trace.tb_next
+    return module
+
+
+def caller_scope(depth: int) -> dict[str, Any]:
+    """Return the local names of the function ``depth`` calls up, empty at module level."""
+    frame = sys._getframe(depth + 1)
+    return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)

@@ -1,0 +1,335 @@
+"""``Buffer`` and ``Region``: tensors, scratch memory and rectangles of them at trace time."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DType
+from tile_core.dtypes import dtype as to_dtype
+from tile_core.errors.language import (
+    BadOperand,
+    ConstantDoesNotFit,
+    IndexOutOfRange,
+    NegativeIndex,
+    NotCompileTime,
+    RankMismatch,
+    StepSlice,
+)
+from tile_core.ir import nodes
+from tile_core.values.checks import python_int, shown
+from tile_core.values.numpy_like import adopt, whole
+from tile_core.values.scalar import Index, Value, as_value, compare, constant_of, simplify
+
+_COMPARE = "compare elements, for example A[i] > 0; ask Python values with `is None`"
+_LOOP = "write a loop over its extents, for example `for i in T.Parallel(n)` or T.serial(n), and index it"
+
+
+class Region:
+    """A rectangular part of a buffer.
+
+    Attributes
+    ----------
+    buffer
+        The buffer.
+    mins, extents
+        Corner and extents, one per dimension of the buffer.
+    kept
+        Dimensions that remain in ``shape`` (an integer index drops its dimension).
+    """
+
+    __slots__ = ("buffer", "extents", "kept", "mins")
+
+    def __init__(
+        self, buffer: Buffer, mins: Sequence[Index], extents: Sequence[Index], kept: Sequence[int] | None = None
+    ) -> None:
+        self.buffer = buffer
+        self.mins = tuple(mins)
+        self.extents = tuple(extents)
+        self.kept = tuple(range(len(self.mins))) if kept is None else tuple(kept)
+
+    @property
+    def shape(self) -> tuple[Index, ...]:
+        """Extents of the kept dimensions."""
+        return tuple(self.extents[d] for d in self.kept)
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.buffer.dtype
+
+    @property
+    def scope(self) -> str:
+        """Storage scope."""
+        return self.buffer.scope
+
+    def ir(self) -> Any:
+        """Return the tirx region."""
+        return nodes.region(self.buffer.var, [to_index(m) for m in self.mins], [to_index(e) for e in self.extents])
+
+    def __getitem__(self, index: Any) -> Any:
+        name = repr(self)
+        items = _normalise(name, self.shape, index)
+        full: list[Any] = [slice(m, add_index(m, e)) for m, e in zip(self.mins, self.extents, strict=True)]
+        for d in set(range(len(full))) - set(self.kept):
+            full[d] = self.mins[d]
+        for n, (d, item) in enumerate(zip(self.kept, items, strict=True)):
+            base, extent = self.mins[d], self.extents[d]
+            if isinstance(item, slice):
+                low, size = _slice_bounds(name, n, extent, item)
+                full[d] = slice(add_index(base, low), add_index(add_index(base, low), size))
+            else:
+                _check_index(name, n, extent, item)
+                full[d] = add_index(base, item)
+        return self.buffer[tuple(full)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        target = self[index]
+        if isinstance(target, Value) and target.element is not None:
+            self.buffer[target.element[1]] = value
+            return
+        raise BadOperand(found=f"assignment to the slice {target!r} (use T.copy, T.fill or a T.Parallel loop), which")
+
+    def __bool__(self) -> bool:
+        raise NotCompileTime(what="the truth of a slice", value=repr(self), fix=_COMPARE)
+
+    def __iter__(self) -> Any:
+        raise NotCompileTime(what="iteration over a slice", value=repr(self), fix=_LOOP)
+
+    def __repr__(self) -> str:
+        parts = [f"{m}:{m}+{e}" for m, e in zip(self.mins, self.extents, strict=True)]
+        return f"{self.buffer.name}[{', '.join(parts)}]"
+
+
+class Buffer:
+    """A tensor parameter or a scratch buffer of the kernel.
+
+    Attributes
+    ----------
+    var
+        The tirx buffer.
+    shape
+        Extents: Python ints, or values for symbolic dimensions.
+    dtype, scope, name
+        Element type, storage scope (``global``, ``shared``, ``local.fragment``, ``local`` or ``local.var``), name.
+    fresh
+        Whether a scalar variable was just allocated and has no name of the user's yet.
+    """
+
+    def __init__(self, var: Any, shape: Sequence[Index], dtype: DType, scope: str, name: str) -> None:
+        self.fresh = scope == "local.var"
+        self.var = var
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.scope = scope
+        self.name = name
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the buffer stands for one scalar: a variable (``alloc_var``) or a tensor of rank 0."""
+        return self.scope == "local.var" or not self.shape
+
+    def whole(self) -> Region:
+        """Return the region that covers the buffer."""
+        return Region(self, [0] * self.ndim, self.shape)
+
+    def value(self) -> Value:
+        """Return the current value of a scalar variable (``alloc_var``) or rank-0 tensor."""
+        zero = [nodes.int_const(0)] * (1 if self.scope == "local.var" else self.ndim)
+        indices = tuple(0 for _ in zero)
+        return Value(nodes.load(self.var, zero), self.dtype, (self.var,), (self, indices))
+
+    def __getitem__(self, index: Any) -> Any:
+        if self.scope == "local.var":
+            return self.value()
+        items = _normalise(self.name, self.shape, index)
+        if not any(isinstance(i, slice) for i in items):
+            for d, item in enumerate(items):
+                _check_index(self.name, d, self.shape[d], item)
+            indices = [to_index(i) for i in items]
+            reads = (self.var, *[r for i in items if isinstance(i, Value) for r in i.reads])
+            return Value(nodes.load(self.var, indices), self.dtype, reads, (self, tuple(items)))
+        mins: list[Index] = []
+        extents: list[Index] = []
+        for d, item in enumerate(items):
+            low: Index
+            extent: Index
+            if isinstance(item, slice):
+                low, extent = _slice_bounds(self.name, d, self.shape[d], item, self.scope == "global")
+            else:
+                _check_index(self.name, d, self.shape[d], item)
+                low, extent = item, 1
+            mins.append(low)
+            extents.append(extent)
+        kept = [d for d, item in enumerate(items) if isinstance(item, slice)]
+        return Region(self, mins, extents, kept)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from tile_core.trace.assign import store
+
+        store(self, index, value)
+
+    def __bool__(self) -> bool:
+        raise NotCompileTime(what="the truth of a buffer", value=self.name, fix=_COMPARE)
+
+    def __iter__(self) -> Any:
+        raise NotCompileTime(what="iteration over a buffer", value=self.name, fix=_LOOP)
+
+    def __repr__(self) -> str:
+        dims = ", ".join(str(d.expr) if isinstance(d, Value) else str(d) for d in self.shape)
+        return f"{self.name}: {self.dtype}[{dims}] in {self.scope}"
+
+
+def _scalar_operator(name: str) -> Callable[..., Any]:
+    def method(self: Buffer, *others: Any) -> Any:
+        if not self.is_scalar:
+            raise whole(self.name)
+        return getattr(self.value(), name)(*others)
+
+    return method
+
+
+def _equality(node: Any) -> Callable[..., Any]:
+    # Other buffers compare by identity, so that they can be keys: T.annotate_layout({A_shared: ...}).
+    def method(self: Buffer, other: Any) -> Any:
+        return compare(node, self.value(), other) if self.is_scalar else NotImplemented
+
+    return method
+
+
+def _refused_slice(self: Region, *others: Any) -> Any:
+    raise whole(self.buffer.name)
+
+
+_OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+for _name in (
+    [f"__{n}__" for n in _OPERATORS]
+    + [f"__r{n}__" for n in _OPERATORS]
+    + ["__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__pos__", "__invert__", "__abs__", "__round__", "astype"]
+):
+    setattr(Buffer, _name, _scalar_operator(_name))
+for _name in ("__matmul__", "__rmatmul__"):
+    setattr(Buffer, _name, lambda self, other: _multiplied(self.name))
+    setattr(Region, _name, lambda self, other: _multiplied(repr(self)))
+for _name in [f"__{n}__" for n in _OPERATORS] + [f"__r{n}__" for n in _OPERATORS] + ["__neg__", "__abs__"]:
+    setattr(Region, _name, _refused_slice)
+setattr(Buffer, "__eq__", _equality(tirx.EQ))  # noqa: B010
+setattr(Buffer, "__ne__", _equality(tirx.NE))  # noqa: B010
+setattr(Buffer, "__hash__", object.__hash__)  # noqa: B010
+
+
+adopt(Buffer, lambda b: b.name, lambda b: not b.is_scalar)
+adopt(Region, lambda r: r.buffer.name, lambda r: True)
+
+
+def _multiplied(name: str) -> Any:
+    raise BadOperand(found=f"the whole tile {name}", fix="T.gemm(A, B, C) adds A @ B to C")
+
+
+def to_index(i: Any) -> Any:
+    """Return an index as an IR expression (``int32`` for Python ints that fit; ``uint32`` becomes ``int64``)."""
+    if isinstance(i, Buffer):
+        i = as_value(i)
+    if isinstance(i, Value):
+        if not i.dtype.is_integer:
+            raise BadOperand(found=f"an index of type {i.dtype}")
+        wide = "int64" if i.dtype.bits == 64 or i.dtype == "uint32" else "int32"
+        return nodes.cast(i.expr, wide)
+    number = python_int(i) if not isinstance(i, bool) else int(i)
+    if number is None:
+        raise BadOperand(found=f"an index of type {type(i).__name__}")
+    if not -(2**63) <= number < 2**63:
+        raise ConstantDoesNotFit(value=shown(number), dtype="int64", low=-(2**63), high=2**63 - 1)
+    return nodes.int_const(number, "int32" if -(2**31) <= number < 2**31 else "int64")
+
+
+def add_index(a: Index, b: Index) -> Index:
+    """Return ``a + b``, simplified where that is free."""
+    if isinstance(a, int) and a == 0:
+        return b
+    if isinstance(b, int) and b == 0:
+        return a
+    return a + b
+
+
+def _check_index(name: str, dim: int, extent: Index, index: Any) -> None:
+    constant = constant_of(index)
+    if constant is not None and isinstance(extent, int) and not 0 <= constant < extent:
+        legal = f"0 to {extent - 1}" if extent else "none, it is empty"
+        raise IndexOutOfRange(buffer=name, dim=dim, found=str(constant), extent=extent, legal=legal)
+
+
+def _normalise(name: str, extents: Sequence[Index], index: Any) -> list[Any]:
+    rank = len(extents)
+    items = list(index) if isinstance(index, tuple) else [index]
+    dots = [n for n, i in enumerate(items) if i is Ellipsis]
+    if dots:
+        items[dots[0] : dots[0] + 1] = [slice(None)] * (rank - len(items) + 1)
+    if len(items) > rank:
+        raise RankMismatch(buffer=name, found=len(items), rank=rank)
+    items += [slice(None)] * (rank - len(items))
+    listed = enumerate(zip(items, extents, strict=True))
+    return [i if isinstance(i, slice) else _index_item(name, d, e, i) for d, (i, e) in listed]
+
+
+def _index_item(name: str, dim: int, extent: Index, item: Any, what: str = "index") -> Index:
+    if not isinstance(item, (int, Value)):
+        if isinstance(item, Buffer) or hasattr(item, "ty"):
+            item = as_value(item)
+        else:
+            try:
+                item = operator.index(item)
+            except TypeError as error:
+                raise BadOperand(found=f"an index of type {type(item).__name__}") from error
+    constant = constant_of(item)
+    if constant is None:
+        return item
+    if constant < 0:
+        if isinstance(extent, int):
+            legal = str(extent + constant) if constant >= -extent else f"one of 0 to {extent - 1}"
+        else:
+            legal = f"{_text(extent)} - {-constant}"
+        raise NegativeIndex(what=what, buffer=name, dim=dim, found=constant, extent=_text(extent), legal=legal)
+    return constant
+
+
+def _slice_bounds(name: str, dim: int, extent: Index, item: slice, open_ended: bool = False) -> tuple[Index, Index]:
+    if item.step not in (None, 1):
+        raise StepSlice(buffer=name, dim=dim, step=item.step)
+    low: Index = 0 if item.start is None else _index_item(name, dim, extent, item.start, "a slice from")
+    high: Index = extent if item.stop is None else _index_item(name, dim, extent, item.stop, "a slice to")
+    size = high - low if isinstance(low, int) and isinstance(high, int) else _difference(high, low)
+    first = constant_of(low)
+    bad = isinstance(size, int) and size < 0
+    if isinstance(extent, int) and first is not None:
+        # What begins inside may end outside, as a tile at the edge does; in scratch memory nothing lies there.
+        last = extent if open_ended or not isinstance(size, int) else extent - size
+        bad = bad or not 0 <= first <= last or (first == extent and size != 0)
+    elif isinstance(extent, int) and isinstance(size, int):
+        bad = bad or (size > extent and not open_ended)
+    if bad:
+        text = f"{_text(low)}:{_text(high)}"
+        raise IndexOutOfRange(buffer=name, dim=dim, found=text, extent=_text(extent), legal=f"0:{_text(extent)}")
+    return low, size
+
+
+def _text(extent: Index) -> str:
+    return str(extent.expr) if isinstance(extent, Value) else str(extent)
+
+
+def _difference(high: Index, low: Index) -> Index:
+    if isinstance(low, int) and low == 0:
+        return high
+    result = simplify(to_index(high) - to_index(low))
+    constant = nodes.as_int(result)
+    if isinstance(constant, int):
+        return constant
+    reads = tuple(r for x in (high, low) if isinstance(x, Value) for r in x.reads)
+    return Value(result, to_dtype(nodes.dtype_of(result)), reads)

@@ -1,0 +1,104 @@
+"""Checks of compile-time arguments that several functions of the language share."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tile_core.errors.guess import hint
+from tile_core.errors.language import BadArgument, UnknownHint
+
+
+def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Return the keywords of other dialects that steer only their compiler, without those that are ``None``.
+
+    Raises
+    ------
+    UnknownHint
+        For any other keyword: a misspelt argument would be ignored.
+    BadArgument
+        For annotations that are no dict with text as keys.
+    """
+    known = tuple(known)
+    for name in given:
+        if name not in known:
+            instead = hint(name, [*known, *_arguments(function)], "leave it out", "{}=")
+            raise UnknownHint(function=function, name=name, instead=instead)
+    notes = given.get("annotations")
+    if notes is not None and not (isinstance(notes, Mapping) and all(isinstance(k, str) for k in notes)):
+        expected, instead = "a dict with text as keys", "leave it out"
+        raise argument(function, "annotations", shown(notes), expected, instead)
+    return {k: v for k, v in given.items() if v is not None}
+
+
+def _arguments(function: str) -> list[str]:
+    """Return the names of the arguments of a function of the language."""
+    import inspect
+
+    import tile_core.language as language
+
+    found = getattr(language, function, None)
+    return list(inspect.signature(found).parameters) if callable(found) else []
+
+
+def python_int(x: Any) -> int | None:
+    """Return an integer of Python or NumPy as a Python int; ``None`` for anything else, bools too."""
+    if isinstance(x, bool) or type(x).__name__ == "bool_" or isinstance(x, type):
+        return None
+    if type(x).__module__.startswith("tile_core.values"):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None
+
+
+def flag(function: str, name: str, x: Any) -> bool:
+    """Return a flag that is known while tracing: a bool, 0 or 1.
+
+    Raises
+    ------
+    BadArgument
+        For anything else; runtime values have no truth yet.
+    """
+    if is_flag(x):
+        return bool(x)
+    raise BadArgument(
+        function=function, name=name, found=shown(x), expected="True or False",
+        instead="pass a Python bool, known while the kernel is traced",
+    )  # fmt: skip
+
+
+def argument(function: str, name: str, found: str, expected: str, instead: str) -> BadArgument:
+    """Return the error of an argument that a function cannot use."""
+    return BadArgument(function=function, name=name, found=found, expected=expected, instead=instead)
+
+
+def is_flag(x: Any) -> bool:
+    """Whether an object is a bool, 0 or 1."""
+    return isinstance(x, bool) or type(x).__name__ == "bool_" or (type(x) is int and x in (0, 1))
+
+
+def truth(function: str, x: Any) -> bool:
+    """Return the truth of a Python condition.
+
+    Raises
+    ------
+    BadArgument
+        If it is no number: the truth of other objects (a slice, a function) is hardly what was meant.
+    """
+    if isinstance(x, (bool, int, float)) or (hasattr(x, "item") and getattr(x, "shape", None) == ()):
+        return bool(x)
+    raise BadArgument(
+        function=function, name="condition", found=shown(x), expected="a condition",
+        instead="compare values, for example A[i] > 0",
+    )  # fmt: skip
+
+
+def shown(x: Any) -> str:
+    """Return an object as messages show it: short, on one line."""
+    if isinstance(x, (int, float, str, bytes, type(None))):
+        text = repr(x) if not isinstance(x, int) or abs(x) < 10**20 else f"an int of {x.bit_length()} bits"
+        return text if len(text) <= 60 else text[:57] + "..."
+    return f"an object of type {type(x).__name__}"

@@ -1,0 +1,70 @@
+"""Conversions by value and by bits, and the limits of types."""
+
+from __future__ import annotations
+
+import math as _math
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import dtype as to_dtype
+from tile_core.values import scalar
+from tile_core.values.checks import argument
+from tile_core.values.promotion import computed, integer_range, largest
+from tile_core.values.value import Buffer, Value, as_value, derive
+
+_PYTHON = (bool, int, float)
+
+
+def cast(value: Any, dtype: Any) -> Value:
+    """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap (see ``numerics/rules.py``)."""
+    element = to_dtype(dtype)
+    if isinstance(value, float) and element.is_integer and _math.isfinite(value):
+        value = _math.trunc(value)
+    if type(value) in _PYTHON:
+        value = as_value(bool(value) if element == "bool" else value, computed(element))
+    return scalar.cast(value, element)
+
+
+def reinterpret(value: Any, dtype: Any) -> Value:
+    """Return the bits of ``value`` as ``dtype``, which has the same width. ``reinterpret(dtype, value)`` works too.
+
+    Raises
+    ------
+    BadArgument
+        If the widths differ.
+    """
+    if isinstance(value, (str, type)) or (
+        isinstance(dtype, (Value, Buffer)) and not isinstance(value, (Value, Buffer))
+    ):
+        value, dtype = dtype, value
+    source, element = as_value(value), to_dtype(dtype)
+    if source.dtype.bits != element.bits:
+        found, expected = f"{element} ({element.bits} bits)", f"{source.dtype.bits} bits, as {source.dtype} has"
+        raise argument("reinterpret", "dtype", found, expected, "cast instead, or use T.view for buffers")
+    if source.dtype == element:
+        return source
+    return derive(tirx.reinterpret(scalar.tvm_name(element), source.expr), element, source)
+
+
+def infinity(dtype: Any) -> Value:
+    """Return the infinity of a float type."""
+    element = to_dtype(dtype)
+    if not element.is_float or (element.is_narrow and element != "float8_e5m2"):
+        raise argument("infinity", "dtype", repr(str(element)), "a type with infinities", "use T.max_value(dtype)")
+    return as_value(_math.inf, computed(element))
+
+
+def max_value(dtype: Any) -> Value:
+    """Return the greatest finite value of a type."""
+    element = to_dtype(dtype)
+    if element == "bool":
+        return as_value(True)
+    return as_value(integer_range(element)[1] if element.is_integer else largest(element), computed(element))
+
+
+def min_value(dtype: Any) -> Value:
+    """Return the least finite value of a type (of floats the negative one of greatest size)."""
+    element = to_dtype(dtype)
+    if element == "bool":
+        return as_value(False)
+    return as_value(integer_range(element)[0] if element.is_integer else -largest(element), computed(element))

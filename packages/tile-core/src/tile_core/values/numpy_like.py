@@ -1,0 +1,110 @@
+"""What NumPy and Python's ``math`` ask of our values: answered with the name that the language has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tile_core.errors.language import BadOperand, NotAMethod
+
+_LOOP = "compute element by element: `for i, j in T.Parallel(M, N): {name}[i, j] = ...`"
+#: NumPy's functions of two operands that Python writes as operators, as (ours on the left, ours on the right).
+_OPERATORS: dict[str, tuple[str, str]] = {
+    "add": ("__add__", "__radd__"), "subtract": ("__sub__", "__rsub__"), "multiply": ("__mul__", "__rmul__"),
+    "divide": ("__truediv__", "__rtruediv__"), "true_divide": ("__truediv__", "__rtruediv__"),
+    "floor_divide": ("__floordiv__", "__rfloordiv__"), "remainder": ("__mod__", "__rmod__"),
+    "power": ("__pow__", "__rpow__"), "bitwise_and": ("__and__", "__rand__"), "bitwise_or": ("__or__", "__ror__"),
+    "bitwise_xor": ("__xor__", "__rxor__"), "left_shift": ("__lshift__", "__rlshift__"),
+    "right_shift": ("__rshift__", "__rrshift__"), "less": ("__lt__", "__gt__"), "less_equal": ("__le__", "__ge__"),
+    "greater": ("__gt__", "__lt__"), "greater_equal": ("__ge__", "__le__"), "equal": ("__eq__", "__eq__"),
+    "not_equal": ("__ne__", "__ne__"),
+}  # fmt: skip
+_RENAMED = {
+    "arctan": "atan", "arctan2": "atan2", "arcsin": "asin", "arccos": "acos", "absolute": "abs",
+    "rint": "round", "maximum": "max", "fmax": "max", "minimum": "min", "fmin": "min", "power": "pow",
+    "mod": "floormod", "concatenate": "copy", "amax": "max", "amin": "min",
+}  # fmt: skip
+_ATTRIBUTES = "buffers have shape, dtype, ndim and scope, values have dtype; all else is a function of T"
+#: Methods and attributes of arrays that ours do not have.
+_METHODS = frozenset(
+    "sum mean max min prod any all argmax argmin std var cumsum cumprod dot matmul T mT transpose reshape view flatten "
+    "ravel squeeze unsqueeze expand fill zero_ copy copy_ clone contiguous permute sort exp exp2 log log2 sqrt rsqrt "
+    "abs sin cos tan tanh sigmoid relu floor ceil round clip clamp pow neg add sub mul div to float half int bool long "
+    "double item tolist numpy cpu size numel".split()
+)
+
+
+def instead_of(function: str, name: str, tile: bool) -> str:
+    """Return what to write instead of a function of NumPy's or a method of arrays.
+
+    Parameters
+    ----------
+    function
+        Its name there.
+    name
+        Of the object that it was applied to.
+    tile
+        Whether that is a whole tile, not one element.
+    """
+    import tile_core.language as language
+    from tile_core.values.foreign_names import WORDS
+
+    ours = _RENAMED.get(function, function)
+    reduction = f"reduce_{ours}"
+    if tile and reduction in language.__all__:
+        return f"T.{reduction}({name}, out, dim=...) reduces a tile into another one"
+    if ours in ("T", "mT"):
+        return f"T.transpose({name}, out), or transpose_A=True and transpose_B=True of T.gemm"
+    if ours in language.__all__:
+        if not tile or ours in ("reshape", "view", "fill", "copy", "transpose", "cumsum"):
+            return f"T.{ours}({name}{', ...' if tile else ''})"
+        return f"{_LOOP.format(name=name)}, with T.{ours}({name}[i, j])"
+    return WORDS.get(function, _LOOP.format(name=name) if tile else "compute with T's functions and operators")
+
+
+def called(ufunc: Any, method: str, inputs: tuple[Any, ...], owner: Any, name: str, tile: bool) -> Any:
+    """Answer NumPy's call of one of its functions: operators with a NumPy scalar are ours, the rest is refused."""
+    pair = _OPERATORS.get(ufunc.__name__)
+    if method == "__call__" and pair is not None and len(inputs) == 2 and not tile:
+        left = inputs[0] is owner
+        other = inputs[1] if left else inputs[0]
+        if getattr(other, "shape", None) == ():
+            return getattr(owner, pair[0] if left else pair[1])(other.item())
+    other = next((x for x in inputs if x is not owner and getattr(x, "shape", ()) != ()), None)
+    if pair is not None and other is not None and not tile:
+        raise BadOperand(found=f"an array of type {type(other).__name__}")
+    refuse_function(f"numpy.{ufunc.__name__}", ufunc.__name__, name, tile)
+
+
+def refuse_function(shown: str, function: str, name: str, tile: bool) -> NoReturn:
+    """Refuse a function of another library."""
+    raise NotAMethod(what=f"{shown} on {'the tile' if tile else 'the runtime value'} {name}",
+                     fix=instead_of(function, name, tile))  # fmt: skip
+
+
+def whole(name: str) -> BadOperand:
+    """Return the refusal of arithmetic on a whole tile."""
+    return BadOperand(found=f"the whole tile {name}", fix=f"{_LOOP.format(name=name)}, or use a tile op")
+
+
+def adopt(kind: Any, name_of: Callable[[Any], str], is_tile: Callable[[Any], bool]) -> None:
+    """Give a class of ours the answers to NumPy and to unknown attributes."""
+
+    def __array_ufunc__(self: Any, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return called(ufunc, method, inputs, self, name_of(self), is_tile(self))
+
+    def __array_function__(self: Any, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        refuse_function(f"numpy.{function.__name__}", function.__name__, name_of(self), is_tile(self))
+
+    def __array__(self: Any, *args: Any, **keywords: Any) -> Any:
+        refuse_function("numpy.asarray", "asarray", name_of(self), is_tile(self))
+
+    def __getattr__(self: Any, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {attribute!r}")
+        name = name_of(self)
+        fix = instead_of(attribute, name, is_tile(self)) if attribute in _METHODS else _ATTRIBUTES
+        raise NotAMethod(what=f"{name}.{attribute}", fix=fix)
+
+    for function in (__array_ufunc__, __array_function__, __array__, __getattr__):
+        setattr(kind, function.__name__, function)

@@ -1,0 +1,87 @@
+"""The rules by which element types meet; see ``values/value.py`` for their text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tile_core.dtypes import DTYPES, DType
+from tile_core.errors.language import ConstantDoesNotFit
+
+
+def common_type(a: DType, b: DType) -> DType:
+    """Return the type in which two values are computed together."""
+    if a == b and not a.is_narrow and a != "tfloat32":
+        return a
+    if a.is_float or b.is_float:
+        floats = [computed(d) for d in (a, b) if d.is_float]
+        if len(floats) == 2 and floats[0] != floats[1] and floats[0].bits == floats[1].bits:
+            return DTYPES["float32"]
+        return max(floats, key=lambda d: d.bits)
+    if "bool" in (a, b):
+        return b if a == "bool" else a
+    bits = max(a.bits, b.bits)
+    wide = [d for d in (a, b) if d.bits == bits]
+    return next((d for d in wide if d.kind == "uint"), wide[0])
+
+
+def weak_type(number: Any, other: DType) -> DType:
+    """Return the type that a Python number takes beside a value of type ``other``."""
+    if isinstance(number, bool):
+        return DTYPES["bool"]
+    if isinstance(number, float) and not other.is_float:
+        return DTYPES["float32"]
+    if other.is_float:
+        return computed(other)
+    return DTYPES["int32"] if other == "bool" else other
+
+
+def computed(dtype: DType) -> DType:
+    """Return the type that values of ``dtype`` are computed in."""
+    return DTYPES["float32"] if dtype.is_narrow or dtype == "tfloat32" else dtype
+
+
+def float_type(dtype: DType) -> DType:
+    """Return the type in which functions of ``dtype`` are computed."""
+    return DTYPES["float64" if dtype in ("float64", "int64", "uint64") else "float32"]
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer type."""
+    if dtype.kind == "uint":
+        return 0, 2**dtype.bits - 1
+    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+
+
+def largest(dtype: DType) -> float:
+    """Return the greatest finite value of a float type."""
+    known = {
+        "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "tfloat32": 3.4011621342146535e38,
+        "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0,
+        "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0, "float8_e8m0fnu": 2.0**127, "float4_e2m1fn": 6.0,
+    }  # fmt: skip
+    return known[str(dtype)]
+
+
+def check_fits(x: Any, dtype: DType) -> None:
+    """Refuse a Python number that ``dtype`` cannot hold.
+
+    Raises
+    ------
+    ConstantDoesNotFit
+        For an integer outside the range, a fraction for an integer type, or a finite number that a float type would
+        round to infinity. Infinities and NaN fit every float type.
+    """
+    if dtype == "bool" or isinstance(x, bool):
+        return
+    if dtype.is_integer:
+        low, high = integer_range(dtype)
+        if (isinstance(x, float) and (not math.isfinite(x) or x != int(x))) or not low <= x <= high:
+            raise ConstantDoesNotFit(value=x, dtype=dtype, low=low, high=high)
+        return
+    top = largest(dtype)
+    if isinstance(x, float) and not math.isfinite(x):
+        return
+    # Half an ulp above the greatest value still rounds to it.
+    if abs(x) > top * (1 + 2.0 ** -(dtype.mantissa + 2)):
+        raise ConstantDoesNotFit(value=x, dtype=dtype, low=-top, high=top)

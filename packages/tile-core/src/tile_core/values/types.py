@@ -1,0 +1,176 @@
+"""Declarations of parameters: tensors, pointers and symbolic dimensions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.dtypes import DType
+from tile_core.dtypes import dtype as to_dtype
+from tile_core.errors.language import BadArgument
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A declared tensor.
+
+    Attributes
+    ----------
+    shape
+        Extents: Python ints, symbols of ``T.dynamic``, or arithmetic on them; ``()`` for one element.
+    dtype
+        Element type.
+    strides
+        Strides in elements, or ``None`` for contiguous row-major memory.
+    """
+
+    shape: tuple[Any, ...]
+    dtype: DType
+    strides: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class PointerType:
+    """A declared pointer.
+
+    Attributes
+    ----------
+    dtype
+        Type of what it points to.
+    """
+
+    dtype: DType
+
+
+#: Keywords of other dialects' buffers.
+_DIALECTS = ("scope", "data", "elem_offset", "data_alignment", "offset_factor", "buffer_type", "axis_separators")
+
+
+class _TensorFactory:
+    """``T.Tensor``: called or subscripted, it makes a ``TensorType``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, shape: Any, dtype: Any = "float32", strides: Any = None, **hints: Any) -> TensorType:
+        """Declare a tensor.
+
+        Parameters
+        ----------
+        shape
+            Extents, outermost first.
+        dtype
+            Element type.
+        strides
+            Strides in elements; ``None`` for contiguous row-major memory.
+        **hints
+            ``scope`` and the like of other dialects; no effect.
+        """
+        from tile_core.values.checks import hints as check_hints
+
+        check_hints(self.name, hints, _DIALECTS)
+        dims = _dims(self.name, "shape", shape)
+        if strides is not None:
+            strides = _dims(self.name, "strides", strides)
+            if len(strides) != len(dims):
+                raise BadArgument(
+                    function=self.name, name="strides", found=f"{len(strides)} strides", expected=f"{len(dims)}",
+                    instead="give one stride per dimension",
+                )  # fmt: skip
+        kind = to_dtype(dtype)
+        if kind.is_packed and (strides is not None or not dims):
+            raise BadArgument(
+                function=self.name, name="strides" if dims else "shape", found="given" if dims else "()",
+                expected=f"a contiguous tensor of at least one dimension, since two elements of {kind} share a byte",
+                instead="use T.Tensor(shape, dtype), and slice it in the kernel",
+            )  # fmt: skip
+        return TensorType(dims, kind, strides)
+
+    def __getitem__(self, item: Any) -> TensorType:
+        """Declare a tensor: ``T.Tensor[(M, N), "float16"]``, or ``T.Tensor[M, N]`` of float32."""
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], (tuple, list)):
+            return self(item[0], item[1])
+        return self(item)
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
+
+
+class _PointerFactory:
+    """``T.ptr``: as an annotation a pointer to ``uint8``; called with a type a pointer to that."""
+
+    def __call__(self, dtype: Any = "uint8", storage_scope: str = "global") -> PointerType:
+        return PointerType(to_dtype(dtype))
+
+    def __repr__(self) -> str:
+        return "T.ptr"
+
+
+class _RefType:
+    """``T.Ref``: a macro parameter that is the caller's variable, so that assignment to it changes the caller's."""
+
+    def __repr__(self) -> str:
+        return "T.Ref"
+
+
+Tensor = _TensorFactory("Tensor")
+Buffer = _TensorFactory("Buffer")
+ptr = _PointerFactory()
+Ref = _RefType()
+
+
+def StridedTensor(shape: Any, strides: Any, dtype: Any = "float32") -> TensorType:
+    """Declare a tensor with strides in elements, one per dimension: ints or symbols."""
+    return _TensorFactory("StridedTensor")(shape, dtype, strides)
+
+
+def dynamic(name: str, dtype: Any = "int32") -> Any:
+    """Return a symbolic dimension that arguments determine at the call: ``m = T.dynamic("m")``.
+
+    Parameters
+    ----------
+    name
+        Its name, or several: ``m, n = T.dynamic("m, n")``. The same name is the same symbol.
+    dtype
+        ``"int32"`` or ``"int64"``.
+    """
+    if not isinstance(name, str):
+        raise BadArgument(
+            function="dynamic", name="name", found=repr(name), expected="text", instead='write T.dynamic("m")'
+        )
+    names = [n for n in name.replace(",", " ").split() if n]
+    if not names or not all(n.isidentifier() for n in names):
+        instead = 'write T.dynamic("m") or T.dynamic("m, n")'
+        raise BadArgument(function="dynamic", name="name", found=repr(name), expected="identifiers", instead=instead)
+    element = to_dtype(dtype)
+    if element not in ("int32", "int64"):
+        instead = 'leave it out, or use "int64"'
+        found = repr(str(element))
+        raise BadArgument(function="dynamic", name="dtype", found=found, expected="int32 or int64", instead=instead)
+    symbols = tuple(_symbol(n, str(element)) for n in names)
+    return symbols[0] if len(symbols) == 1 else symbols
+
+
+symbolic = dynamic
+
+
+def is_symbol(var: Any) -> bool:
+    """Whether an IR variable is a symbolic dimension."""
+    return any(var.same_as(_symbol(str(var.name), t).expr) for t in ("int32", "int64"))
+
+
+@functools.cache
+def _symbol(name: str, dtype: str) -> Any:
+    from tile_core.compat.tvm import tirx
+    from tile_core.values.value import Value
+
+    return Value(tirx.Var(name, dtype), to_dtype(dtype))
+
+
+def _dims(function: str, name: str, dims: Any) -> tuple[Any, ...]:
+    if isinstance(dims, str) or (isinstance(dims, Sequence) and any(isinstance(d, str) for d in dims)):
+        instead = 'make symbols first: m = T.dynamic("m")'
+        raise BadArgument(function=function, name=name, found=repr(dims), expected="extents", instead=instead)
+    return tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)

@@ -1,0 +1,40 @@
+"""Values of a kernel at trace time: scalars, buffers and regions of buffers.
+
+``Value`` (``values/scalar.py``) wraps a tirx expression and gives it Python's operators with the promotion rules
+below. ``Buffer`` (``values/buffer.py``) is what ``T.Tensor`` parameters and ``T.alloc_*`` return; indexing it with
+scalars gives a ``Value`` (which remembers its element, so that it can be a corner or an atomic's destination), indexing
+it with slices gives a ``Region``.
+
+Promotion: a Python number takes the type of the other side (a float beside an integer gives ``float32``). Between two
+values the wider float wins; ``float16`` with ``bfloat16`` gives ``float32``; floats of 8 or fewer bits are computed in
+``float32``; an integer beside a float takes the float's type; between integers the wider wins, and between equal
+widths the unsigned one; ``bool`` beside a number takes the number's type.
+"""
+
+from tile_core.values.buffer import Buffer, Region, add_index, to_index
+from tile_core.values.promotion import common_type
+from tile_core.values.scalar import (
+    Index,
+    Value,
+    arith,
+    as_value,
+    bitwise,
+    cast,
+    compare,
+    constant_of,
+    derive,
+    divide,
+    floordiv,
+    floormod,
+    power,
+    promote,
+    shift,
+    simplify,
+    tvm_name,
+)
+
+__all__ = [
+    "Buffer", "Index", "Region", "Value", "add_index", "arith", "as_value", "bitwise", "cast", "common_type", "compare",
+    "constant_of", "derive", "divide", "floordiv", "floormod", "power", "promote", "shift", "simplify", "to_index",
+    "tvm_name",
+]  # fmt: skip

@@ -1,0 +1,251 @@
+"""Wide accesses against the loops that they replace: conversions, layouts, guards, aliases, what stays scalar."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.layout import make_swizzled_layout
+from tile_core.layout.layout import row_major
+from tile_core.simt.memory.alignment import Aligned, factor, row_symbols, strides_of, together
+from tile_core.simt.memory.vectorize import vectorize
+from tile_core.target import Capabilities
+from tile_core.testing.interpreter import Interpreter, element
+
+WIDTHS = Capabilities(vector_bytes=(1, 2, 4, 8, 16))
+NARROW = Capabilities(vector_bytes=(1, 2, 4, 8))
+
+
+def memory(shape, dtype, name, scope=""):
+    return tirx.decl_buffer(list(shape), dtype, name, scope=scope, layout=None)
+
+
+def turns(width, body, before=0):
+    """A loop that a nest would leave for ``width`` neighbours."""
+    v = nodes.fresh("v")
+    return nodes.for_loop(v, width, body(v), "unroll", annotations={"tile.vector": width}, start=before)
+
+
+def moves(body):
+    """(buffer written, buffer read, bytes) of every wide access."""
+    found = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "move")]
+    return [(str(c.args[0].source.name), str(c.args[1].source.name), int(c.attrs["bytes"])) for c in found]
+
+
+def everywhere(*buffers):
+    return Aligned(dict.fromkeys(buffers, 16))
+
+
+def check(body, aligned, buffers, values=(), capabilities=WIDTHS, layouts=None):
+    """Vectorise, run both, compare all memory; return the new body."""
+    new = vectorize(body, capabilities, aligned, layouts)
+    rng = np.random.default_rng(5)
+    start = {}
+    for b in buffers:
+        shape, kind = nodes.shape_of(b), element(b)
+        shape = [dict(values).get(n, n) if not isinstance(n, int) else n for n in shape]
+        start[b] = (rng.integers(0, 100, shape) if kind.kind in "iu" else rng.normal(size=shape)).astype(kind)
+    if any(kind.kind == "f" for kind in map(element, buffers)):
+        next(a for b, a in start.items() if element(b).kind == "f").reshape(-1)[:3] = [np.nan, -0.0, np.inf]
+    results = []
+    for s in (body, new):
+        arrays = {b: a.copy() for b, a in start.items()}
+        Interpreter(arrays, dict(values)).run(s)
+        results.append(arrays)
+    for b in buffers:
+        assert results[0][b].tobytes() == results[1][b].tobytes(), b.name
+    return new
+
+
+@pytest.mark.parametrize(("dtype", "width", "size"), [
+    ("float32", 4, 16), ("float32", 8, 16), ("float16", 8, 16), ("int8", 16, 16), ("float64", 2, 16), ("int8", 4, 4),
+    ("float16", 2, 4), ("uint8", 3, 0), ("float32", 6, 8),
+])  # fmt: skip
+def test_plain_copies(dtype, width, size):
+    a, b = memory((3, 4 * width), dtype, "A"), memory((3, 8 * width), dtype, "B")
+    t = nodes.fresh("t")
+    body = nodes.for_loop(t, 12, turns(width, lambda v: nodes.store(
+        b, nodes.load(a, [t // 4, t % 4 * width + v]), [t // 4, t % 4 * width + v])))  # fmt: skip
+    new = check(body, everywhere(a, b), [a, b])
+    each = width * element(a).itemsize
+    assert moves(new) == ([("B", "A", size)] * (each // size) if size else [])
+    narrow = check(body, everywhere(a, b), [a, b], capabilities=NARROW)
+    assert all(found <= 8 for _, _, found in moves(narrow))
+    assert bool(collect(new, tirx.BufferStore)) == (not size)
+
+
+def test_conversion_has_a_width_per_buffer():
+    """float32 to float16 by eights: two accesses of 16 bytes in, one out."""
+    a, b = memory((5, 16), "float32", "A"), memory((5, 16), "float16", "B", "shared")
+    t = nodes.fresh("t")
+    body = nodes.for_loop(t, 10, turns(8, lambda v: nodes.store(
+        b, nodes.load(a, [t // 2, t % 2 * 8 + v]), [t // 2, t % 2 * 8 + v])))  # fmt: skip
+    new = check(body, everywhere(a), [a, b])
+    assert moves(new) == [("A_v", "A", 16), ("A_v", "A", 16), ("B", "B_v", 16)]
+
+
+def test_arithmetic_and_bindings():
+    """Several loads of several widths, one of them twice, a scalar that does not move, a binding in between."""
+    a, b, c = (memory((4, 24), "float32", n) for n in "ABC")
+    row = memory((4,), "float32", "R")
+    t = nodes.fresh("t")
+
+    def body(v):
+        x = nodes.fresh("x", "float32")
+        at = [t // 3, t % 3 * 8 + v]
+        return nodes.seq([
+            tirx.Bind(x, nodes.load(a, at) * nodes.load(row, [t // 3])),
+            nodes.store(c, x + nodes.load(b, [t // 3, t % 3 * 8 + v]) - nodes.load(a, at), at),
+            nodes.store(b, x, at),
+        ])  # fmt: skip
+
+    new = check(nodes.for_loop(t, 12, turns(8, body)), everywhere(a, b, c, row), [a, b, c, row])
+    assert sorted(moves(new)) == sorted(
+        [("A_v", "A", 16), ("B_v", "B", 16), ("C", "C_v", 16), ("B", "B_v", 16)] * 2
+    )  # fmt: skip
+    assert not [x for x in collect(new, ir.TensorLoad) if str(x.source.name) == "R" and not len(x.indices)]
+
+
+def test_alignment_is_proven():
+    a, b = memory((64,), "float32", "A"), memory((64,), "float32", "B")
+    start = nodes.fresh("start")
+
+    def copy(source, to=0):
+        return turns(4, lambda v: nodes.store(b, nodes.load(a, [source + v]), [v + to]))
+
+    def wide(body, aligned, value):
+        return moves(check(body, aligned, [a, b], {start: value}))
+
+    every = everywhere(a, b)
+    assert wide(copy(start * 4), every, 3) == [("B", "A", 16)]
+    assert wide(copy(start * 2), every, 3) == [("B", "A", 8)] * 2
+    assert wide(copy(start), every, 3) == [("B", "B_v", 16)]
+    assert wide(copy(start * 4, 1), every, 3) == [("A_v", "A", 16)]
+    assert wide(copy(start * 4), Aligned(), 3) == []
+    assert wide(copy(start * 4), Aligned({a: 8, b: 16}), 3) == [("B", "A", 8)] * 2
+    assert wide(copy(start), Aligned({a: 16, b: 16}, {start: 8}), 8) == [("B", "A", 16)]
+
+
+def test_symbolic_rows():
+    """Rows of n elements are aligned if n is; a buffer with strides has those."""
+    n = nodes.fresh("n")
+    a, b = memory((3, n), "float16", "A"), memory((3, n), "float16", "B")
+    t = nodes.fresh("t")
+    body = nodes.for_loop(t, 3, turns(8, lambda v: nodes.store(b, nodes.load(a, [t, 8 + v]), [t, 8 + v])))
+    values = {n: 16}
+    assert moves(check(body, Aligned({a: 16, b: 16}, {n: 16}), [a, b], values)) == [("B", "A", 16)]
+    assert moves(check(body, Aligned({a: 16, b: 16}, {n: 4}), [a, b], values)) == [("B", "A", 8)] * 2
+    assert moves(check(body, everywhere(a, b), [a, b], values)) == []
+    assert row_symbols(a) == {n}
+    assert row_symbols(memory((n, 3), "float16", "C")) == set()
+    strided = tirx.decl_buffer([4, 8], "float16", "S", strides=[12, 1], layout=None)
+    assert strides_of(strided) == [12, 1]
+    row = nodes.fresh("row")
+    assert everywhere(strided).of(strided, [row, nodes.int_const(0)]) == 8
+    assert everywhere(strided).of(strided, [row * 2, nodes.int_const(0)]) == 16
+
+
+def test_columns_stay_scalar():
+    columns = tirx.decl_buffer([8, 8], "float32", "A", strides=[1, 8], layout=None)
+    b = memory((8, 8), "float32", "B")
+    by_row = turns(4, lambda v: nodes.store(b, nodes.load(columns, [nodes.int_const(0), v]), [nodes.int_const(0), v]))
+    assert moves(vectorize(by_row, WIDTHS, everywhere(columns, b))) == [("B", "B_v", 16)]
+    down = turns(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [v, nodes.int_const(0)]))
+    twice = turns(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), v * 2]))
+    back = turns(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), 3 - v]))
+    for body in (down, twice, back):
+        assert check(body, everywhere(b), [b]).same_as(body)
+
+
+def test_swizzled_shared_buffers():
+    """What a layout keeps together may be moved together, and no more."""
+    s, b = memory((8, 64), "float16", "S", "shared"), memory((8, 64), "float16", "B")
+    t = nodes.fresh("t")
+
+    def body(width):
+        at = lambda v: [t // 4, t % 4 * width + v]  # noqa: E731
+        return nodes.for_loop(t, 32, turns(width, lambda v: nodes.store(b, nodes.load(s, at(v)), at(v))))
+
+    swizzled = make_swizzled_layout((8, 64), 16)
+    padded = row_major((8, 64)).permute(1, 0)
+    assert moves(check(body(8), everywhere(b), [s, b], layouts={s: swizzled})) == [("B", "S", 16)]
+    assert moves(check(body(16), everywhere(b), [s, b], layouts={s: swizzled})) == [("B", "S", 16)] * 2
+    assert together(swizzled, 16) == 8
+    assert together(padded, 8) == 1
+    transposed = row_major((64, 8)).permute(1, 0)
+    assert transposed.shape == (8, 64)
+    assert moves(check(body(8), everywhere(b), [s, b], layouts={s: transposed})) == [("B", "B_v", 16)]
+
+
+def test_guards():
+    """A guard that all turns share is around the wide access; one that differs keeps it scalar."""
+    n = nodes.fresh("n")
+    a, b = memory((16,), "float32", "A"), memory((16,), "float32", "B")
+
+    def copy(v):
+        return nodes.store(b, nodes.load(a, [4 + v]), [4 + v])
+
+    for value in (0, 5, 6, 20):
+        shared = turns(4, lambda v: tirx.IfThenElse(nodes.int_const(4) < n, copy(v), None))
+        new = check(shared, everywhere(a, b), [a, b], {n: value})
+        assert moves(new) == [("B", "A", 16)]
+        assert isinstance(new, tirx.IfThenElse)
+        own = turns(4, lambda v: tirx.IfThenElse(v + 4 < n, copy(v), None))
+        assert check(own, everywhere(a, b), [a, b], {n: value}).same_as(own)
+        chosen = turns(4, lambda v: nodes.store(
+            b, tirx.if_then_else(v + 4 < n, nodes.load(a, [4 + v]), nodes.const(0, "float32")), [4 + v]))  # fmt: skip
+        assert moves(check(chosen, everywhere(a, b), [a, b], {n: value})) == [("B", "B_v", 16)]
+    # A condition on what the loop itself writes is not shared.
+    carried = turns(4, lambda v: tirx.IfThenElse(nodes.load(b, [0]) > nodes.const(0, "float32"), copy(v), None))
+    assert check(carried, everywhere(a, b), [a, b]).same_as(carried)
+
+
+def test_aliases():
+    a, b = memory((16,), "float32", "A"), memory((16,), "float32", "B")
+    view = tirx.decl_buffer([16], "float32", "V", data=tirx.buffer_data(b), layout=None)
+    declare = tirx.DeclBuffer(view, data=tirx.buffer_data(b))
+    every = everywhere(a, b, view)
+    one = nodes.const(1, "float32")
+
+    in_place = turns(4, lambda v: nodes.store(b, nodes.load(b, [v]) + one, [v]))
+    assert moves(check(in_place, every, [a, b])) == [("B_v", "B", 16), ("B", "B_v", 16)]
+    after = turns(4, lambda v: nodes.seq([
+        nodes.store(b, nodes.load(a, [v]), [v]), nodes.store(a, nodes.load(b, [v]) + one, [v + 8])]))  # fmt: skip
+    assert ("B", "B_v", 16) not in moves(check(after, every, [a, b]))
+    shifted = turns(4, lambda v: nodes.store(b, nodes.load(b, [v + 4]), [v]))
+    assert check(shifted, every, [a, b]).same_as(shifted)
+    seen = nodes.seq([declare, turns(4, lambda v: nodes.seq([
+        nodes.store(b, nodes.load(a, [v]), [v]), nodes.store(a, nodes.load(view, [v]) + one, [v + 8])]))])  # fmt: skip
+    found = moves(check(seen, every, [a, b]))
+    assert not {"B", "V"} & {name for pair in found for name in pair[:2]}
+    twice = turns(4, lambda v: nodes.seq([nodes.store(b, nodes.load(a, [v]), [v]), nodes.store(b, one, [v])]))
+    assert moves(check(twice, every, [a, b])) == [("A_v", "A", 16), ("B", "B_v", 16)]
+
+
+def test_what_is_no_loop_of_neighbours():
+    a, b = memory((16,), "float32", "A"), memory((16,), "float32", "B")
+    v = nodes.fresh("v")
+    plain = nodes.for_loop(v, 4, nodes.store(b, nodes.load(a, [v]), [v]), "unroll")
+    inner = nodes.fresh("j")
+    nested = turns(4, lambda u: nodes.for_loop(inner, 2, nodes.store(b, nodes.load(a, [u]), [u + inner])))
+    index = memory((16,), "int32", "I")
+    gathered = turns(4, lambda u: nodes.store(b, nodes.load(a, [nodes.load(index, [u])]), [u]))
+    called = turns(4, lambda u: nodes.store(b, nodes.tile_call("shfl", [nodes.load(a, [u])], ret="float32"), [u]))
+    every = everywhere(a, b, index)
+    for body in (plain, nested, called):
+        assert vectorize(body, WIDTHS, every).same_as(body)
+    assert moves(vectorize(gathered, WIDTHS, every)) == [("I_v", "I", 16), ("B", "B_v", 16)]
+
+
+def test_factors():
+    x, y = nodes.fresh("x"), nodes.fresh("y")
+    known = {x: 12}
+    for value, want in (
+        (x, 12), (y, 1), (x * 2 + 8, 8), (x - 6, 6), (tirx.floordiv(x, 4), 3), (tirx.floordiv(x, 5), 1),
+        (tirx.floormod(x, 8), 4), (nodes.cast(x, "int64"), 12), (tirx.Select(y > 0, x, x * 2), 12),
+        (nodes.int_const(0), 0), (nodes.int_const(-8), 8), (x * y, 12), (tirx.shift_left(y, 3), 8), (tirx.min(x, 8), 4),
+    ):  # fmt: skip
+        assert factor(value, known) == want, value

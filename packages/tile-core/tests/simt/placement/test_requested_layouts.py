@@ -1,0 +1,225 @@
+"""Layouts that a program asks for: fragments, shared buffers and the slots of a pipeline have them, or are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors.language import BadAnnotation
+from tile_core.errors.lowering import FragmentLayoutUnsupported
+from tile_core.layout import StackedLayout, make_swizzled_layout, row_major
+from tile_core.reports import explain, explain_facts
+from tile_core.simt.placement.requested_layouts import distribution_of
+
+from ..whole import planned, run
+
+
+def rows(layout: Any, threads: int = 64) -> Any:
+    """Double a tile in a fragment that has a layout."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16, 32), "int32"), B: T.Tensor((16, 32), "int32"), C: T.Tensor((16,), "int32")):
+        with T.Kernel(1, threads=threads):
+            f, g = T.alloc_fragment((16, 32), "int32"), T.alloc_fragment((16, 32), "int32")
+            total = T.alloc_fragment((16,), "int32")
+            T.annotate_layout({f: layout})
+            T.copy(A, f)
+            for i, j in T.Parallel(16, 32):
+                g[i, j] = f[i, j] * 2
+            T.reduce_sum(f, total, dim=1)
+            T.copy(g, B)
+            T.copy(total, C)
+
+    return main
+
+
+LAYOUTS = {
+    "a row for each of four threads": (lambda i, j: (i * 4 + j // 8, j % 8)),
+    "columns": (lambda i, j: (j * 2 + i // 8, i % 8)),
+    "every other column": (lambda i, j: ((i % 2) * 32 + j, i // 2)),
+    "registers from the last": (lambda i, j: (i * 4 + j % 4, j // 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_fragment_is_where_the_program_says(name: str) -> None:
+    forward = LAYOUTS[name]
+    rng = np.random.default_rng(1)
+    a, b, c = rng.integers(-99, 99, (16, 32), dtype=np.int32), np.zeros((16, 32), np.int32), np.zeros(16, np.int32)
+    plan = run(rows(T.Fragment((16, 32), forward)), a, b, c)
+    np.testing.assert_array_equal(b, a * 2)
+    np.testing.assert_array_equal(c, a.sum(1))
+    (found,) = (d for f, d in plan.notes["places"].places.distributions.items() if str(f.name) == "f")
+    grid = [(i, j) for i in range(16) for j in range(32)]
+    assert [int(t) for t in found.thread_table[:, 0]] == [forward(i, j)[0] for i, j in grid]
+    assert [int(r) for r in found.register_table] == [forward(i, j)[1] for i, j in grid]
+
+
+def test_copies_of_elements() -> None:
+    layout = T.Fragment(
+        (16, 32), forward_thread_fn=lambda i, j, rep: rep * 32 + j, forward_index_fn=lambda i, j: i, replicate=2
+    )
+    a, b, c = np.arange(512, dtype=np.int32).reshape(16, 32), np.zeros((16, 32), np.int32), np.zeros(16, np.int32)
+    plan = run(rows(layout), a, b, c)
+    np.testing.assert_array_equal(b, a * 2)
+    (found,) = (d for f, d in plan.notes["places"].places.distributions.items() if str(f.name) == "f")
+    assert found.replicas == 2
+
+
+@pytest.mark.parametrize(
+    ("forward", "threads", "reason"),
+    [
+        (lambda i, j: (i * 4 + j // 8, j % 8), 32, "it reaches 64 threads, and the block has 32"),
+        (lambda i, j: (i * 4 + j // 8, (j % 8) * 2), 64, "threads or registers in between hold nothing"),
+        (lambda i, j: ((i * 4 + j // 8) ^ (i // 2), j % 8), 64, "threads and registers are no sums"),
+    ],
+)
+def test_what_threads_cannot_hold_is_refused(forward: Any, threads: int, reason: str) -> None:
+    with pytest.raises(FragmentLayoutUnsupported, match=reason):
+        planned(rows(T.Fragment((16, 32), forward), threads))
+
+
+def test_what_an_op_does_not_take_is_refused() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((16, 16), "int32"), C: T.Tensor((16, 16), "int32")):
+        with T.Kernel(1, threads=64):
+            a, c = T.alloc_shared((16, 16), "int32"), T.alloc_fragment((16, 16), "int32")
+            T.annotate_layout({c: T.Fragment((16, 16), lambda i, j: (j * 4 + i % 4, i // 4))})
+            T.copy(A, a)
+            T.clear(c)
+            T.gemm(a, a, c)
+            T.copy(c, C)
+
+    with pytest.raises(FragmentLayoutUnsupported, match=r"the layout of c cannot be kept .* needs .*, but it is"):
+        planned(main)
+
+
+def staged(layout: Any) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((64, 32), "int32"), B: T.Tensor((64, 32), "int32")):
+        with T.Kernel(1, threads=64):
+            s = T.alloc_shared((16, 32), "int32")
+            T.annotate_layout({s: layout})
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[k * 16, 0], s)
+                for i, j in T.Parallel(16, 32):
+                    B[k * 16 + i, j] = s[i, j] + 1
+
+    return main
+
+
+def test_slots_of_a_pipeline_have_the_layout() -> None:
+    layout = make_swizzled_layout((16, 32), element_bits=32)
+    plan = planned(staged(layout), last="layouts")
+    layouts = plan.notes["places"].places.layouts
+    (found,) = layouts.values()
+    slots = found.shape[0]
+    assert slots >= 2
+    assert found == StackedLayout(layout, slots)
+
+
+def test_stacked() -> None:
+    inner = make_swizzled_layout((8, 32), element_bits=32)
+    layout = StackedLayout(inner, 3)
+    assert (layout.shape, layout.span) == ((3, 8, 32), 3 * inner.span)
+    for at in ((0, 3, 5), (1, 7, 31), (2, 1, 9)):
+        want = at[0] * inner.span + inner.apply(*at[1:])["memory"]
+        flat = (at[0] * 8 + at[1]) * 32 + at[2]
+        assert layout.apply(*at)["memory"] == layout.at(flat)["memory"] == layout.tables()["memory"][flat] == want
+    assert layout == StackedLayout(inner, 3)
+    assert layout != StackedLayout(inner, 2)
+    assert hash(layout) == hash(StackedLayout(inner, 3))
+    assert repr(layout).startswith("3 x ")
+
+
+def annotated(make: Any) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((16, 32), "int32")):
+        with T.Kernel(1, threads=64):
+            make()
+            T.clear(A)
+
+    return main
+
+
+def of_view() -> None:
+    s = T.alloc_shared((16, 32), "int32")
+    v = T.view(s, (16, 32), "float32")
+    T.annotate_layout({v: make_swizzled_layout((16, 32), element_bits=32)})
+    T.clear(v)
+
+
+def with_view() -> None:
+    s = T.alloc_shared((16, 32), "int32")
+    T.annotate_layout({s: make_swizzled_layout((16, 32), element_bits=32)})
+    T.clear(T.view(s, (16, 32), "float32"))
+
+
+def of_reducer() -> None:
+    r = T.alloc_reducer((32,), "int32", op="sum")
+    T.annotate_layout({r: T.Fragment((32,), lambda i: (i, 0 * i))})
+    T.finalize_reducer(r)
+
+
+def of_local() -> None:
+    x = T.alloc_local((4,), "int32")
+    T.annotate_layout({x: T.Layout((4,), lambda i: 3 - i)})
+    T.clear(x)
+
+
+def fragment_in_memory() -> None:
+    f = T.alloc_fragment((16, 32), "int32")
+    T.annotate_layout({f: row_major((16, 32))})
+    T.clear(f)
+
+
+def shared_on_threads() -> None:
+    s = T.alloc_shared((16, 32), "int32")
+    T.annotate_layout({s: T.Fragment((16, 32), lambda i, j: (j, i))})
+    T.clear(s)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (of_view, "is a view, which shows the memory of another buffer"),
+        (with_view, "has views, which show its memory in row-major order"),
+        (of_reducer, "is a reducer"),
+        (of_local, "lies in local scratch"),
+        (fragment_in_memory, "lies in registers of threads, and its layout gives memory"),
+        (shared_on_threads, "lies in shared memory, and its layout gives thread, register"),
+    ],
+)
+def test_what_no_target_can_follow_is_refused_by_all(make: Any, reason: str) -> None:
+    for compile_ in (planned, lambda p: tile.compile(p, target="cpu")):
+        with pytest.raises(BadAnnotation, match=reason):
+            compile_(annotated(make))
+
+
+def test_a_view_of_rows_in_order_is_legal() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((16, 32), "int32"), B: T.Tensor((32, 16), "int32")):
+        with T.Kernel(1, threads=64):
+            s = T.alloc_shared((16, 32), "int32")
+            T.annotate_layout({s: T.Layout((16, 32), lambda i, j: i * 32 + j)})
+            T.copy(A, s)
+            T.copy(T.reshape(s, (32, 16)), B)
+
+    planned(main)
+
+
+def test_warps_and_lanes_are_threads() -> None:
+    layout = T.Fragment((4, 32), "(4,32):(1@warp,1@lane)")
+    found = distribution_of(layout, 128)
+    assert not isinstance(found, str)
+    assert [int(t) for t in found.thread_table[:, 0]] == list(range(128))
+
+
+def test_a_target_without_threads_says_that_it_has_no_use_for_a_layout() -> None:
+    program = rows(T.Fragment((16, 32), LAYOUTS["columns"]))
+    assert explain_facts(program, "cpu").notes == ("the layout of f has no effect here",)
+    assert "note: the layout of f has no effect here" in explain(program, "cpu")
