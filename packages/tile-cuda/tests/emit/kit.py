@@ -10,13 +10,14 @@ import numpy as np
 import tile_emulator
 from tile_core.compat.tvm import ir, tirx
 from tile_core.emit.facts import KernelText
+from tile_core.emit.kernel import Launch
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.passes import wrapping
 from tile_core.passes.divisions import total_divisions
 from tile_core.passes.float_rules import hide
 from tile_core.passes.widen_floats import widen_floats
-from tile_cuda.emit import TextOptions, emit_kernel
+from tile_cuda.emit.printer import CudaPrinter
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
 from tile_cuda.ptx import TABLE
@@ -42,9 +43,9 @@ def passed(body: Any) -> Any:
 
 def kernel(params: Sequence[Any], body: Any, *, threads: int = 64, arch: str = "sm_80", **more: Any) -> KernelText:
     """The text of one block's kernel."""
-    options = more.pop("options", TextOptions(arch))
+    how = {name: more.pop(name) for name in ("fast_math", "line_info") if name in more}
     shape = {"grid": (1, 1, 1), "block": (threads, 1, 1), "access": accesses_of(params, body), **more}
-    return emit_kernel("kernel", params, body, options=options, **shape)
+    return CudaPrinter(Launch(**shape), arch, **how).kernel("kernel", params, body)
 
 
 def accesses_of(params: Sequence[Any], body: Any) -> dict[str, str]:

@@ -13,7 +13,6 @@ from tile_core.errors.base import Where
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import calls, nodes
 from tile_core.passes import wrapping
-from tile_cuda.emit import TextOptions
 from tile_cuda.ptx.errors import InstructionMissing
 
 from .kit import body_lines, buffer, kernel, passed, run, shared
@@ -77,7 +76,7 @@ def test_narrow_arithmetic_is_converted_back_unless_the_store_does_it() -> None:
 def test_fast_functions_are_asked_for() -> None:
     out = buffer((64,), "float32", "out")
     value = tirx.Div(tirx.exp(x), tirx.sigmoid(y))
-    text = kernel([x, y, out], nodes.store(out, value, [0]), options=TextOptions(fast_math=True))
+    text = kernel([x, y, out], nodes.store(out, value, [0]), fast_math=True)
     assert body_lines(text)[-1] == "out[0] = __fdividef(__expf(x), __fdividef(1.0f, 1.0f + __expf(-y)));"
     assert assemble(text.text, "sm_80") == ""
 
@@ -180,7 +179,7 @@ def test_lines_name_the_users_place() -> None:
     assert "//" not in text.text
     line = next(i for i, t in enumerate(text.text.splitlines(), 1) if "out[2]" in t)
     assert text.facts.line_map.where(line) == Where("k.py", 7)
-    assert [t for t in body_lines(kernel([out], body, options=TextOptions(line_info=True))) if t.startswith("//")] == [
+    assert [t for t in body_lines(kernel([out], body, line_info=True)) if t.startswith("//")] == [
         "// k.py:3", "// k.py:7",
     ]  # fmt: skip
 

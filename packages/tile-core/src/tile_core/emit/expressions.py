@@ -45,12 +45,15 @@ class ExpressionPrinter:
 
     Attributes
     ----------
+    dialect
+        Name of the language, for messages.
     types
         Element type name to the dialect's.
     calls
         Operator name (without ``tirx.``) to a function of the dialect.
     """
 
+    dialect: ClassVar[str] = "C"
     types: ClassVar[dict[str, str]] = {
         "bool": "bool", "int8": "signed char", "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short",
         "int32": "int", "uint32": "unsigned int", "int64": "long long", "uint64": "unsigned long long",
@@ -67,11 +70,6 @@ class ExpressionPrinter:
         self.writer = writer
         self.analyzer = Analyzer()
         self._declared: set[Any] = set()
-
-    @property
-    def dialect(self) -> str:
-        """Name of the language, for messages."""
-        return type(self).__name__
 
     def type(self, dtype: str) -> str:
         """Return the dialect's name of an element type.

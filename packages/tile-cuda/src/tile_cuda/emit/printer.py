@@ -1,36 +1,37 @@
-"""CUDA C++ as a dialect of the C family: what differs from plain C."""
+"""CUDA C++ as a device language of the C family: what differs from plain C."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tile_core.analysis.proofs import linear_parts
-from tile_core.compat.tvm import ir, tirx
-from tile_core.emit.c_family import CFamilyEmitter, Emitted
-from tile_core.emit.text import COMPARE, UNARY, Text, infix, wrapped
-from tile_core.errors.base import InternalError, Where
-from tile_core.errors.lowering import NotExpressible
-from tile_core.ir import nodes
+from tile_core.compat.tvm import tirx
+from tile_core.emit.kernel import Launch
+from tile_core.emit.kernel_printer import KernelPrinter, bits_of
+from tile_core.emit.text import UNARY, Text, infix, wrapped
+from tile_core.errors.base import InternalError
+from tile_core.ir import calls, nodes
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
 from tile_core.simt.memory.alignment import strides_of
 from tile_cuda.emit import places
 from tile_cuda.emit.debug import DebugStatements
-from tile_cuda.emit.functions import RESERVED
+from tile_cuda.emit.functions import LINKED, RESERVED
 from tile_cuda.emit.mathematics import MathCalls
-from tile_cuda.emit.prepare import Prepared
 from tile_cuda.emit.warp import WarpCalls
-from tile_cuda.ptx import TABLE, instruction
+from tile_cuda.ptx import TABLE, instruction, prelude
+from tile_cuda.ptx.memory import MOST_OPEN
 
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
-_VECTORS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "uint2", 16: "uint4"}
-_WIDTH = 120
 _SHARED = ("shared", "shared.dyn")
+_INDICES = {"thread_index": "threadIdx", "block_index": "blockIdx"}
+#: Bytes of what an instruction's addresses point to.
+_SIZES = {"unsigned": 4, "int": 4, "float": 4, "double": 8, "unsigned long long": 8, "unsigned short": 2}
 _INFINITE = {
     "float32": ("__int_as_float", {"nan": "0x7fc00000", "inf": "0x7f800000", "-inf": "0xff800000"}),
     "float64": ("__longlong_as_double",
@@ -38,8 +39,18 @@ _INFINITE = {
 }  # fmt: skip
 
 
-class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
-    """Prints the program of one thread.
+class CudaPrinter(WarpCalls, MathCalls, DebugStatements, KernelPrinter):
+    """Prints kernels.
+
+    Parameters
+    ----------
+    launch, fast_math, line_info
+        See ``KernelPrinter``.
+    arch
+        The architecture: ``"sm_80"``, ``"sm_90a"``.
+    limited
+        Whether the compiler is told how many registers a thread may have: it does not obey if it also knows the bounds
+        of the launch.
 
     Attributes
     ----------
@@ -47,38 +58,33 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
         Names of the functions of the instruction table that the text calls.
     storage
         Names of the types of 16-bit floats that it mentions.
-    readonly
-        Buffers that the text never writes.
-    aliased
-        Names of parameters that may share memory with others.
-    prepared
-        What is known before the first line.
     """
 
-    reserved: ClassVar[frozenset[str]] = CFamilyEmitter.reserved | RESERVED | frozenset(TABLE)
-    types: ClassVar[dict[str, str]] = {**CFamilyEmitter.types, "uint32": "unsigned", **_HALVES}
+    reserved: ClassVar[frozenset[str]] = KernelPrinter.reserved | RESERVED | frozenset(TABLE)
+    types: ClassVar[dict[str, str]] = {**KernelPrinter.types, "uint32": "unsigned", **_HALVES}
+    slab: ClassVar[str] = "extern __shared__ __align__(1024) unsigned char smem[];"
+    aligned: ClassVar[str] = "__align__(16)"
+    restrict: ClassVar[str] = "__restrict__"
+    vectors: ClassVar[Mapping[int, str]] = {
+        1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "uint2", 16: "uint4",
+    }  # fmt: skip
+    barrier: ClassVar[str] = "__syncthreads();"
+    warp_barrier: ClassVar[str] = "__syncwarp();"
+    dialect: ClassVar[str] = "CUDA C++"
 
-    def __init__(self, arch: str, fast_math: bool, line_info: bool) -> None:
-        super().__init__()
-        self.arch, self.fast_math, self.line_info = arch, fast_math, line_info
+    def __init__(
+        self, launch: Launch, arch: str = "sm_80", *, fast_math: bool = False, line_info: bool = False,
+        limited: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(launch, fast_math=fast_math, line_info=line_info)
+        self.arch, self.limited = arch, limited
         self.functions: set[str] = set()
         self.storage: set[str] = set()
-        self.readonly: set[Any] = set()
-        self.aliased: frozenset[str] = frozenset()
-        self.prepared = Prepared(None)
-        self._single: set[Any] = set()
+        #: Variables of loops that are written out.
         self._constants: set[Any] = set()
         #: What each turn of a loop binds, and how many loops the statement stands in.
         self._changing: set[Any] = set()
         self._loops = 0
-        self._head = ""
-        self._commented: Where | None = None
-        self._slab = False
-
-    @property
-    def dialect(self) -> str:
-        """Name of the language, for messages."""
-        return "CUDA C++"
 
     def type(self, dtype: str) -> str:
         """Return the name of an element type."""
@@ -99,47 +105,39 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
         self.functions.add(name)
         return name
 
-    # The function
+    # The kernel
 
-    def open(self, head: str, params: Sequence[str], *, uses_shared: bool) -> None:
-        """Take the head of the function; it goes over several lines if it is long."""
-        self._slab = uses_shared
-        line = f"{head}({', '.join(params)})"
-        self._head = line if len(line) <= _WIDTH else f"{head}(\n" + ",\n".join(f"    {p}" for p in params) + "\n)"
+    def entry_of(self, name: str) -> str:
+        """Return the function's name: not one that the compiler declares with C linkage."""
+        return f"{name}_kernel" if name.lstrip("_") in LINKED else name
 
-    def finish(self, body: Any) -> Emitted:
-        """Print the function with a body that was prepared."""
-        *first, last = self._head.splitlines()
-        for line in first:
-            self.writer.line(line)
-        for var, _ in self.prepared.numbers:
-            self.writer.name(var)
-        with self.writer.block(last):
-            if self._slab:
-                self.writer.line("extern __shared__ __align__(1024) unsigned char smem[];")
-            for var, builtin in self.prepared.numbers:
-                self.writer.line(f"const int {self.writer.name(var)} = {builtin};")
-            self.stmt(body)
-        return Emitted(self.writer.text(), tuple(self.writer.origins))
+    def before(self, params: Sequence[Any]) -> list[str]:
+        """Return the types and functions that the text uses, and an empty line after them."""
+        del params
+        mentioned = self.storage.union(*map(_storage_of, self.functions))
+        types = [f"typedef unsigned short {name};" for name in _HALVES.values() if name in mentioned]
+        lines = [*types, *prelude(self.functions, self.arch)]
+        return [*lines, ""] if lines else []
 
-    def parameter(self, p: Any) -> str:
-        """Print one parameter: read-only arrays are constant, and arrays that share no memory say so."""
-        name = self.writer.name(p)
-        if not tirx.is_buffer_var(p):
-            return f"{self.type(nodes.dtype_of(p))} {name}"
-        restrict = "" if str(p.name) in self.aliased else "__restrict__ "
-        return f"{'const ' if p in self.readonly else ''}{self.type(nodes.element_type(p))}* {restrict}{name}"
+    def head(self, name: str, params: Sequence[Any]) -> str:
+        """Print the kernel's head."""
+        bounds = "" if self.limited else f"__launch_bounds__({self.launch.threads}) "
+        return super().head(f'extern "C" __global__ void {bounds}{name}', params)
+
+    def number(self, kind: str, axis: int) -> str:
+        """Print a coordinate."""
+        return f"{_INDICES[kind]}.{'xyz'[axis]}"
+
+    def pieces(self, call: Any) -> list[tuple[Any, int]]:
+        """Return buffers that a call accesses, with the bytes that it accesses at a time."""
+        found = super().pieces(call)
+        if nodes.is_tile_call(call, "instruction") and str(call.attrs["name"]) in TABLE:
+            for operand, arg in zip(TABLE[str(call.attrs["name"])].parameters, call.args, strict=False):
+                if nodes.is_tile_call(arg, "address"):
+                    found.append((arg.args[0].source, _SIZES.get(operand.element, 0)))
+        return found
 
     # Statements
-
-    def stmt(self, s: Any) -> None:
-        """Write one statement, with the user's line in front if that is wanted."""
-        where = nodes.where_of(s)
-        if self.line_info and where is not None and not isinstance(s, (tirx.SeqStmt, tirx.AttrStmt)):
-            if where != self._commented:
-                self.writer.line(f"// {where.file}:{where.line}")
-            self._commented = where
-        super().stmt(s)
 
     def unroll(self, s: Any) -> None:
         """Write how often a loop should be written out."""
@@ -150,9 +148,6 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
         """Write a counted loop; variables of those that are written out are constants where they occur."""
         if s.kind == tirx.ForKind.UNROLLED:
             self._constants.add(s.loop_var)
-        partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
-        if partly or s.kind == tirx.ForKind.VECTORIZED:
-            self.unroll(s)
         self._loops += s.kind == tirx.ForKind.SERIAL
         super().write_For(s)
         self._loops -= s.kind == tirx.ForKind.SERIAL
@@ -163,84 +158,34 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
             self._changing.add(s.var)
         super().write_Bind(s)
 
-    def write_AllocBuffer(self, s: Any) -> None:
-        """Declare a variable, an array in registers, or a part of the block's shared memory."""
-        buffer, scope = s.buffer, nodes.scope_of(s.buffer)
-        element = self.type(nodes.element_type(buffer))
-        if scope in _SHARED:
-            offset = (dict(s.annotations) if s.annotations else {}).get("tile.offset")
-            if offset is None or not self._slab:
-                raise InternalError(stage="cuda text", detail=f"{buffer.name} has no place in shared memory")
-            at = nodes.as_int(offset)
-            place = f"smem + {at}" if at else "smem"
-            name = self.writer.name(buffer)
-            self.writer.line(
-                f"{element}* const {name} = ({element}*){wrapped(Text(place, COMPARE), UNARY) if at else place};"
-            )
-            return
-        if not scope.startswith("local"):
-            raise NotExpressible(what=f"storage of scope {scope}", dialect=self.dialect)
-        size = math.prod(nodes.shape_of(buffer))
-        if size == 1:
-            self._single.add(buffer)
-            self.writer.line(f"{element} {self.writer.name(buffer)};")
-            return
-        align = "__align__(16) " if buffer in self.prepared.aligned else ""
+    def registers(self, s: Any) -> str:
+        """Return what the declaration of an array in registers begins with."""
         # NVRTC 13.0 gets sums wrong in arrays of 16-bit elements that an unrolled loop updates at one variable index,
         # whatever the assembler's level (seen on an H200, 13.0.88); 13.5 does not. As volatile they are right in both.
-        updated = bool(s.annotations) and "tile.updated" in s.annotations and nodes.element_type(buffer) in _HALVES
-        self.writer.line(f"{'volatile ' if updated else ''}{align}{element} {self.writer.name(buffer)}[{size}];")
-
-    def write_DeclBuffer(self, s: Any) -> None:
-        """Declare a view: another name and element type of an array's memory."""
-        base = s.data.args[0] if isinstance(s.data, ir.Call) else s.data
-        if base in self.readonly:
-            self.readonly.add(s.buffer)
-        element = ("const " if base in self.readonly else "") + self.type(nodes.element_type(s.buffer))
-        place = f"&{self.writer.name(base)}" if base in self._single else self.writer.name(base)
-        self.writer.line(f"{element}* const {self.writer.name(s.buffer)} = ({element}*){place};")
-
-    def write_Evaluate(self, s: Any) -> None:
-        """Write an expression for its effect."""
-        if nodes.is_tile_call(s.value):
-            method: Callable[[Any], None] | None = getattr(self, "write_" + str(s.value.op.name)[5:], None)
-            if method is not None:
-                method(s)
-                return
-        if nodes.operator_name(s.value) != "assume":
-            super().write_Evaluate(s)
+        updated = bool(s.annotations) and "tile.updated" in s.annotations and nodes.element_type(s.buffer) in _HALVES
+        return ("volatile " if updated else "") + super().registers(s)
 
     def write_move(self, s: Any) -> None:
         """Write one access that moves several elements."""
         to, source = s.value.args
-        size = int(nodes.as_int(s.value.attrs["bytes"]))
-        same = self.type(nodes.element_type(to.source)) == self.type(nodes.element_type(source.source))
-        if same and size * 8 == _bits(nodes.element_type(to.source)):
+        kinds = [nodes.element_type(x.source) for x in (to, source)]
+        if self.type(kinds[0]) == self.type(kinds[1]) and int(nodes.as_int(s.value.attrs["bytes"])) * 8 == bits_of(
+            kinds[0]
+        ):
             self.writer.line(f"{self.bare(to)} = {self.bare(source)};")
-            return
-        kind = _VECTORS[size]
-        pair = [wrapped(self.place(x), UNARY) for x in (to, source)]
-        self.writer.line(f"*({kind}*){pair[0]} = *(const {kind}*){pair[1]};")
+        else:
+            super().write_move(s)
 
-    def write_sync_threads(self, s: Any) -> None:
-        """Write a barrier of the block."""
-        del s
-        self.writer.line("__syncthreads();")
+    def write_async_commit(self, s: Any) -> None:
+        """End a group of asynchronous copies."""
+        self.stmt(calls.execute("cp_async_commit_group", [], s.span))
 
-    def write_sync_warp(self, s: Any) -> None:
-        """Write a barrier of the warp."""
-        del s
-        self.writer.line("__syncwarp();")
+    def write_async_wait(self, s: Any) -> None:
+        """Wait for groups of asynchronous copies; for more of them than was asked for is right, too."""
+        still_open = min(int(nodes.as_int(s.value.args[0])), MOST_OPEN)
+        self.stmt(calls.execute(f"cp_async_wait_group_{still_open}", [], s.span))
 
     # Expressions
-
-    def element(self, buffer: Any, indices: Any) -> str:
-        """Print an element of a buffer; one of a single element is a variable."""
-        return self.writer.name(buffer) if buffer in self._single else super().element(buffer, indices)
-
-    def call_tile_address(self, e: Any) -> str:
-        """Print the address of an element."""
-        return self.place(e.args[0])
 
     def place(self, load: Any) -> str:
         """Print the address of an element: of memory a pointer and what loops that are written out add to it.
@@ -262,7 +207,7 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
 
     def _shared_place(self, load: Any) -> str | None:
         """Print a place in shared memory by bytes, if its index changes in a loop in part (see ``places``)."""
-        size, rest = divmod(_bits(nodes.element_type(load.source)), 8)
+        size, rest = divmod(bits_of(nodes.element_type(load.source)), 8)
         if nodes.scope_of(load.source) not in _SHARED or rest:
             return None
         parts = places.apart(self.offset(load.source, load.indices), self._changing)
@@ -314,13 +259,9 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
     def _as(self, dtype: str, text: str) -> str:
         return Text(f"({self.type(dtype)}){wrapped(text, UNARY)}", UNARY)
 
-    def call_likely(self, e: Any) -> str:
-        """Print the condition itself."""
-        return self.bare(e.args[0])
-
     def call_popcount(self, e: Any) -> str:
         """Print the number of bits that are set."""
-        dtype, bits = nodes.dtype_of(e.args[0]), _bits(nodes.dtype_of(e.args[0]))
+        dtype, bits = nodes.dtype_of(e.args[0]), bits_of(nodes.dtype_of(e.args[0]))
         text = self.bare(e.args[0])
         if bits == 64:
             text = f"__popcll({text})"
@@ -389,10 +330,8 @@ class CudaPrinter(WarpCalls, MathCalls, DebugStatements, CFamilyEmitter):
         return f"{self.helper(f'cvt_rn_{_HALVES[target]}_f32')}({wide})"
 
 
-def words(text: str) -> set[str]:
-    """Return the words of a type's name."""
-    return set(re.findall(r"\w+", text))
-
-
-def _bits(dtype: str) -> int:
-    return 8 if dtype == "bool" else int(re.findall(r"\d+", dtype)[0])
+def _storage_of(name: str) -> set[str]:
+    """Return the types of 16-bit floats that a function and those that it calls mention."""
+    found = TABLE[name]
+    own = {word for o in found.operands for word in re.findall(r"\w+", o.element) if word in _HALVES.values()}
+    return own.union(*map(_storage_of, found.needs))

@@ -26,14 +26,10 @@ class MslExpressions(ExpressionPrinter):
         Whether functions may be approximate.
     """
 
+    dialect: ClassVar[str] = "MSL"
     types: ClassVar[dict[str, str]] = {**TYPES, "handle": "device void*"}
     helpers: set[str]
     fast_math: bool = False
-
-    @property
-    def dialect(self) -> str:
-        """Name of the language, for messages."""
-        return "MSL"
 
     def type(self, dtype: str) -> str:
         """Return the name of an element type."""
