@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tile_core.errors.guess import hint
 from tile_core.errors.language import UnknownDType
 
 
@@ -124,7 +125,8 @@ def dtype(spec: Any) -> DType:
         return spec
     found = DTYPES.get(_name_of(spec))
     if found is None:
-        raise UnknownDType(found=spec, known=", ".join(DTYPES))
+        known = f"use one of: {', '.join(DTYPES)}"
+        raise UnknownDType(found=spec, hint=hint(_name_of(spec), [*DTYPES, *_ALIASES], known, "{!r}"))
     return found
 
 

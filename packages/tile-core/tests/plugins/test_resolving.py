@@ -84,6 +84,23 @@ class TestTargets:
             f"[S104] no installed backend answers for target {text!r}; installed: cpu\n   = help: {hint}"
         )
 
+    def test_an_architecture_without_its_kind(self, world):
+        known = ("one:fast8", "one:fast9")
+        manifest = BackendManifest("one", ">=1", ("one",), "1", architectures=known)
+        world.add("one", tile_backend=lambda: manifest)
+        with pytest.raises(UnknownTarget) as caught:
+            world.plugins().resolve_target("fast9")
+        assert caught.value.help == "did you mean 'one:fast9'?"
+        with pytest.raises(UnknownTarget) as caught:
+            world.plugins().resolve_target("fas")
+        assert caught.value.help.startswith("install the package")
+
+    def test_the_beginning_of_a_kind(self, world):
+        world.add("wide", tile_backend=owning("wide", "wide"))
+        with pytest.raises(UnknownTarget) as caught:
+            world.plugins().resolve_target("wid")
+        assert caught.value.help == "did you mean 'wide'?"
+
     def test_unknown_while_a_backend_is_broken(self, world):
         world.add_entry("bad", "no_such_module_at_all")
         with pytest.raises(UnknownTarget) as caught:

@@ -12,7 +12,7 @@ class UnknownDType(KernelError):
 
     code = "K101"
     template = "{found!r} is not an element type"
-    remedy = "use one of: {known}"
+    remedy = "{hint}"
 
 
 class OutsideKernel(KernelError):
@@ -61,7 +61,10 @@ class RankMismatch(KernelError):
 
     code = "K107"
     template = "{buffer} has {rank} dimensions and was indexed with {found}"
-    remedy = "use at most {rank} indices"
+    remedy = (
+        "use at most {rank} indices; one name for several axes (`as bx`, `for i in T.grid(M, N)`) holds as many, "
+        "unpack it"
+    )
 
 
 class StepSlice(KernelError):
@@ -332,4 +335,20 @@ class NotAMethod(KernelError, AttributeError):
 
     code = "K140"
     template = "{what} is not part of the kernel language"
+    remedy = "{fix}"
+
+
+class NotCompiled(KernelError, TypeError):
+    """A traced kernel is called as if it were compiled."""
+
+    code = "K141"
+    template = "{kernel} is a kernel that is not compiled for a target yet: it cannot be called"
+    remedy = 'compile it first: tile.compile({kernel}, target="cpu")(...); @tile.jit compiles at the first call'
+
+
+class LostTensor(KernelError):
+    """The name of a tensor or tile is bound to a value, which writes nothing."""
+
+    code = "K142"
+    template = "`{name} = ...` binds the name to {found}; it writes nothing into {what}"
     remedy = "{fix}"

@@ -8,6 +8,8 @@ from typing import Any, Union
 
 from tile_core.compat.tvm import tirx
 from tile_core.errors import InternalError, Where
+from tile_core.errors.language import NotCompiled
+from tile_core.errors.places import placed
 
 #: An extent or stride: an int, the name of a symbol, or an operation on two of them (``("mul", "m", 2)``).
 Dim = Union[int, str, "tuple[str, Dim, Dim]"]
@@ -77,6 +79,17 @@ class Program:
     layouts: Mapping[str, Any] = field(default_factory=dict)
     reducers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @placed
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Refuse: a program runs when it has been compiled for a target.
+
+        Raises
+        ------
+        NotCompiled
+            Always.
+        """
+        raise NotCompiled(kernel=self.name)
 
     def script(self) -> str:
         """Return the IR as text."""

@@ -58,6 +58,11 @@ class Kernel:
         if builder.eager is not None:
             builder.eager.launching()
         self.span = builder.span()
+        if len(self.names_hint) not in (0, 1, len(self.grid)):
+            found, axes = f"{len(self.names_hint)} names", len(self.grid)
+            instead = "name every axis of the grid, and give T.Kernel an extent for every name"
+            expected = f"{axes}, one for each axis" if axes > 1 else "one: the grid has one axis"
+            raise BadLaunch(what=f"as ({', '.join(self.names_hint)})", found=found, expected=expected, instead=instead)
         names = self.names_hint if len(self.names_hint) == len(self.grid) else ("bx", "by", "bz")[: len(self.grid)]
         extents = [to_index(e) for e in self.grid]
         self.extents = extents
@@ -131,8 +136,9 @@ class _OpenPersistent:
     def __init__(self, spec: Persistent, builder: Builder, names: Sequence[str]) -> None:
         from tile_core.compat.tvm import tirx
         from tile_core.language.integers import ceildiv
-        from tile_core.trace.loops import LoopNest
+        from tile_core.trace.loops import LoopNest, check_names
 
+        check_names(spec.kind, spec.domain, names)
         total: Any = 1
         for extent in spec.domain:
             total = extent * total
@@ -190,6 +196,7 @@ def _threads(threads: Any, is_cpu: bool) -> tuple[int, int, int]:
     if not 1 <= len(counts) <= 3:
         instead = "give an int or a tuple (x, y, z)"
         raise BadLaunch(what="threads", found=f"{len(counts)} counts", expected="1 to 3", instead=instead)
+    counts = [c if (number := python_int(c)) is None else number for c in counts]
     for count in counts:
         if not isinstance(count, int) or isinstance(count, bool):
             found = "a runtime value" if isinstance(count, Value) else repr(count)

@@ -36,6 +36,8 @@ from tile_core.plugins.manifest import BackendManifest
 from tile_core.target import Target, split_target
 
 AUTO = "auto"
+#: Letters with which the beginning of a kind's name says which one is meant.
+_ENOUGH = 3
 
 
 @dataclass(frozen=True)
@@ -289,19 +291,28 @@ class Plugins:
         if len(answers) > 1:
             raise AmbiguousTarget(found=text, backends=", ".join(t.backend for t in answers))
         if not answers:
-            raise UnknownTarget(found=text, known=", ".join(self.names()), hint=self._hint(kind))
+            raise UnknownTarget(found=text, known=", ".join(self.names()), hint=self._hint(text))
         return answers[0]
 
-    def _hint(self, kind: str) -> str:
+    def _hint(self, text: str) -> str:
+        kind = split_target(text).kind
         package = known_packages.KINDS.get(kind)
         if package is not None and kind not in self._registry.offers:
             return f"it is provided by {package}: pip install {package}"
-        near = nearest(kind, self.names())
+        near = nearest(kind, self.names()) or self._fuller(text)
         broken = "; ".join(f"{name} is broken: {self._registry.failure(name).message}"
                            for name in self._registry.failures)  # fmt: skip
         if near and near[0] != kind:
-            return f"did you mean {near[0]!r}?"
+            return f"did you mean {' or '.join(map(repr, near))}?"
         return broken or "install the package that provides it, or choose one of the installed targets"
+
+    def _fuller(self, text: str) -> list[str]:
+        """Return what a target text is a part of: an architecture without its kind, or the beginning of a kind."""
+        known = [a for name in self._loadable(self.names()) for a in self._registry.manifests[name].architectures]
+        full = [a for a in known if a.partition(":")[2] == text]
+        if full or len(text) < _ENOUGH:
+            return full
+        return [name for name in self.names() if name.startswith(text.lower())]
 
     def _ask_target(self, name: str, text: str) -> Target | None:
         found: Target | None = self._registry.ask(name, "tile_target", text=text)

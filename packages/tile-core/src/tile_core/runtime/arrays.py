@@ -237,8 +237,10 @@ def share_memory(a: ArrayFacts, b: ArrayFacts) -> bool:
 
 
 def device_text(device: tuple[int, int]) -> str:
-    """``"cpu"``, or the numbers of DLPack for a device."""
-    return "cpu" if device[0] == HOST_DEVICE else f"device {device[0]}:{device[1]} (DLPack type:number)"
+    """``"cpu"``, or the kind and the number of a device."""
+    from tile_core.compat.devices import device_name
+
+    return "cpu" if device[0] == HOST_DEVICE else device_name(*device)
 
 
 class _Memory:

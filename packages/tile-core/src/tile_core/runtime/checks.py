@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from tile_core.compat.devices import device_name
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
 from tile_core.ir.grammar import SYMBOL_ROOM
@@ -259,7 +260,7 @@ def _check_devices(signature: Signature, adapter: AdapterFacts, arrays: Arrays) 
     for position, facts in arrays.items():
         name, found = signature.params[position].name, device_text(facts.device)
         if facts.device[0] not in adapter.devices:
-            expected = " or ".join(device_text((kind, 0)).replace(":0 ", " ") for kind in sorted(adapter.devices))
+            expected = " or ".join(device_name(kind) for kind in sorted(adapter.devices))
             raise errors.WrongDevice(
                 kernel=signature.name, name=name, found=found, runtime=adapter.name, expected=expected
             )

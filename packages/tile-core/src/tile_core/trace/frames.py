@@ -16,7 +16,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
 from tile_core.errors.language import BadBreak, ReboundInBranch, RuntimeElse, RuntimeReturn, UsedAfterScope
-from tile_core.trace.assign import read, settled, store
+from tile_core.trace.assign import check_lost, read, settled, store
 from tile_core.trace.branches import Branch, PythonBranch, While
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, Scope, current
@@ -81,6 +81,7 @@ class Frame:
             return old.value
         if alive and old is not None:
             self._check_rebinding(name, old, value)
+            check_lost(name, old.value, value)
         if isinstance(value, Value):
             value = settled(name, value)
         if isinstance(value, Buffer):

@@ -198,6 +198,7 @@ class OpenNest:
         self.builder = builder
         self.span = builder.span()
         self.single = len(spec.extents) == 1
+        check_names(spec.kind, spec.extents, names)
         if len(names) != len(spec.extents):
             names = [names[0] if len(names) == 1 and self.single else f"i{d}" for d in range(len(spec.extents))]
         bounds = [to_index(e) for e in (spec.start, *spec.extents)]
@@ -223,6 +224,26 @@ class OpenNest:
             notes = self.spec.notes if d == 0 else {}
             body = nodes.for_loop(var, extent, body, role, annotations=notes, span=self.span)
         self.builder.emit(body)
+
+
+def check_names(kind: str, extents: Sequence[Index], names: Sequence[str]) -> None:
+    """Refuse ``for i, j in`` a loop over another number of dimensions; one name may stand for the tuple of them.
+
+    Raises
+    ------
+    BadLoop
+        If there are several names, and not one for each extent.
+    """
+    dims = len(extents)
+    if len(names) in (0, 1, dims):
+        return
+    wanted = ", ".join([*names, *[f"i{d}" for d in range(len(names), dims)]][:dims])
+    expected = "one name for each extent" if dims > 1 else "one name: the loop has one extent"
+    instead = f"write `for {wanted} in T.{kind}(...)`, or give an extent for every name"
+    raise BadLoop(
+        loop=kind, what=f"for {', '.join(names)}", found=f"{len(names)} names for {dims} extent{'s'[: dims - 1]}",
+        expected=expected, instead=instead,
+    )  # fmt: skip
 
 
 def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict[str, Any]) -> LoopNest:

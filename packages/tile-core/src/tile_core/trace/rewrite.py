@@ -227,7 +227,7 @@ class _Rewriter(ast.NodeTransformer):
             iterable: ast.expr = ast.Call(function, rest, [self.visit(k) for k in source.keywords])
         else:
             iterable = self.visit(source)
-        constants = ast.Tuple([ast.Constant(n) for n in names], ast.Load())
+        constants = ast.Tuple([ast.Constant(n) for n in _counted(names, node.target)], ast.Load())
         loop = _call(FRAME, "loop", _at(iterable, source), constants, ast.Constant(bool(node.orelse)))
         bind = self.bind_targets(names, node)
         return _at(ast.For(node.target, loop, [bind, *self.block(node.body)], self.block(node.orelse)), node)
@@ -242,7 +242,8 @@ class _Rewriter(ast.NodeTransformer):
         items, binds = [], []
         for item in node.items:
             names = self.plain_targets(item.optional_vars, node) if item.optional_vars is not None else []
-            call = _call(FRAME, "entering", self.visit(item.context_expr), *[ast.Constant(n) for n in names])
+            known = _counted(names, item.optional_vars)
+            call = _call(FRAME, "entering", self.visit(item.context_expr), *[ast.Constant(n) for n in known])
             items.append(ast.withitem(call, item.optional_vars))
             if names:
                 binds.append(self.bind_targets(names, node))
@@ -341,6 +342,12 @@ def _at(new: _Node, old: ast.AST) -> _Node:
         place: Any = new
         place.end_lineno, place.end_col_offset = place.lineno, place.col_offset
     return new
+
+
+def _counted(names: Sequence[str], target: ast.expr | None) -> Sequence[str]:
+    """Return the names of a target if their number says how many values it takes; with a star it does not."""
+    starred = target is not None and any(isinstance(n, ast.Starred) for n in ast.walk(target))
+    return () if starred else names
 
 
 def _load(name: str) -> ast.Name:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.errors.language import BadStore, NoEffect, StatementInExpression
+from tile_core.errors.language import BadStore, NoEffect, NotCompileTime, StatementInExpression
 from tile_core.trace import assign
 from tile_core.trace.conditions import as_condition
 from tile_core.trace.frames import Frame
@@ -33,6 +33,9 @@ def store(value: Any, target: Any, index: Any) -> None:
         assign.store(target, index, value)
     elif isinstance(target, Value):
         raise BadStore(value="anything", target=f"an element of a {target.dtype} value", instead="index a buffer")
+    elif isinstance(target, list) and isinstance(index, Value):
+        fix = f"allocate memory of the kernel: T.alloc_local(({len(target)},), dtype) instead of the list"
+        raise NotCompileTime(what="an index into a list of Python's", value=str(index.expr), fix=fix)
     else:
         target[index] = value
 

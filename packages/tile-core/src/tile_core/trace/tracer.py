@@ -22,6 +22,7 @@ from tile_core.errors.language import (
 from tile_core.ir import nodes
 from tile_core.ir.program import ParamInfo, Program
 from tile_core.trace.parameters import declare
+from tile_core.trace.python_errors import python_error
 from tile_core.trace.source import definition, rewritten
 from tile_core.values.builder import SUPPORT, Builder
 from tile_core.values.types import is_symbol
@@ -199,7 +200,11 @@ def _translated(error: Exception) -> TileError:
     # Of an endless recursion of the user's, the last call may be one of ours.
     if _module_of(error).startswith(("tile_core", "tvm")) and not isinstance(error, RecursionError):
         return InternalError(stage="the frontend", detail=reason_of(error), where=place)
-    return PythonError(kind=type(error).__name__, detail=str(error) or "no message", where=place)
+    return python_error(error, place)
+
+
+#: Modules whose functions call the user's, or the language's on the user's behalf.
+_WRAPPERS = ("tile_core.trace", "tile_core.errors.places")
 
 
 def _module_of(error: BaseException) -> str:
@@ -210,7 +215,7 @@ def _module_of(error: BaseException) -> str:
         name = str(trace.tb_frame.f_globals.get("__name__", ""))
         if SUPPORT in trace.tb_frame.f_code.co_freevars:
             module = ""
-        elif name and (trace.tb_next is not None or not name.startswith("tile_core.trace")):
+        elif name and (trace.tb_next is not None or not name.startswith(_WRAPPERS)):
             # Without a name: the frames of C++ that TVM puts into its tracebacks.
             module = name
         trace = trace.tb_next

@@ -99,7 +99,8 @@ class Region:
         raise NotCompileTime(what="iteration over a slice", value=repr(self), fix=_LOOP)
 
     def __repr__(self) -> str:
-        parts = [f"{m}:{m}+{e}" for m, e in zip(self.mins, self.extents, strict=True)]
+        dims = enumerate(zip(self.mins, self.extents, strict=True))
+        parts = [_range_text(m, e) if d in self.kept else _text(m) for d, (m, e) in dims]
         return f"{self.buffer.name}[{', '.join(parts)}]"
 
 
@@ -239,15 +240,28 @@ def to_index(i: Any) -> Any:
         i = as_value(i)
     if isinstance(i, Value):
         if not i.dtype.is_integer:
-            raise BadOperand(found=f"an index of type {i.dtype}")
+            raise _bad_index(i)
         wide = "int64" if i.dtype.bits == 64 or i.dtype == "uint32" else "int32"
         return nodes.cast(i.expr, wide)
     number = python_int(i) if not isinstance(i, bool) else int(i)
     if number is None:
-        raise BadOperand(found=f"an index of type {type(i).__name__}")
+        raise _bad_index(i)
     if not -(2**63) <= number < 2**63:
         raise ConstantDoesNotFit(value=shown(number), dtype="int64", low=-(2**63), high=2**63 - 1)
     return nodes.int_const(number, "int32" if -(2**31) <= number < 2**31 else "int64")
+
+
+def _bad_index(item: Any) -> BadOperand:
+    """Return the refusal of something that is no index, with what was probably meant."""
+    found = f"an index of type {getattr(item, 'dtype', type(item).__name__)}"
+    if isinstance(item, float) or (isinstance(item, Value) and item.dtype.is_float):
+        return BadOperand(found=found, fix='divide with // for an integer, or convert with T.cast(value, "int32")')
+    if isinstance(item, (tuple, list)):
+        fix = f"it holds {len(item)} indices: unpack it where it is bound, `for i, j in ...` or `as (bx, by)`"
+        return BadOperand(found=found, fix=fix)
+    if isinstance(item, (Buffer, Region)):
+        return BadOperand(found="a tile as an index", fix="index with its elements in a T.Parallel loop, or T.gather")
+    return BadOperand(found=found)
 
 
 def add_index(a: Index, b: Index) -> Index:
@@ -281,13 +295,13 @@ def _normalise(name: str, extents: Sequence[Index], index: Any) -> list[Any]:
 
 def _index_item(name: str, dim: int, extent: Index, item: Any, what: str = "index") -> Index:
     if not isinstance(item, (int, Value)):
-        if isinstance(item, Buffer) or hasattr(item, "ty"):
+        if (isinstance(item, Buffer) and item.is_scalar) or hasattr(item, "ty"):
             item = as_value(item)
         else:
             try:
                 item = operator.index(item)
             except TypeError as error:
-                raise BadOperand(found=f"an index of type {type(item).__name__}") from error
+                raise _bad_index(item) from error
     constant = constant_of(item)
     if constant is None:
         return item
@@ -318,6 +332,11 @@ def _slice_bounds(name: str, dim: int, extent: Index, item: slice, open_ended: b
         text = f"{_text(low)}:{_text(high)}"
         raise IndexOutOfRange(buffer=name, dim=dim, found=text, extent=_text(extent), legal=f"0:{_text(extent)}")
     return low, size
+
+
+def _range_text(low: Index, extent: Index) -> str:
+    high = low + extent if isinstance(low, int) and isinstance(extent, int) else f"{_text(low)} + {_text(extent)}"
+    return f"{_text(low)}:{high}"
 
 
 def _text(extent: Index) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tile_core.errors.guess import hint
 from tile_core.errors.language import BadArgument, UnknownHint
+from tile_core.values.foreign_names import KEYWORDS
 
 
 def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
@@ -23,8 +25,7 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
     known = tuple(known)
     for name in given:
         if name not in known:
-            instead = hint(name, [*known, *_arguments(function)], "leave it out", "{}=")
-            raise UnknownHint(function=function, name=name, instead=instead)
+            raise unknown_keyword(function, name, known)
     notes = given.get("annotations")
     if notes is not None and not (isinstance(notes, Mapping) and all(isinstance(k, str) for k in notes)):
         expected, instead = "a dict with text as keys", "leave it out"
@@ -32,14 +33,30 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
     return {k: v for k, v in given.items() if v is not None}
 
 
-def _arguments(function: str) -> list[str]:
-    """Return the names of the arguments of a function of the language."""
-    import inspect
+def unknown_keyword(function: str, name: str, hints: Iterable[str] = ()) -> UnknownHint:
+    """Return the error of a keyword that a function of the language does not have.
 
+    Parameters
+    ----------
+    hints
+        Keywords that the function takes besides the arguments of its signature.
+    """
+    own = arguments(function)
+    taken = f"T.{function} takes {', '.join(own)}" if own else "leave it out"
+    meant = [k for k in KEYWORDS.get(name, ()) if k in own]
+    instead = f"did you mean {meant[0]}=?" if meant else hint(name, [*hints, *own], taken, "{}=")
+    return UnknownHint(function=function, name=name, instead=instead)
+
+
+def arguments(function: str) -> list[str]:
+    """Return the names of the arguments of a function of the language."""
     import tile_core.language as language
 
     found = getattr(language, function, None)
-    return list(inspect.signature(found).parameters) if callable(found) else []
+    if not callable(found):
+        return []
+    collected = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [n for n, p in inspect.signature(found).parameters.items() if p.kind not in collected]
 
 
 def python_int(x: Any) -> int | None:

@@ -36,3 +36,29 @@ _INSTEAD = {
 
 #: Name -> what to write instead.
 WORDS: dict[str, str] = {name: instead for names, instead in _INSTEAD.items() for name in names.split()}
+
+#: Keyword of ours -> what other libraries call it.
+_KEYWORDS = {
+    "transpose_A": "trans_A trans_a transA transa tA adj_a a_transposed transpose_a",
+    "transpose_B": "trans_B trans_b transB transb tB adj_b b_transposed transpose_b",
+    "dim": "axis axes dims",
+    "threads": "num_threads nthreads block_size blockDim block_dim thread_count",
+    "num_stages": "stages pipeline_depth",
+    "dtype": "type data_type element_type",
+    "src": "source input inp x",
+    "dst": "dest destination output out",
+    "out": "dst dest destination output",
+    "shape": "size sizes",
+    "clear": "zero clear_dst",
+    "clear_accum": "clear zero_init init_zero",
+    "init": "initial value initial_value",
+    "step": "stride",
+    "low": "min a_min lower",
+    "high": "max a_max upper",
+}
+
+#: Keyword of another library -> the keywords that it may be here, the likeliest first.
+KEYWORDS: dict[str, list[str]] = {}
+for _ours, _theirs in _KEYWORDS.items():
+    for _name in _theirs.split():
+        KEYWORDS.setdefault(_name, []).append(_ours)

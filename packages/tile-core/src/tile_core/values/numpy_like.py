@@ -24,6 +24,13 @@ _RENAMED = {
     "rint": "round", "maximum": "max", "fmax": "max", "minimum": "min", "fmin": "min", "power": "pow",
     "mod": "floormod", "concatenate": "copy", "amax": "max", "amin": "min",
 }  # fmt: skip
+#: What a method of an elementwise function computes: ``np.add.reduce`` is a sum.
+_FOLDS: dict[tuple[str, str], str] = {
+    ("add", "reduce"): "sum", ("multiply", "reduce"): "prod", ("maximum", "reduce"): "max",
+    ("minimum", "reduce"): "min", ("logical_or", "reduce"): "any", ("logical_and", "reduce"): "all",
+    ("bitwise_and", "reduce"): "bitand", ("bitwise_or", "reduce"): "bitor", ("bitwise_xor", "reduce"): "bitxor",
+    ("add", "accumulate"): "cumsum", ("maximum", "accumulate"): "cummax",
+}  # fmt: skip
 _ATTRIBUTES = "buffers have shape, dtype, ndim and scope, values have dtype; all else is a function of T"
 #: Methods and attributes of arrays that ours do not have.
 _METHODS = frozenset(
@@ -34,7 +41,7 @@ _METHODS = frozenset(
 )
 
 
-def instead_of(function: str, name: str, tile: bool) -> str:
+def instead_of(function: str, name: str, tile: bool, elementwise: bool = False) -> str:
     """Return what to write instead of a function of NumPy's or a method of arrays.
 
     Parameters
@@ -45,20 +52,24 @@ def instead_of(function: str, name: str, tile: bool) -> str:
         Of the object that it was applied to.
     tile
         Whether that is a whole tile, not one element.
+    elementwise
+        Whether it computes each element of its own: ``np.maximum``, not ``np.max``.
     """
     import tile_core.language as language
+    from tile_core.values.checks import arguments
     from tile_core.values.foreign_names import WORDS
 
     ours = _RENAMED.get(function, function)
     reduction = f"reduce_{ours}"
-    if tile and reduction in language.__all__:
+    if tile and not elementwise and reduction in language.__all__:
         return f"T.{reduction}({name}, out, dim=...) reduces a tile into another one"
     if ours in ("T", "mT"):
         return f"T.transpose({name}, out), or transpose_A=True and transpose_B=True of T.gemm"
     if ours in language.__all__:
         if not tile or ours in ("reshape", "view", "fill", "copy", "transpose", "cumsum"):
             return f"T.{ours}({name}{', ...' if tile else ''})"
-        return f"{_LOOP.format(name=name)}, with T.{ours}({name}[i, j])"
+        others = ", ..." if len(arguments(ours)) > 1 else ""
+        return f"{_LOOP.format(name=name)}, with T.{ours}({name}[i, j]{others})"
     return WORDS.get(function, _LOOP.format(name=name) if tile else "compute with T's functions and operators")
 
 
@@ -73,13 +84,16 @@ def called(ufunc: Any, method: str, inputs: tuple[Any, ...], owner: Any, name: s
     other = next((x for x in inputs if x is not owner and getattr(x, "shape", ()) != ()), None)
     if pair is not None and other is not None and not tile:
         raise BadOperand(found=f"an array of type {type(other).__name__}")
-    refuse_function(f"numpy.{ufunc.__name__}", ufunc.__name__, name, tile)
+    if method == "__call__":
+        refuse_function(f"numpy.{ufunc.__name__}", ufunc.__name__, name, tile, elementwise=True)
+    function = _FOLDS.get((ufunc.__name__, method), ufunc.__name__)
+    refuse_function(f"numpy.{ufunc.__name__}.{method}", function, name, tile)
 
 
-def refuse_function(shown: str, function: str, name: str, tile: bool) -> NoReturn:
+def refuse_function(shown: str, function: str, name: str, tile: bool, elementwise: bool = False) -> NoReturn:
     """Refuse a function of another library."""
     raise NotAMethod(what=f"{shown} on {'the tile' if tile else 'the runtime value'} {name}",
-                     fix=instead_of(function, name, tile))  # fmt: skip
+                     fix=instead_of(function, name, tile, elementwise))  # fmt: skip
 
 
 def whole(name: str) -> BadOperand:

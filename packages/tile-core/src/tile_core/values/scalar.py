@@ -78,7 +78,10 @@ class Value:
     def __index__(self) -> int:
         if isinstance(self._expr, tirx.IntImm):
             return int(self._expr.value)
-        fix = "keep it a runtime value, with T.cast(value, 'int32'); what decides shapes is a Python argument"
+        fix = (
+            "keep it a runtime value, with T.cast(value, 'int32'), and index buffers with it (T.alloc_local((n,), "
+            "dtype)), not lists; what decides shapes is a Python argument"
+        )
         raise NotCompileTime(what="a runtime value as a Python int", value=str(self._expr), fix=fix)
 
     __int__ = __index__

@@ -10,6 +10,7 @@ from typing import Any
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
+from tile_core.errors.places import placed
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class _TensorFactory:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @placed
     def __call__(self, shape: Any, dtype: Any = "float32", strides: Any = None, **hints: Any) -> TensorType:
         """Declare a tensor.
 
@@ -101,6 +103,7 @@ class _TensorFactory:
 class _PointerFactory:
     """``T.ptr``: as an annotation a pointer to ``uint8``; called with a type a pointer to that."""
 
+    @placed
     def __call__(self, dtype: Any = "uint8", storage_scope: str = "global") -> PointerType:
         return PointerType(to_dtype(dtype))
 
@@ -126,6 +129,7 @@ def StridedTensor(shape: Any, strides: Any, dtype: Any = "float32") -> TensorTyp
     return _TensorFactory("StridedTensor")(shape, dtype, strides)
 
 
+@placed
 def dynamic(name: str, dtype: Any = "int32") -> Any:
     """Return a symbolic dimension that arguments determine at the call: ``m = T.dynamic("m")``.
 

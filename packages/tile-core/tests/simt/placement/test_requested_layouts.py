@@ -75,7 +75,8 @@ def test_copies_of_elements() -> None:
     [
         (lambda i, j: (i * 4 + j // 8, j % 8), 32, "it reaches 64 threads, and the block has 32"),
         (lambda i, j: (i * 4 + j // 8, (j % 8) * 2), 64, "threads or registers in between hold nothing"),
-        (lambda i, j: ((i * 4 + j // 8) ^ (i // 2), j % 8), 64, "threads and registers are no sums"),
+        (lambda i, j: (j, 3 * i + 1), 32, "its first element lies in register 1, not in number 0"),
+        (lambda i, j: ((i * 4 + j // 8) ^ (i // 2), j % 8), 64, "no sums of terms that each depend on one index"),
     ],
 )
 def test_what_threads_cannot_hold_is_refused(forward: Any, threads: int, reason: str) -> None:

@@ -87,9 +87,10 @@ def distribution_of(layout: LayoutMap, threads: int) -> Distribution | str:
     digits = inner if isinstance(inner, DigitLayout) else recover(inner)
     groups = None if digits is None else digits.grouped()
     if digits is None or groups is None:
-        return "threads and registers are no sums of parts of each index"
+        return "the numbers of thread and register are no sums of terms that each depend on one index alone"
     if digits.offset:
-        return f"it begins at {digits.offset}"
+        places = " and ".join(f"{axis} {number}" for axis, number in digits.offset.items())
+        return f"its first element lies in {places}, not in number 0"
     dims = tuple(tuple(_on_thread(d, width) for d in group) for group in groups)
     copies = tuple(_on_thread(d, width) for d in digits.replica if d.extent > 1)
     if any(d.axis != "thread" for d in copies):

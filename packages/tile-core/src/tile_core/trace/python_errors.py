@@ -1,0 +1,45 @@
+"""What an error of Python's says about the kernel: the frontend's translation of it."""
+
+from __future__ import annotations
+
+import re
+from types import FrameType
+
+from tile_core.errors import TileError, Where
+from tile_core.errors.language import PythonError
+from tile_core.values.checks import arguments, unknown_keyword
+
+_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+
+
+def python_error(error: Exception, where: Where | None) -> TileError:
+    """Return the error of the catalogue for one that Python raised while a kernel's body ran."""
+    return _keyword(error, where) or PythonError(
+        kind=type(error).__name__, detail=str(error) or "no message", where=where
+    )
+
+
+def _keyword(error: Exception, where: Where | None) -> TileError | None:
+    """Return the error of a keyword that a function of the language does not have, if this is one."""
+    found = _KEYWORD.match(str(error)) if isinstance(error, TypeError) else None
+    if found is None:
+        return None
+    function = found.group(1).removesuffix(".__init__")
+    if not arguments(function) or _user_defines(function, _caller(error)):
+        return None
+    return unknown_keyword(function, found.group(2)).at(where)
+
+
+def _user_defines(name: str, frame: FrameType | None) -> bool:
+    """Whether a function of the user's has the name of one of the language's, where the call stands."""
+    import tile_core.language as language
+
+    named = frame is not None and (frame.f_locals.get(name) or frame.f_globals.get(name))
+    return bool(named) and named is not getattr(language, name)
+
+
+def _caller(error: BaseException) -> FrameType | None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return None if trace is None else trace.tb_frame
