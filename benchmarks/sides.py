@@ -33,7 +33,12 @@ def example(name: str) -> Any:
 
 
 def in_turns(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[float]:
-    """Return the fastest run of each function, in seconds.
+    """Return the fastest run of each function, in seconds. Parameters are those of ``turns_of``."""
+    return [min(turns) for turns in turns_of(*sides, seconds=seconds, least=least)]
+
+
+def turns_of(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[list[float]]:
+    """Return the fastest run of each function in each of its turns, in seconds.
 
     Each turn runs its side for a while: the threads of the other side's library spin for tens of milliseconds after
     its last run, which slows down the first runs of this one.
@@ -47,18 +52,19 @@ def in_turns(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5)
     least
         The fewest turns of each.
     """
-    best = [float("inf")] * len(sides)
+    best: list[list[float]] = [[] for _ in sides]
     end, turns = time.perf_counter() + seconds, 0
     while turns < least or time.perf_counter() < end:
         # Every other turn goes backwards, so that no side always follows the same one.
         for at, side in list(enumerate(sides))[:: -1 if turns % 2 else 1]:
             turn = time.perf_counter() + _TURN
-            runs = 0
+            runs, fastest = 0, float("inf")
             while runs < 3 or time.perf_counter() < turn:
                 start = time.perf_counter()
                 side()
-                best[at] = min(best[at], time.perf_counter() - start)
+                fastest = min(fastest, time.perf_counter() - start)
                 runs += 1
+            best[at].append(fastest)
         turns += 1
     return best
 
