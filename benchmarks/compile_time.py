@@ -47,7 +47,7 @@ sys.path.insert(0, {folder!r})
 import gemm
 import tile_core as tile
 from tile_core.compiler import lower
-from tile_core.context import make_context
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_cuda.build import build
 
@@ -111,11 +111,11 @@ def call_times(calls: int = 2000, repeats: int = 50) -> list[float]:
 
 def keeping_times(repeats: int = 30) -> tuple[list[float], list[float]]:
     """Return the seconds to make the key of the matrix product on disk, and to read a kernel of 60 KB from its file."""
-    from tile_core.emit.facts import KernelText, LaunchFacts
-    from tile_core.runtime.adapter import Built
+    from tile_core.abi.adapter import Built
+    from tile_core.abi.kernel_text import KernelText, LaunchFacts
+    from tile_core.abi.signature import Signature
     from tile_core.runtime.artefact import Artefact, from_bytes, to_bytes
     from tile_core.runtime.cache_key import content_hash, program_parts
-    from tile_core.runtime.signature import Signature
 
     program = example("gemm").matmul(1024, 1024, 1024, block_M=128, block_N=128)
     binary = Built("any", "binary", np.random.default_rng(0).bytes(60_000))

@@ -24,10 +24,10 @@ from sides import Row, at_most, run
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
-from tile_core.runtime.adapter import Place
+from tile_core.abi.adapter import Place
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
+from tile_core.abi.signature import Param, Signature
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.signature import Param, Signature
 from tile_cuda.runtime.launch import Launcher
 from tile_cuda.runtime.streams import Streams
 

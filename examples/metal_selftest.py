@@ -26,7 +26,7 @@ import numpy as np
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.errors import TileError
 from tile_core.plugins.manager import installed
 from tile_core.plugins.runtimes import find_runtime

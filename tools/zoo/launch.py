@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import tile_emulator
+from tile_core.abi.kernel_text import KernelText
 from tile_core.compiler import lower
 from tile_core.context import Context
-from tile_core.emit.facts import KernelText
 from tile_core.plugins.manager import installed
 
 from .case import Case

@@ -6,7 +6,7 @@ import importlib.metadata
 
 import pytest
 
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
 from tile_core.errors import Where
 from tile_cuda import build
 from tile_cuda.errors import NoCompiler, TextRefused

@@ -10,7 +10,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compiler import lower
-from tile_core.context import make_context
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports import explain, explain_facts, report_json, slow
 from tile_core.reports.slow import SlowPath

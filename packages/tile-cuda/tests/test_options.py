@@ -1,7 +1,7 @@
 import pytest
 
-from tile_core.context import make_options
 from tile_core.errors.plugins import InvalidOptions
+from tile_core.plugins.contexts import make_options
 from tile_cuda.options import CudaOptions
 from tile_cuda.plugin import tile_backend
 

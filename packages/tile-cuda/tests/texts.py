@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tile_core.emit.facts import KernelText, LaunchFacts, LineMap, ParamFact
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap, ParamFact
 from tile_core.errors import Where
 
 SCALE = """\

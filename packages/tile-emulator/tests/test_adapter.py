@@ -10,11 +10,11 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 import tile_emulator.adapter
-from tile_core.emit.facts import KernelText, LaunchFacts, LineMap, ParamFact
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap, ParamFact
+from tile_core.manifest import BackendManifest
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.passes.spine import Pass
 from tile_core.plugins import manager, runtimes
-from tile_core.plugins.manifest import BackendManifest
 from tile_core.target import Capabilities, Target
 from tile_emulator import RunLimits
 from tile_emulator.adapter import EmulatorAdapter

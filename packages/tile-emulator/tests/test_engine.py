@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 
 from .dialects.mini import CELLS, MINI_CLUSTERS, MINI_PROXIES, facts_of, floats, kinds, run
 

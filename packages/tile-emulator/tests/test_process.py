@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tile_emulator
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.emit.dialect import Dialect
-from tile_core.emit.facts import LaunchFacts, ParamFact
 from tile_emulator import RunLimits
 from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused, TextRefused
 
@@ -202,7 +202,7 @@ __global__ void k(float* out) {
         assert (report.line, report.where.line, report.place.text) == (9, 109, "outer(out, 5);")
 
     def test_shared_memory_has_names(self):
-        from tile_core.emit.facts import SharedArray
+        from tile_core.abi.kernel_text import SharedArray
 
         text = "__global__ void k(float* out) { extern __shared__ float s[]; out[0] = s[5]; }"
         shared = (SharedArray("A_s", 0, 16, "float32"), SharedArray("B_s", 16, 16, "float32"))

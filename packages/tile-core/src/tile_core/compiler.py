@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile_core.context import Context, make_context
+from tile_core.abi.signature import Param, Signature
+from tile_core.context import Context
 from tile_core.errors import InternalError, TileError
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_slow, warn_of_spills
 from tile_core.runtime.arguments import normalise_out_idx
@@ -22,13 +24,12 @@ from tile_core.runtime.disk_slots import Slot, slot_of
 from tile_core.runtime.export import write_artefact
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.settings import path_of, program_of
-from tile_core.runtime.signature import Param, Signature
 
 if TYPE_CHECKING:
+    from tile_core.abi.adapter import RuntimeAdapter
     from tile_core.ir.program import Program
     from tile_core.passes.spine import Plan
     from tile_core.plugins.manager import Plugins
-    from tile_core.runtime.adapter import RuntimeAdapter
     from tile_core.target import Target
 
 
@@ -130,7 +131,7 @@ def nodes_dtype(var: Any) -> str:
 
 def source_of(lowered: Any, plan: Callable[[], Plan]) -> str:
     """Return a kernel's text, without making its plan if that is not needed."""
-    from tile_core.emit.facts import KernelText
+    from tile_core.abi.kernel_text import KernelText
 
     return lowered.text if isinstance(lowered, KernelText) else source_text(plan())
 

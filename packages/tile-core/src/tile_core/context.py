@@ -7,19 +7,15 @@ variable or a plugin again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tile_core import knobs as _knobs
-from tile_core.errors.guess import nearest
-from tile_core.errors.plugins import InvalidOptions
 from tile_core.knobs import Knobs
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
 from tile_core.target import Capabilities, Target
 
 if TYPE_CHECKING:
-    from tile_core.plugins.manager import Plugins
+    pass
 
 
 @dataclass(frozen=True)
@@ -47,68 +43,3 @@ class Context:
     def capabilities(self) -> Capabilities:
         """What the target can do."""
         return self.target.capabilities
-
-
-def make_context(
-    target: Target | str = "auto",
-    options: object = None,
-    *,
-    plugins: Plugins | None = None,
-) -> Context:
-    """Resolve a target once and freeze what the compilation depends on.
-
-    Parameters
-    ----------
-    target
-        A target or its text; ``"auto"`` finds the best device of this machine.
-    options
-        ``None`` (defaults), an instance of the backend's options type, or a mapping of its fields.
-    plugins
-        The backends to ask; those that are installed if not given.
-
-    Raises
-    ------
-    UnknownTarget, BackendBroken
-        If no backend answers.
-    InvalidOptions
-        If the options are not that backend's.
-    """
-    if plugins is None:
-        from tile_core.plugins.manager import installed
-
-        plugins = installed()
-    resolved = plugins.resolve_target(target)
-    manifest = plugins.manifest(resolved.backend)
-    return Context(resolved, manifest, make_options(manifest, options), _knobs.current())
-
-
-def make_options(manifest: BackendManifest, options: object) -> Any:
-    """An instance of the backend's options type from what the user gave (see ``make_context``).
-
-    Raises
-    ------
-    InvalidOptions
-        If the backend has no options, a field is unknown, or the type's own checks refuse a value.
-    """
-    kind = manifest.options
-    if kind is None:
-        if options is None or options == {}:
-            return None
-        raise InvalidOptions(backend=manifest.name, found=repr(options), expected="no options: this backend has none")
-    if options is None:
-        return kind()
-    if isinstance(options, kind):
-        return options
-    if not isinstance(options, Mapping):
-        raise InvalidOptions(backend=manifest.name, found=repr(options), expected=f"{kind.__name__} or a mapping")
-    names = [f.name for f in dataclasses.fields(kind) if f.init]
-    for name in options:
-        if name not in names:
-            near = nearest(str(name), names)
-            expected = f"{near[0]!r}" if near else f"one of: {', '.join(names)}"
-            raise InvalidOptions(backend=manifest.name, found=repr(name), expected=expected)
-    try:
-        return kind(**options)
-    except (TypeError, ValueError) as error:
-        found = ", ".join(f"{key}={value!r}" for key, value in options.items())
-        raise InvalidOptions(backend=manifest.name, found=found, expected=str(error)) from error

@@ -103,6 +103,13 @@ class JitFunction:
         given: int | Sequence[int] | None = self._out_idx
         return given
 
+    def instead_of_program(self) -> str:
+        """Return what to write where a traced program is wanted and this was given."""
+        from tile_core.runtime.settings import call_text
+
+        call, program = call_text(self.function), call_text(self.function, ".program")
+        return f"a factory compiles itself: kernel = {call}; tile.compile takes {program}"
+
     @property
     def options(self) -> Any:
         """The backend's options, as they were given to ``tile.jit``."""

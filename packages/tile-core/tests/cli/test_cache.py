@@ -5,11 +5,11 @@ import os
 
 import pytest
 
+from tile_core.abi.kernel_text import KernelText, LaunchFacts
+from tile_core.abi.signature import Param, Signature
 from tile_core.cli.cache import size_text
-from tile_core.emit.facts import KernelText, LaunchFacts
 from tile_core.runtime import cache
 from tile_core.runtime.artefact import Artefact, to_bytes
-from tile_core.runtime.signature import Param, Signature
 
 KEY = "ab" * 32
 

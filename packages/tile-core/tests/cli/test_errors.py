@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tile_core.abi.signature import Param, Signature
 from tile_core.cli.inputs import make_inputs
 from tile_core.cli.pairs import pairs
 from tile_core.errors import cli as errors
-from tile_core.runtime.signature import Param, Signature
 
 
 def shown(result, code, *texts):

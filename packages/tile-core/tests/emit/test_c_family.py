@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import tile_core.language as T
-from tile_core.context import make_context
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.scratch import place
 from tile_core.cpu.threads import run_threads
@@ -20,6 +19,7 @@ from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.errors.lowering import NotExpressible
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_ops import lower_ops
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 
 COMPILER = shutil.which("cc")

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.emit.choose import Assumptions, Choice
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
 from tile_core.errors import InternalError, Where
 from tile_core.errors.launch import TextDoesNotServe
 

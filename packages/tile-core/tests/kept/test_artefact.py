@@ -70,8 +70,8 @@ class TestRoundTrip:
             tile.load(file)()
 
     def test_hidden_symbols_and_facts_survive(self, kernel):
-        from tile_core.emit.facts import KernelText
-        from tile_core.runtime.adapter import Built
+        from tile_core.abi.adapter import Built
+        from tile_core.abi.kernel_text import KernelText
 
         text = KernelText("text", kernel_facts(kernel), None, Built("toy", "bin", bytes(range(256)), "a", {"x": 1.5}))
         general = KernelText("general", kernel_facts(kernel))
@@ -110,7 +110,7 @@ class TestRoundTrip:
 
 
 def kernel_facts(kernel):
-    from tile_core.emit.facts import LaunchFacts, ParamFact
+    from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 
     params = (ParamFact("A", "pointer", "float32", "read", 16), ParamFact("n", "scalar", "int32"))
     return LaunchFacts("main", params, (("ceildiv", "n", 128), 1, 1), (32, 1, 1), where=kernel.signature.where)

@@ -7,9 +7,9 @@ import dataclasses
 import re
 from collections import Counter
 
+from tile_core.abi.adapter import Built, RuntimeAdapter
 from tile_core.errors.base import SetupError
-from tile_core.plugins.manifest import BackendManifest
-from tile_core.runtime.adapter import Built, RuntimeAdapter
+from tile_core.manifest import BackendManifest
 from tile_core.target import Capabilities, Target, split_target
 
 COUNTS = Counter()
@@ -73,7 +73,7 @@ class TextAdapter(RuntimeAdapter):
 
 def make_text(plan, ctx, multiple):
     """One line that computes what the plan's first product says."""
-    from tile_core.emit.facts import KernelText, LaunchFacts, LineMap, ParamFact
+    from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap, ParamFact
 
     COUNTS[f"text {multiple}"] += 1
     program = plan.program

@@ -17,7 +17,7 @@ from tile_core.errors.lowering import (
 from tile_core.lowering.dispatch import Rejection, select
 from tile_core.lowering.legality import Asked, Atom, Legality
 from tile_core.lowering.variant import Accept, Reject, Variant
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
 from tile_core.target import Capabilities, Target
 
 CTX = Context(Target("one:x", "one", "one", Capabilities()), BackendManifest("one", ">=1", ("one",), "1"))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tile_core.manifest import BackendManifest
 from tile_core.plugins.discovery import GROUP
 from tile_core.plugins.manager import Plugins
-from tile_core.plugins.manifest import BackendManifest
 from tile_core.target import Capabilities, Target, split_target
 
 if sys.version_info >= (3, 11):

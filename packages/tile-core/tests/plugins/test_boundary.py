@@ -12,18 +12,18 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
-from tile_core.context import make_context
 from tile_core.cpu import plugin as cpu
 from tile_core.cpu.runtime.host import HostAdapter
 from tile_core.errors.lowering import VariantCrashed
 from tile_core.errors.plugins import BackendBroken, HookFailed, HookReturned, UnknownTarget
 from tile_core.errors.setup import RuntimeBroken
 from tile_core.lowering.variant import Variant
+from tile_core.manifest import BackendManifest
 from tile_core.passes.spine import SPINE, Pass, Spine
 from tile_core.plugins import discovery, manager
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.discovery import BUILTIN, GROUP, BackendWarning
 from tile_core.plugins.manager import Plugins
-from tile_core.plugins.manifest import BackendManifest
 
 
 class Own(BaseException):

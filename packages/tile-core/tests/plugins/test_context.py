@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 
 from tile_core import knobs
-from tile_core.context import Context, make_context
+from tile_core.context import Context
 from tile_core.errors.plugins import InvalidOptions
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
+from tile_core.plugins.contexts import make_context
 
 
 @dataclasses.dataclass(frozen=True)

@@ -152,7 +152,7 @@ def test_importing_the_core_looks_at_no_backend(site):
 
 def test_the_sample_backend_lowers_an_op_its_own_way_and_others_as_the_host_does(site):
     out = site.install("sample").run("""
-from tile_core.context import make_context
+from tile_core.plugins.contexts import make_context
 from tile_core.ir import nodes
 from tile_core.lowering.dispatch import select
 from tile_core.ops.base import OpCall, View

@@ -20,9 +20,9 @@ from tile_core.errors.plugins import (
     InvalidManifest,
     UnknownBackend,
 )
+from tile_core.manifest import BackendManifest
 from tile_core.plugins import hookspecs
 from tile_core.plugins.loading import HOOKS
-from tile_core.plugins.manifest import BackendManifest
 
 
 def manifest(name="good", **fields):

@@ -22,8 +22,8 @@ from tile_core.errors.plugins import (
     UnknownTargetOption,
 )
 from tile_core.lowering.variant import Variant
+from tile_core.manifest import BackendManifest
 from tile_core.plugins.manager import BackendWarning, installed, installed_again, targets
-from tile_core.plugins.manifest import BackendManifest
 
 
 def variant(name, op="fill", priority=0):

@@ -9,8 +9,8 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.context import make_context
 from tile_core.lowering.variant import Reject, Variant
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports import explain, explain_facts, report_json
 from tile_core.reports.facts import gather

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tile_core.runtime.signature import Param, Signature
+from tile_core.abi.signature import Param, Signature
 
 
 class Recorder:

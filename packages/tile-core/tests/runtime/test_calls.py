@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tile_core.abi.adapter import HostMemory, Place, RuntimeAdapter
+from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import CannotAllocate
-from tile_core.runtime.adapter import HostMemory, Place, RuntimeAdapter
 from tile_core.runtime.arguments import Binder, normalise_out_idx
-from tile_core.runtime.signature import Param, Signature
 
 
 def tensor(name, *shape, dtype="float32", access="read", **more):

@@ -7,13 +7,13 @@ import weakref
 import numpy as np
 import pytest
 
+from tile_core.abi.adapter import HostMemory
+from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import ReadOnlyOutput
 from tile_core.runtime import dlpack
-from tile_core.runtime.adapter import HostMemory
 from tile_core.runtime.arguments import Binder
 from tile_core.runtime.arrays import facts_of, share_memory
-from tile_core.runtime.signature import Param, Signature
 
 TYPES = sorted(name for name, kind in DTYPES.items() if not kind.is_packed and name != "tfloat32")
 

@@ -4,12 +4,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tile_core.abi.adapter import HostMemory
+from tile_core.abi.signature import Param, Signature
 from tile_core.errors import UnsupportedError
 from tile_core.errors import launch as errors
-from tile_core.runtime.adapter import HostMemory
 from tile_core.runtime.bench import BenchResult, measure, time_text
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.signature import Param, Signature
 from tile_core.runtime.verify import compare
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from tile_core.abi.signature import Param, Signature
 from tile_core.errors import InternalError
 from tile_core.errors import launch as errors
 from tile_core.runtime.arguments import Binder
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.repeat import Repeat, _tested_guards
-from tile_core.runtime.signature import Param, Signature
 
 torch = pytest.importorskip("torch")
 

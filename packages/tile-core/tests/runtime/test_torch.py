@@ -7,11 +7,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors import launch as errors
 from tile_core.runtime.arguments import Binder
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.signature import Param, Signature
 
 
 def test_the_runtime_imports_no_array_library_but_numpy():

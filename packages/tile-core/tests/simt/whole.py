@@ -13,10 +13,10 @@ import numpy as np
 from tile_core.context import Context
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept
+from tile_core.manifest import BackendManifest
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.passes.spine import SPINE, Plan, Spine
-from tile_core.plugins.manifest import BackendManifest
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
 from tile_core.simt.ops.gemm import GemmByThreads

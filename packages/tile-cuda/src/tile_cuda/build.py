@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
 from tile_core.errors.base import Where
 from tile_cuda.errors import NVRTC, NoCompiler, TextRefused
 from tile_cuda.options import CudaOptions

@@ -6,8 +6,8 @@ import importlib.metadata
 import sys
 from collections.abc import Iterator
 
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.cli.checks import Check, Status
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
 from tile_core.errors import TileError
 from tile_cuda import build
 from tile_cuda.runtime.api import Driver, Failed, Unusable, open_driver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_core.plugins.manifest import BackendManifest, fingerprint_of
+from tile_core.manifest import BackendManifest, fingerprint_of
 from tile_cuda.options import CudaOptions
 
 if TYPE_CHECKING:

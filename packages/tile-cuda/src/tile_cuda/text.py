@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.kernel import launch_of, parameters_of
 from tile_cuda.emit.printer import CudaPrinter
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import torch
 
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
-from tile_core.runtime.adapter import Place
+from tile_core.abi.adapter import Place
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
+from tile_core.abi.signature import Param, Signature
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.signature import Param, Signature
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import detect
 

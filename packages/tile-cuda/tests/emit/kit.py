@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import tile_emulator
+from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.tvm import ir, tirx
-from tile_core.emit.facts import KernelText
 from tile_core.emit.kernel import Launch
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of

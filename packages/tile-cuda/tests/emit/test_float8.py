@@ -11,8 +11,8 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compiler import lower
-from tile_core.context import make_context
 from tile_core.numerics import codecs
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 
 KINDS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}

@@ -6,7 +6,7 @@ import pytest
 
 import tile_core.language as T
 from tile_core.compiler import lower
-from tile_core.context import make_context
+from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 
 m = T.dynamic("m")

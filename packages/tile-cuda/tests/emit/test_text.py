@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tile_core.abi.kernel_text import SharedArray
 from tile_core.compat.tvm import tirx
-from tile_core.emit.facts import SharedArray
 from tile_core.errors.base import Where
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import calls, nodes

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 import tile_emulator
-from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
 

@@ -9,10 +9,10 @@ import types
 import numpy as np
 import pytest
 
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
+from tile_core.abi.adapter import Built, Place
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.errors import InternalError
 from tile_core.errors.launch import TextDoesNotServe
-from tile_core.runtime.adapter import Built, Place
 from tile_cuda.errors import (
     DeviceFault,
     DriverFailed,

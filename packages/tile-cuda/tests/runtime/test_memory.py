@@ -7,13 +7,13 @@ import struct
 import numpy as np
 import pytest
 
+from tile_core.abi.adapter import HostMemory, RuntimeAdapter
+from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
-from tile_core.runtime.adapter import HostMemory, RuntimeAdapter
 from tile_core.runtime.arrays import facts_of
 from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.signature import Param, Signature
 from tile_cuda.errors import DeviceFault, DriverFailed, NoDevice, NoDriver
 from tile_cuda.runtime.api import Unusable
 from tile_cuda.runtime.driver import CudaAdapter

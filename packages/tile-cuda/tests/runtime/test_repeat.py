@@ -7,8 +7,8 @@ import types
 
 import pytest
 
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
-from tile_core.runtime.adapter import Place
+from tile_core.abi.adapter import Place
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_cuda.errors import DeviceFault
 from tile_cuda.runtime.api import Device
 from tile_cuda.runtime.driver import CudaAdapter

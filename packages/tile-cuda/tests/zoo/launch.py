@@ -9,8 +9,8 @@ from zoo import launch
 from zoo.case import Case
 
 import tile_emulator
-from tile_core.context import make_context
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
+from tile_core.plugins.contexts import make_context
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
 

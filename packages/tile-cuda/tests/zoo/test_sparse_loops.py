@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from zoo import launch, programs
 
-from tile_core.context import make_context
+from tile_core.plugins.contexts import make_context
 
 from .launch import run
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.abi.adapter import HOST_DEVICE, RuntimeAdapter
+from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.choose import Choice
 from tile_core.emit.dialect import Dialect
-from tile_core.emit.facts import KernelText
-from tile_core.runtime.adapter import HOST_DEVICE, RuntimeAdapter
 from tile_emulator.api import CHECKS, Completion, Order, run
 from tile_emulator.errors import NotEmulated
 from tile_emulator.limits import RunLimits

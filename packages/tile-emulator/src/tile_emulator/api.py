@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
-from tile_core.emit.facts import LaunchFacts
 from tile_emulator import build
 from tile_emulator.compilers import find_compiler
 from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.emit.dialect import Dialect
-from tile_core.emit.facts import LaunchFacts
 from tile_core.errors.artefacts import NoScratchFolder
 from tile_core.runtime.libraries import stored
 from tile_emulator.compilers import Compiler

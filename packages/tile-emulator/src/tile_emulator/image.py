@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
-from tile_core.emit.facts import LaunchFacts, ParamFact
 from tile_core.runtime.guarded import Footprint
 from tile_emulator.errors import BadArguments
 from tile_emulator.process import above_standard

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.dtypes import dtype
-from tile_core.emit.facts import LaunchFacts
 from tile_core.errors import Where
 from tile_emulator.build import TEXT
 from tile_emulator.image import Image

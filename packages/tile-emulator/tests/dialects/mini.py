@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 import tile_emulator
+from tile_core.abi.kernel_text import LaunchFacts, LineMap, ParamFact
 from tile_core.emit.dialect import Dialect
-from tile_core.emit.facts import LaunchFacts, LineMap, ParamFact
 from tile_core.errors import Where
 
 HERE = Path(__file__).parent

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.tvm import ir
-from tile_core.emit.facts import KernelText
 from tile_core.emit.kernel import Launch, launch_of, parameters_of
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect

@@ -3,7 +3,7 @@
 import numpy as np
 
 import tile_emulator
-from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_metal.emulation import dialect_of
 from tile_metal.emulation.tokens import outline, tokenize
 

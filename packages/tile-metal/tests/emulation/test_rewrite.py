@@ -2,7 +2,7 @@
 
 import pytest
 
-from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_metal.emulation import call
 from tile_metal.emulation.rewrite import prepare_with
 from tile_metal.emulation.tokens import matching_angle, outline, tokenize

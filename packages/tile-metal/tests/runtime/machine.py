@@ -6,8 +6,8 @@ import struct
 
 import numpy as np
 
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import DTYPES
-from tile_core.emit.facts import LaunchFacts, ParamFact
 from tile_emulator import run
 from tile_metal.emulation import dialect_of
 from tile_metal.lint import lint

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.errors import InternalError
 from tile_metal.runtime.pack import Packer, words_of
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tile_core.emit.facts import LaunchFacts
+from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.errors import InternalError
 from tile_metal.runtime.source import Slot, mlx_source, split
 

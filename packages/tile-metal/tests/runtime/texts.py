@@ -1,8 +1,8 @@
 """Texts as the emitter of the package makes them, and kernels of them as users call them."""
 
-from tile_core.emit.facts import KernelText, LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
+from tile_core.abi.signature import Param, Signature
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.signature import Param, Signature
 from tile_metal.runtime.adapter import MetalAdapter
 from tile_metal.target import make_target
 

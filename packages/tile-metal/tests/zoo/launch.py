@@ -9,8 +9,9 @@ from zoo import launch
 from zoo.case import Case
 
 import tile_emulator
-from tile_core.context import Context, make_context
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
+from tile_core.context import Context
+from tile_core.plugins.contexts import make_context
 from tile_metal.emulation import dialect
 
 from .table import BY_NAME

@@ -39,7 +39,7 @@ def compile_file(
     del verbose
     from tile_core.cli.source import find
     from tile_core.compiler import lower, signature_of, source_text
-    from tile_core.context import make_context
+    from tile_core.plugins.contexts import make_context
     from tile_core.plugins.manager import installed
 
     plugins = installed()

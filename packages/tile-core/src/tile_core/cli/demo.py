@@ -41,7 +41,7 @@ def demo(verbose: Verbose = False) -> None:
         import numpy as np
 
         import tile_core as tile
-        from tile_core.context import make_context
+        from tile_core.plugins.contexts import make_context
 
         target = make_context("cpu").target.text
     M, N, K = SIZES

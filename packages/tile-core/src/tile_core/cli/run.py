@@ -61,8 +61,8 @@ def _moved(kernel: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
     NoDevice
         This machine has no device that runs the kernel.
     """
+    from tile_core.abi.adapter import HOST_DEVICE
     from tile_core.errors import SetupError, UnsupportedError
-    from tile_core.runtime.adapter import HOST_DEVICE
     from tile_core.runtime.kernel import there
 
     if HOST_DEVICE in kernel.adapter.devices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.analysis.ranges import sizes_of
 from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.debug import calls_back, lower_debug
@@ -29,7 +30,6 @@ from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.wrap_known import wrap_known
-from tile_core.runtime.adapter import HOST_DEVICE
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tile_core.cpu.options import CpuOptions
-from tile_core.plugins.manifest import BackendManifest, fingerprint_of
+from tile_core.manifest import BackendManifest, fingerprint_of
 from tile_core.target import Target, split_target
 
 if TYPE_CHECKING:

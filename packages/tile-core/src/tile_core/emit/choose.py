@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.dtypes import dtype
-from tile_core.emit.facts import KernelText, LaunchFacts
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import TextDoesNotServe
 

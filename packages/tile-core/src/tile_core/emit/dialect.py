@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tile_core.emit.facts import LaunchFacts, ParamFact
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.errors.base import InternalError
 
 

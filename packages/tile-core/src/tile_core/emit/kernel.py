@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from tile_core.abi.kernel_text import Attribute, LaunchFacts, LineMap, ParamFact, SharedArray
+from tile_core.abi.signature import Access, Dim
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
-from tile_core.emit.facts import Attribute, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
 from tile_core.ops.effects import effects
 from tile_core.passes.spine import Plan
-from tile_core.runtime.signature import Access, Dim
 
 
 @dataclass(frozen=True)

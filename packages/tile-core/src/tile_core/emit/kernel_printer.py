@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from tile_core.abi.kernel_text import Attribute, KernelText, LineMap
 from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.emit.c_family import CFamilyEmitter
-from tile_core.emit.facts import Attribute, KernelText, LineMap
 from tile_core.emit.kernel import Launch
 from tile_core.emit.numbers import Numbers
 from tile_core.emit.text import COMPARE, UNARY, Text, wrapped

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tile_core.abi.signature import Dim
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, map_expr
-from tile_core.runtime.signature import Dim
 
 THREAD, BLOCK = "thread_index", "block_index"
 _AXES = "xyz"

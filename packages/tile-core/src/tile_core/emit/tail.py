@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
-from tile_core.emit.facts import KernelText
 from tile_core.passes import scalars
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.spine import Pass, Plan, Spine

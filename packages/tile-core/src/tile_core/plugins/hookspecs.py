@@ -34,7 +34,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
-    from tile_core.plugins.manifest import BackendManifest
+    from tile_core.manifest import BackendManifest
     from tile_core.target import Target
 
 PROJECT = "tile"
@@ -215,5 +215,5 @@ def tile_emulation(target: Target) -> Any:
     -------
     Dialect or None
         A ``tile_core.emit.dialect.Dialect``, or ``None`` if the text cannot be emulated. The note ``"lowered"`` of the
-        backend's pipeline is then a ``tile_core.emit.facts.KernelText``.
+        backend's pipeline is then a ``tile_core.abi.kernel_text.KernelText``.
     """

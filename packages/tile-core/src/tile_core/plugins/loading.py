@@ -28,9 +28,9 @@ from tile_core.errors.plugins import (
     UnknownBackend,
 )
 from tile_core.lowering.variant import Variant
+from tile_core.manifest import API_VERSION, BackendManifest
 from tile_core.plugins import hookspecs
 from tile_core.plugins.discovery import Offer
-from tile_core.plugins.manifest import API_VERSION, BackendManifest
 from tile_core.target import Target
 
 

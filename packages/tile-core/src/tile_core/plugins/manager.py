@@ -30,9 +30,9 @@ from tile_core.errors.plugins import (
 )
 from tile_core.lowering.dispatch import check_variants
 from tile_core.lowering.variant import Variant
+from tile_core.manifest import BackendManifest
 from tile_core.plugins.discovery import BUILTIN, BackendWarning, discover
 from tile_core.plugins.loading import Registry
-from tile_core.plugins.manifest import BackendManifest
 from tile_core.target import Target, split_target
 
 AUTO = "auto"

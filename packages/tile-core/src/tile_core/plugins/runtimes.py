@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.adapter import Built, RuntimeAdapter
 from tile_core.compat.known_packages import RUNTIMES
 from tile_core.errors.base import TileError
 from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
-from tile_core.runtime.adapter import Built, RuntimeAdapter
 
 if TYPE_CHECKING:
     from tile_core.plugins.manager import Plugins

@@ -50,7 +50,7 @@ def report_json(program: Program | Kernel, target: Target | str = "auto", option
 
 def explain_facts(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> Facts:
     """Like `explain`, as data."""
-    from tile_core.context import make_context
+    from tile_core.plugins.contexts import make_context
     from tile_core.plugins.manager import installed
     from tile_core.reports.built import building
     from tile_core.reports.facts import gather

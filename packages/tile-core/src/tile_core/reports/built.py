@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tile_core.emit.facts import KernelText
+from tile_core.abi.adapter import Built, RuntimeAdapter
+from tile_core.abi.kernel_text import KernelText
 from tile_core.errors import TileError
-from tile_core.runtime.adapter import Built, RuntimeAdapter
 
 if TYPE_CHECKING:
     from tile_core.context import Context

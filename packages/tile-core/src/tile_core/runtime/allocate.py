@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
+from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import CannotAllocate
-from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, Place
 from tile_core.runtime.arrays import IMMUTABLE_LIBRARIES, Unreadable, facts_of
-from tile_core.runtime.signature import Param, Signature
 
 Make = Callable[[], "tuple[Any, Any]"]
 """Returns the array to launch with and the array to return; both are the same memory."""

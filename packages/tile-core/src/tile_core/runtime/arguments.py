@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory, Place
+from tile_core.abi.signature import Param, Signature, shape_text, solvable
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
 from tile_core.errors.base import InternalError, TileError, Where
 from tile_core.errors.setup import OutOfMemory
 from tile_core.runtime import checks
-from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory, Place
 from tile_core.runtime.allocate import Make, allocator
 from tile_core.runtime.arrays import ArrayFacts
 from tile_core.runtime.convert import Convert, address_of, converts, output_convert
 from tile_core.runtime.repeat import Call, Form, Link, short_way
-from tile_core.runtime.signature import Param, Signature, shape_text, solvable
 
 _MOST_PLANS = 4096
 _MOST_WAYS = 4

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from tile_core.runtime.adapter import HOST_DEVICE
+from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.runtime.dlpack import (
     CODES,
     HANDLE_DEVICES,

@@ -28,12 +28,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core import __version__
-from tile_core.emit.facts import KernelText, LaunchFacts, LineMap
+from tile_core.abi.adapter import Built
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap
+from tile_core.abi.signature import Signature
 from tile_core.errors.artefacts import DamagedArtefact, NewerArtefact, NotAnArtefact
 from tile_core.errors.base import TileError, Where
 from tile_core.runtime import schema
-from tile_core.runtime.adapter import Built
-from tile_core.runtime.signature import Signature
 
 FORMAT = 1
 """Raised when older versions of the package could misread what this one writes."""

@@ -22,14 +22,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors.base import TileError, Where
-from tile_core.plugins.manifest import fingerprint_of
+from tile_core.manifest import fingerprint_of
 
 if TYPE_CHECKING:
+    from tile_core.abi.adapter import RuntimeAdapter
+    from tile_core.abi.signature import Signature
     from tile_core.context import Context
     from tile_core.ir.program import Program
     from tile_core.plugins.manager import Plugins
-    from tile_core.runtime.adapter import RuntimeAdapter
-    from tile_core.runtime.signature import Signature
 
 SCHEMA = 1
 """Raised when the parts of a key change their meaning."""

@@ -9,22 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from tile_core.compat.devices import device_name
-from tile_core.dtypes import dtype
-from tile_core.errors import launch as errors
-from tile_core.ir.grammar import SYMBOL_ROOM
-from tile_core.runtime.adapter import AdapterFacts
-from tile_core.runtime.arrays import (
-    IMMUTABLE_LIBRARIES,
-    ArrayFacts,
-    ForeignByteOrder,
-    NoArray,
-    Unreadable,
-    device_text,
-    facts_of,
-    share_memory,
-)
-from tile_core.runtime.signature import (
+from tile_core.abi.adapter import AdapterFacts
+from tile_core.abi.signature import (
     Dim,
     Equation,
     Param,
@@ -35,6 +21,20 @@ from tile_core.runtime.signature import (
     shape_text,
     solve,
     symbols_of,
+)
+from tile_core.compat.devices import device_name
+from tile_core.dtypes import dtype
+from tile_core.errors import launch as errors
+from tile_core.ir.grammar import SYMBOL_ROOM
+from tile_core.runtime.arrays import (
+    IMMUTABLE_LIBRARIES,
+    ArrayFacts,
+    ForeignByteOrder,
+    NoArray,
+    Unreadable,
+    device_text,
+    facts_of,
+    share_memory,
 )
 
 Arrays = Mapping[int, ArrayFacts]

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tile_core.abi.adapter import HOST_DEVICE, Place
+from tile_core.abi.signature import Param, Signature, evaluate
 from tile_core.dtypes import dtype
 from tile_core.runtime import checks
-from tile_core.runtime.adapter import HOST_DEVICE, Place
 from tile_core.runtime.arrays import ArrayFacts, empty_array, facts_of, numpy_alias, writable_alias
-from tile_core.runtime.signature import Param, Signature, evaluate
 
 Convert = Callable[[Any], Any]
 

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
 from tile_core.errors.artefacts import ArtefactError
 from tile_core.errors.base import TileError, Where
 from tile_core.plugins.runtimes import ask_adapter
@@ -20,11 +20,11 @@ from tile_core.runtime import cache
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 
 if TYPE_CHECKING:
+    from tile_core.abi.adapter import RuntimeAdapter
+    from tile_core.abi.signature import Signature
     from tile_core.context import Context
     from tile_core.ir.program import Program
     from tile_core.plugins.manager import Plugins
-    from tile_core.runtime.adapter import RuntimeAdapter
-    from tile_core.runtime.signature import Signature
 
 
 def slot_of(

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.adapter import RuntimeAdapter
+from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.known_packages import KINDS
-from tile_core.emit.facts import KernelText
 from tile_core.errors.artefacts import (
     CannotReadArtefact,
     CannotWriteArtefact,
@@ -25,7 +26,6 @@ from tile_core.errors.setup import RuntimeBroken
 from tile_core.plugins.discovery import NO_DISTRIBUTION
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.runtime import trust
-from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 from tile_core.runtime.cache import write_whole
@@ -33,9 +33,9 @@ from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.settings import path_of, text_of
 
 if TYPE_CHECKING:
+    from tile_core.abi.adapter import AdapterFacts
+    from tile_core.abi.signature import Signature
     from tile_core.plugins.manager import Plugins
-    from tile_core.runtime.adapter import AdapterFacts
-    from tile_core.runtime.signature import Signature
     from tile_core.target import Target
 
 

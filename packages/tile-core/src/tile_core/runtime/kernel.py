@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory
+from tile_core.abi.signature import Signature
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided, VerifyMismatch
-from tile_core.runtime.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.runtime.arguments import Binder, Bound, only_catalogue, run
 from tile_core.runtime.bench import BenchResult, measure
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
-from tile_core.runtime.signature import Signature
 from tile_core.runtime.verify import Compared, VerifyReport, compare, host_copy, poison, random_arguments
 
 Provided = TypeVar("Provided")
@@ -55,7 +55,7 @@ class Kernel:
 
     Examples
     --------
-    >>> from tile_core.runtime.signature import Param, Signature
+    >>> from tile_core.abi.signature import Param, Signature
     >>> import numpy as np
     >>> copy = Signature("copy", (Param("A", "tensor", "float32", ("n",)),
     ...                           Param("B", "tensor", "float32", ("n",), access="write")), out_idx=(1,))

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tile_core.abi.adapter import Place
 from tile_core.errors.base import InternalError, TileError, Where
-from tile_core.runtime.adapter import Place
 
 Call = Callable[[tuple[Any, ...]], Any]
 """Makes a call, given its arguments."""

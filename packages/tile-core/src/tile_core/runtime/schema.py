@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.abi.signature import OPERATORS
 from tile_core.dtypes import DTYPES
-from tile_core.runtime.signature import OPERATORS
 
 Check = Callable[[Any], bool]
 

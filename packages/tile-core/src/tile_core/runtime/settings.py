@@ -24,23 +24,21 @@ def program_of(function: str, x: Any) -> Program:
     Raises
     ------
     BadSetting
-        If it is something else.
+        If it is something else. An object whose type has a method ``instead_of_program`` words the remedy.
     """
-    from tile_core.decorators import JitFunction
     from tile_core.ir.program import Program
 
     if isinstance(x, Program):
         return x
     instead = "decorate the kernel with @T.prim_func"
-    if isinstance(x, JitFunction):
-        call = _call(x.function)
-        instead = f"a factory compiles itself: kernel = {call}; tile.compile takes {_call(x.function, '.program')}"
+    if (remedy := getattr(type(x), "instead_of_program", None)) is not None:
+        instead = remedy(x)
     elif isinstance(x, types.FunctionType):
-        instead += f", or call the factory that makes it: {function}({_call(x)})"
+        instead += f", or call the factory that makes it: {function}({call_text(x)})"
     raise _bad(function, "program", x, "what @T.prim_func returns", instead)
 
 
-def _call(function: Any, attribute: str = "") -> str:
+def call_text(function: Any, attribute: str = "") -> str:
     """Return the text of a call that names the arguments without defaults."""
     given = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
     return f"{function.__name__}{attribute}({', '.join(f'{name}=...' for name in given)})"

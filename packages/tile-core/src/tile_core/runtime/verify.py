@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tile_core.abi.adapter import HOST_DEVICE
+from tile_core.abi.signature import Param, Signature, evaluate
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import MissingArgument, UnsupportedArray, VerifyMismatch
-from tile_core.runtime.adapter import HOST_DEVICE
 from tile_core.runtime.arrays import facts_of, numpy_alias
-from tile_core.runtime.signature import Param, Signature, evaluate
 
 _TOLERANCES = {
     "float64": (1e-9, 1e-9), "float32": (1e-4, 1e-5), "tfloat32": (1e-2, 1e-3), "float16": (1e-2, 1e-3),

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import UnknownDType
 from tile_core.errors.sparse import BadMetadataRank, BadSparseDType, NotAMatrix
-from tile_core.runtime.adapter import HOST_DEVICE
 from tile_core.runtime.arrays import Unreadable, device_text, facts_of, numpy_alias
 from tile_core.sparse.format import GROUPS, META_DTYPES, operand_type
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
 from tile_core.ir.warp import WARP
-from tile_core.runtime.adapter import HOST_DEVICE
 from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
 from tile_core.testing.needs import excuse, optional
@@ -83,7 +83,7 @@ class Session:
     def __init__(
         self, target: str = REFERENCE, runtime: str | None = None, seed: int = 0, interpreted: bool = True
     ) -> None:
-        from tile_core.context import make_context
+        from tile_core.plugins.contexts import make_context
         from tile_core.plugins.manager import installed
 
         self.context = make_context(target, None, plugins=installed())

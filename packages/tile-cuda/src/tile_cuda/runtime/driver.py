@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.adapter import Built, Place, RuntimeAdapter
+from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.choose import Choice
-from tile_core.emit.facts import KernelText
 from tile_core.errors.base import InternalError
-from tile_core.runtime.adapter import Built, Place, RuntimeAdapter
 from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
 from tile_cuda.errors import NoDevice, NoDriver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.emit.facts import LaunchFacts
+from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.errors.base import TileError
 from tile_cuda.errors import DeviceFault, DriverFailed
 from tile_cuda.runtime.api import Failed

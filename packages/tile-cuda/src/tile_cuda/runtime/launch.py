@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_core.emit.facts import KernelText, LaunchFacts
+from tile_core.abi.adapter import Built, Place
+from tile_core.abi.kernel_text import KernelText, LaunchFacts
+from tile_core.abi.signature import symbols_of
 from tile_core.reports.slow import warn_of_spills
-from tile_core.runtime.adapter import Built, Place
 from tile_core.runtime.repeat import Repeat
-from tile_core.runtime.signature import symbols_of
 from tile_cuda import build
 from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, TooMuchShared, WrongDevice
 from tile_cuda.runtime.api import Device, Driver, Failed, Handle

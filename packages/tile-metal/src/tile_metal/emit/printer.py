@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from tile_core.abi.kernel_text import Attribute
 from tile_core.compat.tvm import tirx
-from tile_core.emit.facts import Attribute
 from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.text import UNARY, Text, wrapped

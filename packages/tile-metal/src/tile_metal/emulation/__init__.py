@@ -13,9 +13,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect, Limits
-from tile_core.emit.facts import LaunchFacts
 from tile_metal.emulation.rewrite import prepare_with, refusal
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tile_core.runtime.adapter import RuntimeAdapter
+    from tile_core.abi.adapter import RuntimeAdapter
     from tile_core.target import Target
 
 

@@ -12,10 +12,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.adapter import RuntimeAdapter
+from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.choose import Choice
-from tile_core.emit.facts import KernelText
 from tile_core.errors.base import InternalError
-from tile_core.runtime.adapter import RuntimeAdapter
 from tile_core.runtime.arrays import facts_of, library_of
 from tile_metal.errors import NoLibrary, WrongLibrary
 from tile_metal.runtime.libraries import FIND, Find, Unusable

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_core.emit.facts import LaunchFacts
-from tile_core.runtime.signature import symbols_of
+from tile_core.abi.kernel_text import LaunchFacts
+from tile_core.abi.signature import symbols_of
 from tile_metal.errors import GridTooLarge, TooManyThreads, TooMuchShared, WrongWidth
 
 WIDTH = 32

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
 from tile_core.errors.base import TileError
 from tile_core.runtime.arrays import Unreadable, facts_of
 from tile_metal.errors import DeviceFault, LibraryTooOld, NotPassed, TextRefused, TooManyBuffers, TooManyThreads

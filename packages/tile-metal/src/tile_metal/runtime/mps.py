@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tile_core.emit.facts import KernelText
+from tile_core.abi.kernel_text import KernelText
 from tile_metal.errors import DeviceFault, FastMathForced, LibraryTooOld, TextRefused, TooManyBuffers
 from tile_metal.options import MetalOptions
 from tile_metal.runtime.limits import check_pipeline, threads_of

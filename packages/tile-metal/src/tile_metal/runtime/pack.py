@@ -6,8 +6,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.dtypes import DTYPES
-from tile_core.emit.facts import LaunchFacts
 from tile_core.errors.base import InternalError
 
 _CODES = {

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tile_core.emit.facts import KernelText, LaunchFacts
+from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import InternalError
 
 BODY, HEAD = "metal.body", "metal.head"

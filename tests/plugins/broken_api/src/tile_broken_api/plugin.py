@@ -1,6 +1,6 @@
 """Made for plugin API 2, and using a hook that API 1 does not have."""
 
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
 
 
 def tile_backend():

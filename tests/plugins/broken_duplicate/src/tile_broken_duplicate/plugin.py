@@ -1,6 +1,6 @@
 """Correct by itself, but its name is taken by tile-sample."""
 
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
 
 
 def tile_backend():

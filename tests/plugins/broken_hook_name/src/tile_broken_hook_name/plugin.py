@@ -1,6 +1,6 @@
 """Implements tile_lowering, which is spelt tile_lowerings."""
 
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
 
 
 def tile_backend():

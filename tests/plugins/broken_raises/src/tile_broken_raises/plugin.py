@@ -1,6 +1,6 @@
 """Loads, but every other hook raises."""
 
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
 
 
 def tile_backend():

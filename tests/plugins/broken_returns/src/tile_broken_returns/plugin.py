@@ -1,6 +1,6 @@
 """Loads, but every other hook returns something that the contract does not allow."""
 
-from tile_core.plugins.manifest import BackendManifest
+from tile_core.manifest import BackendManifest
 
 
 def tile_backend():

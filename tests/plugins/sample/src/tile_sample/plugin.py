@@ -8,7 +8,7 @@ from tile_core.cpu import plugin as host
 from tile_core.cpu.options import CpuOptions
 from tile_core.lowering.dispatch import select
 from tile_core.lowering.variant import Accept, Variant
-from tile_core.plugins.manifest import BackendManifest, fingerprint_of
+from tile_core.manifest import BackendManifest, fingerprint_of
 from tile_core.target import split_target
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tile_core.runtime.adapter import HOST_DEVICE, RuntimeAdapter
+from tile_core.abi.adapter import HOST_DEVICE, RuntimeAdapter
 
 if TYPE_CHECKING:
     from tile_core.target import Target

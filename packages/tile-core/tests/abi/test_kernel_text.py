@@ -3,8 +3,8 @@ import json
 
 import pytest
 
+from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.emit.dialect import Dialect, plain_call
-from tile_core.emit.facts import KernelText, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.errors import InternalError, Where
 
 HERE = Where("kernel.py", 3)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from tile_core.abi.signature import Access, Dim, evaluate, symbols_of
 from tile_core.dtypes import dtype
 from tile_core.errors.base import InternalError, Where
-from tile_core.runtime.signature import Access, Dim, evaluate, symbols_of
 
 if TYPE_CHECKING:
-    from tile_core.runtime.adapter import Built
+    from tile_core.abi.adapter import Built
 
 Attribute = bool | int | float | str
 

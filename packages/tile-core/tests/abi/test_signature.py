@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tile_core.errors import InternalError, Where
-from tile_core.runtime.signature import (
+from tile_core.abi.signature import (
     Equation,
     Param,
     Signature,
@@ -18,6 +17,7 @@ from tile_core.runtime.signature import (
     solve,
     symbols_of,
 )
+from tile_core.errors import InternalError, Where
 
 TEXTS = [
     (7, "7"),

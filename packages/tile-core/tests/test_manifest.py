@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tile_core.errors.plugins import InvalidManifest
-from tile_core.plugins.manifest import API_VERSION, BackendManifest, fingerprint_of
+from tile_core.manifest import API_VERSION, BackendManifest, fingerprint_of
 
 
 @dataclasses.dataclass(frozen=True)
