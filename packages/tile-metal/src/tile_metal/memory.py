@@ -15,7 +15,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
 from tile_core.ops.base import View
 from tile_core.passes.spine import Plan
-from tile_metal.ops.product import PADDED
+from tile_metal.ops.plan import PADDED
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -32,7 +32,9 @@ class Product:
     def __init__(
         self, m: int, n: int, k: int, types: Any = TYPES[0], *, scopes: str = "ssr", turned: Any = (False, False),
         threads: int = 64, clear: Any = False, corner: Any = (0, 0), margin: Any = (0, 0), runtime: int | None = None,
+        variant: Any = GEMM,
     ) -> None:  # fmt: skip
+        self.variant = variant
         self.bench, self.offset, self.runtime = Bench(threads), nodes.fresh("offset"), runtime
         self.corner, self.margin = corner, margin
         if runtime is not None:
@@ -56,8 +58,8 @@ class Product:
         self.args = (*views, clear)
         bench = self.bench
         self.call = SimtCall("gemm", self.args, attrs, block=bench.block, places=bench.places)
-        assert isinstance(GEMM.accepts(self.call, CTX), Accept)
-        self.wants = GEMM.layouts(self.call, CTX)
+        assert isinstance(variant.accepts(self.call, CTX), Accept)
+        self.wants = variant.layouts(self.call, CTX)
 
     def view(self, name: str, values: Any, dtype: str, scope: str) -> View:
         (top, left), (below, right) = ((0, 0), (0, 0)) if scope == "r" else (self.corner, self.margin)
@@ -79,7 +81,7 @@ class Product:
             held = np.full((bench.machine.count, found.registers), 77).astype(self.start.dtype)
             held[found.thread_table, found.register_table[:, None]] = self.start.reshape(-1, 1)
             bench.machine.private[bench.places.arrays[c.buffer]] = held
-        bench.run(GEMM, "gemm", self.args, dict(self.call.attrs))
+        bench.run(self.variant, "gemm", self.args, dict(self.call.attrs))
         if isinstance(found, Distribution):
             return bench.value(c.buffer)
         full, (top, left), (rows, columns) = bench.value(c.buffer), c.mins, c.extents

@@ -10,9 +10,7 @@ from __future__ import annotations
 from tile_core.layout.digits import Digit
 from tile_core.simt.distribution import Digits, Distribution
 from tile_core.simt.ops.warp_partition import Split
-from tile_cuda.ops.atoms import Family
-
-WARP = 32
+from tile_cuda.ops.atoms import WARP, Family
 
 
 def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> Distribution:

@@ -2,57 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tile_core.layout import LayoutMap
-from tile_core.lowering.legality import Asked, Legality
-from tile_core.lowering.variant import Accept, Reject
-from tile_core.simt.distribution import Distribution
-from tile_core.simt.ops.gemm_problem import Problem, asked
-from tile_core.simt.variant import SimtVariant
-from tile_cuda.ops.atoms import table
-from tile_cuda.ops.product import Plan, multiply, wanted
+from tile_core.simt.ops.gemm_problem import Problem
+from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
+from tile_cuda.ops.atoms import WARP, table
+from tile_cuda.ops.plan import Plan, swizzled
+from tile_cuda.ops.product import Product
 
-if TYPE_CHECKING:
-    from tile_core.context import Context
-
-_HELD = ("shared", "fragment")
+HELD = ("shared", "fragment")
+"""Where operands of instructions may be."""
 
 
-class MmaVariant(SimtVariant):
-    """What the dense and the sparse variant share."""
+class MmaVariant(MatrixVariant):
+    """What the dense and the sparse variant share.
 
+    Parameters
+    ----------
+    fp8
+        Whether there are instructions for 8-bit floats.
+    """
+
+    group = WARP
     sparse = False
 
     def __init__(self, fp8: bool) -> None:
         self.fp8 = fp8
+        scopes = dict.fromkeys("ABC", HELD)
+        self.legality = matrix_legality(table(fp8, self.sparse), scopes | ({"E": ("shared",)} if self.sparse else {}))
 
-    def asked(self, call: Any, ctx: Context) -> Asked:
-        """See ``Variant.asked``."""
-        del ctx
-        return asked(call, self.sparse)
-
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
-        """Accept every size of the table's types, for whole warps."""
-        if call.divergent:
-            return Reject("one thread executes it for itself; the instruction needs a warp")
-        if call.block.count < 32:
-            return Reject(f"threads={call.block.count} is below the limit 32; nearest legal: 32")
+    def refuses(self, call: Any) -> str:
+        """Refuse what the instruction would round."""
         types = Problem.of(call).types
         if "float32" in types[:2] and types[2] != "float64":
-            return Reject("the instruction would round float32 operands; nearest legal: tfloat32, which says so")
-        answer = super().accepts(call, ctx)
-        if isinstance(answer, Reject):
-            return answer
-        plan = Plan.of(call, self.fp8, self.sparse)
-        return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
+            return "the instruction would round float32 operands; nearest legal: tfloat32, which says so"
+        return ""
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
-        """Return the fragments of the instruction, and swizzled layouts of shared operands."""
-        del ctx
-        plan = Plan.of(call, self.fp8, self.sparse)
-        return {} if plan is None else wanted(plan, call)
+    def plan(self, call: Any) -> Plan | None:
+        """See `Plan.of`."""
+        return Plan.of(call, self.fp8, self.sparse)
+
+    def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
+        """Return a swizzled layout, see `swizzled`."""
+        return swizzled(shape, bits)
 
 
 class MmaGemm(MmaVariant):
@@ -62,20 +55,6 @@ class MmaGemm(MmaVariant):
     op = "gemm"
     priority = 10
 
-    def __init__(self, fp8: bool) -> None:
-        super().__init__(fp8)
-        atoms = table(fp8, False)
-        self.legality = Legality(
-            operands=("A", "B", "C"),
-            dtypes=frozenset().union(*(atom.dtypes for atom in atoms)),
-            atoms=atoms,
-            tails=frozenset("MNK"),
-            scopes=dict.fromkeys("ABC", _HELD),
-        )
-
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def statement(self, plan: Plan, call: Any) -> Any:
         """Return the product for one thread."""
-        del ctx
-        plan = Plan.of(call, self.fp8, False)
-        assert plan is not None
-        return multiply(plan, call)
+        return Product(plan, call).statement()

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
-from tile_core.lowering.legality import Legality
 from tile_core.simt.distribution import Distribution
-from tile_cuda.ops.atoms import table
 from tile_cuda.ops.gemm_mma import MmaVariant
 from tile_cuda.ops.metadata import Metadata, swizzled
 from tile_cuda.ops.operand import Lanes
-from tile_cuda.ops.product import Plan, multiply
+from tile_cuda.ops.plan import Plan
+from tile_cuda.ops.product import Product
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -28,18 +27,6 @@ class MmaGemmSp(MmaVariant):
     priority = 10
     sparse = True
 
-    def __init__(self, fp8: bool) -> None:
-        super().__init__(fp8)
-        held = ("shared", "fragment")
-        atoms = table(fp8, True)
-        self.legality = Legality(
-            operands=("A", "B", "C"),
-            dtypes=frozenset().union(*(atom.dtypes for atom in atoms)),
-            atoms=atoms,
-            tails=frozenset("MNK"),
-            scopes={"A": held, "B": held, "C": held, "E": ("shared",)},
-        )
-
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
         """Return besides how metadata whose rows are along K is swizzled: lanes read four of these rows at once."""
         found = dict(super().layouts(call, ctx))
@@ -50,15 +37,11 @@ class MmaGemmSp(MmaVariant):
                 found[1] = layout
         return found
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def statement(self, plan: Plan, call: Any) -> Any:
         """Return the product for one thread."""
-        del ctx
-        found = Plan.of(call, self.fp8, True)
-        assert found is not None
-        plan, turned = found, bool(call.attrs["transpose_E"])
 
         def metadata(lanes: Lanes, first: Any) -> Metadata:
-            view = call.args[1]
+            view, turned = call.args[1], bool(call.attrs["transpose_E"])
             return Metadata(plan, view, turned, lanes, first, call.ranges, call.places.layouts.get(view.buffer))
 
-        return multiply(plan, call, metadata)
+        return Product(plan, call, metadata).statement()

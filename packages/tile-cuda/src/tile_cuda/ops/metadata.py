@@ -21,8 +21,7 @@ from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
 from tile_core.simt.register_loops import choose, unrolled
 from tile_cuda.ops.operand import Lanes
-from tile_cuda.ops.product import Plan
-from tile_cuda.ops.steps import Step
+from tile_cuda.ops.plan import Plan, Step
 
 #: Nibbles that keep elements 0 and 1: what stands beyond the tile, where the kept values are zero.
 _BEYOND = 0x44444444

@@ -9,11 +9,9 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
-from tile_core.layout import LayoutMap
-from tile_core.ops.base import View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
+from tile_core.simt.ops.products.operand import ProductOperand
 from tile_core.simt.register_loops import choose, unrolled
 from tile_cuda.ops.atoms import INPUTS, Family
 
@@ -27,57 +25,20 @@ class Lanes:
     t: Any
 
 
-@dataclass(frozen=True)
-class Operand:
-    """A or B of a product, as a warp reads it: *lines* (rows of A, columns of B) of K.
+@dataclass(frozen=True, kw_only=True)
+class Operand(ProductOperand):
+    """A or B of a product, as a warp reads it; K of a sparse A counts stored elements.
 
     Attributes
     ----------
-    view
-        The tile.
-    turned
-        Whether the tile's rows are K.
-    language
-        Element type as the program names it.
-    dtype
-        Element type that the instruction takes.
     family
         The instruction.
-    lines, depth
-        Extents; K of a sparse A counts stored elements.
     halves
         Groups of 8 lines of an instruction's tile.
-    tiles
-        Instruction tiles of a warp along the lines.
-    first
-        The warp's first line.
-    most
-        Lines with the padding of all warps.
-    array
-        The registers of a fragment; ``None`` if the tile is in shared memory.
-    layout
-        Of a shared tile's buffer; row-major if there is none.
-    guarded
-        Whether elements may lie outside of the buffer, where they are zero.
-    ranges
-        An analyzer that knows the variables of the tile's corner.
     """
 
-    view: View
-    turned: bool
-    language: str
-    dtype: str
     family: Family
-    lines: int
-    depth: int
     halves: int
-    tiles: int
-    first: Any
-    most: int
-    array: Any = None
-    layout: LayoutMap | None = None
-    guarded: bool = False
-    ranges: Any = None
 
     @property
     def blocks(self) -> int:
@@ -218,21 +179,14 @@ class Loader:
 
             def load(u: Any, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Any:
                 tile = first + u * per
-                line = self._clamped(line0 + (tile + begin) * (8 * o.halves), 1 if o.k_major else 8)
-                at = matrix(o.view, o.turned, line, k0 + start * o.family.block)
+                line = o.clamped(line0 + (tile + begin) * (8 * o.halves), 1 if o.k_major else 8)
+                at = o.at(line, k0 + start * o.family.block)
                 name = f"ldmatrix_sync_aligned_m8n8_x{each * per}{trans}_shared_b16"
                 to = address(self.registers, [slot + tile * each], "w")
                 return execute(name, [to, address(o.view.buffer, at)])
 
             found.append(unrolled(f"{self.name}_tile", count, load))
         return found
-
-    def _clamped(self, line: Any, run: int = 1) -> Any:
-        """Keep (a run of) lines of the padding inside of the tile: what is read for them is not used."""
-        o = self.operand
-        if o.most <= o.lines:
-            return line
-        return tirx.min(line, nodes.int_const((o.lines - 1) // run * run))
 
     # Element by element
 
@@ -268,10 +222,9 @@ class Loader:
         if o.array is not None:
             place = ((u * o.blocks + number) * o.halves + half) * o.family.per_word + e
             return choose(limits, as_bits(nodes.load(o.array, [place]), o.dtype))
-        line = self._clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
-        at = matrix(o.view, o.turned, line, within + number * o.family.block)
-        if o.guarded:
-            limits += contiguity.inside(o.view, at, o.ranges)
+        line = o.clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
+        at = o.at(line, within + number * o.family.block)
+        limits += o.inside(at)
         return choose(limits, as_bits(nodes.load(o.view.buffer, at), o.dtype))
 
 

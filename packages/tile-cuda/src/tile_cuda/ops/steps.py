@@ -6,40 +6,20 @@ A step is what one instruction covers of K, for all tiles of the warp.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, part
 from tile_core.simt.register_loops import unrolled
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.operand import Blocks, Loader, words
-
-if TYPE_CHECKING:
-    from tile_cuda.ops.metadata import Metadata
-    from tile_cuda.ops.product import Plan
+from tile_cuda.ops.metadata import Metadata
+from tile_cuda.ops.operand import Loader, words
+from tile_cuda.ops.plan import Plan, Step
 
 #: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
 #: units for 8-bit floats convert them in registers of their own.
 _AHEAD, _AHEAD_FP8 = 232, 176
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one instruction covers of K: ``blocks`` blocks of A from the ``first`` on, so many blocks ``apart``."""
-
-    first: Any
-    blocks: int
-    apart: int = 1
-
-    @property
-    def of_a(self) -> Blocks:
-        """Blocks of A, counted from the first."""
-        return tuple(n * self.apart for n in range(self.blocks))
-
-    def of_b(self, dense: int) -> Blocks:
-        """Blocks of B, of which there are ``dense`` for each of A, counted from the first."""
-        return tuple(b * dense + n for b in self.of_a for n in range(dense))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,11 @@ from itertools import product
 
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.legality import Atom
+from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_metal.emit import matrices
+
+SIMD = 32
+"""Lanes of a simdgroup."""
 
 #: Element types of operands in the language.
 OPERANDS = tuple(n for n, d in DTYPES.items() if d.is_float and n not in ("float8_e8m0fnu", "float64"))
@@ -48,6 +52,11 @@ class Unit:
     def columns(self) -> int:
         """Columns of a block."""
         return 4 * self.each
+
+    @property
+    def instruction(self) -> MatrixInstruction:
+        """What it is to the core; all its operands are registers."""
+        return MatrixInstruction(self.m, self.n, self.k, SIMD)
 
     def function(self, accumulator: str, operand: str) -> str:
         """Return the function that executes it."""

@@ -10,10 +10,7 @@ from __future__ import annotations
 from tile_core.layout.digits import Digit
 from tile_core.simt.distribution import Digits, Distribution
 from tile_core.simt.ops.warp_partition import Split
-from tile_metal.ops.atoms import Unit
-
-SIMD = 32
-"""Lanes of a simdgroup."""
+from tile_metal.ops.atoms import SIMD, Unit
 
 Axis = tuple[int, int, int, int]
 """Simdgroups along an axis, the distance of their first threads, instructions, the distance of their registers."""

@@ -13,15 +13,13 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
-from tile_core.ops.base import View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import strides_of
+from tile_core.simt.ops.products.operand import ProductOperand
 from tile_core.simt.register_loops import VECTOR, choose, unrolled
 from tile_metal.emit import matrices
-from tile_metal.ops.atoms import SIMDGROUP, Unit
-from tile_metal.ops.fragments import SIMD
+from tile_metal.ops.atoms import SIMD, SIMDGROUP, Unit
 
 
 @dataclass(frozen=True)
@@ -33,57 +31,22 @@ class Lanes:
     column: Any
 
 
-@dataclass(frozen=True)
-class Operand:
+@dataclass(frozen=True, kw_only=True)
+class Operand(ProductOperand):
     """A or B of a product, as a simdgroup reads it.
 
     Attributes
     ----------
-    view
-        The tile.
-    turned
-        Whether the tile is stored with rows and columns changed.
     is_a
-        Whether it is A: K runs along the columns, else along the rows.
-    language, dtype
-        Element type as the program names it, and as the instruction takes it.
+        Whether it is A: K runs along the columns of an instruction's operand, else along the rows.
     unit
         The instruction.
-    lines, depth
-        Extents of the other axis, and of K.
-    tiles
-        Instructions of a simdgroup along the other axis.
-    first
-        The simdgroup's first line.
-    most
-        Lines with the padding of all simdgroups.
-    array
-        The registers of a fragment; ``None`` if the tile is in memory.
-    layout
-        Of a shared tile's buffer; row-major if there is none.
-    guarded
-        Whether elements may lie outside of the buffer, where they are zero.
-    ranges
-        An analyzer that knows the variables of the tile's corner.
     metadata
         Of a sparse A (``ops/sparse.py``): which of its elements are stored.
     """
 
-    view: View
-    turned: bool
     is_a: bool
-    language: str
-    dtype: str
     unit: Unit
-    lines: int
-    depth: int
-    tiles: int
-    first: Any
-    most: int
-    array: Any = None
-    layout: LayoutMap | None = None
-    guarded: bool = False
-    ranges: Any = None
     metadata: Any = None
 
     @property
@@ -162,13 +125,9 @@ class Loader:
 
     def _matrix(self, tile: Any, step: Any) -> Any:
         o = self.operand
-        line = o.first + tile * 8
-        if o.most > o.lines:  # blocks of the padding: any other will do
-            line = tirx.min(line, nodes.int_const(o.lines - 8))
-        k = step * 8
-        at = matrix(o.view, o.turned, line, k) if o.is_a else matrix(o.view, o.turned, k, line)
+        at = o.at(o.clamped(o.first + tile * 8, 8), step * 8)
         space = "threadgroup" if o.view.scope == "shared" else "device"
-        name = matrices.load_name(o.dtype, space, o.turned)
+        name = matrices.load_name(o.dtype, space, o.turned == o.is_a)
         pitch = o.pitch if not isinstance(o.pitch, int) else nodes.int_const(o.pitch)
         to = address(self.registers, [tile * o.size], "w")
         return execute(name, [to, address(o.view.buffer, at), nodes.cast(pitch, "int32")])
@@ -207,14 +166,12 @@ class Loader:
             tile = tirx.floordiv(base, o.size) if not isinstance(base, int) else base // o.size
             held = nodes.load(o.array, [(tile * self.steps + step) * o.size + register])
             return choose(limits, convert(held, o.dtype))
-        if o.most > o.lines:
-            line = tirx.min(line, nodes.int_const(o.lines - 1))
+        line = o.clamped(line)
         depth = k + step * o.unit.k
         if o.metadata is not None:
             return choose(limits, o.metadata.element(o, line, depth))
-        at = matrix(o.view, o.turned, line, depth) if o.is_a else matrix(o.view, o.turned, depth, line)
-        if o.guarded:
-            limits = [*limits, *contiguity.inside(o.view, at, o.ranges)]
+        at = o.at(line, depth)
+        limits = [*limits, *o.inside(at)]
         return choose(limits, convert(nodes.load(o.view.buffer, at), o.dtype))
 
 

@@ -15,9 +15,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import matrix
 from tile_core.ops.gemm_sp import kept, nibble
-from tile_core.simt.memory import contiguity
 from tile_core.simt.register_loops import choose, each
 from tile_metal.ops.operand import Operand
 
@@ -49,9 +47,8 @@ class Metadata:
         code = nibble(self.view, self.turned, line, group)
         values = []
         for slot in range(slots):
-            at = matrix(a.view, a.turned, line, group * slots + slot)
-            limits = contiguity.inside(a.view, at, a.ranges) if a.guarded else []
-            values.append(choose(limits, convert(nodes.load(a.view.buffer, at), a.dtype)))
+            at = a.at(line, group * slots + slot)
+            values.append(choose(a.inside(at), convert(nodes.load(a.view.buffer, at), a.dtype)))
         return values, kept(self.group, code), tirx.floormod(k, self.group)
 
     def element(self, a: Operand, line: Any, k: Any) -> Any:
@@ -92,10 +89,9 @@ def contribution(metadata: Metadata, a: Operand, b: Operand, at: tuple[Any, Any,
     """
     row, column, k = at
     values, places, place = metadata.stored(a, row, k)
-    index = matrix(b.view, b.turned, k, column)
-    limits = contiguity.inside(b.view, index, b.ranges) if b.guarded else []
+    index = b.at(column, k)
     factor = nodes.fresh("factor", "float32")
-    own = nodes.cast(choose(limits, convert(nodes.load(b.view.buffer, index), b.dtype)), "float32")
+    own = nodes.cast(choose(b.inside(index), convert(nodes.load(b.view.buffer, index), b.dtype)), "float32")
     adds = [
         tirx.IfThenElse(
             tirx.EQ(where, place), nodes.store(total, total[r] + nodes.cast(v, "float32") * factor, [r]), None

@@ -1,0 +1,107 @@
+"""What a matrix instruction takes, as data: where it finds each operand, and until when that must stay as it is."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from tile_core.errors.plugins import InvalidDeclaration
+
+
+class OperandKind(enum.Enum):
+    """Where an instruction finds an operand."""
+
+    REGISTERS = "registers"
+    """In registers of the threads that execute it, each of which holds a part."""
+    DESCRIPTOR = "shared-memory descriptor"
+    """In shared memory, at the place and in the layout that a descriptor says: no thread reads it."""
+    TENSOR_MEMORY = "tensor memory"
+    """In memory of the matrix unit itself, which threads reach by copies only."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Until(enum.Enum):
+    """Until when an operand must stay as it is, or, of a result, from when on it is there."""
+
+    EXECUTED = "executed"
+    """The thread's next statement may change it: the instruction is synchronous for this operand."""
+    WAITED = "waited for"
+    """Only after the threads have waited for the instruction: it goes on beside what they do next."""
+
+
+@dataclass(frozen=True)
+class MatrixOperand:
+    """One operand of a matrix instruction."""
+
+    kind: OperandKind = OperandKind.REGISTERS
+    until: Until = Until.EXECUTED
+
+
+@dataclass(frozen=True)
+class MatrixInstruction:
+    """A matrix instruction: ``C += A B`` for ``m x n`` elements of C over ``k`` elements of K.
+
+    Attributes
+    ----------
+    m, n, k
+        Its shape; K counts the elements of B, also where A is sparse.
+    threads
+        Threads that execute it together: a warp or a group of warps, or one that issues it for the block.
+    a, b, c
+        The operands; C is added to.
+    metadata
+        What says which elements of a sparse A are stored; ``None`` if A is dense.
+
+    Raises
+    ------
+    InvalidDeclaration
+        No instruction can be like that: a backend is at fault.
+    """
+
+    m: int
+    n: int
+    k: int
+    threads: int
+    a: MatrixOperand = MatrixOperand()
+    b: MatrixOperand = MatrixOperand()
+    c: MatrixOperand = MatrixOperand()
+    metadata: MatrixOperand | None = None
+
+    def __post_init__(self) -> None:
+        shape = f"{self.m} x {self.n} x {self.k} of {self.threads} threads"
+        descriptor, registers = OperandKind.DESCRIPTOR, OperandKind.REGISTERS
+        for holds, field, found, expected in (
+            (min(self.m, self.n, self.k) > 0, "m, n, k", shape, "positive extents"),
+            (self.threads > 0 and self.threads & (self.threads - 1) == 0, "threads", shape, "a power of two"),
+            (self.c.kind is not registers or self.m * self.n % max(self.threads, 1) == 0, "c", shape,
+             "as many elements of C in each thread"),
+            (self.c.kind is not descriptor, "c", self.c.kind, "registers or tensor memory"),
+            (self.metadata is None or self.metadata.kind is not descriptor, "metadata", descriptor,
+             "registers or tensor memory"),
+            (not self.asynchronous or self.c.until is Until.WAITED, "c", self.c.until,
+             "a result that is waited for, as other operands are"),
+        ):  # fmt: skip
+            if not holds:
+                raise InvalidDeclaration(what="MatrixInstruction", field=field, found=str(found), expected=expected)
+
+    @property
+    def operands(self) -> tuple[MatrixOperand, ...]:
+        """A, B and C, and the metadata if there is any."""
+        return (self.a, self.b, self.c, *([self.metadata] if self.metadata is not None else []))
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether it goes on beside what its threads do next."""
+        return any(o.until is Until.WAITED for o in self.operands)
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether all operands are registers that the next statement may change."""
+        return all(o == MatrixOperand() for o in self.operands)
+
+    @property
+    def accumulators(self) -> int:
+        """Elements of C that one thread holds, where C is in registers."""
+        return self.m * self.n // self.threads

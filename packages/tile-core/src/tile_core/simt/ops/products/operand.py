@@ -1,0 +1,72 @@
+"""An operand of a product, A or B, as a warp reads it: *lines* (rows of A, columns of B) of elements along K."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.layout import LayoutMap
+from tile_core.ops.base import View
+from tile_core.ops.gemm import matrix
+from tile_core.simt.memory import contiguity
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductOperand:
+    """A or B of a product.
+
+    Attributes
+    ----------
+    view
+        The tile.
+    turned
+        Whether the tile's rows are K.
+    language, dtype
+        Element type as the program names it, and as the instruction takes it.
+    lines, depth
+        Extents of the lines and along K; K of a sparse A may count stored elements.
+    tiles
+        Instruction tiles of a warp along the lines.
+    first
+        The warp's first line.
+    most
+        Lines with the padding of all warps.
+    array
+        The registers of a fragment; ``None`` if the tile is in memory.
+    layout
+        Of a shared tile's buffer; row-major if there is none.
+    guarded
+        Whether elements may lie outside of the buffer, where they are zero.
+    ranges
+        An analyzer that knows the variables of the tile's corner.
+    """
+
+    view: View
+    turned: bool
+    language: str
+    dtype: str
+    lines: int
+    depth: int
+    tiles: int
+    first: Any
+    most: int
+    array: Any = None
+    layout: LayoutMap | None = None
+    guarded: bool = False
+    ranges: Any = None
+
+    def at(self, line: Any, k: Any) -> list[Any]:
+        """Return the buffer's indices of an element."""
+        return matrix(self.view, self.turned, line, k)
+
+    def inside(self, at: list[Any]) -> list[Any]:
+        """Return the conditions under which an element is in the buffer, as far as that is asked."""
+        return contiguity.inside(self.view, at, self.ranges) if self.guarded else []
+
+    def clamped(self, line: Any, run: int = 1) -> Any:
+        """Keep (a run of) lines of the padding inside of the tile: what is read for them is not used."""
+        if self.most <= self.lines:
+            return line
+        return tirx.min(line, nodes.int_const((self.lines - 1) // run * run))

@@ -1,0 +1,103 @@
+"""The plan of a product on matrix instructions: which instruction, how warps share C, and where fragments must be."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.layout import LayoutMap
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.ops.gemm_problem import Problem, placed
+from tile_core.simt.ops.products.instruction import MatrixInstruction, OperandKind
+from tile_core.simt.ops.warp_partition import Split
+from tile_core.simt.variant import SimtCall
+
+
+@dataclass(frozen=True)
+class ProductPlan(ABC):
+    """How a product is computed.
+
+    Attributes
+    ----------
+    problem
+        The product as its call states it.
+    split
+        How the warps (groups of the instruction's threads) share the rows and columns of C.
+    threads
+        Threads of the block.
+    """
+
+    problem: Problem
+    split: Split
+    threads: int
+
+    @property
+    @abstractmethod
+    def instruction(self) -> MatrixInstruction:
+        """The instruction, of its largest K."""
+
+    @property
+    @abstractmethod
+    def total(self) -> str:
+        """Element type of the accumulators in registers."""
+
+    @abstractmethod
+    def held(self, role: int) -> Distribution:
+        """Return where a fragment of A (0; M x K), B (1; K x N) or C (2; M x N) must be for the instruction."""
+
+    def fragment(self, role: int) -> Distribution:
+        """Return the distribution that the buffer of A (0), B (1) or C (2) has if it is a fragment."""
+        p = self.problem
+        view, turned = ((p.a, p.turned_a), (p.b, p.turned_b), (p.c, False))[role]
+        return placed(self.held(role), view.extents, *view.matrix_dims(), turned)
+
+    def fits(self, known: Mapping[Any, Distribution]) -> bool:
+        """Whether all fragments whose place is decided are where this plan needs them."""
+        for role, view in enumerate((self.problem.a, self.problem.b, self.problem.c)):
+            found = known.get(view.buffer)
+            if found is not None:
+                mine = self.fragment(role)
+                if found != mine and not found.same_as(mine):
+                    return False
+        return True
+
+    def wanted(
+        self, call: SimtCall, shared_layout: Callable[[tuple[int, ...], int], LayoutMap | None]
+    ) -> dict[int, Distribution | LayoutMap]:
+        """Return what A, B and C must be as fragments, and A and B should be in shared memory, by position.
+
+        Parameters
+        ----------
+        shared_layout
+            Returns the best layout of a shared operand's buffer, given its shape and the bits of an element; ``None``
+            if row-major is as good.
+        """
+        p, found = self.problem, dict[int, Distribution | LayoutMap]()
+        kinds = [o.kind for o in self.instruction.operands]
+        for role, (position, view) in enumerate(zip(p.positions, (p.a, p.b, p.c), strict=True)):
+            shape = tuple(nodes.shape_of(view.buffer))
+            if view.scope == "local.fragment":
+                if view.extents == shape and kinds[role] is OperandKind.REGISTERS:
+                    found[position] = self.fragment(role)
+            elif role < 2 and view.scope == "shared" and view.buffer not in call.places.layouts:
+                layout = shared_layout(shape, DTYPES[view.dtype].bits)
+                if layout is not None:
+                    found[position] = layout
+        return found
+
+
+Plan = TypeVar("Plan", bound=ProductPlan)
+
+
+def best(plans: Iterable[Plan], call: SimtCall) -> Plan | None:
+    """Return the first plan that fits what is decided about fragments, else the first; ``None`` if there are none."""
+    first = None
+    for plan in plans:
+        first = first or plan
+        if plan.fits(call.places.distributions):
+            return plan
+    return first

@@ -1,0 +1,89 @@
+"""What the variants of products on matrix instructions share: whom they accept, and what they ask of operands."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.lowering.legality import Asked, Atom, Legality
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.simt.ops.gemm_problem import asked
+from tile_core.simt.ops.products.plan import ProductPlan
+from tile_core.simt.variant import SimtVariant
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.layout import LayoutMap
+    from tile_core.simt.distribution import Distribution
+
+
+class MatrixVariant(SimtVariant):
+    """A product of tiles of every size on matrix instructions that a group of threads executes together.
+
+    Attributes
+    ----------
+    group, group_name
+        Threads of the group, and what the target calls it.
+    """
+
+    group: int = 32
+    group_name: str = "warp"
+
+    @abstractmethod
+    def plan(self, call: Any) -> ProductPlan | None:
+        """Return the plan of a call that the legality table has; ``None`` if no instruction fits it."""
+
+    @abstractmethod
+    def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
+        """Return the best layout of a shared operand; ``None`` if row-major is as good."""
+
+    @abstractmethod
+    def statement(self, plan: Any, call: Any) -> Any:
+        """Return the product for one thread, see ``lower``."""
+
+    def refuses(self, call: Any) -> str:
+        """Say why a call is refused though there is an instruction of its types and sizes; empty if it is not."""
+        del call
+        return ""
+
+    def asked(self, call: Any, ctx: Context) -> Asked:
+        """See ``Variant.asked``."""
+        del ctx
+        return asked(call, self.op == "gemm_sp")
+
+    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+        """Accept every size of the table's types, for whole groups of threads."""
+        if call.divergent:
+            return Reject(f"one thread executes it for itself; the instruction needs a {self.group_name}")
+        if call.block.count < self.group:
+            return Reject(f"threads={call.block.count} is below the limit {self.group}; nearest legal: {self.group}")
+        reason = self.refuses(call)
+        if reason:
+            return Reject(reason)
+        answer = super().accepts(call, ctx)
+        if isinstance(answer, Reject):
+            return answer
+        plan = self.plan(call)
+        return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
+
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
+        """Return the fragments of the instruction, and layouts of shared operands without conflicts of banks."""
+        del ctx
+        plan = self.plan(call)
+        return {} if plan is None else plan.wanted(call, self.shared_layout)
+
+    def lower(self, call: Any, ctx: Context) -> Any:
+        """Return the product for one thread."""
+        del ctx
+        plan = self.plan(call)
+        assert plan is not None
+        return self.statement(plan, call)
+
+
+def matrix_legality(atoms: Sequence[Atom], scopes: Mapping[str, tuple[str, ...]]) -> Legality:
+    """Return the table of a product whose atoms say their element types; sizes need not be multiples of them."""
+    return Legality(
+        operands=("A", "B", "C"), dtypes=frozenset().union(*(atom.dtypes for atom in atoms)), atoms=tuple(atoms),
+        tails=frozenset("MNK"), scopes=scopes,
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""The plan of a product on matrix instructions, and what it asks of threadgroup memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from tile_core.layout import Layout, LayoutMap, strided
+from tile_core.simt.distribution import Distribution
+from tile_core.simt.ops.gemm_problem import Problem, policy_of
+from tile_core.simt.ops.products.instruction import MatrixInstruction
+from tile_core.simt.ops.products.plan import ProductPlan, best
+from tile_core.simt.ops.warp_partition import splits
+from tile_core.simt.variant import SimtCall
+from tile_metal.ops.atoms import SIMD, Unit, operand_type
+from tile_metal.ops.fragments import accumulator, operand_a, operand_b
+
+TOTAL = "float32"
+"""Element type of all accumulators in registers."""
+
+PADDED = "rows apart by a vector more"
+"""Note of a layout that this module asks for; ``pipeline`` takes it back where memory is short."""
+
+
+@dataclass(frozen=True)
+class Plan(ProductPlan):
+    """How a product is computed: the instruction, its operands' type, and the simdgroups."""
+
+    unit: Unit
+    operand: str
+
+    @classmethod
+    def of(cls, call: SimtCall, unit: Unit) -> Plan | None:
+        """Return the plan that fits best to what is decided about fragments; ``None`` if there is no instruction."""
+        problem = Problem.of(call)
+        operand = operand_type(*problem.types)
+        warps = call.block.count // SIMD
+        if operand is None or not warps:
+            return None
+        tiles = -(-problem.m // unit.m), -(-problem.n // unit.n)
+        every = splits(*tiles, warps, policy_of(call, problem), max(1, unit.m // unit.n))
+        return best((cls(problem, s, call.block.count, unit, operand) for s in every), call)
+
+    @property
+    def instruction(self) -> MatrixInstruction:
+        """The instruction."""
+        return self.unit.instruction
+
+    @property
+    def total(self) -> str:
+        """Element type of the accumulators in registers."""
+        return TOTAL
+
+    def held(self, role: int) -> Distribution:
+        """Return where a fragment must be."""
+        p, how = self.problem, (self.split, self.unit, self.threads)
+        if role == 0:
+            return operand_a(p.m, p.k, *how)
+        return operand_b(p.k, p.n, *how) if role == 1 else accumulator(p.m, p.n, *how)
+
+    def __str__(self) -> str:
+        return f"{self.unit.function(TOTAL, self.operand)}, {self.split}"
+
+
+@cache
+def padded(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
+    """Return a layout whose rows are 16 bytes longer, so that 8 rows of a block lie in different banks.
+
+    ``None`` if rows are no whole vectors of 16 bytes, or lie in different banks anyway.
+    """
+    if bits < 8 or not all(isinstance(n, int) for n in shape) or shape[-1] * bits % 128 or shape[-1] * bits // 128 % 2:
+        return None
+    strides, distance = [1], shape[-1] + 128 // bits
+    for extent in reversed(shape[1:-1]):
+        strides.insert(0, distance)
+        distance *= extent
+    if len(shape) < 2:
+        return None
+    return Layout(shape, strided(shape, [distance, *strides]), span=distance * shape[0], note=PADDED)
