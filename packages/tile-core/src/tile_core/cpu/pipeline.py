@@ -19,7 +19,6 @@ from tile_core.cpu.vectorize import vectorize
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.numerics.extremes import expand_extremes
 from tile_core.passes import scalars
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.flatten_lets import flatten_lets
@@ -52,7 +51,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         scalars.conversions(),
         scalars.divisions(sized=True),
         scalars.wrap(),
-        Pass("extremes", _extremes, "before floats: what is written out for bfloat16 is computed in float32"),
+        scalars.extremes(),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
@@ -112,11 +111,6 @@ def _shares_bytes(plan: Plan) -> bool:
 def _break(plan: Plan, ctx: Context) -> Plan:
     del ctx
     return plan.replace(body=lower_break(plan.body))
-
-
-def _extremes(plan: Plan, ctx: Context) -> Plan:
-    del ctx
-    return plan.replace(body=expand_extremes(plan.body))
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:

@@ -36,6 +36,7 @@ _HIDDEN = {
 }  # fmt: skip
 _WRAPPING = {f"{wrapping.PREFIX}add": "+", f"{wrapping.PREFIX}sub": "-", f"{wrapping.PREFIX}mul": "*"}
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_ROUNDED = {"add": "+", "sub": "-", "mul": "*", "fdiv": "/"}
 #: Types that C computes with as ``int``: results are converted back.
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
@@ -50,7 +51,7 @@ class ExpressionPrinter:
     types
         Element type name to the dialect's.
     calls
-        Operator name (without ``tirx.``) to a function of the dialect.
+        Operator name (without ``tirx.``) to a function of the dialect; ``round`` of the IR rounds ties to even.
     """
 
     dialect: ClassVar[str] = "C"
@@ -62,7 +63,7 @@ class ExpressionPrinter:
     calls: ClassVar[dict[str, str]] = {
         "sqrt": "sqrt", "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "sin": "sin", "cos": "cos",
         "tan": "tan", "tanh": "tanh", "erf": "erf", "pow": "pow", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
-        "round": "round", "nearbyint": "rint", "fabs": "fabs", "fma": "fma", "popcount": "__builtin_popcountll",
+        "round": "rint", "nearbyint": "rint", "fabs": "fabs", "fma": "fma", "popcount": "__builtin_popcountll",
         "log10": "log10", "log1p": "log1p", "exp10": "exp10", "rsqrt": "rsqrt", "isnan": "isnan", "isinf": "isinf",
     }  # fmt: skip
 
@@ -321,9 +322,28 @@ class ExpressionPrinter:
         method: Callable[[Any], str] | None = getattr(self, "call_" + name.replace(".", "_"), None)
         if method is not None:
             return method(e)
+        if name.startswith("ieee_"):
+            return self.rounded(name, e)
         if name not in self.calls:
             raise NotExpressible(what=f"the operator {name}", dialect=self.dialect)
         return f"{self.calls[name]}({', '.join(self.bare(a) for a in e.args)})"
+
+    def rounded(self, name: str, e: Any) -> str:
+        """Print an operation that names its rounding: C's own round to the nearest, if none is contracted."""
+        args = [self.bare(a) for a in e.args]
+        _, op, mode, dtype = name.split("_")
+        if mode == "rn" and op in _ROUNDED:
+            return infix(_ROUNDED[op], *args)
+        if mode == "rn" and op == "frcp":
+            return infix("/", self.bare(nodes.const(1.0, dtype)), args[0])
+        function = {"fma": "fma", "fsqrt": "sqrt", "frsqrt": "rsqrt"}.get(op, "")
+        if mode != "rn" or function not in self.calls:
+            raise NotExpressible(what=f"the operator {name}", dialect=self.dialect)
+        return f"{self.calls[function]}({', '.join(args)})"
+
+    def call_tile_float_div(self, e: Any) -> str:
+        """Print a quotient."""
+        return self.operation("/", *e.args)
 
     def call_bitwise_not(self, e: Any) -> str:
         """Print a complement."""

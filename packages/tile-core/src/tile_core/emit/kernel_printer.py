@@ -293,6 +293,15 @@ class KernelPrinter(CFamilyEmitter):
     def write_async_wait(self, s: Any) -> None:
         """Write nothing, see ``write_async_commit``."""
 
+    def write_print(self, s: Any) -> None:
+        """Refuse to print."""
+        raise NotExpressible(what="T.print: kernels cannot print", dialect=self.dialect, where=nodes.where_of(s))
+
+    def write_device_assert(self, s: Any) -> None:
+        """Refuse to stop."""
+        what = "T.device_assert: a kernel cannot stop itself"
+        raise NotExpressible(what=what, dialect=self.dialect, where=nodes.where_of(s))
+
     # Expressions
 
     def element(self, buffer: Any, indices: Any) -> str:

@@ -16,6 +16,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.passes import scalars
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
+from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
 from tile_core.simt.memory.alignment import Aligned
@@ -46,6 +47,9 @@ class TextTarget:
         Types that texts load and store; the others become codes in integers of their size.
     conversions
         The conversions of codes that the text has; the others are written out.
+    elementary
+        Whether the text has elementary functions of floats, and the larger and smaller of two, with the language's
+        results; otherwise they are written out as arithmetic of float32.
     """
 
     emit: Callable[[Plan, Context], KernelText]
@@ -54,6 +58,7 @@ class TextTarget:
     rounds_integers: bool = False
     native: frozenset[str] = _WHOLE_BYTES
     conversions: Conversions | None = None
+    elementary: bool = True
 
 
 def with_text(passes: Spine, target: TextTarget) -> Spine:
@@ -87,7 +92,9 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
         scalars.conversions(target.truncations),
         scalars.divisions(),
         scalars.wrap(),
+        *(() if target.elementary else (scalars.extremes(),)),
         Pass("floats", _floats(target), "the text converts narrow types, and does not compute with them"),
+        *(() if target.elementary else (Pass("math", _math, "after floats: expressions are of float32"),)),
         Pass("text", text, "the end: what a runtime compiles and the emulator runs"),
     )
     return whole
@@ -105,6 +112,12 @@ def _promise(plan: Plan, ctx: Context) -> Plan:
     del ctx
     plan = plan.note("hidden", tuple(plan.program.symbols))
     return plan if "aligned" in plan.notes else plan.note("aligned", assume(plan.program.func.params))
+
+
+def _math(plan: Plan, ctx: Context) -> Plan:
+    del ctx
+    func = legalize_math(tirx.PrimFunc(list(plan.notes["params"]), plan.body), rounded={})
+    return plan.replace(body=func.body)
 
 
 def _floats(target: TextTarget) -> Callable[[Plan, Context], Plan]:

@@ -45,7 +45,7 @@ WIDE: Mapping[str, Builder] = {
 """Builders for float64, where TVM's own expressions are no better than float32."""
 
 
-def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
+def legalize_math(func: Any, table: Mapping[str, Builder] = MATH, rounded: Mapping[str, Builder] = ROUNDED) -> Any:
     """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
 
     float16 goes through float32 (and is rounded once). float64 stays with the target's library, but for ``WIDE``.
@@ -57,6 +57,8 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
         A PrimFunc of scalar statements.
     table
         Builders by operator name; a target that has an exact, vectorised function of its own leaves it out.
+    rounded
+        Builders of operations that name their rounding; a target whose text prints them has none.
 
     Returns
     -------
@@ -66,8 +68,8 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH) -> Any:
 
     def on_call(e: Any) -> Any:
         name = getattr(e.op, "name", "")
-        if name in ROUNDED:
-            return ROUNDED[name](*e.args)
+        if name in rounded:
+            return rounded[name](*e.args)
         if name in WIDE and type_name(e) == "float64":
             return WIDE[name](*e.args)
         builder = table.get(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.analysis.ranges import sizes_of
+from tile_core.numerics.extremes import expand_extremes
 from tile_core.passes import wrapping
 from tile_core.passes.conversions import total_conversions
 from tile_core.passes.divisions import total_divisions
@@ -58,3 +59,13 @@ def wrap() -> Pass:
         return plan.replace(body=wrapping.hide(plan.body, plan.notes["params"]))
 
     return Pass("wrap", run, "before passes that add integer arithmetic of their own, which does not overflow")
+
+
+def extremes() -> Pass:
+    """Return the pass after which the larger and smaller of two floats are comparisons and selections."""
+
+    def run(plan: Plan, ctx: Context) -> Plan:
+        del ctx
+        return plan.replace(body=expand_extremes(plan.body))
+
+    return Pass("extremes", run, "before floats: what is written out for bfloat16 is computed in float32")

@@ -34,12 +34,8 @@ class MathCalls(ExpressionPrinter):
     def print_Call(self, e: Any) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
-        if name.startswith("ieee_"):
-            return f"{rounded(name)}({', '.join(self.bare(a) for a in e.args)})"
         function = FUNCTIONS.get(name)
         if function is None:
-            if name == "tile.float_div":
-                return self.operation("/", *e.args)
             return super().print_Call(e)
         dtype = nodes.dtype_of(e)
         if dtype not in ("float32", "float64"):
@@ -48,6 +44,10 @@ class MathCalls(ExpressionPrinter):
         if function.wide and dtype == "float32" and not (self.fast_math and function.fast):
             return Text(f"(float){function.double}({', '.join(f'(double){wrapped(a, UNARY)}' for a in args)})", UNARY)
         return f"{function.name(dtype, self.fast_math)}({', '.join(args)})"
+
+    def rounded(self, name: str, e: Any) -> str:
+        """Print an operation that names its rounding: each has an intrinsic."""
+        return f"{rounded(name)}({', '.join(self.bare(a) for a in e.args)})"
 
     def operation(self, sign: str, a: Any, b: Any) -> str:
         """Print an operation of two operands of one type."""

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tile_core.ops.registry import OPS
-from tile_core.passes.lower_ops import MeaningVariant
-from tile_core.simt.ops.atomics import atomic_variants
-from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
-from tile_core.simt.ops.gemm import GemmByThreads
-from tile_core.simt.ops.reduce import ReduceByShuffles
-from tile_core.simt.ops.reducer import FinalizeByShuffles
-from tile_core.simt.ops.scan import ScanByShuffles
+from tile_core.simt.ops.common import thread_variants
 from tile_cuda.ops.atomics import PtxAtomics
 from tile_cuda.ops.copy_async import AsyncCopy
 from tile_cuda.ops.gemm_mma import MmaGemm
@@ -26,8 +19,4 @@ if TYPE_CHECKING:
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
     fp8 = target.capabilities.fact(FP8_MMA)
-    products = (MmaGemm(fp8), MmaGemmSp(fp8), GemmByThreads("cuda"))
-    warps = (ReduceByShuffles("cuda"), ScanByShuffles("cuda"), FinalizeByShuffles("cuda"))
-    rows = (AsyncCopy(), GatherElements("cuda"), ScatterColumns("cuda"))
-    atomics = atomic_variants("cuda", PtxAtomics())
-    return (*products, *warps, *rows, *atomics, *(MeaningVariant("cuda", op) for op in OPS))
+    return (MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *thread_variants("cuda", PtxAtomics()))

@@ -27,6 +27,9 @@ class MslExpressions(ExpressionPrinter):
     """
 
     dialect: ClassVar[str] = "MSL"
+    calls: ClassVar[dict[str, str]] = {
+        **ExpressionPrinter.calls, "fma": "fma", "sqrt": "precise::sqrt", "rsqrt": "precise::rsqrt",
+    }  # fmt: skip
     types: ClassVar[dict[str, str]] = {**TYPES, "handle": "device void*"}
     helpers: set[str]
     fast_math: bool = False
@@ -77,8 +80,6 @@ class MslExpressions(ExpressionPrinter):
     def print_Call(self, e: Any) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
-        if name.startswith("ieee_"):
-            return self.rounded(name.split("_")[1], e)
         function = FUNCTIONS.get(name)
         if function is None:
             return super().print_Call(e)
@@ -86,22 +87,12 @@ class MslExpressions(ExpressionPrinter):
             raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}", dialect=self.dialect)
         return f"{function.text(self.fast_math)}({', '.join(self.bare(a) for a in e.args)})"
 
-    def rounded(self, op: str, e: Any) -> str:
+    def rounded(self, name: str, e: Any) -> str:
         """Print an operation that rounds to the nearest: precise ones do, and none is contracted with another one."""
-        args = [self.bare(a) for a in e.args]
         if self.fast_math:
+            op = name.split("_")[1]
             raise NotExpressible(what=f"T.ieee_{op} with fast math, which rounds as it likes", dialect=self.dialect)
-        signs = {"add": "+", "sub": "-", "mul": "*", "fdiv": "/"}
-        if op in signs:
-            return infix(signs[op], *args)
-        if op == "frcp":
-            return infix("/", "1.0f", args[0])
-        name = {"fma": "fma", "fsqrt": "precise::sqrt", "frsqrt": "precise::rsqrt"}[op]
-        return f"{name}({', '.join(args)})"
-
-    def call_tile_float_div(self, e: Any) -> str:
-        """Print a quotient."""
-        return self.operation("/", *e.args)
+        return super().rounded(name, e)
 
     def own(self, name: str, e: Any) -> str:
         """Print a call of a helper function of float32."""

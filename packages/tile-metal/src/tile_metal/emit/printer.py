@@ -10,7 +10,6 @@ from tile_core.compat.tvm import tirx
 from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.text import UNARY, Text, wrapped
-from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
 from tile_metal.emit.atomics import is_small
@@ -126,16 +125,6 @@ class MslPrinter(MslExpressions, KernelPrinter):
         """Write a barrier of the simdgroup."""
         del s
         self.writer.line(f"simdgroup_barrier({self._flags});")
-
-    def write_print(self, s: Any) -> None:
-        """Refuse to print."""
-        where = nodes.where_of(s)
-        raise NotExpressible(what="T.print: kernels cannot print from a GPU of Metal 3", dialect="MSL", where=where)
-
-    def write_device_assert(self, s: Any) -> None:
-        """Refuse to stop."""
-        where = nodes.where_of(s)
-        raise NotExpressible(what="T.device_assert: a kernel cannot stop itself", dialect="MSL", where=where)
 
     # Instructions
 

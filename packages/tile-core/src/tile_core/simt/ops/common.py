@@ -1,0 +1,33 @@
+"""The variants that every target with threads can have: they need threads, and some of them lanes, and nothing else."""
+
+from __future__ import annotations
+
+from tile_core.lowering.variant import Variant
+from tile_core.ops.registry import OPS
+from tile_core.passes.lower_ops import MeaningVariant
+from tile_core.simt.ops.atomics import Atomics, atomic_variants
+from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
+from tile_core.simt.ops.gemm import GemmByThreads
+from tile_core.simt.ops.reduce import ReduceByShuffles
+from tile_core.simt.ops.reducer import FinalizeByShuffles
+from tile_core.simt.ops.scan import ScanByShuffles
+
+
+def thread_variants(owner: str, atomics: Atomics, *, lanes: bool = True) -> tuple[Variant, ...]:
+    """Return the variants under a backend's name: products, rows, reductions, scans, atomics, and loops for all ops.
+
+    Parameters
+    ----------
+    owner
+        The backend's name.
+    atomics
+        How it updates one element of memory. Loops are no atomic updates: what it refuses is refused.
+    lanes
+        Whether threads exchange values by shuffles (``Capabilities.execution_width``).
+    """
+    exchanging = (ReduceByShuffles(owner), ScanByShuffles(owner), FinalizeByShuffles(owner)) if lanes else ()
+    loops = (MeaningVariant(owner, op) for op in OPS if not op.startswith("atomic"))
+    return (
+        GemmByThreads(owner), GatherElements(owner), ScatterColumns(owner), *exchanging,
+        *atomic_variants(owner, atomics), *loops,
+    )  # fmt: skip
