@@ -177,11 +177,11 @@ def test_replicas() -> None:
 
 
 def test_digits_of_each_dimension() -> None:
-    assert DigitLayout((4, 6), "(24):(1@memory)").grouped() == ((Digit(4, 6),), (Digit(6, 1),))
-    assert DigitLayout((2, 2, 6), "(24):(1@memory)").grouped() == ((Digit(2, 12),), (Digit(2, 6),), (Digit(6, 1),))
+    assert DigitLayout((4, 6), "(24):(1@memory)").dims == ((Digit(4, 6),), (Digit(6, 1),))
+    assert DigitLayout((2, 2, 6), "(24):(1@memory)").dims == ((Digit(2, 12),), (Digit(2, 6),), (Digit(6, 1),))
     # Where digits do not end at the dimensions, elements still have their places.
     odd = DigitLayout((4, 3), "(3,4):(1@memory,3@memory)")
-    assert odd.grouped() is None
+    assert odd.dims is None
     assert rows(odd) == [(i // 4 + i % 4 * 3,) for i in range(12)]
 
 

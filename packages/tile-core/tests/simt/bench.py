@@ -10,9 +10,9 @@ import numpy as np
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block, Places, SimtCall
 
@@ -39,7 +39,7 @@ class Bench:
         self.places = Places()
         self.machine = Machine(threads, self.thread, {})
 
-    def tile(self, data: Any, dtype: str, name: str, scope: str, dist: Distribution | None = None) -> Any:
+    def tile(self, data: Any, dtype: str, name: str, scope: str, dist: FragmentLayout | None = None) -> Any:
         b = buffer(data.shape, dtype, name, scope)
         if dist is None:
             self.machine.memory[b] = data.copy()
@@ -55,7 +55,7 @@ class Bench:
         self.machine.private[array] = found
         return b
 
-    def hold(self, b: Any, dist: Distribution) -> None:
+    def hold(self, b: Any, dist: FragmentLayout) -> None:
         self.places.distributions[b] = dist
         self.places.arrays[b] = buffer((dist.registers,), nodes.element_type(b), f"{b.name}_r", "local")
 

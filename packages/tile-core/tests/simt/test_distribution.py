@@ -7,7 +7,7 @@ import pytest
 
 from tile_core.errors import InternalError
 from tile_core.layout.digits import Digit
-from tile_core.simt.distribution import Distribution, spread
+from tile_core.layout.fragment import FragmentLayout, spread
 
 SHAPES = [(64, 48), (229,), (128, 128), (7,), (5, 3, 17), (16,), (1,), (1, 64), (64, 1), (3, 229), (127, 31)]
 THREADS = [1, 7, 31, 32, 48, 96, 128, 256]
@@ -18,10 +18,10 @@ THREADS = [1, 7, 31, 32, 48, 96, 128, 256]
 @pytest.mark.parametrize("vector", [1, 2, 8])
 def test_every_element_is_where_its_inverse_says(shape: tuple[int, ...], threads: int, vector: int) -> None:
     made = spread(shape, threads, vector)
-    assert made.span <= threads
+    assert made.size("thread") <= threads
     indices = np.indices(shape).reshape(len(shape), -1)
     for copy in range(made.replicas):
-        found = made.coordinates(made.thread_table[:, copy], made.register_table)
+        found = made.element(made.thread_table[:, copy], made.register_table)
         for got, want in zip(found, indices, strict=True):
             assert np.array_equal(np.zeros_like(want) + got, want)
     places = made.thread_table * made.registers + made.register_table[:, None]
@@ -38,7 +38,7 @@ def test_a_projection_keeps_the_threads_of_what_it_drops_as_copies() -> None:
 
 
 def test_a_projection_closes_gaps_between_registers() -> None:
-    whole = Distribution(
+    whole = FragmentLayout(
         (8, 16),
         ((Digit(2, 4, "register"), Digit(4, 1, "thread")), (Digit(4, 4, "thread"), Digit(4, 1, "register"))),
         16,
@@ -49,11 +49,11 @@ def test_a_projection_closes_gaps_between_registers() -> None:
 
 
 def test_same_places_with_other_digits() -> None:
-    one = Distribution((16,), ((Digit(4, 4, "thread"), Digit(4, 1, "thread")),), 16)
-    assert one.same_as(Distribution((16,), ((Digit(16, 1, "thread"),),), 16))
-    assert not one.same_as(Distribution((16,), ((Digit(4, 1, "thread"), Digit(4, 4, "thread")),), 16))
+    one = FragmentLayout((16,), ((Digit(4, 4, "thread"), Digit(4, 1, "thread")),), 16)
+    assert one.same_as(FragmentLayout((16,), ((Digit(16, 1, "thread"),),), 16))
+    assert not one.same_as(FragmentLayout((16,), ((Digit(4, 1, "thread"), Digit(4, 4, "thread")),), 16))
 
 
 def test_gaps_between_threads_are_refused() -> None:
     with pytest.raises(InternalError, match="do not fit"):
-        Distribution((4,), ((Digit(4, 2, "thread"),),), 16)
+        FragmentLayout((4,), ((Digit(4, 2, "thread"),),), 16)

@@ -10,9 +10,9 @@ import numpy as np
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import View
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.variant import Block, Places, SimtCall
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
@@ -136,7 +136,7 @@ class Run:
         for _ in range(2):
             for position, want in self.variant.layouts(self.call, None).items():
                 buffer = self.call.args[position].buffer
-                if isinstance(want, Distribution):
+                if isinstance(want, FragmentLayout):
                     found = self.places.distributions.setdefault(buffer, want)
                     assert found.same_as(want)
                 elif not self.case.plain:

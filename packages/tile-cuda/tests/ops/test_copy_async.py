@@ -13,7 +13,7 @@ from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.layout import make_swizzled_layout
-from tile_core.layout.layout import row_major
+from tile_core.layout.layout import column_major, row_major
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt.memory.alignment import Aligned
@@ -233,7 +233,7 @@ def test_slots_and_swizzles(slots, slot):
 def test_layouts_and_pitches_narrow_the_chunks():
     r = nodes.fresh("r")
     # 16 rows of 32 elements, one row after the other by columns: neighbours lie apart.
-    by_columns = row_major((32, 16)).permute(1, 0)
+    by_columns = column_major((16, 32))
     torn = Copy("float32", (20, 32), (16, 32), (r, 0), 96, layout=by_columns)
     assert by_columns.shape == (16, 32)
     assert widths(torn.run({r: 7})) == {4}

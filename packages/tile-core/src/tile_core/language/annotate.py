@@ -17,9 +17,9 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
     Raises
     ------
     BadAnnotation
-        If a key is no buffer, a buffer has a layout already, or the shapes differ.
+        If a key is no buffer, a buffer has a layout already or extents that calls decide, or the shapes differ.
     LayoutError
-        If a layout is no bijection.
+        If two elements would share a place.
     """
     builder = current("T.annotate_layout")
     for buffer, layout in _items("annotate_layout", layouts):
@@ -32,6 +32,12 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
 def _checked(buffer: Buffer, layout: Any) -> Any:
     from tile_core.layout import Layout, LayoutMap, prove
 
+    unknown = [e for e in buffer.shape if not isinstance(e, int)]
+    if unknown:
+        extent = as_value(unknown[0]).expr
+        found = f"{buffer.name} has the extent {extent}, which calls decide, and a layout has constant ones"
+        instead = "leave the layout out, or annotate the tile that the tensor is copied to"
+        raise BadAnnotation(what="annotate_layout", found=found, instead=instead)
     if callable(layout) and not isinstance(layout, LayoutMap):
         # An index function: (i, j) -> the place in memory.
         layout = Layout(buffer.shape, layout)

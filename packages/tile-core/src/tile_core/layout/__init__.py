@@ -13,6 +13,8 @@ stride, axis) of the row-major index, plus XOR swizzles of the memory index.
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.digits import AXES, Digit
 from tile_core.layout.draw import draw, to_svg
+from tile_core.layout.fragment import Digits, FragmentLayout, spread
+from tile_core.layout.held import fragment_of
 from tile_core.layout.layout import DigitLayout, column_major, from_digits, row_major, strided
 from tile_core.layout.proof import Collision, Proof, prove
 from tile_core.layout.recover import recover
@@ -29,7 +31,9 @@ __all__ = [
     "Collision",
     "Digit",
     "DigitLayout",
+    "Digits",
     "Fragment",
+    "FragmentLayout",
     "Layout",
     "LayoutMap",
     "Ops",
@@ -40,11 +44,13 @@ __all__ = [
     "bank_conflicts",
     "column_major",
     "draw",
+    "fragment_of",
     "from_digits",
     "make_swizzled_layout",
     "prove",
     "recover",
     "row_major",
+    "spread",
     "strided",
     "to_svg",
 ]

@@ -116,3 +116,12 @@ def linear(values: Sequence[Any], strides: Sequence[int], ops: Ops, offset: int 
     if total is None:
         return offset
     return ops.add(total, offset) if offset else total
+
+
+def coordinate_of(flat: Any, shape: Sequence[int], ops: Ops) -> list[Any]:
+    """The coordinate of row-major index ``flat``, which is known to be inside of ``shape``."""
+    coordinate = []
+    for dim, (extent, step) in enumerate(zip(shape, row_major_strides(shape), strict=True)):
+        value = flat if step == 1 else ops.floordiv(flat, step)
+        coordinate.append(ops.mod(value, extent) if dim else value)
+    return coordinate

@@ -19,6 +19,10 @@ class ExprOps(Ops):
         """See ``Ops.mod``."""
         return tirx.floormod(a, b)
 
+    def equal(self, a: Any, b: int) -> Any:
+        """See ``Ops.equal``."""
+        return tirx.EQ(a, tirx.IntImm("int32", b))
+
     def xor(self, a: Any, b: Any) -> Any:
         """See ``Ops.xor``."""
         return tirx.bitwise_xor(a, b)

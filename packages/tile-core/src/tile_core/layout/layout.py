@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from tile_core.errors.layout import BadDigits, LayoutMismatch
-from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, linear
+from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, coordinate_of, linear
 from tile_core.layout.digits import (
     AXES,
     Digit,
@@ -58,10 +58,11 @@ def from_digits(digits: str | Iterable[Any], shape: Any = None, **options: Any) 
 
 
 class DigitLayout(LayoutMap):
-    """A layout of digits, plus XOR swizzles of the memory index and copies.
+    """A layout of digits, plus XOR swizzles of the memory index, copies and padding.
 
     The row-major index of a coordinate is written in the mixed radix of the digits' extents; each axis gets
-    ``offset + sum(digit * stride)``; the swizzles are applied to the memory index, in order.
+    ``offset + sum(digit * stride)``; the swizzles are applied to the memory index, in order. Where a dimension is
+    padded, it is the row-major index in the padded shape that is written so; padding holds nothing.
 
     Parameters
     ----------
@@ -75,6 +76,8 @@ class DigitLayout(LayoutMap):
         Digits that no coordinate chooses: copies of each element, ``stride`` further on ``axis``.
     offset
         A constant per axis, added before the swizzles.
+    padded
+        The extents that the digits decompose, none below that of ``shape``; ``shape`` itself by default.
     note
         Why this layout was chosen.
 
@@ -92,10 +95,12 @@ class DigitLayout(LayoutMap):
         swizzles: Sequence[Swizzle] = (),
         replica: Iterable[Any] = (),
         offset: Mapping[str, int] | None = None,
+        padded: Sequence[int] | None = None,
         note: str = "",
     ) -> None:
         self.shape = as_shape(shape)
-        self.digits = as_digits(digits, self.shape)
+        self.padded = self.shape if padded is None else as_shape(padded)
+        self.digits = as_digits(digits, self.padded)
         self.swizzles = tuple(s for s in swizzles if s.bits)
         self.replica = tuple(Digit(*d) for d in replica)
         self.offset = {axis: start for axis, start in (offset or {}).items() if start}
@@ -104,6 +109,8 @@ class DigitLayout(LayoutMap):
         used = {d.axis for d in (*self.digits, *self.replica)} | set(self.offset)
         self._axes = tuple(a for a in AXES if a in used) or ("memory",)
         reason = f"unknown axis {unknown[0]!r}" if unknown else ""
+        if len(self.padded) != len(self.shape) or any(p < n for p, n in zip(self.padded, self.shape, strict=True)):
+            reason = f"the padded shape {self.padded} does not hold it"
         if not unknown and self.swizzles and "memory" not in self._axes:
             reason = "a swizzle needs the memory axis"
         low = {a: self.lowest(a) for a in self._axes if not unknown}
@@ -137,7 +144,7 @@ class DigitLayout(LayoutMap):
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """One more than the largest index, per axis.
+        """One more than the largest index, per axis; padding counts.
 
         Exact without a swizzle, where the swizzles keep the window, and up to ``MAX_ENUMERATION`` elements; beyond,
         the memory is rounded up to whole swizzle blocks.
@@ -171,7 +178,7 @@ class DigitLayout(LayoutMap):
             swizzles.pop(0)
         return DigitLayout(
             self.shape, self._filled(), swizzles=swizzles, replica=merge(self.replica),
-            offset=self.offset, note=self.note,
+            offset=self.offset, padded=self.padded, note=self.note,
         )  # fmt: skip
 
     def _filled(self) -> list[Digit]:
@@ -180,30 +187,35 @@ class DigitLayout(LayoutMap):
         used = {d.axis for d in (*digits, *merge(self.replica))} | set(self.offset)
         return [*(Digit(1, 0, axis) for axis in self.axes if axis not in used), *digits]
 
-    def grouped(self) -> tuple[tuple[Digit, ...], ...] | None:
+    @property
+    def dims(self) -> tuple[tuple[Digit, ...], ...] | None:
         """The digits of each dimension, or ``None`` if a dimension does not end where a digit can be split."""
         return self._groups
 
     @cached_property
     def _groups(self) -> tuple[tuple[Digit, ...], ...] | None:
-        groups = group_by_dims(merge(self.digits), self.shape)
+        """The digits of each dimension, merged: what an index is decomposed into."""
+        groups = group_by_dims(merge(self.digits), self.padded)
         return None if groups is None else tuple(merge(g) for g in groups)
 
     def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
         """See ``LayoutMap.at``."""
-        return self._place(_decompose(flat, merge(self.digits), ops), replica, ops)
+        if self.padded != self.shape:
+            return self._apply(coordinate_of(flat, self.shape, ops), replica, ops)
+        return self._place(decompose(flat, merge(self.digits), ops), replica, ops)
 
     def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
         if self._groups is None:
-            return super()._apply(coordinate, replica, ops)
+            flat = linear(coordinate, row_major_strides(self.padded), ops)
+            return self._place(decompose(flat, merge(self.digits), ops), replica, ops)
         parts: list[tuple[Digit, Any]] = []
         for index, group in zip(coordinate, self._groups, strict=True):
-            parts += _decompose(index, group, ops)
+            parts += decompose(index, group, ops)
         return self._place(parts, replica, ops)
 
     def _place(self, parts: list[tuple[Digit, Any]], replica: Any, ops: Ops) -> dict[str, Any]:
         if self.replica:
-            parts = parts + _decompose(replica, self.replica, ops)
+            parts = parts + decompose(replica, self.replica, ops)
         found = {}
         for axis in self.axes:
             on_axis = [(digit.stride, value) for digit, value in parts if digit.axis == axis]
@@ -215,25 +227,28 @@ class DigitLayout(LayoutMap):
 
     def tables(self) -> dict[str, list[int]]:
         """See ``LayoutMap.tables``."""
+        return {axis: self.array(axis).reshape(-1).tolist() for axis in self.axes}
+
+    def array(self, axis: str) -> Any:
+        """The index on ``axis`` of each element and copy, an integer array of shape (``numel``, ``replicas``)."""
         import numpy as np
 
-        found: dict[str, list[int]] = {}
-        for axis in self.axes:
-            values = np.array([self.offset.get(axis, 0)], "int64")
-            for digit in (*self.digits, *self.replica):
-                step = digit.stride if digit.axis == axis else 0
-                values = (values[:, None] + np.arange(digit.extent) * step).reshape(-1)
-            if axis == "memory":
-                for swizzle in self.swizzles:
-                    values = swizzle.apply(values)
-            found[axis] = values.tolist()
-        return found
+        values = np.array([self.offset.get(axis, 0)], "int64")
+        for digit in (*self.digits, *self.replica):
+            step = digit.stride if digit.axis == axis else 0
+            values = (values[:, None] + np.arange(digit.extent) * step).reshape(-1)
+        if axis == "memory":
+            for swizzle in self.swizzles:
+                values = swizzle.apply(values)
+        if self.padded != self.shape:
+            values = values.reshape(*self.padded, self.replicas)[tuple(map(slice, self.shape))]
+        return values.reshape(self.numel, self.replicas)
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         c = self.canonical()
         copies = tuple(sorted(c.replica))
-        return (c.shape, c.axes, merge(c.digits), c.swizzles, copies, tuple(sorted(c.offset.items())))
+        return (c.shape, c.padded, c.axes, merge(c.digits), c.swizzles, copies, tuple(sorted(c.offset.items())))
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, DigitLayout) else NotImplemented
@@ -247,16 +262,20 @@ class DigitLayout(LayoutMap):
         parts += [f"^{s}" for s in self.swizzles]
         parts += [f"x{d.extent}:{d.stride}@{d.axis}" for d in self.replica]
         parts += [f"+{start}@{axis}" for axis, start in sorted(self.offset.items())]
+        parts += [f"padded to {self.padded}"] if self.padded != self.shape else []
         return " ".join(parts)
 
 
-def _decompose(index: Any, digits: Sequence[Digit], ops: Ops) -> list[tuple[Digit, Any]]:
-    """Write ``index``, known to be below the product of the extents, in the radix of ``digits``."""
+def decompose(index: Any, digits: Sequence[Digit], ops: Ops, axis: str = "") -> list[tuple[Digit, Any]]:
+    """Write ``index``, known to be below the product of the extents, in the radix of ``digits``.
+
+    Digits that say nothing are left out, and so are those of other axes if one is asked for.
+    """
     parts: list[tuple[Digit, Any]] = []
     step = 1
     for position in range(len(digits) - 1, -1, -1):
         digit = digits[position]
-        if digit.stride:
+        if digit.stride and axis in ("", digit.axis):
             value = index if step == 1 else ops.floordiv(index, step)
             parts.append((digit, ops.mod(value, digit.extent) if position and digit.extent > 1 else value))
         step *= digit.extent

@@ -132,6 +132,8 @@ def _by_digits(layout: DigitLayout, bound: int) -> Proof | None:
             chosen = [i for i, d in enumerate(every) if d.axis == axis]
             found = difference([(every[i].extent, every[i].stride) for i in chosen])
             if found is not None:
+                if layout.padded != layout.shape:
+                    return None  # one of the two may be padding
                 values = [0] * len(every)
                 for i, value in zip(chosen, found, strict=True):
                     values[i] = value

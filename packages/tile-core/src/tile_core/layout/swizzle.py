@@ -31,6 +31,10 @@ class Ops:
         """``a % b``."""
         return a % b
 
+    def equal(self, a: Any, b: int) -> Any:
+        """``a == b``."""
+        return a == b
+
     def xor(self, a: Any, b: Any) -> Any:
         """``a ^ b``."""
         return a ^ b

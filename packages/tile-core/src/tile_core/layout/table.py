@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from tile_core.errors.layout import BadDigits, BadLayoutFunction, LayoutTooLarge, TableNotSymbolic
-from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, linear
+from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, coordinate_of, linear
 from tile_core.layout.digits import AXES, as_shape, row_major_strides, unravel
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
 
@@ -114,11 +114,7 @@ class CallableLayout(LayoutMap):
 
     def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
         """See ``LayoutMap.at``."""
-        coordinate = []
-        for dim, (extent, step) in enumerate(zip(self.shape, row_major_strides(self.shape), strict=True)):
-            value = flat if step == 1 else ops.floordiv(flat, step)
-            coordinate.append(ops.mod(value, extent) if dim else value)
-        return self._apply(coordinate, replica, ops)
+        return self._apply(coordinate_of(flat, self.shape, ops), replica, ops)
 
     def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
         arguments = (*coordinate, replica) if self._replicas > 1 else tuple(coordinate)

@@ -52,7 +52,7 @@ class Offer:
 
     @property
     def source(self) -> str:
-        """Distribution and version, for messages."""
+        """FragmentLayout and version, for messages."""
         return f"{self.distribution} {self.version}"
 
 

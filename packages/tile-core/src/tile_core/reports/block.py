@@ -204,7 +204,7 @@ def block_facts(plan: Plan) -> BlockFacts | None:
 def _fragment(buffer: Any, d: Any) -> FragmentFacts:
     digits = str(d).partition(": ")[2]
     kind = nodes.element_type(buffer)
-    return FragmentFacts(str(buffer.name), kind, d.shape, d.span, d.registers, d.replicas, d.vector, digits)
+    return FragmentFacts(str(buffer.name), kind, d.shape, d.size("thread"), d.registers, d.replicas, d.vector, digits)
 
 
 # Shared memory

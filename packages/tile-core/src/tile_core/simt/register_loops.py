@@ -9,8 +9,8 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.ops.base import View
-from tile_core.simt.distribution import Digits, Distribution
 
 #: Annotation of loops whose turns are neighbours of the last dimension (see ``simt/memory/vectorize.py``).
 VECTOR = "tile.vector"
@@ -32,10 +32,10 @@ class Walk:
     dist
         The tile's distribution.
     thread
-        Number of the thread in its block, below the span or not: coordinates stay within the padded tile.
+        Number of the thread in its block, whether it holds anything or not: coordinates stay within the padded tile.
     """
 
-    def __init__(self, dist: Distribution, thread: Any) -> None:
+    def __init__(self, dist: FragmentLayout, thread: Any) -> None:
         self.dist = dist
         self.thread = thread
         self.values = [[self._value(g) for g in digits] for digits in dist.dims]

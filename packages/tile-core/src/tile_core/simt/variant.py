@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import OpCall
-from tile_core.simt.distribution import Distribution
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -53,7 +53,7 @@ class Places:
         What a read outside of a buffer gives, by buffer; zero if there is none.
     """
 
-    distributions: dict[Any, Distribution] = field(default_factory=dict)
+    distributions: dict[Any, FragmentLayout] = field(default_factory=dict)
     arrays: dict[Any, Any] = field(default_factory=dict)
     layouts: dict[Any, LayoutMap] = field(default_factory=dict)
     reducers: dict[Any, str] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class SimtVariant(Variant):
         """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""
         raise NotImplementedError("it has no lower_value, but the program takes the result")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
         """Return what operands must be (fragments) or had better be (shared buffers), by position.
 
         Asked repeatedly while ``call.places`` fills; an answer may depend on what is known and be empty at first. A

@@ -8,8 +8,7 @@ import pytest
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.layout import make_swizzled_layout
-from tile_core.layout.layout import row_major
+from tile_core.layout import column_major, make_swizzled_layout
 from tile_core.simt.memory.alignment import Aligned, factor, row_symbols, strides_of, together
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.target import Capabilities
@@ -170,12 +169,12 @@ def test_swizzled_shared_buffers():
         return nodes.for_loop(t, 32, turns(width, lambda v: nodes.store(b, nodes.load(s, at(v)), at(v))))
 
     swizzled = make_swizzled_layout((8, 64), 16)
-    padded = row_major((8, 64)).permute(1, 0)
+    padded = column_major((64, 8))
     assert moves(check(body(8), everywhere(b), [s, b], layouts={s: swizzled})) == [("B", "S", 16)]
     assert moves(check(body(16), everywhere(b), [s, b], layouts={s: swizzled})) == [("B", "S", 16)] * 2
     assert together(swizzled, 16) == 8
     assert together(padded, 8) == 1
-    transposed = row_major((64, 8)).permute(1, 0)
+    transposed = column_major((8, 64))
     assert transposed.shape == (8, 64)
     assert moves(check(body(8), everywhere(b), [s, b], layouts={s: transposed})) == [("B", "B_v", 16)]
 

@@ -14,10 +14,10 @@ from tile_core.errors import InternalError
 from tile_core.ir import nodes
 from tile_core.layout import Layout, row_major
 from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Atom
 from tile_core.lowering.variant import Reject
 from tile_core.ops.copy import convert
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction, MatrixOperand, OperandKind, Until
 from tile_core.simt.ops.products.lowering import RegisterProduct
@@ -42,7 +42,7 @@ class Plan(ProductPlan):
     instruction: MatrixInstruction = MMA
     total: str = "float32"
 
-    def held(self, role: int) -> Distribution:
+    def held(self, role: int) -> FragmentLayout:
         assert role == 2
         p, s = self.problem, self.split
         rows = (
@@ -53,7 +53,7 @@ class Plan(ProductPlan):
             Digit(s.warps_n, 32, "thread"), Digit(s.atoms_n, 4, "register"), Digit(2, 1, "thread"),
             Digit(4, 1, "register"),
         )  # fmt: skip
-        return Distribution((p.m, p.n), (rows, columns), self.threads)
+        return FragmentLayout((p.m, p.n), (rows, columns), self.threads)
 
     def __str__(self) -> str:
         return f"element by element, {self.split}"
@@ -182,7 +182,7 @@ class TestVariant:
 
     def test_what_it_asks_of_operands(self) -> None:
         product = Product(16, 8, 4, TYPES, scopes="ssr", variant=VARIANT)
-        assert isinstance(product.wants[2], Distribution)
+        assert isinstance(product.wants[2], FragmentLayout)
         assert [str(product.wants[i].note) for i in (0, 1)] == ["elements of 32 bits"] * 2
         product.call.places.layouts[product.args[0].buffer] = product.wants[0]
         assert 0 not in VARIANT.layouts(product.call, CTX)

@@ -11,7 +11,7 @@ import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.simt.distribution import spread
+from tile_core.layout.fragment import spread
 from tile_core.simt.ops.reducer import FinalizeByShuffles, alone, assigned, is_update, may_be_partial, partial
 
 from ..bench import Bench, buffer, check, numpy_type, view

@@ -10,9 +10,9 @@ import pytest
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.variant import Reject
 from tile_core.numerics import oracles
-from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.reduce import ReduceByShuffles
 from tile_core.simt.variant import SimtCall
 
@@ -124,7 +124,7 @@ def test_nan(nan: bool, clear: bool, kind: str, dtype: str) -> None:
 def test_fragment_of_a_product() -> None:
     """Rows on groups of four lanes, columns on lanes, registers and two groups of threads; and the other dimension."""
     t, r = "thread", "register"
-    dist = Distribution(
+    dist = FragmentLayout(
         (48, 50),
         ((Digit(3, 4, r), Digit(2, 2, r), Digit(8, 4, t)),
          (Digit(2, 32, t), Digit(4, 12, r), Digit(4, 1, t), Digit(2, 1, r))),

@@ -9,9 +9,9 @@ import pytest
 
 from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.variant import Reject
 from tile_core.numerics import oracles
-from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_core.simt.variant import SimtCall
 
@@ -98,7 +98,7 @@ def test_nan(nan: bool) -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_lines_inside_of_threads_need_no_scratch(reverse: bool) -> None:
     t, r = "thread", "register"
-    dist = Distribution((33, 5), ((Digit(64, 1, t),), (Digit(2, 4, r), Digit(4, 1, r))), 64)
+    dist = FragmentLayout((33, 5), ((Digit(64, 1, t),), (Digit(2, 4, r), Digit(4, 1, r))), 64)
     a = np.random.default_rng(1).integers(-9, 9, (33, 5)).astype(np.int32)
     want = np.flip(np.cumsum(np.flip(a, 1), 1), 1) if reverse else np.cumsum(a, 1)
     check(scan(a, 1, 64, src=dist, dst=dist, reverse=reverse), want)

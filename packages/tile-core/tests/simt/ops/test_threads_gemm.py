@@ -10,9 +10,9 @@ import pytest
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.gemm import GemmByThreads, grid_of
 from tile_core.simt.variant import SimtCall
 
@@ -76,13 +76,13 @@ class Product:
         """Return C; what lies beside it must be as it was."""
         bench, c = self.bench, self.args[2]
         found = self.wants.get(2)
-        if isinstance(found, Distribution):
+        if isinstance(found, FragmentLayout):
             bench.hold(c.buffer, found)
             held = np.full((bench.machine.count, found.registers), 77).astype(self.start.dtype)
             held[found.thread_table, found.register_table[:, None]] = self.start.reshape(-1, 1)
             bench.machine.private[bench.places.arrays[c.buffer]] = held
         bench.run(self.variant, "gemm", self.args, dict(self.call.attrs))
-        if isinstance(found, Distribution):
+        if isinstance(found, FragmentLayout):
             return bench.value(c.buffer)
         full, (top, left), (rows, columns) = bench.value(c.buffer), c.mins, c.extents
         part = (slice(top, top + rows), slice(left, left + columns))

@@ -13,7 +13,6 @@ from tile_core.errors.language import BadAnnotation
 from tile_core.errors.lowering import FragmentLayoutUnsupported
 from tile_core.layout import StackedLayout, make_swizzled_layout, row_major
 from tile_core.reports import explain, explain_facts
-from tile_core.simt.placement.requested_layouts import distribution_of
 
 from ..whole import planned, run
 
@@ -68,6 +67,79 @@ def test_copies_of_elements() -> None:
     np.testing.assert_array_equal(b, a * 2)
     (found,) = (d for f, d in plan.notes["places"].places.distributions.items() if str(f.name) == "f")
     assert found.replicas == 2
+
+
+def odd(shape: tuple[int, int], layout: Any, threads: int) -> Any:
+    """Take a tile of an awkward size through a fragment that has a layout, and sum its rows."""
+    m, n = shape
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), "int32"), B: T.Tensor((m, n), "int32"), C: T.Tensor((m,), "int32")):
+        with T.Kernel(1, threads=threads):
+            f, total = T.alloc_fragment((m, n), "int32"), T.alloc_fragment((m,), "int32")
+            T.annotate_layout({f: layout})
+            T.copy(A, f)
+            for i, j in T.Parallel(m, n):
+                f[i, j] = f[i, j] * 2 + j
+            T.reduce_sum(f, total, dim=1)
+            T.copy(f, B)
+            T.copy(total, C)
+
+    return main
+
+
+ODD = {
+    "rows of 33 on 32 threads": ((6, 33), lambda i, j: (i % 2 * 32 + j % 32, i // 2 * 2 + j // 32), 1),
+    "rows of 5 in steps of 8 threads": ((7, 5), lambda i, j: (i * 8 + j, 0 * i), 1),
+    "columns of 7": ((7, 5), lambda i, j: (j * 8 + i, 0 * i), 1),
+    "three rows in registers": ((3, 17), lambda i, j: (j, i), 1),
+    "copies in the upper threads": ((3, 17), lambda i, j, copy: (copy * 32 + j, i), 2),
+    "every thread holds all": ((3, 2), lambda i, j, copy: (copy, i * 2 + j), 64),
+    "one column": ((5, 1), lambda i, j: (i + j, j), 1),
+}
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+@pytest.mark.parametrize("name", ODD)
+def test_awkward_sizes_copies_and_widths(name: str, width: int) -> None:
+    shape, forward, copies = ODD[name]
+    layout = T.Fragment(shape, forward, replicate=copies)
+    a = np.random.default_rng(2).integers(-99, 99, shape, dtype=np.int32)
+    b, c = np.zeros(shape, np.int32), np.zeros(shape[0], np.int32)
+    plan = run(odd(shape, layout, 64), a, b, c, width=width)
+    np.testing.assert_array_equal(b, a * 2 + np.arange(shape[1]))
+    np.testing.assert_array_equal(c, b.sum(1))
+    (found,) = (d for f, d in plan.notes["places"].places.distributions.items() if str(f.name) == "f")
+    for at in layout.coordinates():
+        for copy in range(copies):
+            assert found.apply(*at, replica=copy) == layout.apply(*at, replica=copy)
+
+
+def test_a_layout_of_warps_of_another_width() -> None:
+    layout = T.Fragment((4, 16), "(4,16):(1@warp,1@lane)", width=16)
+    a = np.arange(64, dtype=np.int32).reshape(4, 16)
+    for width in (16, 32, 64):
+        b, c = np.zeros((4, 16), np.int32), np.zeros(4, np.int32)
+        run(odd((4, 16), layout, 64), a, b, c, width=width)
+        np.testing.assert_array_equal(b, a * 2 + np.arange(16))
+
+
+def test_two_layouts_that_do_not_go_together_are_refused() -> None:
+    """A loop over two fragments cannot run where both are: neither layout is dropped."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16, 32), "int32")):
+        with T.Kernel(1, threads=64):
+            f, g = T.alloc_fragment((16, 32), "int32"), T.alloc_fragment((16, 32), "int32")
+            T.annotate_layout({f: T.Fragment((16, 32), LAYOUTS["columns"])})
+            T.annotate_layout({g: T.Fragment((16, 32), LAYOUTS["every other column"])})
+            T.copy(A, f)
+            for i, j in T.Parallel(16, 32):
+                g[i, j] = f[i, j]
+            T.copy(g, A)
+
+    with pytest.raises(FragmentLayoutUnsupported, match=r"the layout of [fg] cannot be kept"):
+        planned(main)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +273,17 @@ def test_what_no_target_can_follow_is_refused_by_all(make: Any, reason: str) -> 
             compile_(annotated(make))
 
 
+def test_extents_that_calls_decide_have_no_layout() -> None:
+    n = T.dynamic("n")
+    with pytest.raises(BadAnnotation, match=r"K134.*A has the extent n, which calls decide"):
+
+        @T.prim_func
+        def main(A: T.Tensor((n, 64), "float32")):
+            with T.Kernel(1, threads=64):
+                T.annotate_layout({A: T.Layout((64, 64), lambda i, j: j * 64 + i)})
+                T.clear(A)
+
+
 def test_a_view_of_rows_in_order_is_legal() -> None:
     @T.prim_func
     def main(A: T.Tensor((16, 32), "int32"), B: T.Tensor((32, 16), "int32")):
@@ -211,13 +294,6 @@ def test_a_view_of_rows_in_order_is_legal() -> None:
             T.copy(T.reshape(s, (32, 16)), B)
 
     planned(main)
-
-
-def test_warps_and_lanes_are_threads() -> None:
-    layout = T.Fragment((4, 32), "(4,32):(1@warp,1@lane)")
-    found = distribution_of(layout, 128)
-    assert not isinstance(found, str)
-    assert [int(t) for t in found.thread_table[:, 0]] == list(range(128))
 
 
 def test_a_target_without_threads_says_that_it_has_no_use_for_a_layout() -> None:

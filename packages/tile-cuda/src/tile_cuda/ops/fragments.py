@@ -8,12 +8,12 @@ along the rows can be the A of another product without moving.
 from __future__ import annotations
 
 from tile_core.layout.digits import Digit
-from tile_core.simt.distribution import Digits, Distribution
+from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.simt.ops.warp_partition import Split
 from tile_cuda.ops.atoms import WARP, Family
 
 
-def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> Distribution:
+def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> FragmentLayout:
     """Return where C is: registers count tiles of rows, tiles of columns, halves, the two columns."""
     per_tile = 2 * family.halves
     rows = _lines(split.warps_m, WARP * split.warps_n, split.atoms_m, split.atoms_n * per_tile, family.halves, 2)
@@ -23,10 +23,10 @@ def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> D
         Digit(4, 1, "thread"),
         Digit(2, 1, "register"),
     )
-    return Distribution((m, n), (rows, columns), threads)
+    return FragmentLayout((m, n), (rows, columns), threads)
 
 
-def operand_a(m: int, k: int, split: Split, family: Family, threads: int) -> Distribution:
+def operand_a(m: int, k: int, split: Split, family: Family, threads: int) -> FragmentLayout:
     """Return where a fragment A of (stored) extent ``k`` is; warps side by side hold copies."""
     blocks = -(-k // family.block)
     per_block = family.halves * family.per_word
@@ -34,15 +34,15 @@ def operand_a(m: int, k: int, split: Split, family: Family, threads: int) -> Dis
         split.warps_m, WARP * split.warps_n, split.atoms_m, blocks * per_block, family.halves, family.per_word
     )  # fmt: skip
     copies = (Digit(split.warps_n, WARP, "thread"),) if split.warps_n > 1 else ()
-    return Distribution((m, k), (rows, _depth(blocks, per_block, family)), threads, copies)
+    return FragmentLayout((m, k), (rows, _depth(blocks, per_block, family)), threads, copies)
 
 
-def operand_b(k: int, n: int, split: Split, family: Family, threads: int) -> Distribution:
+def operand_b(k: int, n: int, split: Split, family: Family, threads: int) -> FragmentLayout:
     """Return where a fragment B is; warps one below the other hold copies."""
     blocks = -(-k // family.block)
     columns = _lines(split.warps_n, WARP, split.atoms_n, blocks * family.per_word, 1, 1)
     copies = (Digit(split.warps_m, WARP * split.warps_n, "thread"),) if split.warps_m > 1 else ()
-    return Distribution((k, n), (_depth(blocks, family.per_word, family), columns), threads, copies)
+    return FragmentLayout((k, n), (_depth(blocks, family.per_word, family), columns), threads, copies)
 
 
 def _lines(warps: int, warp_stride: int, tiles: int, tile_registers: int, halves: int, half_registers: int) -> Digits:

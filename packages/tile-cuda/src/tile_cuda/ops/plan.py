@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizzled_layout, row_major
-from tile_core.simt.distribution import Distribution
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_core.simt.ops.products.plan import ProductPlan, best
@@ -46,7 +46,7 @@ class Plan(ProductPlan):
         """Element type of the accumulators in registers."""
         return self.family.total
 
-    def held(self, role: int) -> Distribution:
+    def held(self, role: int) -> FragmentLayout:
         """Return where a fragment must be; that of a sparse A holds half of K."""
         p, how = self.problem, (self.split, self.family, self.threads)
         if role == 0:

@@ -8,7 +8,7 @@ along the rows can be the A of another product without moving.
 from __future__ import annotations
 
 from tile_core.layout.digits import Digit
-from tile_core.simt.distribution import Digits, Distribution
+from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.simt.ops.warp_partition import Split
 from tile_metal.ops.atoms import SIMD, Unit
 
@@ -16,28 +16,28 @@ Axis = tuple[int, int, int, int]
 """Simdgroups along an axis, the distance of their first threads, instructions, the distance of their registers."""
 
 
-def accumulator(m: int, n: int, split: Split, unit: Unit, threads: int) -> Distribution:
+def accumulator(m: int, n: int, split: Split, unit: Unit, threads: int) -> FragmentLayout:
     """Return where C is: registers count instructions along M and along N, then as the instruction holds them."""
     size = unit.m * unit.n // SIMD
     rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, split.atoms_n * size)
     columns = (split.warps_n, SIMD, split.atoms_n, size)
-    return Distribution((m, n), _blocks(unit, rows, columns, unit.m, unit.n), threads)
+    return FragmentLayout((m, n), _blocks(unit, rows, columns, unit.m, unit.n), threads)
 
 
-def operand_a(m: int, k: int, split: Split, unit: Unit, threads: int) -> Distribution:
+def operand_a(m: int, k: int, split: Split, unit: Unit, threads: int) -> FragmentLayout:
     """Return where a fragment A is; simdgroups side by side hold copies."""
     size, steps = unit.m * unit.k // SIMD, -(-k // unit.k)
     rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, steps * size)
     copies = (Digit(split.warps_n, SIMD, "thread"),) if split.warps_n > 1 else ()
-    return Distribution((m, k), _blocks(unit, rows, (1, 1, steps, size), unit.m, unit.k), threads, copies)
+    return FragmentLayout((m, k), _blocks(unit, rows, (1, 1, steps, size), unit.m, unit.k), threads, copies)
 
 
-def operand_b(k: int, n: int, split: Split, unit: Unit, threads: int) -> Distribution:
+def operand_b(k: int, n: int, split: Split, unit: Unit, threads: int) -> FragmentLayout:
     """Return where a fragment B is; simdgroups one below the other hold copies."""
     size, steps = unit.n * unit.k // SIMD, -(-k // unit.k)
     columns = (split.warps_n, SIMD, split.atoms_n, steps * size)
     copies = (Digit(split.warps_m, SIMD * split.warps_n, "thread"),) if split.warps_m > 1 else ()
-    return Distribution((k, n), _blocks(unit, (1, 1, steps, size), columns, unit.k, unit.n), threads, copies)
+    return FragmentLayout((k, n), _blocks(unit, (1, 1, steps, size), columns, unit.k, unit.n), threads, copies)
 
 
 def _blocks(unit: Unit, rows: Axis, columns: Axis, height: int, width: int) -> tuple[Digits, Digits]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tile_core.layout import Layout, LayoutMap, strided
-from tile_core.simt.distribution import Distribution
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_core.simt.ops.products.plan import ProductPlan, best
@@ -51,7 +51,7 @@ class Plan(ProductPlan):
         """Element type of the accumulators in registers."""
         return TOTAL
 
-    def held(self, role: int) -> Distribution:
+    def held(self, role: int) -> FragmentLayout:
         """Return where a fragment must be."""
         p, how = self.problem, (self.split, self.unit, self.threads)
         if role == 0:

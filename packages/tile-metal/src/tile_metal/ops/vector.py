@@ -15,12 +15,12 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.calls import step
 from tile_core.layout import LayoutMap
 from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Asked, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.gemm_problem import Problem, asked, placed
@@ -69,7 +69,7 @@ class VectorByLanes(SimtVariant):
             note=f"{call.block.count // SIMD} simdgroups, {width} element{'s' * (width > 1)} of a lane at a time"
         )
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
         """Return where C is: each of its columns in all lanes of a simdgroup."""
         del ctx
         p = Problem.of(call)
@@ -101,11 +101,11 @@ class VectorByThreads(GemmByThreads):
         return super().accepts(call, ctx)
 
 
-def columns(n: int, threads: int) -> Distribution:
+def columns(n: int, threads: int) -> FragmentLayout:
     """Return the distribution of C: neighbouring columns in the registers of a simdgroup, copies in its lanes."""
     groups = threads // SIMD
     digits = (Digit(groups, SIMD, "thread"), Digit(-(-n // groups), 1, "register"))
-    return Distribution((1, n), ((Digit(1, 1, "register"),), digits), threads, (Digit(SIMD, 1, "thread"),))
+    return FragmentLayout((1, n), ((Digit(1, 1, "register"),), digits), threads, (Digit(SIMD, 1, "thread"),))
 
 
 def vector(p: Problem) -> int:

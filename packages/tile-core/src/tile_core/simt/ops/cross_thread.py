@@ -16,7 +16,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
 from tile_core.layout.digits import Digit
-from tile_core.simt.distribution import Distribution
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.register_loops import MOST_UNROLLED, Walk, each, loop_role, registers, when
 
 Combine = Callable[[Any, Any], Any]
@@ -91,7 +91,7 @@ class Crossing:
         One register per register of ``dist``.
     """
 
-    def __init__(self, dist: Distribution, thread: Any, others: Sequence[Digit], parts: Split, array: Any) -> None:
+    def __init__(self, dist: FragmentLayout, thread: Any, others: Sequence[Digit], parts: Split, array: Any) -> None:
         self.dist, self.thread, self.others, self.parts, self.array = dist, thread, others, parts, array
         self.size = prod(dist.padded)
         self.scratch, self.allocate = nodes.alloc(
@@ -128,7 +128,7 @@ class Crossing:
 
 
 def combine_threads(
-    dist: Distribution, thread: Any, digits: Sequence[Digit], width: int, array: Any, neutral: Any, combine: Combine
+    dist: FragmentLayout, thread: Any, digits: Sequence[Digit], width: int, array: Any, neutral: Any, combine: Combine
 ) -> tuple[Any, Any, Any]:
     """Combine the registers of all threads that differ in some digits.
 

@@ -13,12 +13,12 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import move, step
 from tile_core.layout import LayoutMap, row_major
 from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Asked, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm_problem import Problem, asked, placed
 from tile_core.simt.register_loops import choose, unrolled
@@ -96,11 +96,11 @@ class GemmByThreads(SimtVariant):
         g = grid_of(p.m, p.n, call.block.count)
         return Accept(note=f"{g.rows} x {g.columns} threads of {g.each_m} x {g.each_n} elements")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Distribution | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
         """Return where C is; A and B are read by many threads, so they are in shared memory."""
         del ctx
         p = Problem.of(call)
-        found: dict[int, Distribution | LayoutMap] = {}
+        found: dict[int, FragmentLayout | LayoutMap] = {}
         if p.c.scope == "local.fragment" and p.c.extents == tuple(nodes.shape_of(p.c.buffer)):
             own = accumulators(p.m, p.n, grid_of(p.m, p.n, call.block.count), call.block.count)
             found[2] = placed(own, p.c.extents, *p.c.matrix_dims(), False)
@@ -115,11 +115,11 @@ class GemmByThreads(SimtVariant):
         return _Lower(call).statement()
 
 
-def accumulators(m: int, n: int, g: Grid, threads: int) -> Distribution:
+def accumulators(m: int, n: int, g: Grid, threads: int) -> FragmentLayout:
     """Return where C is: registers count rows, runs of columns, columns."""
     rows = (Digit(g.each_m, g.each_n, "register"), Digit(g.rows, g.columns, "thread"))
     columns = (Digit(g.runs_n, g.vector, "register"), Digit(g.columns, 1, "thread"), Digit(g.vector, 1, "register"))
-    return Distribution((m, n), (rows, columns), threads)
+    return FragmentLayout((m, n), (rows, columns), threads)
 
 
 class _Lower:

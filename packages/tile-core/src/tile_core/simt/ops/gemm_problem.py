@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Asked
 from tile_core.ops.base import View
 from tile_core.ops.gemm import GemmWarpPolicy
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.variant import SimtCall
 
 
@@ -87,7 +87,7 @@ def policy_of(call: SimtCall, problem: Problem) -> int:
     return asked_for
 
 
-def placed(found: Distribution, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> Distribution:
+def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> FragmentLayout:
     """Return the distribution of a whole buffer from that of its matrix, which is in two of its dimensions."""
     own = found.permute((1, 0)) if turned else found
     for d in range(len(extents)):

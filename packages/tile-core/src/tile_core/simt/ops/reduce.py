@@ -10,10 +10,10 @@ import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
+from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, element, neutral
-from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.cross_thread import combine_threads
 from tile_core.simt.ops.shuffles import ByShuffles
 from tile_core.simt.register_loops import Walk, bounds, choose, kept, load, when
@@ -52,7 +52,7 @@ class ReduceByShuffles(ByShuffles):
         return _Reduce(call, self.lanes(ctx)).lower()
 
 
-def at_destination(found: Distribution, src: View, dst: View, dim: int) -> Distribution | None:
+def at_destination(found: FragmentLayout, src: View, dst: View, dim: int) -> FragmentLayout | None:
     """Return the distribution that a whole destination has if its elements are where the results are."""
     kept_dims = [e for d, e in enumerate(src.extents) if d != dim]
     projected = found.project(dim)
@@ -146,7 +146,7 @@ class _Reduce:
         store = when([*walk.inside(), *bounds(self.dst, at)], self.dst.store(value, at))
         return when(walk.dist.is_first(self.thread), walk.wrap(store))
 
-    def through_scratch(self, array: Any, known: Distribution) -> tuple[Any, Any]:
+    def through_scratch(self, array: Any, known: FragmentLayout) -> tuple[Any, Any]:
         """Bring the results to the threads that hold the destination."""
         extents = [e for d, e in enumerate(self.src.extents) if d != self.dim and e != 1]
         scratch, allocate = nodes.alloc([prod(extents)], self.acc, "results", "shared")
@@ -162,7 +162,7 @@ class _Reduce:
         return allocate, nodes.seq([write, read])
 
 
-def shares(src: View, dim: int, threads: int) -> Distribution:
+def shares(src: View, dim: int, threads: int) -> FragmentLayout:
     """Return which thread reads which elements of a tile in memory: vectors along its rows if they come out even."""
     extents = tuple(src.extents)
     vector = _VECTOR_BYTES * 8 // DTYPES[src.dtype].bits
@@ -176,7 +176,7 @@ def shares(src: View, dim: int, threads: int) -> Distribution:
     return spread(extents, threads)
 
 
-def covers(expected: Distribution, known: Distribution) -> bool:
+def covers(expected: FragmentLayout, known: FragmentLayout) -> bool:
     """Whether each thread that holds an element by ``known`` has it in the same register by ``expected``."""
     if expected.shape != known.shape or expected.threads != known.threads:
         return False

@@ -31,11 +31,11 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.numerics.extremes import extreme_of
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.cross_thread import combine_threads
 from tile_core.simt.ops.shuffles import ByShuffles
 from tile_core.simt.register_loops import each
@@ -82,16 +82,16 @@ class FinalizeByShuffles(ByShuffles):
         return nodes.seq([allocate, scratch, first, far, calls.step(give)])
 
 
-def partial(shape: Sequence[int], threads: int) -> Distribution:
+def partial(shape: Sequence[int], threads: int) -> FragmentLayout:
     """Return the distribution of a tile of which every thread has a copy."""
     dims, stride = [], 1
     for extent in reversed(tuple(shape)):
         dims.append((Digit(extent, stride, "register"),))
         stride *= extent
-    return Distribution(tuple(shape), tuple(reversed(dims)), threads, (Digit(threads, 1, "thread"),))
+    return FragmentLayout(tuple(shape), tuple(reversed(dims)), threads, (Digit(threads, 1, "thread"),))
 
 
-def alone(extents: Sequence[int], threads: int) -> Distribution:
+def alone(extents: Sequence[int], threads: int) -> FragmentLayout:
     """Return the distribution of a loop's iterations of which the first copy runs all, in order."""
     return partial(extents, threads)
 

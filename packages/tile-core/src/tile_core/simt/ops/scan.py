@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.shuffles import ByShuffles
 from tile_core.simt.register_loops import Walk, bounds, choose, load, when
 
@@ -84,7 +84,7 @@ class _Scan:
 
     # Registers
 
-    def in_registers(self, dist: Distribution) -> Any:
+    def in_registers(self, dist: FragmentLayout) -> Any:
         """Scan lines that lie inside of threads."""
         walk = Walk(dist, self.thread)
         source, target = (self.call.places.arrays[v.buffer] for v in (self.src, self.dst))
@@ -108,14 +108,14 @@ class _Scan:
         line = nodes.seq([nodes.store(total, self.neutral, [0]), walk.wrap(step, [self.dim])])
         return nodes.seq([allocate, calls.step(walk.wrap(line, self.others), self.call.span)])
 
-    def from_registers(self, dist: Distribution, put: Put) -> Any:
+    def from_registers(self, dist: FragmentLayout, put: Put) -> Any:
         """Leave a fragment's elements in scratch."""
         walk = Walk(dist, self.thread)
         value = convert(self.call.places.arrays[self.src.buffer][walk.register()], self.acc)
         store = when(walk.inside(), put(self.wide(walk.coordinates(), self.src), value))
         return calls.step(when(dist.is_first(self.thread), walk.wrap(store)))
 
-    def to_registers(self, dist: Distribution, get: Get) -> Any:
+    def to_registers(self, dist: FragmentLayout, get: Get) -> Any:
         """Fetch a fragment's elements from scratch."""
         walk = Walk(dist, self.thread)
         array = self.call.places.arrays[self.dst.buffer]
@@ -214,7 +214,7 @@ class _Scan:
         return [tirx.Bind(other, value), use(other)]
 
 
-def _in_threads(dist: Distribution, dim: int) -> bool:
+def _in_threads(dist: FragmentLayout, dim: int) -> bool:
     """Whether every line along a dimension lies inside of one thread."""
     return all(g.axis == "register" or g.extent == 1 for g in dist.dims[dim])
 

@@ -19,8 +19,8 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
+from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.dispatch import Selection, guarded
-from tile_core.simt.distribution import Distribution, spread
 from tile_core.simt.ops.reducer import is_update, partial
 from tile_core.simt.placement.locality_proof import agrees
 from tile_core.simt.placement.tile_uses import Access, Nest, OpSite, Sites, find_sites
@@ -49,7 +49,7 @@ class Inferred:
     """
 
     places: Places
-    nests: dict[int, Distribution] = field(default_factory=dict)
+    nests: dict[int, FragmentLayout] = field(default_factory=dict)
     demoted: dict[Any, str] = field(default_factory=dict)
 
 
@@ -60,7 +60,7 @@ def infer(
     ctx: Context,
     layouts: Mapping[Any, LayoutMap] | None = None,
     reducers: Mapping[str, str] | None = None,
-    fragments: Mapping[Any, Distribution] | None = None,
+    fragments: Mapping[Any, FragmentLayout] | None = None,
 ) -> Inferred:
     """Decide where the tiles of a program live.
 
@@ -138,7 +138,7 @@ class _Inference:
 
     # State
 
-    def known(self, buffer: Any) -> Distribution | None:
+    def known(self, buffer: Any) -> FragmentLayout | None:
         return self.places.distributions.get(buffer)
 
     def is_open(self, buffer: Any) -> bool:
@@ -180,11 +180,11 @@ class _Inference:
             return False
         changed = False
         wants = guarded(variant, "layouts", call_of(site.stmt, self.block, self.places), self.ctx)
-        if sum(isinstance(want, Distribution) for want in wants.values()) < least:
+        if sum(isinstance(want, FragmentLayout) for want in wants.values()) < least:
             return False
         for position, want in wants.items():
             buffer = views[position].buffer
-            if isinstance(want, Distribution):
+            if isinstance(want, FragmentLayout):
                 changed |= self.want(buffer, want, variant.name)
             elif self.in_registers(buffer):
                 self.demote(buffer, f"{variant.name} takes it from shared memory")
@@ -193,7 +193,7 @@ class _Inference:
                 changed = True
         return changed
 
-    def want(self, buffer: Any, distribution: Distribution, who: str) -> bool:
+    def want(self, buffer: Any, distribution: FragmentLayout, who: str) -> bool:
         if not self.in_registers(buffer):
             return False
         found = self.known(buffer)
@@ -227,9 +227,9 @@ class _Inference:
                 changed |= self.derive(nest)
         return changed
 
-    def anchor(self, nest: Nest) -> Distribution | None:
+    def anchor(self, nest: Nest) -> FragmentLayout | None:
         """Return the iterations' distribution that puts each on the thread with its element of a known fragment."""
-        best: Distribution | None = None
+        best: FragmentLayout | None = None
         for a in nest.accesses:
             known = self.known(a.buffer)
             if known is None or a.buffer in self.result.demoted or a.buffer in self.kinds:
@@ -244,7 +244,7 @@ class _Inference:
             extents = nest.extents or ()
             if any(prod(g.extent for g in digits) < n for digits, n in zip(dims, extents, strict=True)):
                 continue
-            found = Distribution(extents, dims, known.threads, known.replica)
+            found = FragmentLayout(extents, dims, known.threads, known.replica)
             if a.buffer in self.annotated:
                 return found
             if best is None or found.replicas < best.replicas:
@@ -293,7 +293,7 @@ class _Inference:
         self.places.distributions[buffer] = spread(shape, self.block.count, vector)
         return True
 
-    def plain(self, nest: Nest) -> Distribution:
+    def plain(self, nest: Nest) -> FragmentLayout:
         extents = nest.extents or (1,)
         sizes = [_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer) and _contiguous(a, nest)]
         vector = _vector(extents, min(sizes), self.block.count) if sizes else 1
@@ -354,7 +354,7 @@ def _plain(a: Access, nest: Nest) -> dict[Any, int | None] | None:
     return found
 
 
-def _carried(a: Access, nest: Nest, own: Distribution) -> Distribution | None:
+def _carried(a: Access, nest: Nest, own: FragmentLayout) -> FragmentLayout | None:
     """Return where a fragment's elements are if each is where the iterations that access it run."""
     order = _plain(a, nest)
     if order is None:
@@ -369,7 +369,7 @@ def _carried(a: Access, nest: Nest, own: Distribution) -> Distribution | None:
     dims = tuple(kept.dims[places.index(by_dim[d])] if d in by_dim else () for d in range(len(shape)))
     if any(prod(g.extent for g in digits) < n for digits, n in zip(dims, shape, strict=True)):
         return None
-    return Distribution(shape, dims, own.threads, kept.replica)
+    return FragmentLayout(shape, dims, own.threads, kept.replica)
 
 
 def _contiguous(a: Access, nest: Nest) -> bool:

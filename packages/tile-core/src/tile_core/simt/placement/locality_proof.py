@@ -11,14 +11,14 @@ from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.simt.distribution import Distribution
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.placement.tile_uses import Access, Nest
 
 #: Iterations times inner loops that are looked at; beyond, a fragment is moved to shared memory unseen.
 _MOST = 1 << 22
 
 
-def agrees(a: Access, nest: Nest, own: Distribution, known: Distribution) -> str:
+def agrees(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> str:
     """Return why an access of a nest does not fit its fragment's distribution; empty if it does.
 
     A load fits if all threads that run an iteration hold the element; a store if in addition they are all that do.
@@ -41,7 +41,7 @@ def agrees(a: Access, nest: Nest, own: Distribution, known: Distribution) -> str
     return ""
 
 
-def uniform_register(a: Access, nest: Nest, own: Distribution, known: Distribution) -> bool:
+def uniform_register(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> bool:
     """Whether the register that an iteration accesses is the same in all threads."""
     if _identical(a, nest, own, known):
         return True
@@ -62,7 +62,7 @@ def _distinct(values: Any) -> int:
     return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
-def _identical(a: Access, nest: Nest, own: Distribution, known: Distribution) -> bool:
+def _identical(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> bool:
     """Whether iteration and element are trivially at the same place: indices in order, equal digits."""
     long = [d for d, n in enumerate(known.shape) if n != 1 or len(known.shape) == len(nest.loops)]
     if len(long) != len(nest.loops) or any(s != 0 for s in nest.starts):

@@ -10,17 +10,11 @@ from tile_core.errors import InternalError
 from tile_core.errors.lowering import FragmentLayoutUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.layout import DigitLayout, Fragment, LayoutMap, StackedLayout, recover
-from tile_core.layout.digits import Digit
-from tile_core.layout.table import unwrap
-from tile_core.simt.distribution import Distribution
+from tile_core.layout import FragmentLayout, LayoutMap, StackedLayout, fragment_of
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.simt.variant import Block
-
-#: The axes of a thread's number, and what one step along them is; that of a warp is the layout's width.
-_WARP_WIDTH = 32
 
 
 def asked_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[Any, Any]) -> dict[Any, LayoutMap]:
@@ -52,8 +46,8 @@ def asked_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[Any, 
     return found
 
 
-def asked_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx: Context) -> dict[Any, Distribution]:
-    """Return the distributions of fragments.
+def asked_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx: Context) -> dict[Any, FragmentLayout]:
+    """Return the layouts of fragments.
 
     Raises
     ------
@@ -64,7 +58,7 @@ def asked_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx: Co
     for alloc in collect(body, tirx.AllocBuffer):
         layout = layouts.get(str(alloc.buffer.name))
         if layout is not None and nodes.scope_of(alloc.buffer) == "local.fragment":
-            answer = distribution_of(layout, block.count)
+            answer = fragment_of(layout, block.count)
             if isinstance(answer, str):
                 raise not_kept(alloc.buffer, answer, ctx, nodes.where_of(alloc))
             found[alloc.buffer] = answer
@@ -75,39 +69,3 @@ def not_kept(buffer: Any, reason: str, ctx: Context, where: Any = None) -> Fragm
     """Return the error for a fragment whose layout cannot be obeyed."""
     facts = {"buffer": str(buffer.name), "target": ctx.target.text, "reason": reason}
     return FragmentLayoutUnsupported(**facts, where=where)
-
-
-def distribution_of(layout: LayoutMap, threads: int) -> Distribution | str:
-    """Return a user's layout of a fragment on a block of threads, or why there is none.
-
-    Every element is in the thread and in the register that the layout says.
-    """
-    width = layout.width if isinstance(layout, Fragment) else _WARP_WIDTH
-    inner = unwrap(layout)
-    digits = inner if isinstance(inner, DigitLayout) else recover(inner)
-    groups = None if digits is None else digits.grouped()
-    if digits is None or groups is None:
-        return "the numbers of thread and register are no sums of terms that each depend on one index alone"
-    if digits.offset:
-        places = " and ".join(f"{axis} {number}" for axis, number in digits.offset.items())
-        return f"its first element lies in {places}, not in number 0"
-    dims = tuple(tuple(_on_thread(d, width) for d in group) for group in groups)
-    copies = tuple(_on_thread(d, width) for d in digits.replica if d.extent > 1)
-    if any(d.axis != "thread" for d in copies):
-        return "a thread would hold an element twice"
-    try:
-        return Distribution(tuple(layout.shape), dims, threads, copies)
-    except InternalError:
-        return _why_not((*(d for group in dims for d in group), *copies), threads)
-
-
-def _on_thread(digit: Digit, width: int) -> Digit:
-    times = {"warp": width, "lane": 1, "thread": 1}.get(digit.axis)
-    return digit if times is None else Digit(digit.extent, digit.stride * times, "thread")
-
-
-def _why_not(digits: tuple[Digit, ...], threads: int) -> str:
-    reached = 1 + sum((d.extent - 1) * d.stride for d in digits if d.axis == "thread")
-    if reached > threads:
-        return f"it reaches {reached} threads, and the block has {threads}"
-    return "threads or registers in between hold nothing"

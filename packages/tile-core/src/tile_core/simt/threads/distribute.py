@@ -17,7 +17,7 @@ from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role
-from tile_core.simt.distribution import Distribution
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.placement.tile_uses import NEST, PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
 from tile_core.simt.threads.lower_selected import LOWERED
 from tile_core.simt.threads.parallel_nest import NestWriter
@@ -29,7 +29,7 @@ _MEETING = frozenset({"sync_threads"})
 
 
 def distribute(
-    body: Any, block: Block, places: Places, nests: Mapping[int, Distribution], names_threads: bool, width: int
+    body: Any, block: Block, places: Places, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
 ) -> Any:
     """Return what one thread does.
 
@@ -62,7 +62,7 @@ class _Distribute(StmtRewriter):
         body: Any,
         block: Block,
         places: Places,
-        nests: Mapping[int, Distribution],
+        nests: Mapping[int, FragmentLayout],
         names_threads: bool,
         width: int,
     ) -> None:

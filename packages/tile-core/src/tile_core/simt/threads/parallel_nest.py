@@ -11,8 +11,8 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.code_size import operations
-from tile_core.simt.distribution import Distribution
 from tile_core.simt.ops.reducer import assigned, is_update
 from tile_core.simt.placement.locality_proof import uniform_register
 from tile_core.simt.placement.tile_uses import Access, Nest
@@ -43,7 +43,7 @@ class NestWriter:
         Where fragments live.
     """
 
-    def __init__(self, nest: Nest, own: Distribution | None, block: Block, places: Places) -> None:
+    def __init__(self, nest: Nest, own: FragmentLayout | None, block: Block, places: Places) -> None:
         self.nest, self.own, self.block, self.places = nest, own, block, places
         self.analyzer = Analyzer()
         self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
@@ -56,7 +56,7 @@ class NestWriter:
 
     # Iterations of constant extents
 
-    def spread(self, own: Distribution, span: Any) -> Any:
+    def spread(self, own: FragmentLayout, span: Any) -> Any:
         """Return loops over registers, and what a thread's number contributes to each index."""
         digits = [(d, g) for d, group in enumerate(own.dims) for g in group if g.extent > 1]
         registers = sorted(((d, g) for d, g in digits if g.axis == "register"), key=lambda pair: -pair[1].stride)
@@ -85,7 +85,7 @@ class NestWriter:
             body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
         return nodes.seq([*binds, body])
 
-    def part(self, own: Distribution, group: Any, value: Any) -> Any:
+    def part(self, own: FragmentLayout, group: Any, value: Any) -> Any:
         """Return the share of some digits in a coordinate, or ``None`` if they have none."""
         del own
         total: Any = None
@@ -99,7 +99,7 @@ class NestWriter:
         return total
 
     def loops(
-        self, own: Distribution, registers: list[Any], turns: dict[Any, Any], at: list[Any], body: Any, span: Any
+        self, own: FragmentLayout, registers: list[Any], turns: dict[Any, Any], at: list[Any], body: Any, span: Any
     ) -> Any:
         """Wrap the body in loops over registers, under the conditions that keep it out of the padding."""
         in_registers = any(x in self.places.arrays for x in self.buffers())
@@ -131,7 +131,7 @@ class NestWriter:
                 )
         return body
 
-    def body(self, own: Distribution, at: list[Any], moves: list[Any]) -> Any:
+    def body(self, own: FragmentLayout, at: list[Any], moves: list[Any]) -> Any:
         """Return the body at an iteration: ``moves`` is the iteration of the same register in the first thread."""
         shifted = [start + a if start != 0 else a for start, a in zip(self.nest.starts, at, strict=True)]
         first = [start + a if start != 0 else a for start, a in zip(self.nest.starts, moves, strict=True)]
@@ -161,7 +161,7 @@ class NestWriter:
         loops = collect(self.nest.body, (tirx.While, tirx.For))
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
 
-    def covers(self, own: Distribution) -> bool:
+    def covers(self, own: FragmentLayout) -> bool:
         """Whether padding of iterations is padding of fragments: these are written whole, and read where they are.
 
         What an iteration of the padding writes must be padding itself, so every store names every padded variable.
@@ -225,7 +225,7 @@ class NestWriter:
 class _Registers(StmtRewriter):
     """Replaces elements of fragments by registers."""
 
-    def __init__(self, owner: NestWriter, own: Distribution, zero: dict[Any, Any]) -> None:
+    def __init__(self, owner: NestWriter, own: FragmentLayout, zero: dict[Any, Any]) -> None:
         self.owner, self.own, self.zero = owner, own, zero
 
     def expr(self, e: Any) -> Any:

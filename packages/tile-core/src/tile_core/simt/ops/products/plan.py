@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
-from tile_core.simt.distribution import Distribution
+from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.ops.gemm_problem import Problem, placed
 from tile_core.simt.ops.products.instruction import MatrixInstruction, OperandKind
 from tile_core.simt.ops.warp_partition import Split
@@ -46,16 +46,16 @@ class ProductPlan(ABC):
         """Element type of the accumulators in registers."""
 
     @abstractmethod
-    def held(self, role: int) -> Distribution:
+    def held(self, role: int) -> FragmentLayout:
         """Return where a fragment of A (0; M x K), B (1; K x N) or C (2; M x N) must be for the instruction."""
 
-    def fragment(self, role: int) -> Distribution:
+    def fragment(self, role: int) -> FragmentLayout:
         """Return the distribution that the buffer of A (0), B (1) or C (2) has if it is a fragment."""
         p = self.problem
         view, turned = ((p.a, p.turned_a), (p.b, p.turned_b), (p.c, False))[role]
         return placed(self.held(role), view.extents, *view.matrix_dims(), turned)
 
-    def fits(self, known: Mapping[Any, Distribution]) -> bool:
+    def fits(self, known: Mapping[Any, FragmentLayout]) -> bool:
         """Whether all fragments whose place is decided are where this plan needs them."""
         for role, view in enumerate((self.problem.a, self.problem.b, self.problem.c)):
             found = known.get(view.buffer)
@@ -67,7 +67,7 @@ class ProductPlan(ABC):
 
     def wanted(
         self, call: SimtCall, shared_layout: Callable[[tuple[int, ...], int], LayoutMap | None]
-    ) -> dict[int, Distribution | LayoutMap]:
+    ) -> dict[int, FragmentLayout | LayoutMap]:
         """Return what A, B and C must be as fragments, and A and B should be in shared memory, by position.
 
         Parameters
@@ -76,7 +76,7 @@ class ProductPlan(ABC):
             Returns the best layout of a shared operand's buffer, given its shape and the bits of an element; ``None``
             if row-major is as good.
         """
-        p, found = self.problem, dict[int, Distribution | LayoutMap]()
+        p, found = self.problem, dict[int, FragmentLayout | LayoutMap]()
         kinds = [o.kind for o in self.instruction.operands]
         for role, (position, view) in enumerate(zip(p.positions, (p.a, p.b, p.c), strict=True)):
             shape = tuple(nodes.shape_of(view.buffer))

@@ -1,0 +1,118 @@
+"""A user's layout onto threads and registers as a ``FragmentLayout``: every element where it says, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tile_core.layout.base import LayoutMap
+from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import Digits, FragmentLayout
+from tile_core.layout.table import unwrap
+
+#: Lanes per warp where a layout does not say (``Fragment(width=)``).
+WIDTH = 32
+#: The axes of the two columns of places: thread, register.
+_AXES = ("thread", "register")
+_NO_SUM = "the numbers of thread and register are no sums of terms that each depend on one index alone"
+
+
+def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
+    """Return a layout's digits per dimension on a block of threads, or why there are none.
+
+    Dimensions are padded where that gives them digits: the last elements of a row of 33 on 32 threads are alone in
+    their register.
+
+    Parameters
+    ----------
+    layout
+        A layout onto threads (or warps and lanes) and registers that is one-to-one.
+    threads
+        Threads of the block.
+    """
+    places = _places(layout)
+    top = int(places[..., 0].max()) + 1
+    if top > threads:
+        return f"it reaches {top} threads, and the block has {threads}"
+    if (places[..., :1, 1] != places[..., 1]).any():
+        return "copies of an element lie in different registers"
+    rank = len(layout.shape)
+    origin = places[(0,) * (rank + 1)]
+    if origin.any():
+        places = " and ".join(f"{axis} {at}" for axis, at in zip(_AXES, origin, strict=True) if at)
+        return f"its first element lies in {places}, not in number 0"
+    total: Any = 0
+    groups: list[Digits] = []
+    for d in range(rank + 1):  # the last dimension is that of the copies
+        line = places[(0,) * d + (slice(None),) + (0,) * (rank - d)]
+        total = total + line.reshape((1,) * d + (-1,) + (1,) * (rank - d) + (2,))
+        digits = _digits(line)
+        if digits is None:
+            return _NO_SUM
+        groups.append(digits)
+    if (total != places).any():
+        return _NO_SUM
+    filled = _filled(groups[:-1], groups[-1])
+    if filled is None or prod(d.extent for d in groups[-1]) != layout.replicas:
+        return "threads or registers in between hold nothing"
+    dims, copies = filled
+    return FragmentLayout(tuple(layout.shape), dims, threads, copies)
+
+
+def _places(layout: LayoutMap) -> Any:
+    """Thread and register of each element and copy: an array of shape (*shape, copies, 2)."""
+    import numpy as np
+
+    width = getattr(layout, "width", WIDTH)
+    tables = {axis: np.asarray(table, np.int64) for axis, table in unwrap(layout).tables().items()}
+    nowhere = np.zeros(layout.numel * layout.replicas, np.int64)
+    thread = sum(tables.get(axis, nowhere) * step for axis, step in (("thread", 1), ("warp", width), ("lane", 1)))
+    both = np.stack([thread, tables.get("register", nowhere)], axis=-1)
+    return both.reshape(*layout.shape, layout.replicas, 2)
+
+
+def _digits(line: Any) -> Digits | None:
+    """Digits of one index, outermost first, from the places that it counts through; the last one may end early."""
+    found: list[Digit] = []
+    while len(line) > 1:
+        step = line[1] - line[0]
+        if (step == 0).sum() != 1:
+            return None
+        even = ((line[1:] - line[:-1]) == step).all(axis=1)
+        run = len(line) if even.all() else int(even.argmin()) + 1
+        starts = line[::run].repeat(run, axis=0)[: len(line)]
+        turns = _counted(len(line), run)
+        if (line != starts + turns * step).any():
+            return None
+        axis = int(step.argmax()) if step.max() > 0 else int(step.argmin())
+        found.append(Digit(run, int(step[axis]), _AXES[axis]))
+        line = line[::run]
+    return tuple(reversed(found))
+
+
+def _counted(count: int, run: int) -> Any:
+    import numpy as np
+
+    return (np.arange(count) % run)[:, None]
+
+
+def _filled(groups: Sequence[Digits], copies: Digits) -> tuple[tuple[Digits, ...], Digits] | None:
+    """Close gaps between digits by padding the dimension whose outermost digit ends before one."""
+    dims = [list(group) for group in groups]
+    for axis in _AXES:
+        on_axis = [(digit, d) for d, group in enumerate(dims) for digit in group if digit.axis == axis]
+        on_axis += [(digit, -1) for digit in copies if digit.axis == axis]
+        reach, before = 1, None
+        for digit, d in sorted(on_axis, key=lambda pair: pair[0].stride):
+            if digit.stride != reach:
+                if before is None or digit.stride % before[0].stride or digit.stride < reach:
+                    return None
+                last, at = before
+                if at < 0 or dims[at][0] is not last:
+                    return None
+                dims[at][0] = last._replace(extent=digit.stride // last.stride)
+                reach = digit.stride
+            reach *= digit.extent
+            before = (digit, d)
+    return tuple(map(tuple, dims)), copies
