@@ -11,6 +11,7 @@ from tile_core.cpu.flatten import flatten
 from tile_core.cpu.floor_division import lower_floors
 from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa
+from tile_core.cpu.products import reveal_products
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.cpu.unroll import bound_unrolling, statements_of
@@ -94,7 +95,7 @@ def _passes() -> list[Any]:
         t.MakePackedAPI(),
         t.LowerTVMBuiltin(),
         _own("lower_intrinsics", _lowered),
-        _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(reveal(f.body))))),
+        _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(reveal_products(reveal(f.body)))))),
     ]
 
 

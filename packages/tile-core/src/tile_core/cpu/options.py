@@ -18,13 +18,16 @@ class CpuOptions:
     poison
         Fill scratch memory with NaN and large integers where it is allocated: a result that depends on what nobody has
         written then shows it.
+    fmad
+        A product and a sum of floats may become one operation that rounds once.
     """
 
     parallel: bool = True
     generic: bool = False
     poison: bool = False
+    fmad: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("parallel", "generic", "poison"):
+        for name in ("parallel", "generic", "poison", "fmad"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")

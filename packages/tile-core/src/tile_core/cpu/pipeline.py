@@ -10,6 +10,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.poison import poison
+from tile_core.cpu.products import fence_products
 from tile_core.cpu.read_through import read_through
 from tile_core.cpu.runtime.scalars import coded as coded_scalars
 from tile_core.cpu.scratch import place
@@ -40,7 +41,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     del target
     through = Pass("read_through", _read_through, "before lowering: whole tiles say what a copy is for")
     poisoned = Pass("poison", _poison, "first: what the program does not fill itself is left as it is")
-    return spine.before("lower_ops", poisoned, through).then(
+    products = Pass("products", _products, "before lowering: ops may contract what they compute, the program may not")
+    return spine.before("lower_ops", products, poisoned, through).then(
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
         Pass("wrap_known", _wrap_known, "before guards, which take overflow of indices for impossible"),
@@ -65,6 +67,12 @@ def _read_through(plan: Plan, ctx: Context) -> Plan:
     if ctx.options.generic:
         return plan
     return plan.replace(body=read_through(plan.body, plan.program.layouts))
+
+
+def _products(plan: Plan, ctx: Context) -> Plan:
+    if ctx.options.fmad or not isa_of(ctx.target).fma:
+        return plan
+    return plan.replace(body=fence_products(plan.body))
 
 
 def _poison(plan: Plan, ctx: Context) -> Plan:

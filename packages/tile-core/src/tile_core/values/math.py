@@ -137,5 +137,5 @@ def _is_infinite(e: Any) -> Any:
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """Return ``a * b + c``; whether the product is rounded in between is the target's choice."""
+    """Return ``a * b + c``: two roundings, unless an option of the target allows one; see ``ieee_fma``."""
     return a * b + c
