@@ -79,16 +79,18 @@ def in_the_output(dtype: str) -> Any:
     return k
 
 
+@pytest.mark.parametrize("seed", [3])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("make", [at_once, in_a_name, in_a_tile, in_a_variable, in_the_output])
-def test_a_product_is_rounded_before_it_is_added_to(make: Any, dtype: str, seed: int = 3) -> None:
+def test_a_product_is_rounded_before_it_is_added_to(make: Any, dtype: str, seed: int) -> None:
     a, w, b = arrays(dtype, seed)
     c = np.full(N, np.nan, dtype)
     tile.compile(make(dtype), target="cpu")(a, w, b, c)
     np.testing.assert_array_equal(c, a * w + b)
 
 
-def test_fmad_and_ieee_fma_round_once(seed: int = 5) -> None:
+@pytest.mark.parametrize("seed", [5])
+def test_fmad_and_ieee_fma_round_once(seed: int) -> None:
     a, w, b = arrays("float32", seed)
     once = (a.astype("float64") * w + b).astype("float32")
 

@@ -1,4 +1,4 @@
-"""One op of a block on the lockstep machine: operands in registers, shared or global memory."""
+"""One op of a block on the test machine: operands in registers, shared or global memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block, Places, SimtCall
-
-from .lockstep import Machine, numpy_type
+from tile_core.testing.machine import Machine, numpy_type
 
 CTX: Any = SimpleNamespace(capabilities=SimpleNamespace(execution_width=32))
 
@@ -37,12 +36,12 @@ class Bench:
         self.thread = nodes.fresh("tid")
         self.block = Block((threads, 1, 1), self.thread)
         self.places = Places()
-        self.machine = Machine(threads, self.thread, {})
+        self.machine = Machine(threads, self.thread, races=True)
 
     def tile(self, data: Any, dtype: str, name: str, scope: str, dist: FragmentLayout | None = None) -> Any:
         b = buffer(data.shape, dtype, name, scope)
         if dist is None:
-            self.machine.memory[b] = data.copy()
+            self.machine.memory.arrays[b] = data.copy()
             return b
         self.hold(b, dist)
         array = self.places.arrays[b]
@@ -62,7 +61,7 @@ class Bench:
     def value(self, b: Any) -> Any:
         dist = self.places.distributions.get(b)
         if dist is None:
-            return self.machine.memory[b]
+            return self.machine.memory.arrays[b]
         found = self.machine.private[self.places.arrays[b]][dist.thread_table, dist.register_table[:, None]]
         first = found[:, :1]
         assert ((found == first) | ((found != found) & (first != first))).all(), "copies differ"

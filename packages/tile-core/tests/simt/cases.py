@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.simt.barriers.insertion import place_barriers
 from tile_core.simt.variant import Block
-
-from .thread_program import barriers, lockstep, scatter
+from tile_core.testing.machine import Machine
 
 N = 64
 
@@ -43,6 +43,10 @@ class Case:
         shapes = [tuple(int(n) for n in b.shape) for b in (self.A, self.B)]
         return {self.A: rng.integers(0, 9, shapes[0], np.int32), self.B: np.full(shapes[1], -77, np.int32)}
 
+    def machine(self, data):
+        arrays = {b: a.copy() for b, a in data.items()}
+        return Machine(self.block.extents, self.tid, arrays, instructions={"atom_add": _atom_add, "sum": _sum})
+
     def place(self, *body):
         new, report = place_barriers(nodes.seq(body), self.block)
         return new, report
@@ -54,12 +58,27 @@ class Case:
             assert barriers(new) == count, str(new)
         for seed in range(5):
             data = {**self.data(seed), **{b: a.copy() for b, a in extra}}
-            want = lockstep(nodes.seq(body), self.block.extents, self.tid, data, seed)
-            got = scatter(new, self.block.extents, self.tid, data, seed)
-            for g, w in zip(got, want, strict=True):
+            want = self.machine(data).run(nodes.seq(body)).memory.arrays
+            got = self.machine(data).scatter(new, seed).memory.arrays
+            for g, w in ((got[b], want[b]) for b in data):
                 np.testing.assert_array_equal(g, w, err_msg=str(new))
         return new, report
 
 
+def barriers(body):
+    """Return how many barriers a body holds."""
+    return sum(nodes.is_tile_call(c, "sync_threads") for c in collect(body, ir.Call))
+
+
 def put_zero(s, t):
     return nodes.store(s, nodes.int_const(0), [t])
+
+
+def _atom_add(machine, args, on):
+    np.add.at(args[0].array, tuple(p[on] for p in args[0].place), args[1][on])
+
+
+def _sum(machine, args, on):
+    """The sum of a whole shared array into a register."""
+    held, to = args[0].registers(1, on)
+    held[to[0][on], to[1][on]] = args[1].array.sum()

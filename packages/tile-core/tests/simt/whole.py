@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tile_core.context import Context
-from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept
 from tile_core.manifest import BackendManifest
 from tile_core.ops.registry import OPS
@@ -25,8 +22,7 @@ from tile_core.simt.ops.reducer import FinalizeByShuffles
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.target import Capabilities, Target
-
-from .lockstep import Machine
+from tile_core.testing.machine import Machine
 
 LAST = "parameters"
 
@@ -53,29 +49,12 @@ def planned(program: Any, width: int = 32, last: str = LAST, **capabilities: Any
     return chosen.run(plan.note("aligned", Aligned()), context(width, **capabilities))
 
 
-class Whole(Machine):
-    """A machine that also knows the coordinates of threads."""
-
-    extents = (1, 1, 1)
-
-    def get_Call(self, e: Any, on: Any) -> Any:
-        if nodes.is_tile_call(e, "thread_index"):
-            x, y, _ = self.extents
-            number = np.arange(self.count, dtype=np.int32)
-            return (number % x, number // x % y, number // (x * y))[int(e.args[0].value)].astype(np.int32)
-        return super().get_Call(e, on)
-
-    def do_DeclBuffer(self, s: Any, on: Any) -> None:
-        raise AssertionError("views are not modelled here")
-
-
 def run(program: Any, *arrays: Any, width: int = 32, then: Any = None) -> Plan:
     """Run a program, after another pass ``then``, on arrays, which it changes in place."""
     plan = planned(program, width)
     block = plan.notes["block"]
     tensors = [p for p in plan.notes["params"] if hasattr(p, "shape")]
     memory = dict(zip(tensors, arrays, strict=True))
-    machine = Whole(block.count, block.thread, memory, width)
-    machine.extents = block.extents
+    machine = Machine(block.extents, block.thread, memory, width=width, races=True)
     machine.run(plan.body if then is None else then(plan.body))
     return plan

@@ -1,4 +1,4 @@
-"""Runs one product on the interpreter: poison around the tiles, fragments filled by their distributions."""
+"""Runs one product on the test machine: poison around the tiles, fragments filled by their distributions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import View
 from tile_core.simt.variant import Block, Places, SimtCall
+from tile_core.testing.machine import Machine, numpy_type
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 
-from .machine import Machine, numpy_type
+from .instructions import instructions
 
 SCOPES = {"s": "shared", "r": "local.fragment"}
 NIBBLES = (4, 8, 9, 12, 13, 14)
@@ -57,7 +58,7 @@ class Run:
         self.thread = nodes.fresh("tid")
         self.offset = nodes.fresh("offset")
         values = {} if case.runtime is None else {self.offset: case.runtime}
-        self.machine = Machine(case.threads, self.thread, values)
+        self.machine = Machine(case.threads, self.thread, values=values, instructions=instructions())
         self.places = Places()
         self.data: dict[str, Any] = {}
         self.views: dict[str, View] = {}
@@ -144,7 +145,7 @@ class Run:
         for role, view in self.views.items():
             found = self.places.distributions.get(view.buffer)
             if found is None:
-                self.machine.put(view.buffer, self.data[role], self.places.layouts.get(view.buffer))
+                self.machine.memory.put(view.buffer, self.data[role], self.places.layouts.get(view.buffer))
                 continue
             array = tirx.decl_buffer([found.registers], view.dtype, role, scope="local", layout=None)
             self.places.arrays[view.buffer] = array
@@ -160,7 +161,7 @@ class Run:
             copies = registers[found.thread_table, found.register_table[:, None]]
             assert (copies == copies[:, :1]).all()
             return copies[:, 0].reshape(found.shape)
-        full = self.machine.get(view.buffer)
+        full = self.machine.memory.get(view.buffer)
         (top, left), (rows, columns) = view.mins[-2:], view.extents[-2:]
         inside = np.zeros(full.shape, bool)
         inside[top : top + rows, left : left + columns] = True

@@ -21,7 +21,7 @@ from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.variant import Block, Places, SimtCall
 from tile_core.target import Capabilities
-from tile_core.testing.interpreter import Interpreter
+from tile_core.testing.machine import Machine
 from tile_cuda.ops.copy_async import AsyncCopy, can_copy
 from tile_cuda.ptx.table import TABLE
 
@@ -97,7 +97,6 @@ class Copy:
         values = {**self.values, **dict(values)}
         rng = np.random.default_rng(7)
         array = self.memory(rng)
-        used: set[str] = set()
         body, thread = self.lower(slot)
         body = apply_shared_layouts(
             nodes.seq([tirx.AllocBuffer(self.to), body]), {} if self.layout is None else {self.to: self.layout}
@@ -109,32 +108,26 @@ class Copy:
         def instruction(name):
             width = int(re.search(r"global_(\d+)", name)[1])
 
-            def execute(machine, args):
-                used.add(name)
+            def execute(machine, args, on):
                 to, start = args[:2]
-                valid = int(args[2]) if len(args) == 3 else width
-                assert 0 <= valid <= width
-                to.write(np.zeros(width, np.uint8))
-                written[to.offset : to.offset + width] += 1
-                if valid:
-                    to.bytes[to.offset : to.offset + valid] = start.read(valid, width)
+                valid = args[2] if len(args) == 3 else np.full(machine.count, width)
+                assert ((valid >= 0) & (valid <= width))[on].all()
+                data = np.zeros((machine.count, width), np.uint8)
+                for size in set(valid[on].tolist()) - {0}:
+                    here = on & (valid == size)
+                    data[here, :size] = start.read(size, here, width)[here]
+                to.write(data, on)
+                np.add.at(written, to.offsets[on][:, None] + np.arange(width), 1)
 
             return execute
 
         table = {n: instruction(n) for n in TABLE if re.fullmatch(r"cp_async_c[ag]_shared_global_\d+(_zfill)?", n)}
-        for t in range(self.threads):
-            machine = Interpreter(
-                {self.source: array, **(more or {})},
-                {thread: t, **values},
-                instructions=table,
-            )
-            machine.arrays[alloc.buffer] = memory.view(self.kind)
-            for part in body.seq:
-                if not isinstance(part, tirx.AllocBuffer):
-                    machine.run(part)
-        corner = [Interpreter(dict(more or {}), values).expr(nodes.int_const(0) + c) for c in self.corner]
+        arrays = {self.source: array, **(more or {}), alloc.buffer: memory.view(self.kind)}
+        machine = Machine(self.threads, thread, arrays, values, instructions=table)
+        machine.run(nodes.seq([part for part in body.seq if not isinstance(part, tirx.AllocBuffer)]))
+        corner = [int(machine.eval(nodes.int_const(0) + c)[0]) for c in self.corner]
         self.check(memory.view(self.kind), written, array, corner, slot)
-        return used
+        return machine.used
 
     def check(self, memory, written, array, corner, slot):
         size = self.kind.itemsize

@@ -12,8 +12,7 @@ from tile_core.simt.barriers.insertion import place_barriers
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.variant import Block
 
-from ..cases import Case, N, loop, put_zero, shared, tensor, when
-from ..thread_program import barriers
+from ..cases import Case, N, barriers, loop, put_zero, shared, tensor, when
 
 
 def test_a_read_of_what_another_thread_wrote_waits():

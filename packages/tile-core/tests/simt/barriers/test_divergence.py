@@ -10,8 +10,7 @@ from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
 
-from ..cases import Case, N, loop, put_zero, shared, when
-from ..thread_program import barriers, scatter
+from ..cases import Case, N, barriers, loop, put_zero, shared, when
 
 # Branches that only some threads take
 
@@ -182,7 +181,7 @@ def test_random_programs_mean_the_same_in_any_order(seed):
 def run(c, body, seed):
     new, _ = c.place(*body)
     data = c.data(seed)
-    return new, data[c.A], scatter(new, c.block.extents, c.tid, data, seed)[1]
+    return new, data[c.A], c.machine(data).scatter(new, seed).memory.arrays[c.B]
 
 
 @pytest.mark.parametrize("seed", range(5))

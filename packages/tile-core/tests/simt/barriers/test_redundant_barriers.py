@@ -7,8 +7,7 @@ import pytest
 from tile_core.ir import calls, nodes
 from tile_core.simt.barriers.redundant_barriers import drop_idle_barriers
 
-from ..cases import Case, N, loop, shared, when
-from ..thread_program import barriers
+from ..cases import Case, N, barriers, loop, shared, when
 
 
 def left(*parts):

@@ -10,7 +10,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.simt.launch.strength_reduction import with_rings
-from tile_core.testing.interpreter import Interpreter
+from tile_core.testing.machine import Machine
 
 
 class Marked(StmtRewriter):
@@ -54,7 +54,7 @@ def test_values(start, away, period):
     assert collect(body, tirx.FloorMod)
     assert not collect(new, tirx.FloorMod)
     arrays = {p: np.full(40, -1, "int32") for p in (a, b)}
-    Interpreter(arrays, {}, late=False, lenient=True).run(new)
+    Machine(arrays=arrays, lenient=True).run(new)
     k = np.arange(start, start + trips)
     np.testing.assert_array_equal(arrays[a][k], k % period)
     np.testing.assert_array_equal(arrays[b][k], (k + away) % period)

@@ -12,7 +12,7 @@ from tile_core.layout import column_major, make_swizzled_layout
 from tile_core.simt.memory.alignment import Aligned, factor, row_symbols, strides_of, together
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.target import Capabilities
-from tile_core.testing.interpreter import Interpreter, element
+from tile_core.testing.machine import Machine, element_of
 
 WIDTHS = Capabilities(vector_bytes=(1, 2, 4, 8, 16))
 NARROW = Capabilities(vector_bytes=(1, 2, 4, 8))
@@ -44,15 +44,15 @@ def check(body, aligned, buffers, values=(), capabilities=WIDTHS, layouts=None):
     rng = np.random.default_rng(5)
     start = {}
     for b in buffers:
-        shape, kind = nodes.shape_of(b), element(b)
+        shape, kind = nodes.shape_of(b), element_of(b)
         shape = [dict(values).get(n, n) if not isinstance(n, int) else n for n in shape]
         start[b] = (rng.integers(0, 100, shape) if kind.kind in "iu" else rng.normal(size=shape)).astype(kind)
-    if any(kind.kind == "f" for kind in map(element, buffers)):
-        next(a for b, a in start.items() if element(b).kind == "f").reshape(-1)[:3] = [np.nan, -0.0, np.inf]
+    if any(kind.kind == "f" for kind in map(element_of, buffers)):
+        next(a for b, a in start.items() if element_of(b).kind == "f").reshape(-1)[:3] = [np.nan, -0.0, np.inf]
     results = []
     for s in (body, new):
         arrays = {b: a.copy() for b, a in start.items()}
-        Interpreter(arrays, dict(values)).run(s)
+        Machine(arrays=arrays, values=dict(values)).run(s)
         results.append(arrays)
     for b in buffers:
         assert results[0][b].tobytes() == results[1][b].tobytes(), b.name
@@ -69,7 +69,7 @@ def test_plain_copies(dtype, width, size):
     body = nodes.for_loop(t, 12, turns(width, lambda v: nodes.store(
         b, nodes.load(a, [t // 4, t % 4 * width + v]), [t // 4, t % 4 * width + v])))  # fmt: skip
     new = check(body, everywhere(a, b), [a, b])
-    each = width * element(a).itemsize
+    each = width * element_of(a).itemsize
     assert moves(new) == ([("B", "A", size)] * (each // size) if size else [])
     narrow = check(body, everywhere(a, b), [a, b], capabilities=NARROW)
     assert all(found <= 8 for _, _, found in moves(narrow))

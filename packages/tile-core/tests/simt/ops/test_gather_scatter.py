@@ -12,9 +12,9 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
 from tile_core.ops.base import OpCall
 from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
+from tile_core.testing.machine import Machine
 
 from ..bench import CTX, buffer, view
-from ..lockstep import Machine
 
 
 def run(variant: Any, data: dict[str, Any], regions: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -22,9 +22,9 @@ def run(variant: Any, data: dict[str, Any], regions: dict[str, Any]) -> tuple[di
     buffers = {n: buffer(data[n].shape, str(data[n].dtype), n, "global") for n in names}
     args = tuple(view(buffers[n], *regions.get(n, (None, None))) for n in names)
     body = variant.lower(OpCall(variant.op, args), CTX)
-    machine = Machine(1, nodes.fresh("t"), {buffers[n]: data[n].copy() for n in names})
+    machine = Machine(1, nodes.fresh("t"), {buffers[n]: data[n].copy() for n in names}, races=True)
     machine.run(body)
-    return {n: machine.memory[buffers[n]] for n in names}, body
+    return {n: machine.memory.arrays[buffers[n]] for n in names}, body
 
 
 @pytest.mark.parametrize("count", [1, 7, 33])

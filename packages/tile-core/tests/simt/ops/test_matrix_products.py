@@ -158,7 +158,7 @@ def test_tiles_that_may_reach_beyond_their_buffers(start: int) -> None:
     full = {name: np.zeros((rows, columns)) for name, rows, columns in (("A", 16, 4), ("B", 4, 8))}
     full["A"][:, : a.shape[1]], full["B"][:, : b.shape[1]] = a, b
     for name in "AB":
-        product.bench.machine.memory[product.args["AB".index(name)].buffer][...] = whole[name]
+        product.bench.machine.memory.arrays[product.args["AB".index(name)].buffer][...] = whole[name]
     np.testing.assert_array_equal(product.run(), full["A"] @ full["B"] + product.start)
 
 

@@ -49,7 +49,7 @@ def test_every_thread_has_a_copy_of_every_element() -> None:
 def test_an_assignment_counts_once() -> None:
     thread = nodes.fresh("tid")
     bench = Bench(8)
-    bench.machine.vars[thread] = np.arange(8, dtype=np.int32)
+    bench.machine.values[thread] = np.arange(8, dtype=np.int32)
     value = assigned(nodes.const(7, "float32"), "max", "float32", thread)
     np.testing.assert_array_equal(bench.machine.eval(value, np.ones(8, bool)), [7] + [-np.inf] * 7)
 

@@ -150,7 +150,7 @@ def test_three_dimensions_and_slices() -> None:
         bench.tile(np.zeros((3, 20), np.float32), "float32", "B", "global"),
     )
     z = nodes.fresh("z")
-    bench.machine.vars[z] = np.full(64, 35, np.int32)
+    bench.machine.values[z] = np.full(64, 35, np.int32)
     attrs = {"kind": "sum", "dim": 1, "clear": False, "nan_propagate": False}
     bench.run(ReduceByShuffles("core"), "reduce", (view(src, [z, 10], [20, 67]), view(out, [1, 0], [1, 20])), attrs)
     want = np.zeros((3, 20))

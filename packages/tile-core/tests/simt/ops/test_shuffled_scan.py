@@ -117,7 +117,7 @@ def test_rows_at_an_offset_that_is_not_known() -> None:
     a = np.random.default_rng(1).integers(-9, 9, (128, 8)).astype(np.float32)
     x = bench.tile(a, "float32", "A", "shared")
     z = nodes.fresh("z")
-    bench.machine.vars[z] = np.full(96, 100, np.int32)
+    bench.machine.values[z] = np.full(96, 100, np.int32)
     attrs = {"kind": "sum", "dim": 0, "reverse": False, "nan_propagate": False}
     bench.run(ScanByShuffles("core"), "scan", (view(x, [z, 0], [64, 8]), view(x, [z, 0], [64, 8])), attrs)
     want = a.copy()

@@ -1,4 +1,4 @@
-"""Products by threads on the lockstep machine: types, sizes, threads, places of the tiles, and what the grid is."""
+"""Products by threads on the test machine: types, sizes, threads, places of the tiles, and what the grid is."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Product:
         self.bench, self.offset, self.runtime = Bench(threads), nodes.fresh("offset"), runtime
         self.corner, self.margin = corner, margin
         if runtime is not None:
-            self.bench.machine.vars[self.offset] = np.full(threads, runtime, np.int32)
+            self.bench.machine.values[self.offset] = np.full(threads, runtime, np.int32)
         rng = np.random.default_rng(1)
         a, b, c = (
             rng.integers(-2, 3, shape).astype(numpy_type(t))

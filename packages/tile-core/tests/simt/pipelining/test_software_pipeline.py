@@ -11,7 +11,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
-from tile_core.testing.interpreter import Interpreter, element
+from tile_core.testing.machine import Machine, element_of
 
 TRIPS = (0, 1, 2, 3, 4, 5, 7)
 STAGES = (2, 3, 4)
@@ -22,18 +22,18 @@ def plan(program, can_copy=lambda call: True, **kwargs):
 
 
 def interpret(program, body, seed, late, **scalars):
-    """Run a body on random arrays; return what is in them afterwards, and the interpreter."""
+    """Run a body on random arrays; return what is in them afterwards, and the machine."""
     rng = np.random.default_rng(seed)
     arrays, values = {}, {}
     for p in program.func.params:
         if not tirx.is_buffer_var(p):
             values[p] = scalars[str(p.name)]
             continue
-        kind = element(p)
+        kind = element_of(p)
         shape = nodes.shape_of(p)
         low, high = (0, 3) if kind.kind in "iu" else (-8, 8)
         arrays[p] = rng.integers(low, high, shape).astype(kind)
-    machine = Interpreter(arrays, values, late=late, lenient=True)
+    machine = Machine(arrays=arrays, values=values, late=late, lenient=True)
     machine.run(body)
     return {str(p.name): a for p, a in arrays.items()}, machine
 
@@ -76,7 +76,7 @@ def test_runtime_trips(stages, start):
     program = copy_loop(stages, start)
     for trips in (-3, *TRIPS):
         _, report, machine = check(program, True, n=trips + start)
-        assert machine.copies == max(0, trips)
+        assert machine.copies.begun == max(0, trips)
     assert [(x.stages, x.buffers, x.name) for x in report.loops] == [(stages, ("s",), "k")]
 
 
@@ -98,7 +98,7 @@ def test_static_trips(trips, stages):
     body, _, machine = check(main, trips > 1 and stages > 1)
     if trips > 1 and stages > 1:
         slots = min(stages, trips)
-        assert machine.copies == trips
+        assert machine.copies.begun == trips
         (version,) = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
         assert nodes.shape_of(version) == [slots, 3, 5]
         # No copy of the prologue needs a guard.

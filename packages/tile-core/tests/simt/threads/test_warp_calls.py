@@ -12,8 +12,7 @@ from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block
-
-from ..lockstep import Machine, numpy_type
+from tile_core.testing.machine import Machine, numpy_type
 
 THREADS = (1, 7, 31, 32, 48, 64, 96)
 DTYPES = ("float16", "bfloat16", "int16", "int32", "float32", "int64", "float64", "uint8", "int8", "uint64", "uint32")
@@ -26,9 +25,9 @@ def run(threads: int, data: Any, dtype: str, out: str, make: Any) -> tuple[Any, 
     b = tirx.decl_buffer([threads], out, "B", layout=None)
     body = nodes.store(b, make(nodes.load(a, [thread]), thread), [thread])
     lowered = lower_warp_calls(body, Block((threads, 1, 1), thread), 32)
-    machine = Machine(threads, thread, {a: data, b: np.zeros(threads, numpy_type(out))})
+    machine = Machine(threads, thread, {a: data, b: np.zeros(threads, numpy_type(out))}, races=True)
     machine.run(lowered)
-    return machine.memory[b], lowered, machine
+    return machine.memory.arrays[b], lowered, machine
 
 
 def shuffle(name: str, value: Any, amount: Any, width: int, dtype: str) -> Any:
@@ -171,9 +170,9 @@ def test_a_condition_of_a_loop_is_asked_every_turn() -> None:
     again = nodes.tile_call("any_sync", [count[0] < tirx.floormod(thread, 32)], ret="bool")
     loop = tirx.While(again, nodes.store(count, count[0] + 1, [0]))
     body = nodes.seq([allocate, nodes.store(count, nodes.int_const(0), [0]), loop, nodes.store(b, count[0], [thread])])
-    machine = Machine(40, thread, {b: np.zeros(40, np.int32)})
+    machine = Machine(40, thread, {b: np.zeros(40, np.int32)}, races=True)
     machine.run(lower_warp_calls(body, Block((40, 1, 1), thread), 32))
-    np.testing.assert_array_equal(machine.memory[b], [31] * 32 + [7] * 8)
+    np.testing.assert_array_equal(machine.memory.arrays[b], [31] * 32 + [7] * 8)
 
 
 def test_lane_and_group_indices() -> None:

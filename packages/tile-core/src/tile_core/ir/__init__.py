@@ -1,0 +1,1 @@
+"""The intermediate representation: its grammar, how it is read and rewritten, and the checks of it."""

@@ -1,0 +1,62 @@
+"""The address of an element in every lane, as an argument of an instruction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tile_core.testing.machine.scope import Region
+
+__all__ = ["Address"]
+
+
+class Address:
+    """Memory of a buffer from an element on, as it lies there.
+
+    It may lie outside of the buffer in lanes that neither read nor write there.
+
+    Attributes
+    ----------
+    region
+        The buffer.
+    at
+        The index of the element in every lane.
+    array, place
+        The array that holds the buffer, and the index of every lane's element in it.
+    """
+
+    def __init__(self, region: Region, at: list[Any], array: Any, place: tuple[Any, ...]) -> None:
+        self.region, self.at, self.array, self.place = region, at, array, place
+        self.count = len(place[0])
+        # A view with strides of its own begins where the memory begins that it shows.
+        memory = self.array if self.array.flags.c_contiguous else self.array.base
+        self.bytes: Any = memory.reshape(-1).view(np.uint8)
+        self.offsets: Any = np.zeros(self.count, np.int64)
+        for index, step in zip(self.place, self.array.strides, strict=True):
+            self.offsets = self.offsets + index.astype(np.int64) * step
+        #: Bytes that one lane may access: its registers, or all of the memory.
+        self.room = memory[0].nbytes if region.private else len(self.bytes)
+
+    def read(self, size: int, on: Any, align: int = 0) -> Any:
+        """Return the next bytes, a row for each lane; those of lanes that are not ``on`` say nothing."""
+        return self.bytes[self._spread(size, on, align)]
+
+    def write(self, data: Any, on: Any, align: int = 0) -> None:
+        """Write rows of bytes, in the lanes that are ``on``."""
+        self.bytes[self._spread(data.shape[1], on, align)[on]] = data[on]
+
+    def registers(self, count: int, on: Any) -> tuple[Any, Any]:
+        """Return the lanes' registers from this one on: their array, and the index of ``count`` of them in it."""
+        start = self.at[0]
+        assert (start[on] + count <= self.array.shape[1]).all(), f"beyond {self.region.name}"
+        return self.array, (np.arange(self.count)[:, None], np.where(on, start, 0)[:, None] + np.arange(count))
+
+    def _spread(self, size: int, on: Any, align: int) -> Any:
+        start, align = self.offsets, align or size
+        low = np.arange(self.count) * (self.room if self.region.private else 0)
+        inside = (start >= low) & (start + size <= low + self.room)
+        assert inside[on].all(), f"{size} bytes of {self.region.name} at {start[on & ~inside][:4]}: outside"
+        aligned = self.region.private or not (start[on] % align).any()
+        assert aligned, f"{size} bytes of {self.region.name} at {start[on][:4]}: misaligned"
+        return np.where(on, start, 0)[:, None] + np.arange(size)

@@ -1,0 +1,105 @@
+"""Memory of a block: arrays outside, shared buffers with their layouts and offsets; who has touched what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tile_core.simt.memory.arena import OFFSET
+from tile_core.testing.machine.scope import Held, Numbers, Region
+from tile_core.testing.machine.values import element_of, poisoned
+
+__all__ = ["Memory", "Races"]
+
+
+class Memory:
+    """What all threads of a block see.
+
+    Attributes
+    ----------
+    arrays
+        By buffer, in the buffer's shape; flat for buffers with a layout. They are changed.
+    layouts
+        By buffer where its layout puts elements.
+    """
+
+    def __init__(self, numbers: Numbers, arrays: Mapping[Any, Any]) -> None:
+        self.arrays, self.layouts = Held(numbers), Held(numbers)
+        self.arrays.update(arrays)
+        self._arena: Any = None
+
+    def allocate(self, statement: Any) -> None:
+        """Make a shared buffer, at its offset if it has one; one that is made again holds poison again."""
+        buffer = statement.buffer
+        offset = (statement.annotations or {}).get(OFFSET)
+        shape, kind = tuple(int(n) for n in buffer.shape), element_of(buffer)
+        if offset is None:
+            self.arrays[buffer] = poisoned(shape, kind)
+        elif buffer not in self.arrays:
+            if self._arena is None:
+                self._arena = poisoned((1 << 16,), np.dtype(np.uint8))
+            size = int(np.prod(shape)) * kind.itemsize
+            self.arrays[buffer] = self._arena[int(offset) : int(offset) + size].view(kind).reshape(shape)
+
+    def put(self, buffer: Any, values: Any, layout: Any = None) -> None:
+        """Fill a shared buffer whose elements lie where ``layout`` says, by default in row-major order."""
+        if layout is None:
+            self.arrays[buffer] = values.copy()
+            return
+        flat = poisoned((layout.span,), values.dtype)
+        flat[np.asarray(layout.tables()["memory"])] = values.reshape(-1)
+        self.arrays[buffer], self.layouts[buffer] = flat, layout
+
+    def get(self, buffer: Any) -> Any:
+        """Return the elements of a buffer in its own shape."""
+        layout = self.layouts.get(buffer)
+        if layout is None:
+            return self.arrays[buffer]
+        return self.arrays[buffer][np.asarray(layout.tables()["memory"])].reshape(layout.shape)
+
+    def extents(self, region: Region) -> tuple[int, ...]:
+        """Return the shape of a buffer, of symbolic sizes those of its array."""
+        layout = self.layouts.held.get(region.number)
+        return self.arrays.held[region.number].shape if layout is None else tuple(layout.shape)
+
+    def place(self, region: Region, at: list[Any]) -> tuple[Any, ...]:
+        """Return the index into a buffer's array of the elements at ``at``, which lie inside."""
+        layout = self.layouts.held.get(region.number)
+        return tuple(at) if layout is None else (np.asarray(layout.apply(*at)["memory"]) + np.zeros_like(at[0]),)
+
+
+class Races:
+    """Who has touched which element since the last barrier."""
+
+    def __init__(self) -> None:
+        self._writers: dict[int, Any] = {}
+        self._readers: dict[int, Any] = {}
+
+    def clear(self) -> None:
+        """Forget everything: the threads meet here."""
+        self._writers, self._readers = {}, {}
+
+    def touch(self, region: Region, shape: tuple[int, ...], place: Any, threads: Any, store: bool) -> None:
+        """Refuse what two threads do to one element, unless both read; ``place`` has an element a thread."""
+        if region.number not in self._writers:
+            size = max(1, int(np.prod(shape)))
+            self._writers[region.number], self._readers[region.number] = np.full(size, -1), np.full(size, -1)
+        writers, readers = self._writers[region.number], self._readers[region.number]
+        flat = np.ravel_multi_index(place, shape) if place else np.zeros(len(threads), dtype=int)
+        _only(writers[flat], threads, f"race on {region.name}")
+        seen = readers[flat]
+        order = np.argsort(flat, kind="stable")
+        same = flat[order][1:] == flat[order][:-1]
+        if store:
+            _only(seen, threads, f"race on {region.name}: written after a read")
+            assert not same.any(), f"race on {region.name}: two threads write"
+            writers[flat] = threads
+            return
+        readers[flat] = np.where((seen == -1) | (seen == threads), threads, -2)
+        readers[flat[order][1:][same]] = -2
+
+
+def _only(known: Any, threads: Any, message: str) -> None:
+    assert ((known == -1) | (known == threads)).all(), message

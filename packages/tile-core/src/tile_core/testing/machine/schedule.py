@@ -1,0 +1,52 @@
+"""In which order threads execute statements between barriers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tile_core.testing.machine.state import State
+from tile_core.testing.machine.statements import Statement
+
+__all__ = ["scattered", "together"]
+
+_ORDERS = ("up", "down", "random", "random", "random")
+
+
+def together(state: State, body: Statement) -> None:
+    """Take all threads through the statements side by side; a barrier must find all of them."""
+    for barrier in body(state, np.ones(state.count, bool)):
+        if barrier is not None:
+            _meet(state)
+
+
+def scattered(threads: Sequence[State], body: Statement, seed: int) -> None:
+    """Take each thread from barrier to barrier on its own, in the order that ``seed`` chooses."""
+    rng, order = random.Random(seed), _ORDERS[seed % len(_ORDERS)]
+    running = [body(thread, np.ones(1, bool)) for thread in threads]
+    ready, waiting, ended = list(range(len(threads))), dict[int, Any](), 0
+    while ready or waiting:
+        if not ready:
+            assert not ended, "some threads wait, others have ended"
+            first = next(iter(waiting.values()))
+            assert all(first.same_as(s) for s in waiting.values()), "threads wait at different barriers"
+            _meet(threads[0])
+            ready, waiting = list(waiting), {}
+        pick = {"up": 0, "down": len(ready) - 1}.get(order, rng.randrange(len(ready)))
+        try:
+            barrier = next(running[ready[pick]])
+        except StopIteration:
+            ready.pop(pick)
+            ended += 1
+            continue
+        if barrier is not None:
+            waiting[ready.pop(pick)] = barrier
+
+
+def _meet(state: State) -> None:
+    state.copies.barrier()
+    if state.races is not None:
+        state.races.clear()

@@ -1,0 +1,78 @@
+"""Variables and buffers by number: what is looked up once when a body is made ready, not in every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.ir import nodes
+from tile_core.testing.machine.values import element_of
+
+__all__ = ["Held", "Numbers", "Region"]
+
+
+@dataclass(frozen=True)
+class Region:
+    """What is known of a buffer beforehand.
+
+    Attributes
+    ----------
+    private
+        Whether every thread has one of its own.
+    """
+
+    number: int
+    name: str
+    kind: Any
+    private: bool
+
+
+class Numbers:
+    """Numbers of variables and buffers, in the order in which they are first met."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._regions: dict[int, Region] = {}
+
+    def __getitem__(self, var: Any) -> int:
+        return self._numbers.setdefault(var, len(self._numbers))
+
+    def region(self, buffer: Any) -> Region:
+        """Return what is known of a buffer."""
+        number = self[buffer]
+        found = self._regions.get(number)
+        if found is None:
+            private = bool(nodes.scope_of(buffer).startswith("local"))
+            found = self._regions[number] = Region(number, str(buffer.name), element_of(buffer), private)
+        return found
+
+
+class Held(MutableMapping[Any, Any]):
+    """What is held for variables or buffers.
+
+    Attributes
+    ----------
+    held
+        The same by number.
+    """
+
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers, self._keys = numbers, dict[int, Any]()
+        self.held: dict[int, Any] = {}
+
+    def __getitem__(self, var: Any) -> Any:
+        return self.held[self._numbers[var]]
+
+    def __setitem__(self, var: Any, value: Any) -> None:
+        number = self._numbers[var]
+        self.held[number], self._keys[number] = value, var
+
+    def __delitem__(self, var: Any) -> None:
+        del self.held[self._numbers[var]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._keys[number] for number in self.held if number in self._keys)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

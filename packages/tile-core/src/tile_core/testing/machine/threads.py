@@ -1,0 +1,47 @@
+"""The machine: executes the body of one thread in all threads of a block."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from tile_core.testing.machine import schedule
+from tile_core.testing.machine.expressions import compile_expression
+from tile_core.testing.machine.scope import Held
+from tile_core.testing.machine.state import State
+from tile_core.testing.machine.statements import compile_statement
+
+__all__ = ["Machine"]
+
+
+class Machine(State):
+    """A block of threads that executes bodies; for its parameters see ``State``."""
+
+    def run(self, body: Any) -> Machine:
+        """Execute a body in all threads side by side: all do a statement before any does the next one."""
+        with np.errstate(all="ignore"):
+            schedule.together(self, compile_statement(body, self.numbers))
+        self.copies.finished()
+        return self
+
+    def scatter(self, body: Any, seed: int) -> Machine:
+        """Execute a body in threads that take turns between barriers: one after the other, or access by access."""
+        with np.errstate(all="ignore"):
+            threads = [self._alone(n) for n in range(self.count)]
+            schedule.scattered(threads, compile_statement(body, self.numbers), seed)
+        return self
+
+    def eval(self, e: Any, on: Any = None) -> Any:
+        """Return the value of an expression in every lane; in those that are not ``on`` it says nothing."""
+        return compile_expression(e, self.numbers)(self, np.ones(self.count, bool) if on is None else on)
+
+    def _alone(self, lane: int) -> Machine:
+        one = copy.copy(self)
+        one.lanes = self.lanes[lane : lane + 1]
+        one.values, one.private = Held(self.numbers), Held(self.numbers)
+        for mine, all_lanes in ((one.values, self.values), (one.private, self.private)):
+            mine.held = {n: x[lane : lane + 1] if isinstance(x, np.ndarray) else x for n, x in all_lanes.held.items()}
+        one.left = one.skipped = np.zeros(1, bool)
+        return one
