@@ -23,6 +23,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.names import as_written
 from tile_core.ir.visit import StmtRewriter, collect, role, uses_var
 
 _INDEPENDENT = ("parallel", "vectorized")
@@ -391,7 +392,8 @@ def _unlike(who: Any, what: Any) -> tuple[int, int]:
 
 def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Any) -> ParallelRace:
     when = f" (with {', '.join(f'{n}={v}' for n, v in sizes.items())})" if sizes else ""
-    return ParallelRace(found=found + when, fix=fix, where=nodes.where_of(node))
+    where = nodes.where_of(node)
+    return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
 
 
 def _plainly_apart(accesses: list[Access], nest: list[Any]) -> bool:
@@ -430,7 +432,7 @@ def _check_left_out(store: Any, nest: list[Any], body: Any) -> None:
             continue
         found = f"all iterations of T.Parallel over {v.name} ({loop.extent}) write the same element of"
         fix = f"use {v.name} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
-        raise ParallelRace(found=f"{found} {store.buffer.name}", fix=fix, where=nodes.where_of(store))
+        raise _refusal(f"{found} {store.buffer.name}", {}, fix, store)
 
 
 def _depends(value: Any, v: Any, inner: dict[Any, Any]) -> bool:

@@ -15,6 +15,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
+from tile_core.ir.names import as_written
 from tile_core.ir.visit import collect, role, statements
 from tile_core.ops.base import is_op
 from tile_core.ops.effects import effects
@@ -144,4 +145,4 @@ def _written(body: Any) -> set[Any]:
 
 def _race(buffer: Any, loop: Any, s: Any, text: str) -> ParallelRace:
     where = nodes.where_of(s) or nodes.where_of(loop)
-    return ParallelRace(found=text.format(buffer.name), fix=_FIX, where=where)
+    return ParallelRace(found=text.format(as_written(str(buffer.name), where)), fix=_FIX, where=where)

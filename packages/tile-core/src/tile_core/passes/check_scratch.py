@@ -24,6 +24,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.errors.language import NegativeIndex
 from tile_core.errors.ops import OutsideOfScratch
 from tile_core.ir import nodes
+from tile_core.ir.names import as_written
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.numerics.build import type_name
 
@@ -196,18 +197,19 @@ class _Executions:
             return int(np.broadcast_to(value, shape)[at])
 
         index = ", ".join(str(here(v)) for v in values)
-        name = str(self.access.buffer.name)
+        where = nodes.where_of(self.access.statement)
+        name = as_written(str(self.access.buffer.name), where)
         trips = [(loop, here(self.env[loop.loop_var]) - here(evaluate(loop.min, self.env))) for loop in self.loops]
         said = ", ".join(_said(loop, trip) for loop, trip in trips)
         found = "reads" if self.access.value is None else "writes"
         return OutsideOfScratch(
-            who=f"iteration {said}" if said else "this statement",
+            who=as_written(f"iteration {said}", where) if said else "this statement",
             action=found,
             element=f"{name}[{index}]",
             buffer=name,
             dim=dim,
             extent=size,
-            where=nodes.where_of(self.access.statement),
+            where=where,
         )
 
 

@@ -16,6 +16,7 @@ from tile_core.analysis.iteration_space import parts_of, sides_of
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import NeverWritten
 from tile_core.ir import nodes
+from tile_core.ir.names import as_written
 from tile_core.ir.visit import collect, role
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
@@ -70,8 +71,8 @@ def check_written(body: Any) -> None:
         written.setdefault(event.buffer, []).append(event)
     for read in walk.reads:
         if not any(_may_come_first(write, read) for write in written.get(read.buffer, ())):
-            name = str(read.buffer.name)
             where = nodes.where_of(read.statement)
+            name = as_written(str(read.buffer.name), where)
             raise NeverWritten(what=read.what, buffer=name, fix=read.fix.format(buffer=name), where=where)
 
 

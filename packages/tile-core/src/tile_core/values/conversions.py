@@ -16,13 +16,23 @@ _PYTHON = (bool, int, float)
 
 
 def cast(value: Any, dtype: Any) -> Value:
-    """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap (see ``numerics/rules.py``)."""
+    """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap (see ``numerics/rules.py``).
+
+    A float becomes the nearest integer of the type towards zero, NaN becomes 0: of Python's as of the kernel's.
+    """
     element = to_dtype(dtype)
-    if isinstance(value, float) and element.is_integer and _math.isfinite(value):
-        value = _math.trunc(value)
+    if isinstance(value, float) and element.is_integer:
+        value = _truncated(value, element)
     if type(value) in _PYTHON:
         value = as_value(bool(value) if element == "bool" else value, computed(element))
     return scalar.cast(value, element)
+
+
+def _truncated(value: float, element: Any) -> int:
+    if _math.isnan(value):
+        return 0
+    low, high = integer_range(element)
+    return low if value <= low else high if value >= high else _math.trunc(value)
 
 
 def reinterpret(value: Any, dtype: Any) -> Value:
