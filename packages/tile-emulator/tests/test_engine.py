@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
+from tile_emulator.errors import LaunchRefused
 
-from .dialects.mini import CELLS, MINI_CLUSTERS, MINI_PROXIES, facts_of, floats, kinds, run
+from .dialects.mini import CELLS, MINI, MINI_CLUSTERS, MINI_PROXIES, facts_of, floats, kinds, run
 
 HEAD = "__global__ void k(const float* a, float* out) {\n"
 
@@ -307,13 +308,26 @@ __global__ void k(float* out) {
 """
 
     def run(self, text):
-        facts = facts_of(text, grid=(4, 1, 1), shared_bytes=128, attributes={"cluster": 2})
+        facts = facts_of(text, grid=(4, 1, 1), shared_bytes=128, cluster=(2, 1, 1))
         return run(text, [floats(4, 32)], facts=facts, dialect=MINI_CLUSTERS)
 
     def test_blocks_read_each_others_memory(self):
         result = self.run(self.TEXT)
         assert result.ok
         np.testing.assert_array_equal(result.outputs["out"], (np.arange(4) ^ 1)[:, None] * 100 + np.arange(32))
+
+    @pytest.mark.parametrize(
+        ("dialect", "cluster", "says"),
+        [
+            (MINI, (2, 1, 1), r"a cluster.*at most 1 x 1 x 1 blocks"),
+            (MINI_CLUSTERS, (16, 1, 1), r"a cluster.*at most 8 x 1 x 1 blocks"),
+            (MINI_CLUSTERS, (1, 2, 1), r"a cluster.*at most 8 x 1 x 1 blocks"),
+        ],
+    )
+    def test_clusters_that_are_not_modelled(self, dialect, cluster, says):
+        facts = facts_of(self.TEXT, grid=(16, 2, 1), shared_bytes=128, cluster=cluster)
+        with pytest.raises(LaunchRefused, match=says):
+            run(self.TEXT, [floats(32, 32)], facts=facts, dialect=dialect)
 
     def test_a_missing_barrier_is_found(self):
         assert "race" in kinds(self.run(self.TEXT.replace("cluster_sync();", "__syncthreads();", 1)))

@@ -17,16 +17,17 @@ def facts(**changes):
             ParamFact("a", "pointer", "float16", "read", 16),
             ParamFact("c", "pointer", "float32", "write"),
             ParamFact("m", "scalar", "int32"),
-            ParamFact("map", "opaque"),
+            ParamFact("map", "opaque", align=64, bytes=128),
         ),
         grid=(("ceildiv", "m", 128), 2, 1),
         block=(32, 4, 1),
         shared_bytes=4096,
         shared=(SharedArray("A_s", 0, 2048, "float16"),),
-        attributes={"cluster": 2, "fast": True},
+        attributes={"stages": 2, "fast": True},
         line_map=LineMap(((2, HERE), (5, None))),
         where=HERE,
         divides={"m": 8},
+        cluster=(1, 2, 1),
     )
     return dataclasses.replace(base, **changes)
 
@@ -75,6 +76,8 @@ class TestLaunchFacts:
             ({"divides": {"a": 2}}, r"\['a'\], which are no integer parameters"),
             ({"divides": {"m": 0}}, "the divisors"),
             ({"shared_bytes": -1}, "shared memory"),
+            ({"cluster": (0, 1, 1)}, "cluster"),
+            ({"cluster": (1, 3, 1)}, "blocks in clusters"),
             ({"shared": (SharedArray("x", 0, 0, "int8"),)}, "no bytes"),
         ],
     )
@@ -104,6 +107,20 @@ class TestDialect:
 def test_an_alignment_is_a_power_of_two(align):
     with pytest.raises(InternalError, match=f"a has an alignment of {align} bytes"):
         ParamFact("a", "pointer", "float16", "read", align)
+
+
+@pytest.mark.parametrize("param", [("a", "opaque", "", "read", 8, 0), ("a", "scalar", "int8", "read", 0, 1)])
+def test_only_opaque_bytes_have_a_number(param):
+    with pytest.raises(InternalError, match=rf"a is {param[1]}, of {param[-1]} bytes"):
+        ParamFact(*param)
+
+
+def test_facts_of_the_first_format_are_read():
+    plain = facts(params=tuple(p for p in facts().params if p.kind != "opaque"), cluster=(1, 1, 1))
+    data = plain.to_json()
+    assert all(len(row) == 5 for row in data["params"])
+    del data["cluster"]
+    assert LaunchFacts.from_json(data) == plain
 
 
 def test_what_makes_a_general_text_is_no_part_of_a_text():

@@ -173,10 +173,10 @@ class TestLoadRefusals:
 
     def test_a_newer_format(self, kernel, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(artefacts, "FORMAT", 2)
+            patch.setattr(artefacts, "FORMAT", 3)
             patch.setattr(artefacts, "__version__", "9.1")
             kernel.export(tmp_path / "x")
-        with pytest.raises(NewerArtefact, match=r"S603.*format 2, written by tile-core 9.1") as caught:
+        with pytest.raises(NewerArtefact, match=r"S603.*format 3, written by tile-core 9.1") as caught:
             tile.load(tmp_path / "x")
         assert "at least 9.1" in caught.value.help
 

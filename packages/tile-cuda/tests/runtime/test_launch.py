@@ -12,7 +12,7 @@ import pytest
 from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.errors import InternalError
-from tile_core.errors.launch import TextDoesNotServe
+from tile_core.errors.launch import LaunchNotOffered, TextDoesNotServe
 from tile_cuda.errors import (
     DeviceFault,
     DriverFailed,
@@ -89,9 +89,17 @@ class TestArguments:
         adapter(driver).load(text)((), Place((2, 0), "numpy"))
         assert driver.launches[0].grid == (7, 1, 1)
 
-    def test_opaque_parameters_are_a_defect(self):
-        text = KernelText(SCALE, LaunchFacts("scale", (ParamFact("map", "opaque"),), (1, 1, 1), (1, 1, 1)))
-        with pytest.raises(InternalError, match="opaque parameter 'map'"):
+    @pytest.mark.parametrize(
+        ("changes", "what"),
+        [
+            ({"params": (ParamFact("map", "opaque", bytes=128),)}, "parameters of 128 bytes of its own, as 'map' is"),
+            ({"cluster": (2, 1, 1)}, "clusters of 2 x 1 x 1 blocks"),
+        ],
+    )
+    def test_what_this_runtime_does_not_launch(self, changes, what):
+        facts = {"params": (), **changes}
+        text = KernelText(SCALE, LaunchFacts("scale", grid=(2, 1, 1), block=(1, 1, 1), **facts))
+        with pytest.raises(LaunchNotOffered, match=rf"\[U403\] scale: the runtime cuda launches no {what}"):
             adapter(FakeDriver()).load(text)
 
     def test_threads_do_not_share_memory(self):

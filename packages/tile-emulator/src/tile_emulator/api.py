@@ -236,13 +236,14 @@ def _geometry(launch: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
         if p.kind == "scalar" and p.name in values and dtype(p.dtype).is_integer
     }
     grid = launch.blocks(integers)
-    cluster = dialect.cluster(launch) if dialect.cluster is not None else 1
-    limits = dialect.limits
-    most_threads, most_bytes = limits.max_threads, limits.max_shared_bytes
+    (cluster, *across), limits = launch.cluster, dialect.limits
+    most_threads, most_bytes, most_blocks = limits.max_threads, limits.max_shared_bytes, limits.max_cluster
     for holds, what, expected, found in (
         (launch.threads <= most_threads, "the threads of a block", f"at most {most_threads}", launch.threads),
         (launch.shared_bytes <= most_bytes, "shared bytes of a block", f"at most {most_bytes}", launch.shared_bytes),
-        (cluster >= 1 and grid[0] % cluster == 0, "blocks along x", f"a multiple of the cluster {cluster}", grid[0]),
+        (cluster <= most_blocks and max(across) == 1, "a cluster", f"at most {most_blocks} x 1 x 1 blocks",
+         launch.cluster),
+        (grid[0] % cluster == 0, "blocks along x", f"a multiple of the cluster {cluster}", grid[0]),
         (launch.threads * cluster <= MAX_THREADS, "the threads of a cluster", f"at most {MAX_THREADS}",
          launch.threads * cluster),
     ):  # fmt: skip

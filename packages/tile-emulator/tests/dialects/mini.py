@@ -7,7 +7,7 @@ import numpy as np
 
 import tile_emulator
 from tile_core.abi.kernel_text import LaunchFacts, LineMap, ParamFact
-from tile_core.emit.dialect import Dialect
+from tile_core.emit.dialect import Dialect, Limits
 from tile_core.errors import Where
 
 HERE = Path(__file__).parent
@@ -22,7 +22,7 @@ def prepare(text):
 
 MINI = Dialect("mini", (HERE / "mini.h",), prepare=prepare)
 MINI_PROXIES = Dialect("mini", (HERE / "mini.h",), prepare=prepare, proxies=True)
-MINI_CLUSTERS = Dialect("mini", (HERE / "mini.h",), prepare=prepare, cluster=lambda facts: facts.attributes["cluster"])
+MINI_CLUSTERS = Dialect("mini", (HERE / "mini.h",), prepare=prepare, limits=Limits(max_cluster=8))
 
 
 NAMES = {"float32": "float", "int32": "int"}

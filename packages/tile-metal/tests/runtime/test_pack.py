@@ -7,6 +7,7 @@ import pytest
 
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.errors import InternalError
+from tile_core.errors.launch import LaunchNotOffered
 from tile_metal.runtime.pack import Packer, words_of
 
 
@@ -65,8 +66,10 @@ def test_words_of_64_bits():
     assert struct.pack("<2q", *words) == data + bytes(4)
 
 
-@pytest.mark.parametrize("param", [ParamFact("x", "scalar", "float64"), ParamFact("x", "opaque")])
-def test_what_metal_has_not(param):
-    made = LaunchFacts("f", (param,), (1, 1, 1), (32, 1, 1))
+def test_what_metal_has_not():
+    made = LaunchFacts("f", (ParamFact("x", "scalar", "float64"),), (1, 1, 1), (32, 1, 1))
     with pytest.raises(InternalError, match="parameter 'x'"):
+        Packer(made)
+    made = LaunchFacts("f", (ParamFact("x", "opaque", bytes=128),), (1, 1, 1), (32, 1, 1))
+    with pytest.raises(LaunchNotOffered, match=r"\[U403\] f: the runtime metal launches no parameters of 128 bytes"):
         Packer(made)

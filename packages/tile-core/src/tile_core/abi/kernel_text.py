@@ -38,7 +38,10 @@ class ParamFact:
         What the function does with the array.
     align
         Bytes that the text takes the address of the array's first element to be a multiple of, a power of two; 0 means
-        the size of an element. `emit.choose` sees to it that a launch keeps this.
+        the size of an element. `emit.choose` sees to it that a launch keeps this. Of opaque bytes, what they are
+        aligned to.
+    bytes
+        How many opaque bytes there are; 0 for arrays and scalars.
     """
 
     name: str
@@ -46,10 +49,13 @@ class ParamFact:
     dtype: str = ""
     access: Access = "readwrite"
     align: int = 0
+    bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.kind != "opaque":
             dtype(self.dtype)
+        if (self.bytes > 0) != (self.kind == "opaque"):
+            raise InternalError(stage="launch facts", detail=f"{self.name} is {self.kind}, of {self.bytes} bytes")
         if self.align < 0 or self.align & (self.align - 1):
             raise InternalError(stage="launch facts", detail=f"{self.name} has an alignment of {self.align} bytes")
 
@@ -135,6 +141,9 @@ class LaunchFacts:
         For names of integer parameters a number that the text takes to divide their values, for example
         ``{"n": 8}`` where rows of ``n`` elements are read in vectors of 8. `emit.choose` sees to it that a launch
         keeps this.
+    cluster
+        Blocks along x, y and z that are launched together and reach each other's shared memory; the grid is made of
+        whole clusters.
 
     Raises
     ------
@@ -152,6 +161,7 @@ class LaunchFacts:
     line_map: LineMap = LineMap()
     where: Where | None = None
     divides: Mapping[str, int] = field(default_factory=dict)
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
     def __post_init__(self) -> None:
         names = [p.name for p in self.params]
@@ -167,6 +177,11 @@ class LaunchFacts:
             (all(n >= 1 for n in self.divides.values()), f"the divisors {dict(self.divides)}"),
             (len(self.grid) == len(self.block) == 3, "grid and block have three extents"),
             (all(n >= 1 for n in self.block), f"a block of {self.block} threads"),
+            (len(self.cluster) == 3 and min(self.cluster) >= 1, f"a cluster of {self.cluster} blocks"),
+            (
+                all(n % c == 0 for n, c in zip(self.grid, self.cluster, strict=False) if isinstance(n, int)),
+                f"a grid of {self.grid} blocks in clusters of {self.cluster}",
+            ),
             (self.shared_bytes >= 0, f"{self.shared_bytes} bytes of shared memory"),
             (all(a.offset >= 0 and a.bytes > 0 for a in self.shared), "a shared array of no bytes"),
         ):
@@ -196,7 +211,9 @@ class LaunchFacts:
         """Return a value of lists, dicts, strings, numbers and booleans that `from_json` reads."""
         return {
             "entry": self.entry,
-            "params": [[p.name, p.kind, str(p.dtype), p.access, p.align] for p in self.params],
+            "params": [
+                [p.name, p.kind, str(p.dtype), p.access, p.align, *([p.bytes] if p.bytes else [])] for p in self.params
+            ],
             "grid": [_plain(dim) for dim in self.grid],
             "block": list(self.block),
             "shared_bytes": self.shared_bytes,
@@ -205,6 +222,7 @@ class LaunchFacts:
             "line_map": [[line, _place(where)] for line, where in self.line_map.lines],
             "where": _place(self.where),
             "divides": dict(self.divides),
+            "cluster": list(self.cluster),
         }
 
     @staticmethod
@@ -212,6 +230,7 @@ class LaunchFacts:
         """Read what `to_json` wrote."""
         x, y, z = (_dim(dim) for dim in data["grid"])
         bx, by, bz = data["block"]
+        cx, cy, cz = data.get("cluster", (1, 1, 1))  # younger than the first format
         return LaunchFacts(
             entry=data["entry"],
             params=tuple(ParamFact(*p) for p in data["params"]),
@@ -223,6 +242,7 @@ class LaunchFacts:
             line_map=LineMap(tuple((line, _where(place)) for line, place in data["line_map"])),
             where=_where(data["where"]),
             divides=dict(data["divides"]),
+            cluster=(cx, cy, cz),
         )
 
 

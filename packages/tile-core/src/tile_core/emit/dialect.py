@@ -25,10 +25,13 @@ class Limits:
         Threads of a block.
     max_shared_bytes
         Bytes of shared memory of a block.
+    max_cluster
+        Blocks of a cluster, which lie along x; 1 where the language has no clusters, or no model of them.
     """
 
     max_threads: int = 1024
     max_shared_bytes: int = 1 << 20
+    max_cluster: int = 1
 
 
 def same_text(text: str) -> str:
@@ -66,8 +69,6 @@ class Dialect:
         What the device refuses.
     proxies
         Whether asynchronous operations of the other proxy see writes of threads only after a fence.
-    cluster
-        Reads the number of blocks of a cluster from the facts.
     flags
         More flags for the compiler.
     """
@@ -80,7 +81,6 @@ class Dialect:
     opaque: Callable[[ParamFact, Mapping[str, object]], tuple[bytes, tuple[tuple[int, str], ...]]] | None = None
     limits: Limits = field(default_factory=Limits)
     proxies: bool = False
-    cluster: Callable[[LaunchFacts], int] | None = None
     flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -303,3 +303,11 @@ class MemoryDamaged(KernelError):
     code = "K437"
     template = "memory that belongs to no element of an array {array} was written: {count} bytes, first {place}"
     remedy = 'run the kernel with runtime="emulator", which names the line and the index'
+
+
+class LaunchNotOffered(UnsupportedError):
+    """A text needs something of a launch that the runtime has no way to give."""
+
+    code = "U403"
+    template = "{kernel}: the runtime {runtime} launches no {what}"
+    remedy = "use another runtime of the target"

@@ -35,7 +35,7 @@ from tile_core.errors.artefacts import DamagedArtefact, NewerArtefact, NotAnArte
 from tile_core.errors.base import TileError, Where
 from tile_core.runtime import schema
 
-FORMAT = 1
+FORMAT = 2
 """Raised when older versions of the package could misread what this one writes."""
 
 KIND = "tile kernel"

@@ -123,6 +123,14 @@ def _matches(pattern: re.Pattern[str]) -> Check:
 
 
 _ACCESS = _one_of("read", "write", "readwrite")
+_launch_value = _row(_name, _one_of("pointer", "scalar"), _dtype, _ACCESS, _power)
+_launch_opaque = _row(_name, _one_of("opaque"), _one_of(""), _ACCESS, _power, _integer(1, 1 << 20))
+
+
+def _launch_param(x: Any) -> bool:
+    return _launch_value(x) or _launch_opaque(x)
+
+
 _FACTS: dict[str, Check] = {
     "tile-core": _line,
     "versions": _map_of(_line),
@@ -154,7 +162,7 @@ _PARAM: dict[str, Check] = {
 }
 _LAUNCH: dict[str, Check] = {
     "entry": _name,
-    "params": _list_of(_row(_name, _one_of("pointer", "scalar", "opaque"), _dtype, _ACCESS, _power)),
+    "params": _list_of(_launch_param),
     "grid": _list_of(_dim, 3, 3),
     "block": _list_of(_integer(1, 1 << 31), 3, 3),
     "shared_bytes": _integer(0),
@@ -163,6 +171,7 @@ _LAUNCH: dict[str, Check] = {
     "line_map": _list_of(_row(_integer(1), _place)),
     "where": _place,
     "divides": _map_of(_integer(1)),
+    "cluster": _optional(_list_of(_integer(1, 1 << 31), 3, 3)),  # younger than the first format
 }
 _BUILT: dict[str, Check] = {
     "runtime": _line, "kind": _line, "arch": _line, "facts": _map_of(_plain),

@@ -6,15 +6,16 @@ the first call on a device may be captured too.
 
 from __future__ import annotations
 
-import operator
+import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
-from tile_core.abi.signature import symbols_of
 from tile_core.reports.slow import warn_of_spills
+from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions
+from tile_core.runtime.packing import require_single_blocks
 from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
 from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, TooMuchShared, WrongDevice
@@ -26,10 +27,7 @@ from tile_cuda.runtime.streams import Streams
 from tile_cuda.target import GRID_LIMITS, arch_for, record_of, runs_on
 
 _ON_DEVICE = 2  # kDLCUDA
-_MOST_GRIDS = 4096
 _REFUSED_CODE = (200, 209, 218, 222, 223, 300)  # invalid image, no binary, PTX, versions
-
-Grid = tuple[int, int, int]
 
 
 class Launcher:
@@ -66,9 +64,10 @@ class Launcher:
         self._lock = threading.Lock()
         self._functions: dict[int, Handle] = {}
         self._libraries: dict[str, Any] = {}
+        require_single_blocks(self.facts, "cuda")
         self._packer = Packer(self.facts)
         self._shape = (*self.facts.block, self.facts.shared_bytes)
-        self._grid = grid_of(self.facts)
+        self._grid = grid_of(self.facts, functools.partial(checked, self.facts))
 
     def __call__(self, values: Sequence[Any], place: Place) -> None:
         """Launch on the current stream of the place's library; returns when the work is queued."""
@@ -208,43 +207,14 @@ def arch_of(arch: str, device: Device) -> str:
     return arch if record.compute == device.compute else "sm_{}{}".format(*device.compute)
 
 
-def grid_of(facts: LaunchFacts) -> Callable[[Sequence[Any]], Grid | None]:
-    """Return a function from the values of a launch to its grid: ``None`` if that has no blocks.
+def checked(facts: LaunchFacts, grid: Extents) -> Extents | None:
+    """Return the grid of a launch, or ``None`` if it has no blocks.
 
-    The function raises ``GridTooLarge`` over the limit.
+    Raises
+    ------
+    GridTooLarge
+        It is over the limit.
     """
-    symbols, positions = _grid_symbols(facts), grid_positions(facts)
-    if not symbols:
-        first = _checked(facts, facts.blocks({}))
-        return lambda values: first
-    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*positions)
-    known: dict[Any, Grid | None] = {}
-
-    def grid(values: Sequence[Any]) -> Grid | None:
-        key = pick(values)
-        try:
-            return known[key]
-        except KeyError:
-            if len(known) >= _MOST_GRIDS:
-                known.clear()
-            found = key if len(symbols) > 1 else (key,)
-            known[key] = made = _checked(facts, facts.blocks(dict(zip(symbols, found, strict=True))))
-            return made
-
-    return grid
-
-
-def grid_positions(facts: LaunchFacts) -> tuple[int, ...]:
-    """Return the positions of the values that decide the grid."""
-    positions = {p.name: i for i, p in enumerate(facts.params)}
-    return tuple(positions[s] for s in _grid_symbols(facts))
-
-
-def _grid_symbols(facts: LaunchFacts) -> list[str]:
-    return sorted({s for dim in facts.grid for s in symbols_of(dim)})
-
-
-def _checked(facts: LaunchFacts, grid: Grid) -> Grid | None:
     for axis, found, limit in zip("xyz", grid, GRID_LIMITS, strict=True):
         if found > limit:
             raise GridTooLarge(kernel=facts.entry, axis=axis, found=found, limit=limit, where=facts.where)

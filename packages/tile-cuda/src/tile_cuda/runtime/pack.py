@@ -8,13 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.abi.kernel_text import LaunchFacts
-from tile_core.dtypes import DTYPES
-from tile_core.errors.base import InternalError
+from tile_core.runtime.packing import encode, fields_of
 
-_CODES = {
-    "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
-    "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
-}  # fmt: skip
 SLOT = 8
 """Bytes of memory for one value."""
 
@@ -49,22 +44,23 @@ class Packer:
     ----------
     facts
         Of the function that is launched.
+
+    Raises
+    ------
+    LaunchNotOffered
+        A parameter is of a kind that is not filled.
     """
 
     def __init__(self, facts: LaunchFacts) -> None:
-        codes, self._encoded = [], []
-        for i, param in enumerate(facts.params):
-            code, coded = _code_of(facts, i)
-            codes.append(code + "x" * (SLOT - struct.calcsize("<" + code)))
-            if coded:
-                self._encoded.append((i, str(param.dtype)))
-        self._count = len(codes)
-        self.codes: Sequence[str] = codes
+        fields = fields_of(facts, "cuda")
+        self._encoded = [f for f in fields if f.encoded]
+        self._count = len(fields)
+        self.codes: Sequence[str] = [f.code + "x" * (SLOT - f.bytes) for f in fields]
         """Format of each value in its slot."""
         self._free: list[Pack] = []
         self.put: Callable[[Pack], None] = self._free.append
         """Called to give a pack back."""
-        self.write: Callable[..., None] = struct.Struct("<" + "".join(codes)).pack_into
+        self.write: Callable[..., None] = struct.Struct("<" + "".join(self.codes)).pack_into
         """Called as ``write(pack.values, 0, *values)``."""
         self.plain = not self._encoded
         """Whether values are written as they are; otherwise they need `encode`."""
@@ -72,7 +68,7 @@ class Packer:
     @property
     def encoded(self) -> tuple[int, ...]:
         """Positions of the values that need `encode`."""
-        return tuple(i for i, _ in self._encoded)
+        return tuple(f.position for f in self._encoded)
 
     def take(self) -> Pack:
         """Return a pack that nobody else uses."""
@@ -83,23 +79,4 @@ class Packer:
 
     def encode(self, values: Sequence[Any]) -> list[Any]:
         """Return the values with those of element types that Python has no format for as codes."""
-        from tile_core.numerics.codecs import encode
-
-        given = list(values)
-        for i, dtype in self._encoded:
-            given[i] = int(encode(float(given[i]), dtype))
-        return given
-
-
-def _code_of(facts: LaunchFacts, index: int) -> tuple[str, bool]:
-    """Return the format of a parameter, and whether its value is a code."""
-    param = facts.params[index]
-    if param.kind == "pointer":
-        return "Q", False
-    if param.kind == "opaque":
-        detail = f"{facts.entry} has the opaque parameter {param.name!r}, which nothing fills"
-        raise InternalError(stage="loading", detail=detail, where=facts.where)
-    dtype = DTYPES[str(param.dtype)]
-    if dtype == "tfloat32":
-        return "f", False
-    return _CODES[str(dtype.storage)], dtype.is_float and dtype.storage != str(dtype)
+        return encode(self._encoded, values)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.abi.kernel_text import LaunchFacts
-from tile_core.abi.signature import symbols_of
+from tile_core.runtime.launch_grid import Extents, grid_of
+from tile_core.runtime.packing import require_single_blocks
 from tile_metal.errors import GridTooLarge, TooManyThreads, TooMuchShared, WrongWidth
 
 WIDTH = 32
@@ -16,19 +16,16 @@ MOST_THREADS = 1024
 MOST_SHARED = 32768
 """Of a threadgroup on every Apple GPU since the M1 (Metal Feature Set Tables)."""
 
-_MOST_GRIDS = 4096
-
-Extents = tuple[int, int, int]
-
 
 def check_static(facts: LaunchFacts) -> None:
     """Refuse a text that no device can launch.
 
     Raises
     ------
-    TooManyThreads, TooMuchShared
+    LaunchNotOffered, TooManyThreads, TooMuchShared
         It is over the limits of all devices.
     """
+    require_single_blocks(facts, "metal")
     check_threads(facts, MOST_THREADS, "Metal")
     if facts.shared_bytes > MOST_SHARED:
         raise TooMuchShared(kernel=facts.entry, found=facts.shared_bytes, limit=MOST_SHARED, where=facts.where)
@@ -69,24 +66,7 @@ def threads_of(facts: LaunchFacts, library: str, limit: int) -> Callable[[Sequen
 
     The function raises ``GridTooLarge`` if an axis has more than ``limit``.
     """
-    symbols = sorted({s for dim in facts.grid for s in symbols_of(dim)})
-    at = {p.name: i for i, p in enumerate(facts.params)}
-    if not symbols:
-        fixed = facts.blocks({})
-        return lambda values: _checked(facts, fixed, library, limit)
-    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*(at[s] for s in symbols))
-    known: dict[Any, Extents | None] = {}
-
-    def threads(values: Sequence[Any]) -> Extents | None:
-        key = pick(values)
-        if key not in known:
-            if len(known) >= _MOST_GRIDS:
-                known.clear()
-            found = key if len(symbols) > 1 else (key,)
-            known[key] = _checked(facts, facts.blocks(dict(zip(symbols, found, strict=True))), library, limit)
-        return known[key]
-
-    return threads
+    return grid_of(facts, lambda blocks: _checked(facts, blocks, library, limit))
 
 
 def _checked(facts: LaunchFacts, blocks: Extents, library: str, limit: int) -> Extents | None:

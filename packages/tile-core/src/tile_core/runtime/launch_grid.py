@@ -1,0 +1,56 @@
+"""The grid of a launch, from the values of its parameters: evaluated once for each combination that decides it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from tile_core.abi.kernel_text import LaunchFacts
+from tile_core.abi.signature import symbols_of
+
+Extents = tuple[int, int, int]
+Made = TypeVar("Made")
+
+_MOST_GRIDS = 4096
+
+
+def grid_of(facts: LaunchFacts, checked: Callable[[Extents], Made]) -> Callable[[Sequence[Any]], Made]:
+    """Return a function from the values of a launch to what a runtime makes of its grid.
+
+    Parameters
+    ----------
+    facts
+        Of the function that is launched.
+    checked
+        Makes it of the blocks along x, y and z, or raises. A grid that is the same for all launches is asked here.
+    """
+    symbols, positions = _symbols(facts), grid_positions(facts)
+    if not symbols:
+        first = checked(facts.blocks({}))
+        return lambda values: first
+    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*positions)
+    known: dict[Any, Made] = {}
+
+    def grid(values: Sequence[Any]) -> Made:
+        key = pick(values)
+        try:
+            return known[key]
+        except KeyError:
+            if len(known) >= _MOST_GRIDS:
+                known.clear()
+            found = key if len(symbols) > 1 else (key,)
+            known[key] = made = checked(facts.blocks(dict(zip(symbols, found, strict=True))))
+            return made
+
+    return grid
+
+
+def grid_positions(facts: LaunchFacts) -> tuple[int, ...]:
+    """Return the positions of the values that decide the grid."""
+    positions = {p.name: i for i, p in enumerate(facts.params)}
+    return tuple(positions[s] for s in _symbols(facts))
+
+
+def _symbols(facts: LaunchFacts) -> list[str]:
+    return sorted({s for dim in facts.grid for s in symbols_of(dim)})

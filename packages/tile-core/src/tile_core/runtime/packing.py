@@ -1,0 +1,105 @@
+"""The values of a launch as bytes: how each parameter is written, and what a runtime must know to launch at all."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
+from tile_core.dtypes import DTYPES
+from tile_core.errors.launch import LaunchNotOffered
+
+_POINTER = "Q"
+_CODES = {
+    "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
+    "uint64": "Q", "float16": "e", "float32": "f", "float64": "d", "tfloat32": "f",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Field:
+    """How the value of one parameter is written.
+
+    Attributes
+    ----------
+    position
+        Of the parameter in the function's list.
+    pointer
+        Whether it is the address of an array.
+    code
+        Its format, as of ``struct`` without padding.
+    encoded
+        The element type whose codes are written in place of values, because Python has no format for it; else empty.
+    """
+
+    position: int
+    pointer: bool
+    code: str
+    encoded: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that it takes, which is what it is aligned to too."""
+        return struct.calcsize("<" + self.code)
+
+    def written(self, value: Any) -> Any:
+        """Return what is written for a value: itself or its code."""
+        if not self.encoded:
+            return value
+        from tile_core.numerics.codecs import encode
+
+        return int(encode(float(value), self.encoded))
+
+
+def fields_of(facts: LaunchFacts, runtime: str) -> tuple[Field, ...]:
+    """Return how the parameters of a function are written, in order.
+
+    Parameters
+    ----------
+    facts
+        Of the function.
+    runtime
+        Name of the runtime, for messages.
+
+    Raises
+    ------
+    LaunchNotOffered
+        A parameter is bytes that only a backend understands.
+    """
+    return tuple(_field(facts, i, param, runtime) for i, param in enumerate(facts.params))
+
+
+def encode(fields: Sequence[Field], values: Sequence[Any]) -> list[Any]:
+    """Return the values of a launch with codes where fields are written as codes."""
+    given = list(values)
+    for field in fields:
+        given[field.position] = field.written(given[field.position])
+    return given
+
+
+def require_single_blocks(facts: LaunchFacts, runtime: str) -> None:
+    """Refuse a text whose blocks are launched in clusters, for a runtime that launches none.
+
+    Raises
+    ------
+    LaunchNotOffered
+        With the extents of the cluster.
+    """
+    if facts.cluster != (1, 1, 1):
+        what = f"clusters of {' x '.join(map(str, facts.cluster))} blocks"
+        raise LaunchNotOffered(kernel=facts.entry, runtime=runtime, what=what, where=facts.where)
+
+
+def _field(facts: LaunchFacts, position: int, param: ParamFact, runtime: str) -> Field:
+    if param.kind == "pointer":
+        return Field(position, True, _POINTER)
+    if param.kind == "opaque":
+        what = f"parameters of {param.bytes} bytes of its own, as {param.name!r} is"
+        raise LaunchNotOffered(kernel=facts.entry, runtime=runtime, what=what, where=facts.where)
+    name = str(param.dtype)
+    storage, kind = str(DTYPES[name].storage), DTYPES[name]
+    if name in _CODES:
+        return Field(position, False, _CODES[name])
+    return Field(position, False, _CODES[storage], name if kind.is_float else "")
