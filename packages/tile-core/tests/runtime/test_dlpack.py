@@ -12,8 +12,8 @@ from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import ReadOnlyOutput
 from tile_core.runtime import dlpack
-from tile_core.runtime.arguments import Binder
 from tile_core.runtime.arrays import facts_of, share_memory
+from tile_core.runtime.binder import Binder
 
 TYPES = sorted(name for name, kind in DTYPES.items() if not kind.is_packed and name != "tfloat32")
 

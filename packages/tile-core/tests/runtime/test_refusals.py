@@ -10,7 +10,8 @@ from tile_core.abi.adapter import HostMemory
 from tile_core.abi.signature import Param, Signature
 from tile_core.errors import KernelError, Where
 from tile_core.errors import launch as errors
-from tile_core.runtime.arguments import Binder, normalise_out_idx
+from tile_core.runtime.arguments import normalise_out_idx
+from tile_core.runtime.binder import Binder
 
 
 def tensor(name, *shape, dtype="float32", access="read", **more):
@@ -224,10 +225,11 @@ def test_alignment_is_checked_again_for_the_same_form(launch):
     memory = np.zeros(64, "float32")
     start = (-(memory.ctypes.data // 4)) % 16
     binder = Binder(Signature("f", (tensor("A", "m", align=64),)), launch)
-    binder(memory[start : start + 2])
-    with pytest.raises(errors.Misaligned):
-        binder(memory[start + 1 : start + 3])
-    assert len(launch.calls) == 1
+    for count in range(1, 5):
+        binder(memory[start : start + 2])
+        with pytest.raises(errors.Misaligned):
+            binder(memory[start + 1 : start + 3])
+        assert len(launch.calls) == count
 
 
 def test_device():
@@ -315,19 +317,19 @@ def test_overlap_across_libraries():
 def test_overlap_is_checked_again_for_the_same_form(launch, owner):
     binder = Binder(Signature("f", (tensor("A", "m"), tensor("C", "m", access="write"))), launch)
     a, c = (zeros(4), zeros(4)) if owner else (zeros(8)[:4], zeros(8)[4:])
-    binder(a, c)
-    binder(a, c)
-    with pytest.raises(errors.Overlap):
-        binder(a, a)
-    assert len(launch.calls) == 2
+    for count in range(1, 5):
+        binder(a, c)
+        with pytest.raises(errors.Overlap):
+            binder(a, a)
+        assert len(launch.calls) == count
 
 
 def test_two_reads_of_one_array_are_fine(launch):
     binder = Binder(Signature("f", (tensor("A", "m"), tensor("B", "m"), tensor("C", "m", access="write"))), launch)
     a = zeros(4)
-    binder(a, a, zeros(4))
-    binder(a, a, zeros(4))
-    assert len(launch.calls) == 2
+    for _ in range(4):
+        binder(a, a, zeros(4))
+    assert len(launch.calls) == 4
 
 
 def test_interleaved_columns_do_not_overlap(launch):

@@ -1,13 +1,14 @@
-"""The short way of calls: it is taken for what it was made for, and for nothing else."""
+"""Functions made for one form of calls: they make what they were made for, and nothing else."""
 
 import pytest
 
 from tile_core.abi.signature import Param, Signature
 from tile_core.errors import InternalError
 from tile_core.errors import launch as errors
-from tile_core.runtime.arguments import Binder
+from tile_core.runtime import guards
+from tile_core.runtime.binder import Binder
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.repeat import Repeat, _tested_guards
+from tile_core.runtime.repeat import Repeat
 
 torch = pytest.importorskip("torch")
 
@@ -71,7 +72,7 @@ def test_the_third_call_takes_it():
 
 
 def ready(launch, call, *args):
-    """Make calls until the short way is taken; forget them."""
+    """Make calls until the function of the form launches the short way; forget them."""
     for _ in range(3):
         call(*args)
     assert launch.counts == (2, 1)
@@ -150,7 +151,7 @@ def test_alignment():
     launch = Addresses(masks=((0, 15),))
     call = binder(launch, tensor("A", 8, dtype="uint8", align=4))
     ready(launch, call, at(0))
-    call(at(8))  # right, but not for the text of the short way
+    call(at(8))  # right, but not for the text that the short way launches
     assert launch.counts == (1, 0)
     call(at(32))
     assert launch.counts == (1, 1)
@@ -280,9 +281,9 @@ def test_a_check_that_lets_wrong_tensors_pass_is_not_used():
         def __init__(self, *tensors, **dynamic):
             self.check = lambda *given: True
 
-    assert _tested_guards.__wrapped__(torch) is not None
+    assert guards.tested_guards.__wrapped__(torch) is not None
     import sys
     from unittest import mock
 
     with mock.patch.object(sys.modules["torch._C._dynamo.guards"], "TensorGuards", Guards):
-        assert _tested_guards.__wrapped__(torch) is None
+        assert guards.tested_guards.__wrapped__(torch) is None

@@ -5,8 +5,8 @@ import pytest
 
 from tile_core.abi.signature import Signature
 from tile_core.errors.launch import Overlap, ReadOnlyOutput, StrideMismatch, WrongDevice
-from tile_core.runtime.arguments import Binder
 from tile_core.runtime.arrays import facts_of, share_memory
+from tile_core.runtime.binder import Binder
 from tile_metal.runtime.mlx import storage_of
 from tile_metal.runtime.pack import words_of
 from tile_metal.runtime.source import Slot, mlx_source, split

@@ -3,7 +3,7 @@
 A backend offers adapters through the hook ``tile_runtimes``. The order of events is:
 
 1. ``load(artefact)`` once per kernel: make the binary callable. It may start a driver and fail with a ``SetupError``.
-2. The binder (`runtime.arguments`) checks the arguments of each call against the signature. The adapter is not asked.
+2. The binder (`runtime.binder`) checks the arguments of each call against the signature. The adapter is not asked.
 3. The launch callable from step 1, once per call, with checked arguments (see ``RuntimeAdapter.load``).
 4. ``synchronize()`` only when time is measured or results are compared, never by an ordinary call.
 

@@ -33,7 +33,7 @@ _OVERLAP_EFFORT: Any = 10_000
 
 
 class Unreadable(Exception):
-    """Why an object's memory cannot be described; `runtime.arguments` turns it into an error of the catalogue."""
+    """Why an object's memory cannot be described; `runtime.checks` turns it into an error of the catalogue."""
 
 
 class NoArray(Unreadable):

@@ -201,7 +201,7 @@ def accepted_dtypes(param: Param) -> tuple[str, ...]:
 def _read(signature: Signature, param: Param, value: Any) -> ArrayFacts:
     try:
         facts = facts_of(value)
-        if facts.requires_grad:
+        if facts.requires_grad and not param.writes:  # those that are written have an error of their own
             _refuse_gradient(signature, param)
         return facts
     except NoArray as reason:

@@ -12,8 +12,10 @@ from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.abi.signature import Signature
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided, VerifyMismatch
-from tile_core.runtime.arguments import Binder, Bound, only_catalogue, run
+from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.bench import BenchResult, measure
+from tile_core.runtime.binder import Binder
+from tile_core.runtime.form import Bound
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
 from tile_core.runtime.verify import Compared, VerifyReport, compare, host_copy, poison, random_arguments
 
@@ -111,7 +113,7 @@ class Kernel:
         LaunchError
             K4xx: an argument is refused. Nothing was launched.
         """
-        # The way of a call is measured in hundreds of nanoseconds: straight to where the binder makes it shorter.
+        # A call is measured in hundreds of nanoseconds: straight to the function of its form.
         return self._binder(*args, **kwargs) if kwargs else self._binder.call(args)
 
     @property
@@ -198,7 +200,7 @@ class Kernel:
         bound = self._binder.bind(*args, **kwargs)
         return measure(
             self.name,
-            lambda: self._launch(self._binder, bound),
+            lambda: self._binder.launch_bound(bound),
             lambda: _wait(self.adapter),
             warmup=warmup,
             repeat=repeat,
@@ -243,7 +245,7 @@ class Kernel:
             if param.kind == "tensor" and param.access == "write":
                 poison(value, param)
         before = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
-        self._launch(binder, bound)
+        binder.launch_bound(bound)
         _wait(binder.adapter)
         found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
 
@@ -305,11 +307,6 @@ class Kernel:
         loader = self._need(self._runtimes, f"verify(runtime={runtime!r})", "it knows its own runtime only")
         launch, adapter = loader(runtime)
         return Binder(self.signature, launch, adapter, self._hidden)
-
-    @staticmethod
-    def _launch(binder: Binder, bound: Bound) -> None:
-        with only_catalogue("launch", binder.signature.where):
-            run(binder.launch, bound, packed=binder.adapter.convention == "packed")
 
 
 # A compiler of Python's calls it as it is; torch looks for this mark, which needs no torch.

@@ -1,0 +1,186 @@
+"""From the arguments of a call to a launch: checked fully once per form, then by one function made for the form.
+
+Calls with arrays other than NumPy's and torch's have no form and are always checked fully. So is a call that fails a
+check of its form's function, so that every refusal has its full text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tile_core.abi.adapter import AdapterFacts, HostMemory
+from tile_core.abi.signature import Signature
+from tile_core.errors.base import TileError
+from tile_core.runtime import checks
+from tile_core.runtime.arguments import arrange, check_signature, defect, only_catalogue
+from tile_core.runtime.form import Bound, Form, FormKeys, form_of
+from tile_core.runtime.specialise import Call, Link, by_key, telling
+
+_MOST_FORMS = 4096
+_MOST_TOLD = 4
+_SEEN_OFTEN = 64
+
+
+class Binder:
+    """Checks the arguments of calls of one kernel and launches it.
+
+    Parameters
+    ----------
+    signature
+        What the kernel expects.
+    launch
+        What ``RuntimeAdapter.load`` returned.
+    adapter
+        The adapter that loaded it; host memory by default.
+    hidden
+        Symbols whose values the launch takes after the parameters. By default none if it is ``"packed"``, which reads
+        them off the shapes, and all symbols of the signature if it takes ``"pointers"``.
+
+    Raises
+    ------
+    UnsolvableSymbol, BadOutIdx
+        The signature cannot be called at all.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        launch: Callable[..., Any],
+        adapter: AdapterFacts | None = None,
+        hidden: Sequence[str] | None = None,
+    ) -> None:
+        self.signature = signature
+        self.launch = launch
+        self.adapter: AdapterFacts = adapter or HostMemory()
+        self._packed = self.adapter.convention == "packed"
+        self.hidden = tuple(hidden if hidden is not None else () if self._packed else signature.symbols)
+        self.forms: dict[tuple[Any, ...], Call] = {}
+        """The function of each form that was seen, by its key."""
+        self._keys = FormKeys(signature)
+        self._told: tuple[tuple[Form, Link], ...] = ()
+        self.call: Call = self.call_by_key
+        """Makes a call, given its arguments by position as one tuple: tries the forms seen last, then all others."""
+        check_signature(signature)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Check, allocate the outputs of ``out_idx``, launch, and return them."""
+        return self.call(self._arranged(args, kwargs) if kwargs else args)
+
+    def call_by_key(self, args: tuple[Any, ...]) -> Any:
+        """Make a call by the function of its form; one of a form that was not seen yet is checked fully."""
+        parts = self._keys.parts
+        try:
+            call = self.forms[tuple([parts[type(a)](a) for a in args])]
+        except (KeyError, AttributeError, RuntimeError):
+            call = self.call_checked
+        return call(args)
+
+    def call_checked(self, args: tuple[Any, ...]) -> Any:
+        """Make a call after the full checks."""
+        bound = self.bind(*args)
+        self.launch_bound(bound)
+        return bound.result
+
+    def bind(self, *args: Any, **kwargs: Any) -> Bound:
+        """Check the arguments fully and allocate the outputs; launches nothing.
+
+        Raises
+        ------
+        LaunchError
+            K4xx, for everything that is wrong with the arguments.
+        """
+        args = self._arranged(args, kwargs)
+        with only_catalogue("the checks of a call", self.signature.where):
+            return self._checked(args).bind(args)
+
+    def launch_bound(self, bound: Bound) -> None:
+        """Launch with checked arguments, by the adapter's convention."""
+        try:
+            if self._packed:
+                self.launch(*bound.values)
+            else:
+                self.launch(bound.values, bound.place)
+        except TileError:
+            raise
+        except Exception as error:
+            raise self._wrong(error) from error
+
+    def _arranged(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        with only_catalogue("the checks of a call", self.signature.where):
+            return arrange(self.signature, args, kwargs)
+
+    def _checked(self, args: tuple[Any, ...]) -> Form:
+        """Return the form of a call that passes all checks, and keep it."""
+        signature = self.signature
+        values = dict(zip(signature.inputs, args, strict=True))
+        arrays = checks.check_arrays(signature, self.adapter, values)
+        scalars: dict[int, Any] = {}
+        for i, value in values.items():
+            param = signature.params[i]
+            if param.kind == "scalar":
+                scalars[i] = checks.check_scalar(signature, param, value)
+            elif param.kind == "pointer" and i not in arrays:
+                scalars[i] = checks.check_pointer(signature, param, value)
+        symbols = checks.solve_symbols(signature, arrays, scalars)
+        checks.check_overlap(signature, arrays)
+        form = form_of(signature, self.adapter, self.hidden, args, arrays, symbols)
+        key = self._keys.learn(args) if form.repeatable else None
+        if key is not None and key not in self.forms:
+            if len(self.forms) >= _MOST_FORMS:
+                self.forms.pop(next(iter(self.forms)), None)
+            # Functions are made when a form is seen again.
+            self.forms[key] = functools.partial(self._specialise, key)
+        return form
+
+    def _specialise(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
+        """Make the second call of a form, and the functions for those that follow."""
+        args = self._arranged(args, {})
+        with only_catalogue("the checks of a call", self.signature.where):
+            form = self._checked(args)
+            bound = form.bind(args)
+        self.launch_bound(bound)
+        if form.repeatable:
+            call = by_key(form, self.launch, self._wrong, packed=self._packed)(self.call_checked)
+            self.forms[key] = call if self._packed else self._counted(form, call)
+            self._tell(form, args, bound.values)
+        return bound.result
+
+    def _counted(self, form: Form, call: Call) -> Call:
+        """Return a function of a form that, called often, is tried before the key again: other forms displaced it."""
+        count = 0
+
+        def counted(args: tuple[Any, ...]) -> Any:
+            nonlocal count
+            result = call(args)
+            count += 1
+            if count % _SEEN_OFTEN == 0:
+                self._tell(form, args, form.bind(args).values)
+            return result
+
+        return counted
+
+    def _tell(self, form: Form, args: tuple[Any, ...], values: Sequence[Any]) -> None:
+        """Try calls of a form before all others.
+
+        A packed launch is so short that many trials cost more than a key: then no form of the kernel is tried.
+        """
+        told = self._told
+        if self._packed and len(told) == _MOST_TOLD:
+            self.call = self.call_by_key
+            return
+        # Torch's modes are no part of a key but of what tells a form, so that one form may need two functions.
+        if sum(known is form for known, _ in told) > 1:
+            return
+        link = telling(form, args, values, self.launch, self._wrong, packed=self._packed)
+        if link is not None:
+            self._told = told = (*told[1 - _MOST_TOLD :], (form, link))
+            call: Call = self.call_by_key
+            for _, one in told:
+                call = one(call)
+            self.call = call
+
+    def _wrong(self, error: Exception) -> TileError:
+        """Return the error for what a launch raised: all that can be wrong with arguments has been refused."""
+        return defect("launch", error, self.signature.where, self.signature.name)

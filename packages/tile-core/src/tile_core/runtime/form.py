@@ -1,0 +1,336 @@
+"""The *form* of a call: all that the checks depend on, except addresses and the values of numbers.
+
+That is types, shapes, strides or contiguity, element types and flags. A call that passed all checks leaves a `Form`:
+what a later call of the same form still has to check, how its arguments become the values of a launch, and what it
+allocates. `specialise` makes one function of that.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
+from tile_core.abi.signature import Signature
+from tile_core.dtypes import dtype
+from tile_core.runtime import checks
+from tile_core.runtime.allocate import Make, allocator
+from tile_core.runtime.arrays import ArrayFacts
+from tile_core.runtime.convert import Convert, converts, output_convert
+
+_NUMPY_OWNS = 4  # NPY_ARRAY_OWNDATA
+_HANDLE_ALIGN = 16
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The checked arguments of one launch.
+
+    Attributes
+    ----------
+    values
+        What the launch callable gets, see ``RuntimeAdapter.load``.
+    arrays
+        What the user passed or gets, one per parameter in order (scalars included).
+    result
+        What the call returns: ``None``, the output, or a tuple of the outputs of ``out_idx``.
+    place
+        Where the arrays live.
+    """
+
+    values: tuple[Any, ...]
+    arrays: tuple[Any, ...]
+    result: Any
+    place: Place
+
+
+@dataclass(frozen=True)
+class Output:
+    """An array that a call allocates.
+
+    Attributes
+    ----------
+    position
+        Its parameter.
+    number
+        Which of the call's results it is.
+    make
+        Returns the array to launch with and the array to return.
+    convert
+        From the former to the value of a launch; ``None`` if it is taken as it is.
+    """
+
+    position: int
+    number: int
+    make: Make
+    convert: Convert | None
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Pairs of arguments that must not share memory, each in the list of the cheapest sound test.
+
+    Attributes
+    ----------
+    same
+        NumPy arrays that own their memory: they overlap only when they are the same object.
+    bounds
+        Other NumPy arrays.
+    spans
+        Torch tensors: ``(i, j, low, high)`` where the address of ``j`` less that of ``i`` may not be between ``low``
+        and ``high``, both excluded.
+    mixed
+        Whether there is a pair for which only the full check knows.
+    """
+
+    same: tuple[tuple[int, int], ...]
+    bounds: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int, int, int], ...]
+    mixed: bool
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is known about all calls of one form. Arguments are counted as the caller passes them.
+
+    Attributes
+    ----------
+    types
+        The types of the arguments.
+    inputs
+        The parameter of each argument, by position.
+    numpy, torch
+        Arguments that are NumPy arrays, and torch tensors, in order.
+    aligned
+        Torch tensors with elements, and bits that are zero in their addresses.
+    multiples
+        Other arrays and pointers that must be more aligned than their type makes them, and what divides their address.
+    overlaps
+        What must not share memory.
+    ranges
+        Arguments that are numbers: ``(i, low, high)``.
+    exact
+        Arguments that are numbers and belong to the form by their values, with these.
+    converts
+        Conversions of the arguments that a launch does not take as they are.
+    outputs
+        Arrays to allocate, by parameter.
+    symbols
+        The values that a launch takes after the parameters.
+    place
+        Where the arrays are.
+    strided
+        Whether strides belong to the form.
+    repeatable
+        Whether the checks of this record are all that a call of the form needs.
+    """
+
+    types: tuple[type, ...]
+    inputs: tuple[int, ...]
+    numpy: tuple[int, ...]
+    torch: tuple[int, ...]
+    aligned: tuple[tuple[int, int], ...]
+    multiples: tuple[tuple[int, int], ...]
+    overlaps: Overlaps
+    ranges: tuple[tuple[int, float, float], ...]
+    exact: tuple[tuple[int, int], ...]
+    converts: tuple[tuple[int, Convert], ...]
+    outputs: tuple[Output, ...]
+    symbols: tuple[int, ...]
+    place: Place
+    strided: bool
+    repeatable: bool
+
+    def bind(self, args: tuple[Any, ...]) -> Bound:
+        """Convert the checked arguments of a call of this form, and allocate its outputs."""
+        values, arrays = list(args), list(args)
+        for i, convert in self.converts:
+            values[i] = convert(values[i])
+        values.extend(self.symbols)
+        results: list[Any] = [None] * len(self.outputs)
+        # In order of position, so that inserting them one after the other puts each in its place.
+        for output in self.outputs:
+            memory, result = output.make()
+            results[output.number] = result
+            values.insert(output.position, memory if output.convert is None else output.convert(memory))
+            arrays.insert(output.position, result)
+        found = None if not results else results[0] if len(results) == 1 else tuple(results)
+        return Bound(tuple(values), tuple(arrays), found, self.place)
+
+
+def form_of(
+    signature: Signature,
+    adapter: AdapterFacts,
+    hidden: tuple[str, ...],
+    args: tuple[Any, ...],
+    arrays: Mapping[int, ArrayFacts],
+    symbols: Mapping[str, int],
+) -> Form:
+    """Return the form of a call that passed all checks.
+
+    Parameters
+    ----------
+    signature, adapter, hidden
+        The kernel, see `Binder`.
+    args
+        The arguments of the call.
+    arrays
+        Facts of those that are arrays, by parameter.
+    symbols
+        The values of all symbols.
+    """
+    packed = adapter.convention == "packed"
+    at = {position: i for i, position in enumerate(signature.inputs)}
+    facts = {at[position]: f for position, f in arrays.items()}
+    place = _place(adapter, arrays)
+    like = args[at[next(iter(arrays))]] if arrays else None
+    torch = tuple(sorted(i for i, f in facts.items() if f.library == "torch"))
+    overlaps = _overlaps(signature, args, facts)
+    defined = is_defined_by_numbers(signature)
+    # Handles are aligned to what objects in memory are, buffers to more: larger alignments need the full check.
+    handles = any(f.handle and signature.params[signature.inputs[i]].align > _HANDLE_ALIGN for i, f in facts.items())
+    # Whether gradients are recorded is asked at every call, by the full checks.
+    graded = any(f.requires_grad for f in facts.values())
+    return Form(
+        types=tuple(map(type, args)),
+        inputs=signature.inputs,
+        numpy=tuple(sorted(i for i, f in facts.items() if f.library == "numpy")),
+        torch=torch,
+        aligned=tuple(
+            (i, max(signature.params[signature.inputs[i]].align, facts[i].itemsize) - 1) for i in torch if facts[i].size
+        ),
+        multiples=_multiples(signature, arrays),
+        overlaps=overlaps,
+        ranges=_ranges(signature, args),
+        exact=tuple((i, a) for i, a in enumerate(args) if type(a) is int and defined),
+        converts=converts(signature, args, arrays, symbols, packed=packed),
+        outputs=_outputs(signature, adapter, place, like, symbols),
+        symbols=tuple(symbols[s] for s in hidden),
+        place=place,
+        strided=is_strided(signature),
+        repeatable=not (overlaps.mixed or handles or graded),
+    )
+
+
+class FormKeys:
+    """Makes keys of calls: equal for two calls of one kernel if they have the same form.
+
+    A value of an unknown type has none: ``KeyError``.
+    """
+
+    def __init__(self, signature: Signature) -> None:
+        import numpy
+
+        self.strided = strided = is_strided(signature)
+        form = ("shape", "strides", "flags.num", "dtype") if strided else ("shape", "flags.num", "dtype")
+        # A scalar that defines a symbol belongs to the form by its value, any other one by its type.
+        self.parts: dict[type, Callable[[Any], Any]] = {
+            numpy.ndarray: operator.attrgetter(*form),
+            int: operator.index if is_defined_by_numbers(signature) else type,
+            float: type,
+            bool: type,
+        }
+
+    def learn(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Return the key of a call, whose torch tensors were seen; ``None`` if it has none."""
+        torch: Any = sys.modules.get("torch")
+        for value in () if torch is None else args:
+            if type(value) is torch.Tensor or type(value) is torch.nn.Parameter:
+                self.parts[type(value)] = _torch_strided_form if self.strided else _torch_form
+        if not all(type(a) in self.parts for a in args):
+            return None
+        return tuple([self.parts[type(a)](a) for a in args])
+
+
+def is_strided(signature: Signature) -> bool:
+    """Whether a kernel's arrays may have strides of their own, so that strides belong to the form."""
+    return any(p.strides is not None for p in signature.params)
+
+
+def is_defined_by_numbers(signature: Signature) -> bool:
+    """Whether a scalar defines a symbol, so that integers belong to the form by their values."""
+    return any(p.kind == "scalar" and p.name in signature.symbols for p in signature.params)
+
+
+_torch_attributes = operator.attrgetter("shape", "dtype", "device", "layout", "requires_grad")
+
+
+def _torch_form(tensor: Any) -> Any:
+    return _torch_attributes(tensor), tensor.is_contiguous(), tensor.is_neg()
+
+
+def _torch_strided_form(tensor: Any) -> Any:
+    return _torch_form(tensor), tensor.stride()
+
+
+def _place(adapter: AdapterFacts, arrays: Mapping[int, ArrayFacts]) -> Place:
+    first = next(iter(arrays.values()), None)
+    if first is not None:
+        return Place(first.device, first.library)
+    return Place() if HOST_DEVICE in adapter.devices else Place((min(adapter.devices), 0))
+
+
+def _outputs(
+    signature: Signature, adapter: AdapterFacts, place: Place, like: Any, symbols: Mapping[str, int]
+) -> tuple[Output, ...]:
+    found: list[Output] = []
+    for position, number in sorted((p, k) for k, p in enumerate(signature.out_idx)):
+        param = signature.params[position]
+        shape = checks.output_shape(signature, param, symbols)
+        make = allocator(signature, param, shape, place, like, adapter)
+        convert = output_convert(param, place, shape, packed=adapter.convention == "packed")
+        found.append(Output(position, number, make, convert))
+    return tuple(found)
+
+
+def _overlaps(signature: Signature, args: tuple[Any, ...], arrays: Mapping[int, ArrayFacts]) -> Overlaps:
+    """Sort the pairs of arrays that must not overlap by the cheapest sound test of their kind."""
+    same: list[tuple[int, int]] = []
+    bounds: list[tuple[int, int]] = []
+    spans: list[tuple[int, int, int, int]] = []
+    mixed = False
+    for i, a in arrays.items():
+        for j, b in arrays.items():
+            writes_i, writes_j = (signature.params[signature.inputs[k]].writes for k in (i, j))
+            if i == j or not writes_i or (writes_j and j < i) or not a.size or not b.size:
+                continue
+            if a.library == b.library == "numpy":
+                both = args[i].flags.num & args[j].flags.num & _NUMPY_OWNS
+                (same if both else bounds).append((i, j))
+            elif a.library == b.library == "torch":
+                (a_low, a_high), (b_low, b_high) = a.address_range, b.address_range
+                low, high = (a_low - a.pointer) - (b_high - b.pointer), (a_high - a.pointer) - (b_low - b.pointer)
+                spans.append((i, j, low, high))
+            else:
+                mixed = True
+    return Overlaps(tuple(same), tuple(bounds), tuple(spans), mixed)
+
+
+def _ranges(signature: Signature, args: tuple[Any, ...]) -> tuple[tuple[int, float, float], ...]:
+    found: list[tuple[int, float, float]] = []
+    for i, position in enumerate(signature.inputs):
+        param = signature.params[position]
+        if param.kind == "scalar":
+            found.append((i, *checks.scalar_range(param.dtype)))
+        elif param.kind == "pointer" and type(args[i]) is int:
+            found.append((i, 0, (1 << 64) - 1))
+    return tuple(found)
+
+
+def _multiples(signature: Signature, arrays: Mapping[int, ArrayFacts]) -> tuple[tuple[int, int], ...]:
+    """Alignments of pointers and those of NumPy arrays that their flags do not imply; torch has its own check."""
+    found = []
+    for i, position in enumerate(signature.inputs):
+        param, facts = signature.params[position], arrays.get(position)
+        if facts is not None and facts.size:
+            align = max(param.align, facts.itemsize)
+            if facts.library == "numpy" and align > facts.itemsize:
+                found.append((i, align))
+        elif facts is None and param.kind == "pointer":
+            align = max(param.align, dtype(param.dtype).bits // 8 if param.dtype else 1)
+            if align > 1:
+                found.append((i, align))
+    return tuple(found)

@@ -1,0 +1,43 @@
+"""Torch's own check of many tensors at once: all that the form of a call is made of, in one call of C++."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+
+def tensor_guards() -> Any:
+    """Return torch's check of many tensors at once if this torch has it and it does what it is needed for."""
+    torch: Any = sys.modules.get("torch")
+    return None if torch is None else tested_guards(torch)
+
+
+@functools.lru_cache(maxsize=1)
+def tested_guards(torch: Any) -> Any:
+    """Return the class if it tells all of these tensors apart."""
+    try:
+        guards = sys.modules["torch._C._dynamo.guards"].TensorGuards
+        with torch.inference_mode(False):
+            right, wrong = _examples(torch)
+            check = guards(right, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+            return guards if check(right) and check(right.clone()) and not any(map(check, wrong)) else None
+    except (KeyError, AttributeError, TypeError, RuntimeError, ValueError, ImportError):
+        return None
+
+
+def _examples(torch: Any) -> tuple[Any, list[Any]]:
+    """Return a tensor, and arguments that differ from it in all that the form of a call is made of."""
+    right, device = torch.zeros((2, 3), device="cpu"), "cpu"
+    return right, [
+        torch.nn.Parameter(right.clone(), requires_grad=False),
+        torch.zeros((2, 3), dtype=torch.int32, device=device),
+        torch.zeros((2, 3, 1), device=device),
+        torch.zeros((3, 3), device=device),
+        torch.zeros((3, 2), device=device).t(),
+        torch.zeros((2, 3), requires_grad=True, device=device),
+        torch._neg_view(right),
+        right.to_sparse(),
+        torch.zeros((2, 3), device="meta"),
+        1,
+    ]

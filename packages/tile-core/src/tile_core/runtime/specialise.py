@@ -1,0 +1,244 @@
+"""From a form of calls to the one function that makes them: it repeats what can differ between two calls, and launches.
+
+The text of a function depends on the kind of the call (how many arrays, which bits, which pairs); all else is a
+constant of it, so that the forms of a kernel usually share one text, which is compiled once. A call that fails a check
+is passed on to another function, which knows why.
+
+There are two functions of a form. The one that *tells* its form compares all that the form is made of (NumPy arrays by
+their attributes, torch tensors by one check in torch's own code), so that the functions of the last few forms can be
+tried one after the other. The one that is found by the key of a form need not.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.errors.base import TileError
+from tile_core.runtime.convert import address_of
+from tile_core.runtime.form import Form
+from tile_core.runtime.guards import tensor_guards
+from tile_core.runtime.repeat import Repeat
+
+Call = Callable[[tuple[Any, ...]], Any]
+"""Makes a call, given its arguments."""
+
+Link = Callable[[Call], Call]
+"""From the function for the calls that are not of a form, or fail its checks, to the function for all calls."""
+
+Wrong = Callable[[Exception], TileError]
+"""Makes the error for what a launch raised."""
+
+_NUMBERS = (int, float, bool)
+
+
+def by_key(form: Form, launch: Callable[..., Any], wrong: Wrong, *, packed: bool) -> Link:
+    """Return the function of the calls of a form that were found by the form's key.
+
+    Parameters
+    ----------
+    form
+        The form.
+    launch
+        The launch callable.
+    wrong
+        Makes the error for what it raises.
+    packed
+        Whether it has the convention ``"packed"``.
+    """
+    text = _Text(form)
+    text.check_addresses()
+    return text.link(text.long_launch(launch, packed=packed), wrong)
+
+
+def telling(
+    form: Form, args: tuple[Any, ...], values: Sequence[Any], launch: Callable[..., Any], wrong: Wrong, *, packed: bool
+) -> Link | None:
+    """Return the function of a form that tells its calls from others; ``None`` if there is none that is cheap.
+
+    Parameters
+    ----------
+    form, launch, wrong, packed
+        See `by_key`. If all arrays are torch tensors and the launch has a method ``repeat``, the function launches in
+        that way, see `runtime.repeat`.
+    args, values
+        The arguments of a call that was made just now, and the values of its launch: torch's modes count.
+    """
+    text = _Text(form)
+    if not text.check_form(args, packed=packed):
+        return None
+    if packed or form.numpy or not form.torch:
+        text.check_addresses()
+        return text.link(text.long_launch(launch, packed=packed), wrong)
+    repeat = getattr(launch, "repeat", None)
+    fixed = {form.inputs[i] for i, _ in form.exact}
+    moving = tuple(p for p in sorted((*form.inputs, *(o.position for o in form.outputs))) if p not in fixed)
+    found: Repeat | None = None if repeat is None else repeat(values, form.place, moving)
+    if found is None or any(p not in moving for p, _ in found.masks):
+        return None
+    text.check_addresses(found.masks)
+    return text.link(text.short_launch(found.launch, moving, values), wrong)
+
+
+class _Text:
+    """The text of a function: ``x1`` is an argument, ``p1`` its address, ``y1`` an output, ``c1`` a constant."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.constants: list[Any] = []
+        self.count = len(form.types)
+        self.tests: list[str] = []  # of the arguments as they are
+        self.addresses: list[int] = []  # tensors whose addresses are needed
+        self.address_tests: list[str] = []
+        self.output_tests: list[str] = []
+        self.outputs = {o.position: self.count + k for k, o in enumerate(form.outputs)}
+        self.at = {p: i for i, p in enumerate(form.inputs)} | self.outputs
+
+    def constant(self, value: Any) -> str:
+        """Return the name of a constant."""
+        self.constants.append(value)
+        return f"c{len(self.constants) - 1}"
+
+    # Checks
+
+    def check_form(self, args: tuple[Any, ...], *, packed: bool) -> bool:
+        """Compare all that the form is made of; return whether that is possible."""
+        form = self.form
+        numbers = [i for i in range(self.count) if i not in (*form.numpy, *form.torch)]
+        if any(form.types[i] not in _NUMBERS for i in numbers):
+            return False
+        if form.torch:
+            guards = tensor_guards()
+            if guards is None:
+                return False
+            tensors = [args[i] for i in form.torch]
+            # Torch's check ends the process at a nested tensor, which is of the same class.
+            for i in form.torch if packed else ():
+                self.tests += [f"type(x{i}) is not {self.constant(form.types[i])}", f"x{i}.is_nested"]
+            check = guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+            self.tests.append(f"not {self.constant(check)}({', '.join(f'x{i}' for i in form.torch)})")
+        names = ("shape", "strides", "flags.num") if form.strided else ("shape", "flags.num")
+        for i in form.numpy:
+            self.tests.append(f"type(x{i}) is not {self.constant(form.types[i])}")
+            self.tests += [f"x{i}.{name} != {self.constant(operator.attrgetter(name)(args[i]))}" for name in names]
+            # Types that are equal are nearly always one object; the others are found by the key.
+            self.tests.append(f"x{i}.dtype is not {self.constant(args[i].dtype)}")
+        for i in numbers:
+            self.tests.append(f"type(x{i}) is not {self.constant(form.types[i])}")
+        self.tests += [f"x{i} != {self.constant(value)}" for i, value in form.exact]
+        return True
+
+    def check_addresses(self, masks: Sequence[tuple[int, int]] = ()) -> None:
+        """Check what is no part of the form: values of numbers, alignment and overlap.
+
+        Parameters
+        ----------
+        masks
+            Parameters, and bits that are zero in the values that a launch may be given for them.
+        """
+        form, tests = self.form, self.address_tests
+        exact = {i for i, _ in form.exact}
+        for i, low, high in form.ranges:
+            if i not in exact:
+                self.tests.append(f"not {self.constant(low)} <= x{i} <= {self.constant(high)}")
+        tests += [f"x{i} is x{j}" for i, j in form.overlaps.same]
+        if form.overlaps.bounds:
+            import numpy
+
+            may_share = self.constant(numpy.may_share_memory)
+            tests += [f"{may_share}(x{i}, x{j})" for i, j in form.overlaps.bounds]
+        self.addresses = [i for i, _ in form.aligned]
+        if form.aligned:
+            # A tensor whose memory was freed has no address.
+            tests.append(f"not ({' and '.join(f'p{i}' for i, _ in form.aligned)})")
+        bits: dict[int, int] = dict(form.aligned)
+        for position, mask in masks:
+            bits[self.at[position]] = bits.get(self.at[position], 0) | mask
+        shared: dict[int, list[int]] = {}
+        for i, mask in sorted(bits.items()):
+            shared.setdefault(mask, []).append(i)
+        for mask, places in shared.items():
+            if mask:
+                test = f"({' | '.join(map(self._number, places))}) & {self.constant(mask)}"
+                (self.output_tests if places[-1] >= self.count else tests).append(test)
+        for i, j, low, high in form.overlaps.spans:
+            tests.append(f"{self.constant(low)} < p{j} - p{i} < {self.constant(high)}")
+        for i, by in form.multiples:
+            number = f"x{i}" if form.types[i] is int else f"{self.constant(address_of)}(x{i})"
+            tests.append(f"{number} % {self.constant(by)}")
+
+    # The launch
+
+    def long_launch(self, launch: Callable[..., Any], *, packed: bool) -> list[str]:
+        """Return the lines of a launch by the adapter's convention."""
+        form, lines = self.form, []
+        values = {p: f"x{i}" for i, p in enumerate(form.inputs)}
+        for i, convert in form.converts:
+            values[form.inputs[i]] = f"{self.constant(convert)}(x{i})"
+        if not packed:
+            self.addresses = list(form.torch)
+            values |= {form.inputs[i]: f"p{i}" for i in form.torch}
+        for output in form.outputs:
+            name = f"y{self.outputs[output.position]}"
+            lines.append(f"{name}, r{output.number} = {self.constant(output.make)}()")
+            made = name if output.convert is None else f"{self.constant(output.convert)}({name})"
+            values[output.position] = made
+        passed = [values[p] for p in sorted(values)] + [self.constant(s) for s in form.symbols]
+        whole = ", ".join(passed) if packed else f"({''.join(f'{v}, ' for v in passed)}), {self.constant(form.place)}"
+        return [*lines, f"{self.constant(launch)}({whole})", self._result()]
+
+    def short_launch(self, launch: Callable[..., None], moving: Sequence[int], values: Sequence[Any]) -> list[str]:
+        """Return the lines of a launch that is given the values at some positions; all arrays are torch tensors."""
+        form = self.form
+        self.addresses = list(form.torch)
+        lines = [f"y{self.outputs[o.position]}, r{o.number} = {self.constant(o.make)}()" for o in form.outputs]
+        lines += [f"p{i} = y{i}.data_ptr()" for i in self.outputs.values()]
+        if self.output_tests:
+            lines += [f"if {' or '.join(self.output_tests)}:", " return otherwise(args)"]
+        passed = []
+        for position in moving:
+            i, value = self.at[position], values[position]
+            plain = i >= self.count or i in form.torch or type(value) is form.types[i]
+            passed.append(self._number(i) if plain else f"{type(value).__name__}(x{i})")
+        return [*lines, f"{self.constant(launch)}({', '.join(passed)})", self._result()]
+
+    def link(self, launch: list[str], wrong: Wrong) -> Link:
+        """Return the function, to be completed by the one for all other calls."""
+        pass_on = " return otherwise(args)"
+        lines = [
+            "try:",
+            f" {''.join(f'x{i}, ' for i in range(self.count)) or '()'} = args",
+            "except ValueError:",
+            pass_on,
+        ]
+        if self.tests:
+            lines += [f"if {' or '.join(self.tests)}:", pass_on]
+        if self.addresses:
+            # There is none of a tensor that stands for another one, in a transformation.
+            lines += ["try:", *(f" p{i} = x{i}.data_ptr()" for i in self.addresses), "except RuntimeError:", pass_on]
+        if self.address_tests:
+            lines += [f"if {' or '.join(self.address_tests)}:", pass_on]
+        lines += ["try:", *(f" {line}" for line in launch)]
+        lines += ["except known:", " raise", "except Exception as error:", " raise wrong(error) from error"]
+        names = "".join(f", c{n}" for n in range(len(self.constants)))
+        head = f"def make(otherwise, known, wrong{names}):"
+        make = _compiled("\n".join([head, " def call(args):", *(f"  {line}" for line in lines), " return call"]))
+        constants = tuple(self.constants)
+        return lambda otherwise: make(otherwise, TileError, wrong, *constants)
+
+    def _number(self, i: int) -> str:
+        return f"p{i}" if i in self.form.torch or i >= self.count else f"x{i}"
+
+    def _result(self) -> str:
+        return f"return {', '.join(f'r{n}' for n in sorted(o.number for o in self.form.outputs)) or None}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(text: str) -> Callable[..., Call]:
+    """Return the function that makes the functions of one text from their constants."""
+    space: dict[str, Any] = {}
+    exec(compile(text, "<the function of a form of calls>", "exec"), space)
+    made: Callable[..., Call] = space["make"]
+    return made
