@@ -23,7 +23,7 @@ def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any
     coalesced_width
         Elements per vector access that the lowering should try; a hint, never an error.
     **hints
-        ``disable_tma``, ``eviction_policy``, ``loop_layout``: hints that a target may follow.
+        ``disable_tma``, ``eviction_policy``: hints that a target may follow. ``loop_layout`` is refused.
 
     Raises
     ------
@@ -37,6 +37,7 @@ def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any
     """
     known = ("disable_tma", "eviction_policy", "loop_layout", "annotations")
     attrs: dict[str, Any] = {"hints": checks.hints("copy", hints, known)}
+    checks.no_loop_layout("copy", hints.get("loop_layout"))
     to, source = _sides(src, dst)
     operands.same_shape("copy", ("src", "dst"), source, to)
     source = operands.apart("copy", source, to)

@@ -9,8 +9,8 @@ from typing import Any
 from tile_core.errors.language import BadLoop
 from tile_core.ir import nodes
 from tile_core.values.builder import Builder, Scope
+from tile_core.values.checks import flag, int_lists, no_loop_layout, python_int, shown
 from tile_core.values.checks import hints as check_hints
-from tile_core.values.checks import python_int, shown
 from tile_core.values.value import Buffer, Index, Value, as_value, constant_of, floordiv, to_index
 
 _ROLES = {
@@ -62,26 +62,24 @@ def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: A
     coalesced_width
         Elements per vector access that the lowering should try; a hint.
     loop_layout
-        A layout that says which thread runs which iteration.
+        Refused: loops follow the layouts of the tiles that they go over (`T.annotate_layout`).
     **hints
-        Accepted for other dialects' kernels; no effect on the meaning.
+        ``annotations`` and ``prefer_async`` of other dialects; no effect on the meaning.
 
     Raises
     ------
     BadLoop
         If there are no extents, or one is negative or no integer.
+    BadArgument
+        If there is a layout of the loop, or a hint is no hint.
     """
-    check_hints("Parallel", hints, ("annotations", "prefer_async"))
+    known = check_hints("Parallel", hints, ("annotations", "prefer_async"))
+    if "prefer_async" in known:
+        flag("Parallel", "prefer_async", known["prefer_async"])
+    no_loop_layout("Parallel", loop_layout)
     notes: dict[str, Any] = {}
     if coalesced_width is not None:
         notes["tile.coalesced_width"] = _python_int("Parallel", "coalesced_width", coalesced_width, low=1)
-    if loop_layout is not None:
-        from tile_core.layout import LayoutMap
-
-        if not isinstance(loop_layout, LayoutMap):
-            found, instead = shown(loop_layout), "make one with T.Fragment, or leave it out"
-            raise BadLoop(loop="Parallel", what="loop_layout", found=found, expected="a layout", instead=instead)
-        notes["tile.loop_layout"] = str(loop_layout)
     return _domain("Parallel", extents, notes)
 
 
@@ -106,7 +104,9 @@ def Pipelined(
     **hints
         ``sync`` and ``group`` of other dialects; no effect on the meaning.
     """
-    check_hints("Pipelined", hints, ("sync", "group", "annotations"))
+    known = check_hints("Pipelined", hints, ("sync", "group", "annotations"))
+    for name in known.keys() & {"sync", "group"}:
+        int_lists("Pipelined", name, known[name])
     stages = _python_int("Pipelined", "num_stages", num_stages, low=0)
     notes: dict[str, Any] = {nodes.STAGES: stages}
     for key, value in (("tile.order", order), ("tile.stage", stage)):

@@ -33,6 +33,34 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
     return {k: v for k, v in given.items() if v is not None}
 
 
+def no_loop_layout(function: str, layout: Any) -> None:
+    """Refuse a layout of iterations: no target would obey it, and whoever gives one relies on it.
+
+    Raises
+    ------
+    BadArgument
+        If there is one.
+    """
+    if layout is not None:
+        instead = "leave it out; T.annotate_layout({tile: T.Fragment(...)}) places a tile, and the loops over it follow"
+        raise argument(function, "loop_layout", shown(layout), "None: loops have no layout of their own", instead)
+
+
+def int_lists(function: str, name: str, given: Any) -> list[list[int]]:
+    """Return a hint that lists statements of a loop's body, alone or in groups.
+
+    Raises
+    ------
+    BadArgument
+        If it holds anything else than Python ints.
+    """
+    groups = [g if isinstance(g, (list, tuple)) else [g] for g in given] if isinstance(given, (list, tuple)) else None
+    numbers = None if groups is None else [[python_int(n) for n in group] for group in groups]
+    if numbers is None or any(n is None for group in numbers for n in group):
+        raise argument(function, name, shown(given), "a list of ints, or of lists of them", "leave it out: it is a hint")
+    return [[n for n in group if n is not None] for group in numbers]
+
+
 def unknown_keyword(function: str, name: str, hints: Iterable[str] = ()) -> UnknownHint:
     """Return the error of a keyword that a function of the language does not have.
 
