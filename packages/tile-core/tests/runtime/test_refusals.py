@@ -175,13 +175,17 @@ def test_dtype_of_narrow_types():
 
 @pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn"])
 def test_unpacked_4_bit_arrays(name):
-    texts = (f"must be {name}, found {name} (one element per byte)", "two elements per byte, low nibble first")
+    texts = (
+        f"must be {name}, found {name} (one element per byte)",
+        "two elements per byte, low nibble first",
+        "c[..., 0::2] & 15 |",
+    )
     array = np.zeros(4, getattr(ml_dtypes, name))
     refused((tensor("A", 8, dtype=name),), (array,), errors.DTypeMismatch, "K411", *texts)
 
 
 def test_packed_extent():
-    texts = ("A.shape[0] must be 8, found 6 (3 bytes of two elements)",)
+    texts = ("A.shape[0] must be 8, found 6 (3 bytes of two elements)", "whose extent in bytes is 4")
     params = (tensor("A", 8, dtype="int4"),)
     refused(params, (zeros(3, dtype="uint8"),), errors.ShapeMismatch, "K407", *texts)
 

@@ -236,6 +236,10 @@ def _read_pointee(signature: Signature, param: Param, value: Any) -> ArrayFacts:
     return facts
 
 
+#: How codes of 4 bits in integers of 8 are packed.
+_PACK = "of codes: c[..., 0::2] & 15 | c[..., 1::2] << 4"
+
+
 def _check_dtype(signature: Signature, param: Param, facts: ArrayFacts) -> None:
     accepted = accepted_dtypes(param)
     unpacked = param.packed and facts.library == "numpy" and facts.dtype not in ("uint8", "int8")
@@ -243,7 +247,7 @@ def _check_dtype(signature: Signature, param: Param, facts: ArrayFacts) -> None:
         return
     found = f"{facts.dtype} (one element per byte)" if unpacked and facts.dtype == param.dtype else facts.dtype
     names = " or ".join(accepted)
-    ways = f"two elements per byte, low nibble first, as {names}" if param.packed else f"accepted: {names}"
+    ways = f"two elements per byte, low nibble first, as {names}; {_PACK}" if param.packed else f"accepted: {names}"
     raise errors.DTypeMismatch(kernel=signature.name, name=param.name, expected=param.dtype, found=found, accepted=ways)
 
 
@@ -344,7 +348,10 @@ def _refuse_shape(signature: Signature, equation: Equation, want: str, because: 
     found: int | str = equation.value
     if packed:
         found = f"{equation.value} ({equation.value // 2} bytes of two elements)"
-    declared = shape_text(param.shape) + (" with two elements of the last axis per byte" if packed else "")
+    declared = shape_text(param.shape)
+    if packed:
+        last = (param.shape[-1] + 1) // 2 if isinstance(param.shape[-1], int) else "half of that, rounded up"
+        declared += f" with two elements of the last axis per byte, whose extent in bytes is {last}"
     raise errors.ShapeMismatch(
         kernel=signature.name, name=name, axis=tail.rstrip("]"), expected=want, because=because, found=found,
         shape=f"{name}: {shape_text(param.shape)}", declared=declared,

@@ -57,7 +57,9 @@ def int_lists(function: str, name: str, given: Any) -> list[list[int]]:
     groups = [g if isinstance(g, (list, tuple)) else [g] for g in given] if isinstance(given, (list, tuple)) else None
     numbers = None if groups is None else [[python_int(n) for n in group] for group in groups]
     if numbers is None or any(n is None for group in numbers for n in group):
-        raise argument(function, name, shown(given), "a list of ints, or of lists of them", "leave it out: it is a hint")
+        raise argument(
+            function, name, shown(given), "a list of ints, or of lists of them", "leave it out: it is a hint"
+        )
     return [[n for n in group if n is not None] for group in numbers]
 
 
