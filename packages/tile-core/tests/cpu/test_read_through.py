@@ -12,6 +12,13 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compiler import lower
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect, substitute
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
 
 #: A word of the report's "B is read in place, without a copy"; it breaks lines between words.
 IN_PLACE = "without"
@@ -126,11 +133,85 @@ def test_other_vector_units(seed: int) -> None:
             np.testing.assert_array_equal(c, a @ (b.T if flip else b))
 
 
+def prefetched(program: Any) -> list[Any]:
+    """The places that a program prefetches on its way to LLVM."""
+    plugins = installed()
+    plan = lower(program, make_context("cpu", plugins=plugins), plugins)
+    calls = collect(plan.notes["lowered"].body, ir.Call)
+    return [c.args[0].args[0] for c in calls if nodes.operator_name(c) == "prefetch"]
+
+
+@pytest.mark.parametrize("sizes", [(600, 67, 256, 32), (1031, 131, 512, 64), (1024, 5, 1024, 5), (700, 1, 300, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
+def test_pieces_of_rows_with_the_next_ones_prefetched(sizes: tuple[int, int, int, int], dtype: str, seed: int) -> None:
+    N, K, block_N, block_K = sizes
+    compare(1, N, K, (1, block_N, block_K), seed, dtype=dtype)
+    compare(1, N, K, (1, block_N, block_K), seed, dtype=dtype, clear=block_K >= K)
+
+
+def test_what_is_prefetched_lies_inside_of_the_tensor() -> None:
+    # Also after the last rows, where there are no next ones: every address is that of an element.
+    program = matmul(1, 600, 67, (1, 256, 32))
+    plugins = installed()
+    plan = lower(program, make_context("cpu:x86-64-v3", plugins=plugins), plugins)
+    seen: list[tuple[int, int]] = []
+    walk(plan.notes["lowered"].body, {}, seen)
+    assert len(set(seen)) > 100
+    assert all(0 <= row < 67 and 0 <= column < 600 for row, column in seen)
+    assert {row for row, _ in seen} >= set(range(4, 64))
+
+
+def walk(s: Any, given: dict[Any, Any], seen: list[tuple[int, int]]) -> None:
+    """Run the loops and conditions of a program; note where it prefetches."""
+    if isinstance(s, tirx.SeqStmt):
+        for part in s.seq:
+            if isinstance(part, tirx.Bind) and nodes.dtype_of(part.var) == "int32":
+                given = {**given, part.var: nodes.int_const(value(part.value, given))}
+            walk(part, given, seen)
+    elif isinstance(s, tirx.For):
+        for i in range(value(s.min, given), value(s.min, given) + value(s.extent, given)):
+            walk(s.body, {**given, s.loop_var: nodes.int_const(i)}, seen)
+    elif isinstance(s, tirx.IfThenElse):
+        branch = s.then_case if value(s.condition, given) else s.else_case
+        if branch is not None and list(collect(branch, tirx.For)):
+            walk(branch, given, seen)
+    elif isinstance(s, tirx.AttrStmt):
+        walk(s.body, given, seen)
+    elif isinstance(s, tirx.Evaluate) and nodes.operator_name(s.value) == "prefetch":
+        row, column = s.value.args[0].args[0].indices
+        seen.append((value(row, given), value(column, given)))
+
+
+def value(e: Any, given: dict[Any, Any]) -> int:
+    """The value of an integer or condition."""
+    if isinstance(nodes.as_int(e), int):
+        return int(nodes.as_int(e))
+    return int(Analyzer().simplify(substitute(e, given)))
+
+
+@pytest.mark.parametrize("blocks", [(1, 1024, 32), (1, 128, 32), (2, 512, 32)])
+def test_whole_rows_short_pieces_and_several_rows_are_left_to_the_processor(blocks: tuple[int, int, int]) -> None:
+    # Rows of B that are read from end to end, pieces below 1 KiB, and products that take longer than the reading.
+    assert not prefetched(matmul(blocks[0], 1024, 64, blocks))
+    assert prefetched(matmul(1, 1024, 64, (1, 512, 32)))
+
+
 def test_a_cleared_product_keeps_the_last_step(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b, c = small((2, 64), "float32", rng), small((64, 50), "float32", rng), np.empty((2, 50), "float32")
     tile.compile(matmul(2, 50, 64, (2, 32, 16), clear=True), target="cpu")(a, b, c)
     np.testing.assert_array_equal(c, a[:, 48:] @ b[48:])
+
+
+def test_special_values_in_pieces_of_rows_follow_ieee(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, 1e-40, 2.5], "float32")
+    a, b, c = rng.choice(special, (1, 2)), rng.choice(special, (2, 700)), np.empty((1, 700), "float32")
+    tile.compile(matmul(1, 700, 2, (1, 256, 2)), target="cpu")(a, b, c)
+    with np.errstate(all="ignore"):
+        x, y = a.astype("float64"), b.astype("float64")
+        expected = (x[:, :1] * y[:1] + x[:, 1:] * y[1:]).astype("float32")
+    np.testing.assert_array_equal(c, expected)
 
 
 @pytest.mark.parametrize("trans_b", [False, True])
@@ -303,33 +384,34 @@ def test_a_stride_between_elements_is_copied(seed: int) -> None:
 
 
 @pytest.mark.parametrize("trans_b", [False, True])
-def test_dynamic_sizes(trans_b: bool, seed: int) -> None:
+@pytest.mark.parametrize(("rows", "block_N"), [(3, 48), (1, 256)])
+def test_dynamic_sizes(trans_b: bool, rows: int, block_N: int, seed: int) -> None:
     N, K = T.dynamic("n"), T.dynamic("k")
 
     @T.prim_func
     def main(
-        A: T.Tensor((3, K), "float32"), B: T.Tensor((N, K) if trans_b else (K, N), "float32"),
-        C: T.Tensor((3, N), "float32"),
+        A: T.Tensor((rows, K), "float32"), B: T.Tensor((N, K) if trans_b else (K, N), "float32"),
+        C: T.Tensor((rows, N), "float32"),
     ):  # fmt: skip
-        with T.Kernel(T.ceildiv(N, 48), threads=32) as bx:
-            a = T.alloc_shared((3, 24), "float32")
-            b = T.alloc_shared((48, 24) if trans_b else (24, 48), "float32")
-            c = T.alloc_fragment((3, 48), "float32")
+        with T.Kernel(T.ceildiv(N, block_N), threads=32) as bx:
+            a = T.alloc_shared((rows, 24), "float32")
+            b = T.alloc_shared((block_N, 24) if trans_b else (24, block_N), "float32")
+            c = T.alloc_fragment((rows, block_N), "float32")
             T.clear(c)
             for k in T.Pipelined(T.ceildiv(K, 24), num_stages=2):
                 T.copy(A[:, k * 24 : k * 24 + 24], a)
                 if trans_b:
-                    T.copy(B[bx * 48, k * 24], b)
+                    T.copy(B[bx * block_N, k * 24], b)
                 else:
-                    T.copy(B[k * 24, bx * 48], b)
+                    T.copy(B[k * 24, bx * block_N], b)
                 T.gemm(a, b, c, transpose_B=trans_b)
-            T.copy(c, C[:, bx * 48 : bx * 48 + 48])
+            T.copy(c, C[:, bx * block_N : (bx + 1) * block_N])
 
     kernel = tile.compile(main, target="cpu")
     assert IN_PLACE in str(kernel.explain())
     rng = np.random.default_rng(seed)
-    for n, k in ((1, 1), (48, 24), (47, 23), (97, 49), (131, 240), (0, 5)):
-        a, b = small((3, k), "float32", rng), small((n, k) if trans_b else (k, n), "float32", rng)
-        c = np.full((3, n), 7, "float32")
+    for n, k in ((1, 1), (48, 24), (47, 23), (97, 49), (131, 240), (515, 25), (256, 24), (0, 5)):
+        a, b = small((rows, k), "float32", rng), small((n, k) if trans_b else (k, n), "float32", rng)
+        c = np.full((rows, n), 7, "float32")
         kernel(a, b, c)
         np.testing.assert_array_equal(c, a @ (b.T if trans_b else b))

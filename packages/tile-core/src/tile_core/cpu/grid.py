@@ -49,6 +49,8 @@ def stores_in(s: Any) -> float:
         return max(stores_in(s.then_case), 0 if s.else_case is None else stores_in(s.else_case))
     if isinstance(s, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer)):
         return 0
+    if isinstance(s, tirx.Evaluate) and nodes.operator_name(s.value) == "prefetch":
+        return 0
     return 1 if isinstance(s, tirx.BufferStore) else math.inf
 
 

@@ -23,7 +23,21 @@ from tile_core.compat.tvm import tirx
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows
 from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
-from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
+from tile_core.cpu.tile2d import (
+    Tile2D,
+    bits_of,
+    cast,
+    loop,
+    plus,
+    prefetch,
+    ramp,
+    sequence,
+    splat,
+    times,
+    vector_dtype,
+    zero,
+)
+from tile_core.ir import nodes
 
 __all__ = ["Tile2D", "accumulator_dtype", "micro_gemm"]
 
@@ -39,6 +53,7 @@ def micro_gemm(
     isa: Isa,
     clear: Any = False,
     decode: Callable[[Any], Any] | None = None,
+    stored_rows: Any = None,
 ) -> Any:
     """Make the statement ``C = (clear ? 0 : C) + A @ B``.
 
@@ -55,6 +70,8 @@ def micro_gemm(
     decode
         Turns a scalar load of an 8-bit or 4-bit float into a float32 expression. It is applied to the operands of
         such a dtype that have no ``load`` of their own.
+    stored_rows
+        The number of rows of B's buffer, if B is a part of each row there: the next rows are then prefetched.
 
     Returns
     -------
@@ -64,14 +81,18 @@ def micro_gemm(
     """
     a, b = _decoded(a, decode), _decoded(b, decode)
     if c.transposed:
-        a, b, c, m, n = b.flipped(), a.flipped(), c.flipped(), n, m
+        a, b, c, m, n, stored_rows = b.flipped(), a.flipped(), c.flipped(), n, m, None
     acc = accumulator_dtype(c.dtype)
-    split = _depth(k, m) if c.dtype == acc and not (b.transposed and m <= FEW_ROWS) else k
+    plain = m == 1 and not b.transposed and b.load is None
+    ahead = stored_rows if plain and LEAST_RUN <= n * bits_of(b.dtype) <= PAGE else None
+    split = _depth(k, m, ahead is not None) if c.dtype == acc and not (b.transposed and m <= FEW_ROWS) else k
     if split == k:
         return _block(_Call(a, b, c, m, n, k, acc, isa, clear))
 
     def part(start: Any, depth: int, first: Any) -> Any:
-        return _block(_Call(a.window(0, start), b.window(start, 0), c, m, n, depth, acc, isa, first))
+        rows = b.window(start, 0)
+        jump = None if ahead is None or depth < split else _jump(rows.row0, split, ahead)
+        return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
 
     def whole(index: Any) -> Any:
         first = clear
@@ -101,6 +122,8 @@ class _Call:
     acc: str
     isa: Isa
     clear: Any
+    #: How many rows below the one that is read lies the one to prefetch.
+    jump: Any = None
 
 
 @dataclass(frozen=True)
@@ -193,6 +216,8 @@ def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple
     def multiply(p: Any) -> Any:
         stores = []
         for r, offset, lanes, slot in cells:
+            if r == 0 and call.jump is not None and offset * bits_of(b.dtype) % CACHE_LINE == 0:
+                stores.append(prefetch(b.buffer, b.at(plus(p, call.jump), plus(j0, offset))))
             x = splat(tirx.BufferLoad(a.buffer, a.at(plus(i0, r), p)), lanes)
             y = cast(tirx.BufferLoad(b.buffer, at(b, p, plus(j0, offset), lanes)), b.dtype, acc, lanes)
             stores.append(tirx.BufferStore(tile, multiply_add(tirx.BufferLoad(tile, slot), x, y, acc, lanes), slot))
@@ -230,17 +255,38 @@ def multiply_add(total: Any, x: Any, y: Any, dtype: str, lanes: int) -> Any:
 MOST_ROWS = 12
 # The part of k that is multiplied at a time, so that a strip of B stays in the first-level cache.
 DEEPEST, SHALLOWEST = 384, 128
-# The same for products of a few rows.
+# The same for products of a few rows: B is read once, in runs of so many rows side by side.
 RUNS = 8
+# The same for one row of A, where each row of B continues beyond the product. At the end of each run the processor's
+# own prefetcher loses its way: fewer rows are read, while the next ones are fetched.
+SHORT_RUNS = 4
+# Bits in a run for which that pays. Beyond a page the prefetcher begins anew in any case; short runs need no more
+# requests to memory, there are too many already.
+LEAST_RUN, PAGE = 2**13, 2**15
+# Bits of memory that come with one access.
+CACHE_LINE = 512
 
 
-def _depth(k: int, m: int) -> int:
+def _depth(k: int, m: int, short: bool) -> int:
     if m <= FEW_ROWS:
-        # B is read once: in long runs of a few rows, which the memory's prefetcher follows.
-        return RUNS if k > RUNS else k
+        return min(k, SHORT_RUNS if short else RUNS)
     if k <= DEEPEST:
         return k
     return next((d for d in range(DEEPEST, SHALLOWEST - 1, -1) if k % d == 0), 256)
+
+
+def _jump(row: Any, run: int, stored: Any) -> Any:
+    """The distance from a run of rows to the next; less at the end of the matrix, so that it stays inside."""
+    left, stored = nodes.as_int(row), nodes.as_int(stored)
+    if isinstance(left, int) and isinstance(stored, int):
+        return min(run, stored - left - run)
+    if isinstance(left, int):
+        left = nodes.int_const(left, nodes.dtype_of(stored))
+    if isinstance(stored, int):
+        stored = nodes.int_const(stored, nodes.dtype_of(left))
+    if nodes.dtype_of(left) != nodes.dtype_of(stored):
+        return None
+    return tirx.min(nodes.int_const(run, nodes.dtype_of(left)), stored - left - run)
 
 
 def _few_rows(dtype: str, isa: Isa) -> int:

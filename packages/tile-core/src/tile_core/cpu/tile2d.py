@@ -102,6 +102,13 @@ def zero(dtype: str) -> Any:
     return tirx.FloatImm(dtype, 0.0) if dtype.startswith(("float", "bfloat")) else tirx.IntImm(dtype, 0)
 
 
+def prefetch(buffer: Any, indices: list[Any]) -> Any:
+    """A statement that asks for an element's cache line and changes nothing."""
+    place = tirx.address_of(tirx.BufferLoad(buffer, indices))
+    read, near, data = (tirx.IntImm("int32", x) for x in (0, 3, 1))
+    return tirx.Evaluate(tirx.call_intrin("void", "tirx.prefetch", place, read, near, data))
+
+
 def sequence(*statements: Any) -> Any:
     """One statement that runs all of them in order."""
     return statements[0] if len(statements) == 1 else tirx.SeqStmt(list(statements))

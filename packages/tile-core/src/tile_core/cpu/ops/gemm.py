@@ -51,6 +51,7 @@ class PackedGemm(Variant):
         product = micro_gemm(
             tile2d(a, trans_a), tile2d(b, trans_b), tile2d(c, False), m, n, k,
             isa=self.isa, clear=clear, decode=_decode if narrow else None,
+            stored_rows=_rows_around(b) if INSIDE in call.attrs and not trans_b else None,
         )  # fmt: skip
         return guarded(product) if INSIDE in call.attrs else product
 
@@ -73,6 +74,12 @@ def refusal(ctx: Context, views: dict[str, View]) -> str:
 def tile2d(view: View, transposed: bool) -> Tile2D:
     """Return a matrix operand as the micro-kernels see it."""
     return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
+
+
+def _rows_around(view: View) -> Any:
+    """Return the number of rows of a view's buffer, if each of them continues beyond the view."""
+    whole = nodes.as_int(view.buffer.shape[-1]) == view.extents[-1]
+    return None if whole else view.buffer.shape[-2]
 
 
 def _decode(value: Any) -> Any:
