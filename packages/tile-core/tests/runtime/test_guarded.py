@@ -20,8 +20,14 @@ class Device(GuardedArray):
     def download(self):
         return self.memory.copy()
 
+    def settle(self, stream):
+        self.waited = stream
+
+    def exported(self):
+        return self.memory.ctypes.data, self.offset, self.memory
+
     def __dlpack_device__(self):
-        return (9, 1)
+        return (1, 0)
 
 
 VIEWS = [np.s_[:], np.s_[::-1], np.s_[:, ::-2], np.s_[1:-1, 2:5], np.s_[3, 2], np.s_[3:3], np.s_[::2, None, ::3]]
@@ -108,8 +114,15 @@ class TestRefusals:
         with pytest.raises(NotProvided, match="did not make this ndarray"):
             require_own(np.zeros(3), Device, "some")
 
-    @pytest.mark.parametrize("asked", [((1, 0), None), (None, True), ((9, 1), True)])
+    @pytest.mark.parametrize("asked", [((2, 0), None), (None, True), ((1, 0), True)])
     def test_exports_that_would_copy(self, asked):
         with pytest.raises(BufferError, match="without a copy"):
-            Device(np.zeros(3)).require_in_place(*asked)
-        Device(np.zeros(3)).require_in_place((9, 1), False)
+            Device(np.zeros(3)).__dlpack__(dl_device=asked[0], copy=asked[1])
+
+    def test_an_export_is_the_memory_itself(self):
+        there = Device(np.arange(12, dtype=np.int32).reshape(3, 4)[:, ::-2])
+        there.memory[there.offset] = 77
+        seen = np.from_dlpack(there)
+        assert seen.tolist() == [[77, 1], [7, 5], [11, 9]]
+        there.__dlpack__(stream=5)
+        assert there.waited == 5

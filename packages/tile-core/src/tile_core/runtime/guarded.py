@@ -14,6 +14,7 @@ import numpy as np
 
 from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
 from tile_core.runtime.arrays import Unreadable, facts_of
+from tile_core.runtime.dlpack import export
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -76,7 +77,7 @@ class GuardedArray(ABC):
     """A guarded copy of a NumPy array on a device; a kernel takes it like any DLPack array.
 
     The bytes around the elements, and those between them if they are not contiguous, must be what they were when the
-    array is read back. A runtime states the three methods without a body, and exports the memory as DLPack.
+    array is read back. A runtime states the methods without a body.
 
     Parameters
     ----------
@@ -122,8 +123,37 @@ class GuardedArray(ABC):
         """Return the bytes of the whole memory after all work on it, as a new array that is kept."""
 
     @abstractmethod
+    def exported(self) -> tuple[int, int, object]:
+        """Return where the memory is, as `dlpack.export` takes it.
+
+        Returns
+        -------
+        tuple
+            The address or the handle of a buffer, the bytes from there to the first element, and what owns the memory.
+        """
+
+    @abstractmethod
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's device type and device number."""
+
+    @abstractmethod
+    def settle(self, stream: int | None) -> None:
+        """Let a consumer's stream, as DLPack numbers it, wait for the work on the memory."""
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("it is exported where it is, without a copy")
+        self.settle(stream)
+        pointer, offset, keep = self.exported()
+        where = (pointer, self.__dlpack_device__(), self.shape, self.element_strides, self.dtype.name, keep)
+        return export(*where, max_version=max_version, byte_offset=offset)
 
     def get(self) -> Array:
         """Return a copy as a NumPy array of the same strides, after the work on it.
@@ -145,17 +175,6 @@ class GuardedArray(ABC):
         view.reshape(-1).view(np.uint8)[...] = byte
         self._elements(self._image)[...] = view
         self.upload(self._image)
-
-    def require_in_place(self, dl_device: tuple[int, int] | None, copy: bool | None) -> None:
-        """Refuse what a consumer of ``__dlpack__`` asks for if it needs a copy.
-
-        Raises
-        ------
-        BufferError
-            A copy, or another device, is asked for.
-        """
-        if copy or dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError("it is exported where it is, without a copy")
 
     def _elements(self, image: Array) -> Array:
         """Return the elements in an image of the memory."""

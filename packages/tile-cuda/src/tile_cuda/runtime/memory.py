@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tile_core.runtime.dlpack import export
 from tile_core.runtime.guarded import GuardedArray
 from tile_cuda.runtime.api import Driver, Failed
 from tile_cuda.runtime.faults import typed
@@ -77,20 +76,15 @@ class DeviceArray(GuardedArray):
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device
 
-    def __dlpack__(
-        self,
-        *,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        self.require_in_place(dl_device, copy)
+    def settle(self, stream: int | None) -> None:
+        """Wait for the device, unless the stream is after the legacy default stream as it is."""
         if stream not in _READY:
             with _typed():
                 self._driver.synchronize(self.device[1])
-        where = (self.pointer, self.device, self.shape, self.element_strides, self.dtype.name)
-        return export(*where, self._memory, max_version=max_version)
+
+    def exported(self) -> tuple[int, int, object]:
+        """See `GuardedArray.exported`."""
+        return self.pointer, 0, self._memory
 
     def __repr__(self) -> str:
         return f"DeviceArray({self.dtype.name}{self.shape} on device {self.device[1]})"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_core.runtime.arrays import facts_of
-from tile_core.runtime.dlpack import export
 from tile_core.runtime.guarded import GuardedArray
 
 if TYPE_CHECKING:
@@ -59,19 +58,13 @@ class Guarded(GuardedArray):
     def __dlpack_device__(self) -> tuple[int, int]:
         return DEVICE
 
-    def __dlpack__(
-        self,
-        *,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        del stream  # there are none in DLPack's sense: who takes it waits for the library first
-        self.require_in_place(dl_device, copy)
+    def settle(self, stream: int | None) -> None:
+        """Do nothing: there are no streams in DLPack's sense, and who takes it waits for the library first."""
+
+    def exported(self) -> tuple[int, int, object]:
+        """See `GuardedArray.exported`."""
         memory = facts_of(self.memory)
-        where = (memory.handle, DEVICE, self.shape, self.element_strides, self.dtype.name, (self.memory, memory))
-        return export(*where, max_version=max_version, byte_offset=memory.pointer + self.offset)
+        return memory.handle, memory.pointer + self.offset, (self.memory, memory)
 
     def __repr__(self) -> str:
         return f"Guarded({self.dtype.name}{self.shape} of {self.library})"
