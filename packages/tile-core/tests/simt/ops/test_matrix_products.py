@@ -30,28 +30,37 @@ from tile_core.simt.register_loops import choose
 from ..bench import CTX
 from .test_threads_gemm import Product
 
-MMA = MatrixInstruction(16, 8, 4, 32)
+WIDTHS = (16, 32, 64)
+MMA = {width: MatrixInstruction(16, 8, 4, width) for width in WIDTHS}
 TYPES = ("float32", "float32", "float32")
 HALF = ("float32", "float32", "float16")
 
 
 @dataclass(frozen=True)
 class Plan(ProductPlan):
-    """Lane ``l`` holds columns ``4 (l % 2)`` to ``4 (l % 2) + 3`` of row ``l / 2``."""
+    """``each`` lanes hold a row, ``own`` neighbouring columns of it each."""
 
-    instruction: MatrixInstruction = MMA
+    instruction: MatrixInstruction = MMA[32]
     total: str = "float32"
+
+    @property
+    def each(self) -> int:
+        return self.instruction.threads // 16
+
+    @property
+    def own(self) -> int:
+        return self.instruction.accumulators
 
     def held(self, role: int) -> FragmentLayout:
         assert role == 2
-        p, s = self.problem, self.split
+        p, s, width = self.problem, self.split, self.instruction.threads
         rows = (
-            Digit(s.warps_m, 32 * s.warps_n, "thread"), Digit(s.atoms_m, s.atoms_n * 4, "register"),
-            Digit(16, 2, "thread"),
+            Digit(s.warps_m, width * s.warps_n, "thread"), Digit(s.atoms_m, s.atoms_n * self.own, "register"),
+            Digit(16, self.each, "thread"),
         )  # fmt: skip
         columns = (
-            Digit(s.warps_n, 32, "thread"), Digit(s.atoms_n, 4, "register"), Digit(2, 1, "thread"),
-            Digit(4, 1, "register"),
+            Digit(s.warps_n, width, "thread"), Digit(s.atoms_n, self.own, "register"), Digit(self.each, 1, "thread"),
+            Digit(self.own, 1, "register"),
         )  # fmt: skip
         return FragmentLayout((p.m, p.n), (rows, columns), self.threads)
 
@@ -63,14 +72,14 @@ class Loops(RegisterProduct[Plan]):
     lane_names = ("lane", "lane_row", "lane_column")
 
     def lane_places(self, number: Any) -> tuple[Any, ...]:
-        return tirx.floordiv(number, 2), tirx.floormod(number, 2) * 4
+        return tirx.floordiv(number, self.plan.each), tirx.floormod(number, self.plan.each) * self.plan.own
 
     def tile_loops(self) -> tuple[tuple[str, int], ...]:
-        return (("e", 4),)
+        return (("e", self.plan.own),)
 
     def element(self, i: Any, j: Any, *within: Any) -> tuple[Any, Any, Any]:
         (e,) = within
-        register = (i * self.plan.split.atoms_n + j) * 4 + e
+        register = (i * self.plan.split.atoms_n + j) * self.plan.own + e
         return register, self.rows + i * 16 + self.lane[1], self.columns + j * 8 + self.lane[2] + e
 
     def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
@@ -90,7 +99,8 @@ class Loops(RegisterProduct[Plan]):
 class Elements(MatrixVariant):
     name, op, priority, group_name = "core.elements", "gemm", 5, "troop"
 
-    def __init__(self) -> None:
+    def __init__(self, group: int = 32) -> None:
+        self.group = group
         atom = Atom({"M": 16, "N": 8, "K": 4}, frozenset({TYPES, HALF}))
         scopes = {"A": ("shared",), "B": ("shared",), "C": ("shared", "fragment")}
         self.legality = matrix_legality([atom], scopes)
@@ -100,8 +110,8 @@ class Elements(MatrixVariant):
 
     def plan(self, call: Any) -> Plan | None:
         p = Problem.of(call)
-        every = splits(-(-p.m // 16), -(-p.n // 8), call.block.count // 32, policy_of(call, p))
-        return best((Plan(p, s, call.block.count) for s in every), call)
+        every = splits(-(-p.m // 16), -(-p.n // 8), call.block.count // self.group, policy_of(call, p))
+        return best((Plan(p, s, call.block.count, MMA[self.group]) for s in every), call)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> Layout | None:
         return Layout(shape, row_major(shape), note=f"elements of {bits} bits") if shape[-1] % 2 == 0 else None
@@ -114,7 +124,7 @@ VARIANT = Elements()
 
 
 def check(*args: Any, **options: Any) -> Product:
-    product = Product(*args, variant=VARIANT, **options)
+    product = Product(*args, **{"variant": VARIANT, **options})
     clear = options.get("clear", False)
     found, start = product.run(), product.start
     want = product.product + (0 if clear is True else start)
@@ -131,6 +141,13 @@ def check(*args: Any, **options: Any) -> Product:
 @pytest.mark.parametrize(("m", "n", "k", "threads"), [(16, 8, 4, 32), (33, 17, 5, 64), (40, 24, 8, 160)])
 def test_sizes_places_and_types(m: int, n: int, k: int, threads: int, clear: bool, types: Any, scopes: str) -> None:
     check(m, n, k, types, scopes=scopes, threads=threads, clear=clear)
+
+
+@pytest.mark.parametrize("scopes", ["sss", "ssr"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("m", "n", "threads"), [(16, 8, 64), (33, 17, 128), (40, 24, 200)])
+def test_widths(m: int, n: int, threads: int, width: int, scopes: str) -> None:
+    check(m, n, 5, TYPES, scopes=scopes, threads=threads, variant=Elements(width))
 
 
 @pytest.mark.parametrize("turned", [(False, True), (True, False), (True, True)])

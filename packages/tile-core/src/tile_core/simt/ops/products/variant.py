@@ -27,7 +27,7 @@ class MatrixVariant(SimtVariant):
         Threads of the group, and what the target calls it.
     """
 
-    group: int = 32
+    group: int
     group_name: str = "warp"
 
     @abstractmethod
