@@ -71,7 +71,7 @@ def test_indices_and_conditions_that_leave_their_type(target: str, v: int) -> No
 @pytest.mark.parametrize("target", TARGETS[1:])
 def test_texts_compute_them_without_a_sign(target: str) -> None:
     """Overflow of signed numbers is undefined in these languages, of unsigned ones it wraps."""
-    text = lower(indices, make_context(target), installed()).notes["lowered"].text
+    text = lower(indices, make_context(target), installed()).lowered.text
     lines = [line for line in text.splitlines() if "21474836" in line]
     assert lines
     for line in lines:

@@ -18,7 +18,7 @@ from .case import Case
 
 def lowered(program: Any, context: Context) -> KernelText:
     """Return the text of a program."""
-    found: KernelText = lower(program, context, installed()).notes["lowered"]
+    found: KernelText = lower(program, context, installed()).lowered
     return found
 
 

@@ -170,7 +170,7 @@ class TestLoopsThatStayLoops:
             return main
 
         ctx = make_context("cuda:sm_80")
-        texts = [lower(program(n), ctx, installed()).notes["lowered"].text for n in (16, 1200)]
+        texts = [lower(program(n), ctx, installed()).lowered.text for n in (16, 1200)]
         assert ["__restrict__" in text for text in texts] == [True, False]
 
 

@@ -51,7 +51,7 @@ def backend(text, dialect):
     def emit(plan, ctx):
         where = plan.program.where
         kernel = KernelText(text, facts(where))
-        return plan.note("lowered", kernel).note("source", text).note("hidden", ("n",))
+        return plan.replace(lowered=kernel, source=text, hidden=("n",))
 
     target = Target("toy", "toy", "toy", Capabilities(max_threads=1024))
     return {

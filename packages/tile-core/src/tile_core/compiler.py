@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ def compile(
 
 
 def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | None = None) -> Plan:
-    """Run all passes of a target; the plan's note ``"lowered"`` is what its runtime adapter loads.
+    """Run all passes of a target; the plan's ``lowered`` is what its runtime adapter loads.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | N
     from tile_core.passes.spine import SPINE, Plan
 
     spine = plugins.pipeline(ctx.target, SPINE)
-    plan = Plan(program, program.func.body, plugins.lowerings(ctx.target)).note("params", tuple(program.func.params))
+    plan = Plan.of(program, plugins.lowerings(ctx.target))
     folder = dump if dump is not None else ctx.knobs.dump_dir
     watch = _dumper(Path(folder), plan) if folder else None
     return spine.run(plan, ctx, watch)
@@ -138,8 +138,7 @@ def source_of(lowered: Any, plan: Callable[[], Plan]) -> str:
 
 def source_text(plan: Plan) -> str:
     """Return the emitted text, or the lowered program where a backend builds without text."""
-    text = plan.notes.get("source")
-    return str(text) if text is not None else str(plan.notes["lowered"].script())
+    return plan.source or str(plan.lowered.script())
 
 
 def _explain(plan: Plan, ctx: Context) -> str:
@@ -188,10 +187,10 @@ def _reaching(program: Program, signature: Signature, bits: int) -> Signature:
 
 def _lowered(plan: Callable[[], Plan], slot: Slot | None, ctx: Context) -> tuple[Any, Sequence[str]]:
     """Return what a runtime loads, from disk if it is there, and the symbols that a launch takes besides."""
-    found = None if slot is None else slot.find(lambda: plan().notes["lowered"])
+    found = None if slot is None else slot.find(lambda: plan().lowered)
     if found is not None:
         return found
-    lowered, hidden = plan().notes["lowered"], plan().notes.get("hidden", ())
+    lowered, hidden = plan().lowered, plan().hidden
     warn_of_slow(plan(), ctx)
     return (lowered if slot is None else slot.keep(lowered, hidden)), hidden
 
@@ -252,7 +251,6 @@ def body_text(plan: Plan) -> str:
     """Return the plan's current statement as text."""
     from tile_core.compat.tvm import tirx
 
-    notes: Mapping[str, Any] = plan.notes
-    if "lowered" in notes:
+    if plan.lowered is not None:
         return source_text(plan)
-    return str(tirx.PrimFunc(list(plan.notes["params"]), plan.body).script())
+    return str(tirx.PrimFunc(list(plan.params), plan.body).script())

@@ -95,7 +95,7 @@ def make_text(plan, ctx, multiple):
 def finish(plan, ctx):
     COUNTS["passes"] += 1
     text = make_text(plan, ctx, 4)
-    return plan.note("lowered", text).note("source", text.text)
+    return plan.replace(lowered=text, source=text.text)
 
 
 def tile_backend():

@@ -13,6 +13,7 @@ from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.code_size import bounded, operations
+from tile_core.simt.notes import CODE_SIZE
 from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
 
 from .whole import context, planned, run
@@ -144,7 +145,7 @@ def written_out(body: Any) -> int:
 def test_large_tiles_on_few_threads(make: Any, dtype: str, accum: str, threads: int) -> None:
     plan = planned(make(threads, dtype, accum), last="budget")
     assert written_out(plan.body) <= MOST
-    assert plan.notes["written"].operations <= MOST
+    assert plan[CODE_SIZE].operations <= MOST
 
 
 @pytest.mark.parametrize("threads", [1, 31, 32])
@@ -161,7 +162,7 @@ def test_arrays_that_are_no_registers_have_no_numbers(threads: int) -> None:
         if loop.kind != tirx.ForKind.SERIAL and used & large:
             assert int(loop.extent.value) <= LONGEST_VECTOR
             assert not collect(loop.body, tirx.For)
-    assert any("registers a thread" in why for why in plan.notes["written"].kept.values())
+    assert any("registers a thread" in why for why in plan[CODE_SIZE].kept.values())
 
 
 @pytest.mark.parametrize("threads", [31])
@@ -185,10 +186,10 @@ def unrolled(count: int, factor: int | None = None) -> Any:
 
 def test_long_loops_stay_loops() -> None:
     short, long = (planned(unrolled(n), last="budget") for n in (64, 1 << 20))
-    assert not short.notes["written"].kept
-    (why,) = long.notes["written"].kept.values()
+    assert not short[CODE_SIZE].kept
+    (why,) = long[CODE_SIZE].kept.values()
     assert why.startswith("1,048,576 turns of 12 operations are more than")
-    assert long.notes["written"].operations < 100
+    assert long[CODE_SIZE].operations < 100
 
 
 def test_nested_loops_are_written_out_from_the_inside() -> None:
@@ -219,7 +220,7 @@ def test_many_loops_share_the_budget() -> None:
 
 def test_a_factor_that_is_asked_for_is_kept_or_refused() -> None:
     kept = planned(unrolled(1 << 20, 8), last="budget")
-    assert not kept.notes["written"].kept
+    assert not kept[CODE_SIZE].kept
     with pytest.raises(UnrolledTooFar, match=r"100000 turns of a loop of 12 operations are 1,200,000") as error:
         planned(unrolled(1 << 20, 100_000), last="budget")
     assert "T.unroll(count" in str(error.value)

@@ -23,6 +23,6 @@ def test_addresses_are_refused_before_anything_is_lowered() -> None:
     jumps = next(p for p in simt_spine(SPINE, SimtHooks(lambda *_: None)).passes if p.name == "jumps")
     ctx: Any = SimpleNamespace(target=SimpleNamespace(text="threads"))
     with pytest.raises(PointerUnsupported, match=r"address p .*threads take arrays only") as error:
-        jumps.run(Plan(by_address, by_address.func.body), ctx)
+        jumps.run(Plan.of(by_address), ctx)
     assert 'p: T.Tensor((T.dynamic("n"),)' in str(error.value)
     assert "def by_address" in str(error.value)

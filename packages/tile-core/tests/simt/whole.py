@@ -15,6 +15,7 @@ from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.passes.spine import SPINE, Plan, Spine
 from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.notes import ALIGNED, BLOCK
 from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
@@ -45,15 +46,15 @@ def planned(program: Any, width: int = 32, last: str = LAST, **capabilities: Any
     spine = simt_spine(SPINE, SimtHooks(can_copy=lambda *_: Accept()))
     names = [p.name for p in spine.passes]
     chosen = Spine(spine.passes[: names.index(last) + 1])
-    plan = Plan(program, program.func.body, variants()).note("params", tuple(program.func.params))
-    return chosen.run(plan.note("aligned", Aligned()), context(width, **capabilities))
+    plan = Plan.of(program, variants())
+    return chosen.run(plan.note(ALIGNED, Aligned()), context(width, **capabilities))
 
 
 def run(program: Any, *arrays: Any, width: int = 32, then: Any = None) -> Plan:
     """Run a program, after another pass ``then``, on arrays, which it changes in place."""
     plan = planned(program, width)
-    block = plan.notes["block"]
-    tensors = [p for p in plan.notes["params"] if hasattr(p, "shape")]
+    block = plan[BLOCK]
+    tensors = [p for p in plan.params if hasattr(p, "shape")]
     memory = dict(zip(tensors, arrays, strict=True))
     machine = Machine(block.extents, block.thread, memory, width=width, races=True)
     machine.run(plan.body if then is None else then(plan.body))

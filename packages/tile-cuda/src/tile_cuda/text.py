@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.kernel import launch_of, parameters_of
+from tile_core.simt.notes import CODE_SIZE
 from tile_cuda.emit.printer import CudaPrinter
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
         If there is no text for something in the plan, or the architecture lacks an instruction.
     """
     options, launch = ctx.options, launch_of(plan, ctx.options.attributes())
-    if plan.notes["written"].operations > _LONG:
+    if plan[CODE_SIZE].operations > _LONG:
         # What the promise gains is lost: the compiler's time is then more than the square of the accesses.
         launch = dataclasses.replace(launch, aliased=frozenset(p.name for p in plan.program.params))
     printer = CudaPrinter(

@@ -181,11 +181,11 @@ class Recording(Session):
         """Compile without the cache, and load with the driver that remembers."""
         plugins = installed()
         plan = lower(program, self.context, plugins)
-        text = plan.notes["lowered"]
+        text = plan.lowered
         self._facts = text.facts
         self.driver.parameters = len(text.facts.params)
         adapter = CudaAdapter(self.target, lambda: self.driver)  # type: ignore[arg-type, return-value]
-        hidden = plan.notes.get("hidden", ())
+        hidden = plan.hidden
         return Kernel(signature_of(program), adapter.load(text), adapter=adapter, hidden=hidden)
 
     def write(self) -> None:

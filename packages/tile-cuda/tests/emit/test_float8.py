@@ -40,7 +40,7 @@ def run(a: np.ndarray, source: str, target: str, arch: str) -> np.ndarray:
 
 def text_of(source: str, target: str, arch: str) -> str:
     plan = lower(conversion(64, source, target), make_context(f"cuda:{arch}"), installed())
-    return str(plan.notes["lowered"].text)
+    return str(plan.lowered.text)
 
 
 def hard(dtype: str) -> np.ndarray:

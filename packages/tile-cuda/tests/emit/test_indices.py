@@ -29,4 +29,4 @@ def large(A: T.Tensor((m,), "uint4"), B: T.Tensor((6,), "int32")):
 @pytest.mark.parametrize("program", [unsigned, large])
 def test_texts_of_indices_that_an_analyzer_fails_over(program) -> None:
     plan = lower(program, make_context("cuda:sm_80"), installed())
-    assert "__global__" in plan.notes["lowered"].text
+    assert "__global__" in plan.lowered.text

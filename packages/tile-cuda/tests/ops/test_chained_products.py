@@ -45,7 +45,7 @@ def chained(M: int, N: int, K: int, D: int, threads: int) -> Any:
 @pytest.mark.parametrize(("M", "N", "K", "D", "threads"), [(64, 64, 32, 32, 128), (32, 48, 16, 24, 64)])
 def test_the_first_follows_the_second(M: int, N: int, K: int, D: int, threads: int) -> None:
     program = chained(M, N, K, D, threads)
-    text = lower(program, make_context("cuda:sm_80"), installed()).notes["lowered"].text
+    text = lower(program, make_context("cuda:sm_80"), installed()).lowered.text
     assert f"float scores[{M * N // threads}];" in text
     rng = np.random.default_rng(N)
     a, b, c = (rng.standard_normal(s).astype(np.float16) for s in ((M, K), (N, K), (N, D)))

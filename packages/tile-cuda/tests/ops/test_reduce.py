@@ -36,7 +36,7 @@ def reduced(M: int, N: int, dtype: str, dim: int, shared: bool) -> Any:
 )  # fmt: skip
 def test_sums(M: int, N: int, dtype: str, dim: int, vector: str, shared: bool) -> None:
     program = reduced(M, N, dtype, dim, shared)
-    text = str(lower(program, make_context("cuda:sm_80"), installed()).notes["lowered"].text)
+    text = str(lower(program, make_context("cuda:sm_80"), installed()).lowered.text)
     name = "a" if shared else "A"
     assert (f"*({vector}*)&{name}_v[0] = " if vector else "__global__") in text
     a = np.random.default_rng(M * N).standard_normal((M, N)).astype(dtype)
@@ -57,7 +57,7 @@ def test_lanes_exchange_in_one_statement_and_constants_are_constants() -> None:
             T.reduce_max(a, b, dim=1, clear=False)
             T.copy(b, B)
 
-    text = str(lower(main, make_context("cuda:sm_80"), installed()).notes["lowered"].text)
+    text = str(lower(main, make_context("cuda:sm_80"), installed()).lowered.text)
     body = text.split("__global__", 1)[1]
     assert "-0.0f -" not in body
     assert "const float other = __uint_as_float(shfl_sync_bfly_u32(" in body

@@ -11,6 +11,7 @@ from tile_core.compat.tvm import ir
 from tile_core.emit.kernel import Launch, launch_of, parameters_of
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.simt.notes import BARRIERS
 from tile_metal.emit.atomics import is_small
 from tile_metal.emit.printer import MslPrinter
 
@@ -57,7 +58,7 @@ def _orders_device(plan: Plan, launch: Launch) -> bool:
     One that was placed says which accesses it orders; one that the user placed may stand for any.
     """
     written = {name for name, kind in launch.access.items() if kind != "read"}
-    if any(b.earlier in written or b.later in written for b in plan.notes["barriers"]):
+    if any(b.earlier in written or b.later in written for b in plan[BARRIERS]):
         return True
     own = any(nodes.is_tile_call(c, "sync_threads") for c in collect(plan.program.func.body, ir.Call))
     return own and bool(written)

@@ -119,8 +119,8 @@ class RuntimeAdapter(ABC):
         Parameters
         ----------
         artefact
-            The note ``"lowered"`` of the backend's pipeline. If that is a ``KernelText``, its ``built`` is what
-            `build` of this runtime returned for it, now or long ago, or ``None``: see `binary_of`.
+            What the last pass of the backend's pipeline leaves as ``lowered``. If that is a ``KernelText``, its
+            ``built`` is what `build` of this runtime returned for it, now or long ago, or ``None``: see `binary_of`.
 
         Returns
         -------
@@ -173,7 +173,8 @@ class RuntimeAdapter(ABC):
         Parameters
         ----------
         artefact
-            The note ``"lowered"`` of the backend's pipeline, no ``KernelText``: of those the report times `build`.
+            What the last pass of the backend's pipeline leaves as ``lowered``, no ``KernelText``: of those the report
+            times `build`.
 
         Returns
         -------

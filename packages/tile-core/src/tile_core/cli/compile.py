@@ -53,7 +53,7 @@ def compile_file(
     if export is not None:
         from tile_core.runtime.export import write_artefact
 
-        write_artefact(export, signature, plan.notes["lowered"], plan.notes.get("hidden", ()), ctx.target, plugins)
+        write_artefact(export, signature, plan.lowered, plan.hidden, ctx.target, plugins)
         typer.echo(f"{export}: {signature} for {ctx.target.text}", err=True)
         if output is None and not as_json:
             return

@@ -28,12 +28,15 @@ from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
-from tile_core.passes.spine import Pass, Plan, Spine
+from tile_core.passes.spine import Note, Pass, Plan, Spine
 from tile_core.passes.wrap_known import wrap_known
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.target import Target
+
+CALLS_BACK: Note[bool] = Note("calls back")
+"""Whether the code calls functions of this process, to print or to fail."""
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:
@@ -86,12 +89,12 @@ def _threads(plan: Plan, ctx: Context) -> Plan:
 
 def _debug(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.note("calls_back", calls_back(plan.body)).replace(body=lower_debug(plan.body))
+    return plan.note(CALLS_BACK, calls_back(plan.body)).replace(body=lower_debug(plan.body))
 
 
 def _wrap_known(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.notes["params"])))
+    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.params)))
 
 
 def _guard(plan: Plan, ctx: Context) -> Plan:
@@ -101,18 +104,18 @@ def _guard(plan: Plan, ctx: Context) -> Plan:
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=apply_layouts(plan.body, plan.notes["params"], plan.program.layouts))
+    return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
 
 
 def _grid(plan: Plan, ctx: Context) -> Plan:
     atomics = any(c.call.name.startswith("atomic") for c in plan.choices)
-    ordered = plan.notes["calls_back"] or atomics or _shares_bytes(plan)
+    ordered = plan[CALLS_BACK] or atomics or _shares_bytes(plan)
     return plan.replace(body=fuse_grid(plan.body, parallel=ctx.options.parallel and not ordered))
 
 
 def _shares_bytes(plan: Plan) -> bool:
     """Whether blocks may write elements of one byte: then one must not overtake the other."""
-    packed = {p for p in plan.notes["params"] if tirx.is_buffer_var(p) and DTYPES[nodes.element_type(p)].is_packed}
+    packed = {p for p in plan.params if tirx.is_buffer_var(p) and DTYPES[nodes.element_type(p)].is_packed}
     return any(s.buffer in packed for s in collect(plan.body, tirx.BufferStore))
 
 
@@ -148,16 +151,16 @@ def _place(plan: Plan, ctx: Context) -> Plan:
 def _function(plan: Plan, ctx: Context) -> Plan:
     del ctx
     hidden = hidden_symbols(plan)
-    params = (*plan.notes["params"], *(plan.program.symbols[name] for name in hidden))
-    plan = plan.note("params", params).note("hidden", hidden)
+    params = (*plan.params, *(plan.program.symbols[name] for name in hidden))
+    plan = plan.replace(params=params, hidden=hidden)
     if not any(map(tirx.is_buffer_var, params)):
         plan = plan.replace(body=_on_a_device(plan.body))
-    func = _function_of(plan).with_attr("tirx.noalias", True).with_attr("tile.calls_back", plan.notes["calls_back"])
+    func = _function_of(plan).with_attr("tirx.noalias", True).with_attr("tile.calls_back", plan[CALLS_BACK])
     coded = {
         str(i): d
         for i, d in coded_scalars([p.dtype if p.kind == "scalar" else None for p in plan.program.params]).items()
     }
-    return plan.note("lowered", func.with_attr("tile.coded", coded) if coded else func)
+    return plan.replace(lowered=func.with_attr("tile.coded", coded) if coded else func)
 
 
 def _on_a_device(body: Any) -> Any:
@@ -170,7 +173,7 @@ def _on_a_device(body: Any) -> Any:
 def hidden_symbols(plan: Plan) -> tuple[str, ...]:
     """Return the symbols that no parameter has as an extent or stride of its own: the launch passes their values."""
     plain: set[Any] = set()
-    for p in plan.notes["params"]:
+    for p in plan.params:
         if tirx.is_buffer_var(p):
             plain |= {d for d in [*p.shape, *(p.ty.strides or [])] if isinstance(d, tirx.Var)}
         else:
@@ -179,8 +182,8 @@ def hidden_symbols(plan: Plan) -> tuple[str, ...]:
 
 
 def _function_of(plan: Plan) -> Any:
-    return tirx.PrimFunc(list(plan.notes["params"]), plan.body)
+    return tirx.PrimFunc(list(plan.params), plan.body)
 
 
 def _with_function(plan: Plan, func: Any) -> Plan:
-    return plan.replace(body=func.body).note("params", tuple(func.params))
+    return plan.replace(body=func.body, params=tuple(func.params))

@@ -20,6 +20,7 @@ from tile_core.ir import nodes
 from tile_core.ir.access import accesses
 from tile_core.ops.effects import effects
 from tile_core.passes.spine import Plan
+from tile_core.simt.notes import ARENA, BLOCK, GRID, RELIED
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,11 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
     attributes
         What the backend's runtimes must know of the text.
     """
-    program, relied, arena = plan.program, plan.notes["relied"], plan.notes["arena"]
+    program, relied, arena = plan.program, plan[RELIED], plan[ARENA]
     access = accesses(program.func.body, effects)
     return Launch(
-        grid=plan.notes["grid"].extents,
-        block=plan.notes["block"].extents,
+        grid=plan[GRID].extents,
+        block=plan[BLOCK].extents,
         access={str(v.name): _access(v, access.get(str(v.name), "read")) for v in program.func.params},
         shared_bytes=arena.bytes,
         shared=tuple(SharedArray(a.name, a.offset, a.bytes, a.dtype) for a in arena.arrays),
@@ -124,8 +125,8 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
 
 def parameters_of(plan: Plan) -> tuple[Any, ...]:
     """Return the parameters of a plan's text: those of the signature, then symbols that the launch passes besides."""
-    hidden = tuple(plan.program.symbols[name] for name in plan.notes["hidden"])
-    return (*plan.notes["params"], *hidden)
+    hidden = tuple(plan.program.symbols[name] for name in plan.hidden)
+    return (*plan.params, *hidden)
 
 
 def _access(param: Any, found: str) -> Access:

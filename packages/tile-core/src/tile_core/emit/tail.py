@@ -21,6 +21,7 @@ from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import assume
+from tile_core.simt.notes import ALIGNED
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -64,7 +65,7 @@ class TextTarget:
 def with_text(passes: Spine, target: TextTarget) -> Spine:
     """Return passes for threads (``simt_spine``, with what a backend inserted) followed by those that make the text.
 
-    The plan then has the notes ``"lowered"``, a ``KernelText``, and ``"source"``, its text.
+    The plan then has ``lowered``, a ``KernelText``, and ``source``, its text.
 
     Parameters
     ----------
@@ -78,14 +79,13 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
     @functools.wraps(target.emit)
     def text(plan: Plan, ctx: Context) -> Plan:
         found = target.emit(plan, ctx)
-        if plan.notes["aligned"] != Aligned() and _promises(found):
+        if plan[ALIGNED] != Aligned() and _promises(found):
             found = KernelText(found.text, found.facts, general=functools.cache(lambda: again(plan, ctx)))
-        return plan.note("lowered", found).note("source", found.text)
+        return plan.replace(lowered=found, source=found.text)
 
     def again(plan: Plan, ctx: Context) -> KernelText:
-        start = Plan(plan.program, plan.program.func.body, plan.variants)
-        made = whole.run(start.note("params", tuple(plan.program.func.params)).note("aligned", Aligned()), ctx)
-        lowered: KernelText = made.notes["lowered"]
+        made = whole.run(Plan.of(plan.program, plan.variants).note(ALIGNED, Aligned()), ctx)
+        lowered: KernelText = made.lowered
         return lowered
 
     whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(
@@ -110,13 +110,13 @@ def _promises(text: KernelText) -> bool:
 def _promise(plan: Plan, ctx: Context) -> Plan:
     """Take for granted what arrays and sizes usually fulfil, unless this is the text for those that do not."""
     del ctx
-    plan = plan.note("hidden", tuple(plan.program.symbols))
-    return plan if "aligned" in plan.notes else plan.note("aligned", assume(plan.program.func.params))
+    plan = plan.replace(hidden=tuple(plan.program.symbols))
+    return plan if ALIGNED in plan else plan.note(ALIGNED, assume(plan.program.func.params))
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    func = legalize_math(tirx.PrimFunc(list(plan.notes["params"]), plan.body), rounded={})
+    func = legalize_math(tirx.PrimFunc(list(plan.params), plan.body), rounded={})
     return plan.replace(body=func.body)
 
 
@@ -124,8 +124,8 @@ def _floats(target: TextTarget) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
         del ctx
         body = widen_floats(plan.body, target.widened, rounds_integers=target.rounds_integers)
-        func = tirx.PrimFunc(list(plan.notes["params"]), body)
+        func = tirx.PrimFunc(list(plan.params), body)
         func = legalize_floats(func, target.native, target.conversions)
-        return plan.replace(body=func.body).note("params", tuple(func.params))
+        return plan.replace(body=func.body, params=tuple(func.params))
 
     return run

@@ -46,7 +46,7 @@ def divisions(*, sized: bool = False) -> Pass:
 
     def run(plan: Plan, ctx: Context) -> Plan:
         del ctx
-        return plan.replace(body=total_divisions(plan.body, sizes_of(plan.notes["params"]) if sized else ()))
+        return plan.replace(body=total_divisions(plan.body, sizes_of(plan.params) if sized else ()))
 
     return Pass("divisions", run, "before passes that hide arithmetic")
 
@@ -56,7 +56,7 @@ def wrap() -> Pass:
 
     def run(plan: Plan, ctx: Context) -> Plan:
         del ctx
-        return plan.replace(body=wrapping.hide(plan.body, plan.notes["params"]))
+        return plan.replace(body=wrapping.hide(plan.body, plan.params))
 
     return Pass("wrap", run, "before passes that add integer arithmetic of their own, which does not overflow")
 

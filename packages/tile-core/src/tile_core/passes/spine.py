@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tile_core.compat.tvm import reason_of
 from tile_core.errors import InternalError, TileError
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Note(Generic[T]):
+    """The key of a fact that one pass leaves for later ones and for ``explain``; a backend makes its own.
+
+    Attributes
+    ----------
+    name
+        Stands in messages.
+    """
+
+    name: str
+
+
 @dataclass(frozen=True)
 class Plan:
     """What travels through the passes.
@@ -41,28 +57,66 @@ class Plan:
         The program as written.
     body
         The statement that passes rewrite.
+    params
+        The parameters that it uses.
     variants
         The target's lowering variants.
     choices
         What was selected for each tile op.
+    defined
+        Variables that the body uses and a later pass defines.
+    hidden
+        Symbols of the program that a launch takes after the parameters.
+    lowered
+        What the target's runtime loads, which the last pass makes: a ``KernelText``, or what a backend understands.
+    source
+        Its text; empty if there is none but that of ``lowered``.
+    seconds
+        Name and time of each pass, if somebody timed them.
     notes
-        Facts that passes leave for later passes and for ``explain``, by pass name. ``"defined"`` holds variables that
-        the body uses and a later pass defines.
+        Facts that passes leave for later ones, by their keys: ``plan[KEY]``.
     """
 
     program: Program
     body: Any
+    params: tuple[Any, ...]
     variants: tuple[Variant, ...] = ()
     choices: tuple[Choice, ...] = ()
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    defined: tuple[Any, ...] = ()
+    hidden: tuple[str, ...] = ()
+    lowered: Any = None
+    source: str = ""
+    seconds: tuple[tuple[str, float], ...] = ()
+    notes: Mapping[Note[Any], Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(program: Program, variants: tuple[Variant, ...] = ()) -> Plan:
+        """Return the plan before the first pass."""
+        return Plan(program, program.func.body, tuple(program.func.params), variants)
 
     def replace(self, **changes: Any) -> Plan:
         """Return a plan with the given fields changed."""
         return dataclasses.replace(self, **changes)
 
-    def note(self, name: str, value: Any) -> Plan:
+    def note(self, key: Note[T], value: T) -> Plan:
         """Return a plan with one more note."""
-        return self.replace(notes={**self.notes, name: value})
+        return self.replace(notes={**self.notes, key: value})
+
+    def __contains__(self, key: Note[Any]) -> bool:
+        return key in self.notes
+
+    def __getitem__(self, key: Note[T]) -> T:
+        """Return a note.
+
+        Raises
+        ------
+        InternalError
+            If no pass has left it.
+        """
+        if key not in self.notes:
+            raise InternalError(stage="passes", detail=f"no pass has left the note {key.name!r}")
+        found: T = self.notes[key]
+        return found
 
 
 @dataclass(frozen=True)
@@ -167,7 +221,7 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
     from tile_core.ops.registry import OPS
 
     try:
-        defined = (*plan.notes["params"], *plan.program.symbols.values(), *plan.notes.get("defined", ()))
+        defined = (*plan.params, *plan.program.symbols.values(), *plan.defined)
         verify(plan.body, stage, defined, frozenset(OPS))
     except InternalError as error:
         raise InternalError(stage=f"pass {name}", detail=error.facts["detail"]) from error

@@ -214,6 +214,6 @@ def tile_emulation(target: Target) -> Any:
     Returns
     -------
     Dialect or None
-        A ``tile_core.emit.dialect.Dialect``, or ``None`` if the text cannot be emulated. The note ``"lowered"`` of the
-        backend's pipeline is then a ``tile_core.abi.kernel_text.KernelText``.
+        A ``tile_core.emit.dialect.Dialect``, or ``None`` if the text cannot be emulated. What the
+        backend's pipeline leaves as ``lowered`` is then a ``tile_core.abi.kernel_text.KernelText``.
     """

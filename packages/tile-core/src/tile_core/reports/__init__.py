@@ -62,4 +62,4 @@ def explain_facts(program: Program | Kernel, target: Target | str = "auto", opti
     ctx = make_context(target, options, plugins=plugins)
     traced: Any = program_of("tile.explain", program.program if isinstance(program, Kernel) else program)
     plan = timed(traced, ctx, plugins)
-    return gather(plan, ctx, building(plan.notes.get("lowered"), ctx, plugins))
+    return gather(plan, ctx, building(plan.lowered, ctx, plugins))

@@ -11,6 +11,7 @@ from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import bank_conflicts, row_major
+from tile_core.simt.notes import ARENA, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACES, RELIED
 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
@@ -181,23 +182,22 @@ class BlockFacts:
 
 def block_facts(plan: Plan) -> BlockFacts | None:
     """Gather the facts of a plan; ``None`` if it did not go through the passes for threads."""
-    notes = plan.notes
-    if "places" not in notes or "arena" not in notes:
+    if PLACES not in plan or ARENA not in plan:
         return None
     return BlockFacts(
-        fragments=tuple(_fragment(b, d) for b, d in notes["places"].places.distributions.items()),
+        fragments=tuple(_fragment(b, d) for b, d in plan[PLACES].places.distributions.items()),
         shared=_shared(plan),
-        shared_bytes=notes["arena"].bytes,
+        shared_bytes=plan[ARENA].bytes,
         loops=tuple(
-            LoopFacts(_place(r.where), r.name, r.stages, r.buffers, r.kept, r.reason) for r in notes["pipeline"].loops
+            LoopFacts(_place(r.where), r.name, r.stages, r.buffers, r.kept, r.reason) for r in plan[PIPELINE].loops
         ),
         barriers=tuple(
-            BarrierFacts(_place(b.after), _place(b.where), b.earlier, b.later, b.hazard) for b in notes["barriers"]
+            BarrierFacts(_place(b.after), _place(b.where), b.earlier, b.later, b.hazard) for b in plan[BARRIERS]
         ),
         accesses=_Accesses().of(plan.body),
-        promises=_promises(notes["relied"]),
-        operations=notes["written"].operations,
-        rolled=tuple(KeptFacts(place, why) for place, why in notes["written"].kept.items()),
+        promises=_promises(plan[RELIED]),
+        operations=plan[CODE_SIZE].operations,
+        rolled=tuple(KeptFacts(place, why) for place, why in plan[CODE_SIZE].kept.items()),
     )
 
 
@@ -211,16 +211,15 @@ def _fragment(buffer: Any, d: Any) -> FragmentFacts:
 
 
 def _shared(plan: Plan) -> tuple[SharedFacts, ...]:
-    notes = plan.notes
-    layouts = {str(b.name): layout for b, layout in notes["places"].places.layouts.items()}
-    versions = {str(new.name): str(old.name) for new, old in notes["pipeline"].versions.items()}
+    layouts = {str(b.name): layout for b, layout in plan[PLACES].places.layouts.items()}
+    versions = {str(new.name): str(old.name) for new, old in plan[PIPELINE].versions.items()}
     declared = {str(a.buffer.name): nodes.scope_of(a.buffer) for a in collect(plan.program.func.body, tirx.AllocBuffer)}
     found = []
-    for array in notes["arena"].arrays:
+    for array in plan[ARENA].arrays:
         name = versions.get(array.name, array.name)
         why = "scratch of an op"
-        if name in notes["demoted"]:
-            why = f"no fragment: {notes['demoted'][name]}"
+        if name in plan[DEMOTED]:
+            why = f"no fragment: {plan[DEMOTED][name]}"
         elif name in versions.values() and array.name in versions:
             why = f"declared; {array.shape[0]} slots of the pipeline"
         elif name in declared:

@@ -38,7 +38,7 @@ def building(lowered: Any, ctx: Context, plugins: Plugins) -> Building:
     Parameters
     ----------
     lowered
-        The note ``"lowered"`` of a plan.
+        What was ``lowered``.
     ctx, plugins
         What it is compiled for. No device is asked.
     """

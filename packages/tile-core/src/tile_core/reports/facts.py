@@ -18,7 +18,6 @@ from tile_core.plugins.manager import installed
 from tile_core.reports.block import BlockFacts, block_facts
 from tile_core.reports.built import Building
 from tile_core.reports.slow import slow_ops, spilled
-from tile_core.reports.timing import SECONDS
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -167,7 +166,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
     program = plan.program
     grid, threads = _launch(program.func.body)
     buffers = tuple(_buffer(a.buffer) for a in collect(program.func.body, tirx.AllocBuffer))
-    lowered, block = plan.notes.get("lowered"), block_facts(plan)
+    lowered, block = plan.lowered, block_facts(plan)
     declared = sum(b.bytes for b in buffers if b.scope == "shared")
     return Facts(
         kernel=program.name,
@@ -181,7 +180,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         shared_bytes=declared if block is None else block.shared_bytes,
         shared_limit=ctx.capabilities.shared_bytes,
         vectors=_vectors(getattr(lowered, "body", None)),
-        passes=tuple(PassFacts(name, seconds) for name, seconds in plan.notes.get(SECONDS, ())),
+        passes=tuple(PassFacts(name, seconds) for name, seconds in plan.seconds),
         block=block,
         warnings=(*slow_ops(plan, ctx), *spilled(build.facts)),
         built=dict(build.facts),

@@ -11,7 +11,7 @@ from tile_core.reports.block import BlockFacts, SharedFacts
 from tile_core.reports.built import building
 from tile_core.reports.facts import Facts, OpFacts, gather
 from tile_core.reports.slow import PRODUCTS
-from tile_core.reports.timing import SECONDS, timed
+from tile_core.reports.timing import timed
 from tile_core.runtime.bench import time_text
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def report(plan: Plan, ctx: Context) -> str:
     """
     from tile_core.plugins.manager import installed
 
-    if SECONDS not in plan.notes:
+    if not plan.seconds:
         plan = timed(plan.program, ctx, installed())
-    return as_text(gather(plan, ctx, building(plan.notes.get("lowered"), ctx, installed())))
+    return as_text(gather(plan, ctx, building(plan.lowered, ctx, installed())))
 
 
 def as_text(facts: Facts) -> str:

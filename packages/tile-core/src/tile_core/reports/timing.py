@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
     from tile_core.plugins.manager import Plugins
 
-#: Note of a plan: pairs (name of the pass, seconds).
-SECONDS = "seconds"
-
 
 def timed(program: Program, ctx: Context, plugins: Plugins) -> Plan:
     """Run all passes of a target and note how long each took.
@@ -38,10 +35,10 @@ def timed(program: Program, ctx: Context, plugins: Plugins) -> Plan:
         last = now
 
     spine = plugins.pipeline(ctx.target, SPINE)
-    plan = Plan(program, program.func.body, plugins.lowerings(ctx.target)).note("params", tuple(program.func.params))
+    plan = Plan.of(program, plugins.lowerings(ctx.target))
     last = time.perf_counter()
     try:
         plan = spine.run(plan, ctx, watch)
     except TileError as error:
         raise error.at(program.where) from error.__cause__
-    return plan.note(SECONDS, tuple(seconds))
+    return plan.replace(seconds=tuple(seconds))

@@ -127,7 +127,7 @@ def write_artefact(
     signature, hidden
         How the kernel is called.
     lowered
-        The note ``"lowered"`` of its plan.
+        What its plan has as ``lowered``.
     target, plugins
         What it is compiled for.
 

@@ -1,8 +1,7 @@
 """The passes of a target with threads, as one list: from a tile program to what one thread does.
 
-A backend inserts its own passes and appends its tail (scalar rewriting, emission). It puts the note ``aligned``: what
-addresses are taken to be multiples of. The passes leave notes: ``block``, ``places``, ``demoted``, ``arena``, ``grid``,
-``relied`` (what of ``aligned`` the code needs) and the reports of the pipeliner and of barrier placement.
+A backend inserts its own passes and appends its tail (scalar rewriting, emission). It leaves the note ``ALIGNED``: what
+addresses are taken to be multiples of. The passes leave the notes of ``simt/notes.py``.
 """
 
 from __future__ import annotations
@@ -36,6 +35,19 @@ from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.memory.vectorize import vectorize
+from tile_core.simt.notes import (
+    ALIGNED,
+    ARENA,
+    BARRIERS,
+    BLOCK,
+    CODE_SIZE,
+    DEMOTED,
+    GRID,
+    PIPELINE,
+    PLACES,
+    RELIED,
+    SELECTED,
+)
 from tile_core.simt.ops.reducer import may_be_partial
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
@@ -99,17 +111,17 @@ def _jumps(plan: Plan, ctx: Context) -> Plan:
             facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
             raise PointerUnsupported(**facts, where=plan.program.where)
     block = block_of(plan.body, nodes.fresh("tid"))
-    return plan.replace(body=lower_break(plan.body)).note("block", block).note("defined", (block.thread,))
+    return plan.replace(body=lower_break(plan.body), defined=(block.thread,)).note(BLOCK, block)
 
 
 def _wrap_known(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.notes["params"])))
+    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.params)))
 
 
 def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
-        aligned, annotated = plan.notes["aligned"], frozenset(map(str, plan.program.layouts))
+        aligned, annotated = plan[ALIGNED], frozenset(map(str, plan.program.layouts))
 
         def can_copy(call: Any) -> Any:
             if call.args[0].name in annotated:
@@ -117,7 +129,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
             return hooks.can_copy(call, ctx, aligned)
 
         body, report = plan_pipeline(plan.body, can_copy, plan.program.attrs.get("safe_values"))
-        return plan.replace(body=body).note("pipeline", report)
+        return plan.replace(body=body).note(PIPELINE, report)
 
     return run
 
@@ -131,14 +143,14 @@ def _place(plan: Plan, ctx: Context) -> Plan:
         moved |= {str(b.name): reason for b, reason in inferred.demoted.items()}
         body, _ = rescope(body, inferred.demoted)
     safe = dict(plan.program.attrs.get("safe_values") or {})
-    buffers = [*plan.notes["params"], *(a.buffer for a in collect(body, tirx.AllocBuffer))]
+    buffers = [*plan.params, *(a.buffer for a in collect(body, tirx.AllocBuffer))]
     inferred.places.safe_values.update({b: safe[str(b.name)] for b in buffers if str(b.name) in safe})
     for buffer, distribution in inferred.places.distributions.items():
         inferred.places.arrays[buffer] = tirx.decl_buffer(
             [distribution.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
         )
-    plan = plan.note("defined", (*plan.notes["defined"], *inferred.places.arrays.values()))
-    plan = plan.note("places", inferred).note("selected", selected).note("demoted", moved)
+    plan = plan.replace(defined=(*plan.defined, *inferred.places.arrays.values()))
+    plan = plan.note(PLACES, inferred).note(SELECTED, selected).note(DEMOTED, moved)
     return plan.replace(body=guarded, choices=selected.choices)
 
 
@@ -154,13 +166,13 @@ def _shared_reducers(plan: Plan) -> tuple[Any, dict[str, str]]:
 
 
 def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred]:
-    block = plan.notes["block"]
+    block = plan[BLOCK]
     safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
     selected = select_ops(body, ctx, plan.variants, block, safe_values)
     guarded = guard(own_ops(selected.body), plan.program.attrs.get("safe_values"), plan.program.symbols.values())
     guarded = number_nests(guarded)
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
-    layouts = asked_layouts(guarded, plan.program.layouts, plan.notes["pipeline"].versions)
+    layouts = asked_layouts(guarded, plan.program.layouts, plan[PIPELINE].versions)
     fragments = asked_fragments(guarded, plan.program.layouts, block, ctx)
     inferred = infer(guarded, selected.selections, block, ctx, layouts, reducers, fragments)
     for buffer, reason in inferred.demoted.items():
@@ -170,9 +182,9 @@ def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred
 
 
 def _lower(plan: Plan, ctx: Context) -> Plan:
-    inferred, selected = plan.notes["places"], plan.notes["selected"]
-    block = plan.notes["block"]
-    sizes = sizes_of(plan.notes["params"])
+    inferred, selected = plan[PLACES], plan[SELECTED]
+    block = plan[BLOCK]
+    sizes = sizes_of(plan.params)
     return plan.replace(body=lower_selected(plan.body, selected.selections, block, inferred.places, ctx, sizes))
 
 
@@ -183,48 +195,48 @@ def _carry(plan: Plan, ctx: Context) -> Plan:
 
 def _distribute(plan: Plan, ctx: Context) -> Plan:
     width = ctx.capabilities.execution_width or WARP
-    inferred = plan.notes["places"]
+    inferred = plan[PLACES]
     names = uses_threads(plan.program.func.body)
-    body = distribute(plan.body, plan.notes["block"], inferred.places, inferred.nests, names, width)
+    body = distribute(plan.body, plan[BLOCK], inferred.places, inferred.nests, names, width)
     return plan.replace(body=body)
 
 
 def _warps(plan: Plan, ctx: Context) -> Plan:
     width = ctx.capabilities.execution_width
-    return plan if width is None else plan.replace(body=lower_warp_calls(plan.body, plan.notes["block"], width))
+    return plan if width is None else plan.replace(body=lower_warp_calls(plan.body, plan[BLOCK], width))
 
 
 def _parameters(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=apply_layouts(plan.body, plan.notes["params"], plan.program.layouts))
+    return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
-    layouts = plan.notes["places"].places.layouts
-    body = vectorize(plan.body, ctx.capabilities, plan.notes["aligned"], layouts)
-    return plan.replace(body=body).note("relied", relied(body, plan.notes["aligned"]))
+    layouts = plan[PLACES].places.layouts
+    body = vectorize(plan.body, ctx.capabilities, plan[ALIGNED], layouts)
+    return plan.replace(body=body).note(RELIED, relied(body, plan[ALIGNED]))
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=apply_shared_layouts(plan.body, plan.notes["places"].places.layouts, plan.notes["block"]))
+    return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACES].places.layouts, plan[BLOCK]))
 
 
 def _arena(plan: Plan, ctx: Context) -> Plan:
     body, found = plan_arena(plan.body, ctx.capabilities.shared_bytes)
-    return plan.replace(body=body).note("arena", found)
+    return plan.replace(body=body).note(ARENA, found)
 
 
 def _barriers(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    body, report = place_barriers(plan.body, plan.notes["block"])
-    return plan.replace(body=drop_idle_barriers(body)).note("barriers", report)
+    body, report = place_barriers(plan.body, plan[BLOCK])
+    return plan.replace(body=drop_idle_barriers(body)).note(BARRIERS, report)
 
 
 def _launch(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    body, grid = launch(plan.body, plan.notes["block"], plan.program.attrs.get("swizzle"))
-    return plan.replace(body=body).note("grid", grid)
+    body, grid = launch(plan.body, plan[BLOCK], plan.program.attrs.get("swizzle"))
+    return plan.replace(body=body).note(GRID, grid)
 
 
 def _rings(plan: Plan, ctx: Context) -> Plan:
@@ -234,7 +246,7 @@ def _rings(plan: Plan, ctx: Context) -> Plan:
 
 def _budget(plan: Plan, ctx: Context) -> Plan:
     body, written = bounded(plan.body, ctx.capabilities.code_operations)
-    return plan.replace(body=body).note("written", written)
+    return plan.replace(body=body).note(CODE_SIZE, written)
 
 
 def _unused(plan: Plan, ctx: Context) -> Plan:

@@ -13,6 +13,7 @@ from tile_core.errors.language import BadAnnotation
 from tile_core.errors.lowering import FragmentLayoutUnsupported
 from tile_core.layout import StackedLayout, make_swizzled_layout, row_major
 from tile_core.reports import explain, explain_facts
+from tile_core.simt.notes import PLACES
 
 from ..whole import planned, run
 
@@ -52,7 +53,7 @@ def test_a_fragment_is_where_the_program_says(name: str) -> None:
     plan = run(rows(T.Fragment((16, 32), forward)), a, b, c)
     np.testing.assert_array_equal(b, a * 2)
     np.testing.assert_array_equal(c, a.sum(1))
-    (found,) = (d for f, d in plan.notes["places"].places.distributions.items() if str(f.name) == "f")
+    (found,) = (d for f, d in plan[PLACES].places.distributions.items() if str(f.name) == "f")
     grid = [(i, j) for i in range(16) for j in range(32)]
     assert [int(t) for t in found.thread_table[:, 0]] == [forward(i, j)[0] for i, j in grid]
     assert [int(r) for r in found.register_table] == [forward(i, j)[1] for i, j in grid]
@@ -65,7 +66,7 @@ def test_copies_of_elements() -> None:
     a, b, c = np.arange(512, dtype=np.int32).reshape(16, 32), np.zeros((16, 32), np.int32), np.zeros(16, np.int32)
     plan = run(rows(layout), a, b, c)
     np.testing.assert_array_equal(b, a * 2)
-    (found,) = (d for f, d in plan.notes["places"].places.distributions.items() if str(f.name) == "f")
+    (found,) = (d for f, d in plan[PLACES].places.distributions.items() if str(f.name) == "f")
     assert found.replicas == 2
 
 
@@ -109,7 +110,7 @@ def test_awkward_sizes_copies_and_widths(name: str, width: int) -> None:
     plan = run(odd(shape, layout, 64), a, b, c, width=width)
     np.testing.assert_array_equal(b, a * 2 + np.arange(shape[1]))
     np.testing.assert_array_equal(c, b.sum(1))
-    (found,) = (d for f, d in plan.notes["places"].places.distributions.items() if str(f.name) == "f")
+    (found,) = (d for f, d in plan[PLACES].places.distributions.items() if str(f.name) == "f")
     for at in layout.coordinates():
         for copy in range(copies):
             assert found.apply(*at, replica=copy) == layout.apply(*at, replica=copy)
@@ -188,7 +189,7 @@ def staged(layout: Any) -> Any:
 def test_slots_of_a_pipeline_have_the_layout() -> None:
     layout = make_swizzled_layout((16, 32), element_bits=32)
     plan = planned(staged(layout), last="layouts")
-    layouts = plan.notes["places"].places.layouts
+    layouts = plan[PLACES].places.layouts
     (found,) = layouts.values()
     slots = found.shape[0]
     assert slots >= 2

@@ -1,0 +1,41 @@
+"""What the passes for threads leave for later ones and for ``explain``, by key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.passes.spine import Note
+
+if TYPE_CHECKING:
+    from tile_core.simt.barriers.insertion import Barrier
+    from tile_core.simt.code_size import Written
+    from tile_core.simt.launch.grid import Grid
+    from tile_core.simt.memory.alignment import Aligned
+    from tile_core.simt.memory.arena import Arena
+    from tile_core.simt.pipelining.software_pipeline import PipelineReport
+    from tile_core.simt.placement.layout_inference import Inferred
+    from tile_core.simt.placement.variant_selection import Selected
+    from tile_core.simt.variant import Block
+
+ALIGNED: Note[Aligned] = Note("aligned")
+"""What addresses and sizes are taken to be multiples of."""
+BLOCK: Note[Block] = Note("block")
+"""The threads of a block."""
+PIPELINE: Note[PipelineReport] = Note("pipeline")
+"""What became of pipelined loops."""
+PLACES: Note[Inferred] = Note("places")
+"""Where tiles live."""
+SELECTED: Note[Selected] = Note("selected")
+"""The variant of each op."""
+DEMOTED: Note[dict[str, str]] = Note("demoted")
+"""Fragments that became shared buffers, and why."""
+RELIED: Note[Aligned] = Note("relied")
+"""What of ``ALIGNED`` the code needs."""
+ARENA: Note[Arena] = Note("arena")
+"""The block's shared memory."""
+BARRIERS: Note[tuple[Barrier, ...]] = Note("barriers")
+"""Barriers that were added, and why."""
+GRID: Note[Grid] = Note("grid")
+"""The blocks of a launch."""
+CODE_SIZE: Note[Written] = Note("written")
+"""How many operations the code of one thread has, and which loops stay loops for that."""
