@@ -9,8 +9,9 @@ from tile_cuda import build, target
 from tile_cuda.errors import DriverFailed, NoDriver, UnknownArchitecture
 from tile_cuda.options import CudaOptions
 from tile_cuda.plugin import tile_detect
+from tile_cuda.resolve import detect, parse_target
 from tile_cuda.runtime import api
-from tile_cuda.target import FEATURES, RECORDS, arch_for, detect, make_target, nearest, parse_target, runs_on
+from tile_cuda.target import FEATURES, RECORDS, arch_for, make_target, nearest, runs_on
 
 SHARED = "__shared__ __align__(128) int s[64]; unsigned a = (unsigned)__cvta_generic_to_shared(s);"
 ADDRESS = '"r"(a), "l"(x), "r"(0) : "memory"'

@@ -4,7 +4,8 @@
 import pytest
 
 from tile_metal.emulation.clcpp import clang, clcpp_findings
-from tile_metal.lint import Finding, lint
+from tile_metal.findings import Finding
+from tile_metal.lint import lint
 
 CLEAN = """\
 #include <metal_stdlib>

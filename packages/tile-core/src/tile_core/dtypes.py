@@ -11,6 +11,7 @@ from typing import Any
 
 from tile_core.errors.guess import hint
 from tile_core.errors.language import UnknownDType
+from tile_core.vocabulary import word
 
 
 class DType(str):
@@ -66,10 +67,8 @@ class DType(str):
             return np.dtype(getattr(importlib.import_module("ml_dtypes"), str(self)))
 
     def __call__(self, value: Any) -> Any:
-        """Convert a value inside a kernel."""
-        from tile_core.values.conversions import cast
-
-        return cast(value, self)
+        """Convert a value inside a kernel: ``T.cast(value, self)``."""
+        return word("cast")(value, self)
 
 
 def _make(name: str, kind: str, bits: int, storage: str = "", exponent: int = 0, mantissa: int = 0) -> DType:
@@ -128,6 +127,23 @@ def dtype(spec: Any) -> DType:
         known = f"use one of: {', '.join(DTYPES)}"
         raise UnknownDType(found=spec, hint=hint(_name_of(spec), [*DTYPES, *_ALIASES], known, "{!r}"))
     return found
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer type."""
+    if dtype.kind == "uint":
+        return 0, 2**dtype.bits - 1
+    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+
+
+def largest(dtype: DType) -> float:
+    """Return the greatest finite value of a float type."""
+    known = {
+        "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "tfloat32": 3.4011621342146535e38,
+        "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0,
+        "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0, "float8_e8m0fnu": 2.0**127, "float4_e2m1fn": 6.0,
+    }  # fmt: skip
+    return known[str(dtype)]
 
 
 def _name_of(spec: Any) -> str:

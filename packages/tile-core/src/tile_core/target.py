@@ -67,6 +67,10 @@ class Fact(Generic[T]):
         return {self.name: value}
 
 
+#: What a target does not have: element types, ops (rows of the kit's summary), ``"threads"``, ``"warps"``. The
+#: conformance kit excuses a target from cases that need them.
+ABSENT: Fact[tuple[Any, ...]] = Fact("absent", tuple, ())
+
 #: Threads of a group: ``T.ballot`` has 64 bits, and lanes are told apart by bits of a thread's number.
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 

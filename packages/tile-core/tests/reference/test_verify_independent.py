@@ -12,6 +12,7 @@ from tile_core.cpu import micro_gemm, pipeline
 from tile_core.errors.launch import VerifyMismatch
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
+from tile_core.passes import scalars
 from tile_core.reference import execute
 
 
@@ -34,11 +35,9 @@ def test_an_index_that_a_pass_rewrote_wrongly(monkeypatch):
         start, divisor = int(e.a.a.value), int(nodes.as_int(e.b))
         return tirx.FloorDiv(e.a.b, nodes.int_const(-divisor)) + start // divisor
 
-    right = pipeline._divisions
+    right = scalars.total_divisions
     monkeypatch.setattr(
-        pipeline,
-        "_divisions",
-        lambda plan, ctx: right(plan.replace(body=map_expr(plan.body, rewrite, tirx.FloorDiv)), ctx),
+        scalars, "total_divisions", lambda body, sizes=(): right(map_expr(body, rewrite, tirx.FloorDiv), sizes)
     )
     with pytest.raises(VerifyMismatch):
         tile.compile(reversed_quotients(), "cpu", out_idx=1).verify()

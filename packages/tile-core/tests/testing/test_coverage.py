@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from tile_core.language import _NAMES
 from tile_core.testing import strategies
 from tile_core.testing.coverage import UNDRAWN, emitted, names_in
 from tile_core.testing.strategies.tiles import tile_programs
+from tile_core.vocabulary import NAMES
 
 #: Draws per strategy; steps of tiles take longest to draw.
 _FEW = {"tiles": 20, "casts": 150, "threads": 100, "divisions": 100, "reductions": 100, "mathematics": 150}
@@ -25,16 +25,16 @@ def drawn():
     for seed in range(_ROUNDS):
         for name, counted in found.items():
             counted.update(emitted(_FEW.get(name, 40), [name], seed)[name])
-        if set(_NAMES) <= set(sum(found.values(), Counter())) | set(UNDRAWN):
+        if set(NAMES) <= set(sum(found.values(), Counter())) | set(UNDRAWN):
             break
     return found
 
 
 def test_every_name_is_drawn_or_has_a_reason(drawn):
     every = sum(drawn.values(), Counter())
-    assert not sorted(set(_NAMES) - set(every) - set(UNDRAWN)), "no strategy emits these names"
+    assert not sorted(set(NAMES) - set(every) - set(UNDRAWN)), "no strategy emits these names"
     assert not sorted(set(UNDRAWN) & set(every)), "these names are drawn: remove them from UNDRAWN"
-    assert not sorted(set(UNDRAWN) - set(_NAMES)), "these are no names of T"
+    assert not sorted(set(UNDRAWN) - set(NAMES)), "these are no names of T"
     assert all(UNDRAWN.values())
 
 

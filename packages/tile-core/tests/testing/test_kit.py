@@ -13,10 +13,10 @@ import pytest
 
 import tile_core.language as T
 from tile_core.errors import KernelError, UnsupportedError
-from tile_core.target import Capabilities
+from tile_core.target import ABSENT, Capabilities
 from tile_core.testing.case import EXACT, Launch, Part, Tolerance, Unit, one, output, refused, tensor
 from tile_core.testing.data import TYPES, anything, different, from_codes, numbers, poisoned, stored, unharmed, values
-from tile_core.testing.needs import ABSENT, excuse, optional
+from tile_core.testing.needs import excuse, optional
 from tile_core.testing.run import Session
 from tile_core.testing.tables import cases
 

@@ -30,14 +30,14 @@ def tile_backend() -> BackendManifest:
 
 def tile_target(text: str) -> Target | None:
     """Return the target of ``cuda:sm_90a``, or of ``cuda``: this machine's device, sm_80 where there is none."""
-    from tile_cuda.target import parse_target
+    from tile_cuda.resolve import parse_target
 
     return parse_target(text)
 
 
 def tile_detect() -> Target | None:
     """Return the target of the current device; a driver that does not work is an error, so that ``auto`` says so."""
-    from tile_cuda.target import detect
+    from tile_cuda.resolve import detect
 
     return detect(strict=True)
 

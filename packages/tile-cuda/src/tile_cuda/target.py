@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tile_core.target import Capabilities, Fact, Target, split_target
+from tile_core.target import Capabilities, Fact, Target
 from tile_cuda.errors import UnknownArchitecture
 
 KIND = "cuda"
@@ -110,51 +110,6 @@ class Record:
     forward: bool
     shared_bytes: int
     features: frozenset[str]
-
-
-def parse_target(text: str) -> Target | None:
-    """Return the target that a text names; ``cuda`` alone is this machine's current device, or ``FALLBACK``.
-
-    Raises
-    ------
-    UnknownArchitecture
-        Naming the nearest one that is known.
-    """
-    parts = split_target(text)
-    if parts.kind != KIND:
-        return None
-    if not parts.arch:
-        return detect() or make_target(FALLBACK)
-    return make_target(parts.arch)
-
-
-def detect(strict: bool = False) -> Target | None:
-    """Return the target of the current device, or ``None`` if there is no device or no driver.
-
-    Parameters
-    ----------
-    strict
-        Raise if there is a driver that does not work, instead of ``None``.
-
-    Raises
-    ------
-    NoDriver, DriverFailed, DeviceFault
-        With what the driver reports.
-    """
-    from tile_cuda.runtime.api import Broken, Failed, current_compute
-
-    try:
-        compute = current_compute()
-    except (Broken, Failed) as error:
-        if not strict:
-            return None
-        from tile_cuda.errors import NoDriver
-        from tile_cuda.runtime.faults import typed
-
-        if isinstance(error, Failed):
-            raise typed(error) from error
-        raise NoDriver(kernel="the search for a device", target=KIND, reason=str(error)) from error
-    return None if compute is None else make_target(arch_for(compute))
 
 
 def make_target(arch: str) -> Target:

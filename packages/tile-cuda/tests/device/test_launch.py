@@ -13,9 +13,10 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import MemoryDamaged
 from tile_core.runtime.kernel import Kernel
 from tile_cuda.errors import DeviceFault
+from tile_cuda.resolve import detect
 from tile_cuda.runtime.api import open_driver
 from tile_cuda.runtime.driver import CudaAdapter
-from tile_cuda.target import detect, make_target
+from tile_cuda.target import make_target
 
 from ..texts import last, scale, scale4
 
@@ -279,7 +280,7 @@ def test_arrays_of_jax_are_read():
 FAULT = """
 from tile_core.abi.adapter import Place
 from tile_cuda.runtime.driver import CudaAdapter
-from tile_cuda.target import detect
+from tile_cuda.resolve import detect
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 text = 'extern "C" __global__ void f(float* y) { y[1] = 1.0f; }'
 facts = LaunchFacts("f", (ParamFact("y", "pointer", "float32", "write"),), (1, 1, 1), (1, 1, 1))

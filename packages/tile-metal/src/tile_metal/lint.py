@@ -35,6 +35,7 @@ from tile_metal.emulation.words import (
     VECTORS,
     WORDS,
 )
+from tile_metal.findings import Finding
 
 MOST_BUFFERS = 31
 MOST_THREADGROUP_BYTES = 32768
@@ -48,25 +49,6 @@ _AFTER_TYPE = {
 }  # fmt: skip
 """By the word before a type's name, what comes behind it."""
 _ENDS_NAME = frozenset({"=", ";", ",", "[", "(", "{", ")", ":"})
-
-
-@dataclass(frozen=True, order=True)
-class Finding:
-    """Something that Metal would refuse, or take for something else.
-
-    Attributes
-    ----------
-    line
-        The 1-based line of the text.
-    rule
-        A short name of what was looked for, for example ``"address-space"``.
-    message
-        What is wrong.
-    """
-
-    line: int
-    rule: str
-    message: str
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from tile_core.target import Capabilities, Fact, Target, split_target
-from tile_core.testing.needs import ABSENT
+from tile_core.target import ABSENT, Capabilities, Fact, Target, split_target
 from tile_metal.errors import UnknownFamily
 
 KIND = "metal"

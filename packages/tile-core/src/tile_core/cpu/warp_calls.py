@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.cpu.deferred_steps import Keep, Step
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, WARP, warp_call
 
-if TYPE_CHECKING:
-    from tile_core.cpu.fission import Threads
+
+class BlockThreads(Protocol):
+    """What is known of the threads of the block, and how code of one of them becomes a loop over all."""
+
+    count: int
+    varying: Varying
+    slots: dict[Any, Any]
+
+    def private(self, name: str, dtype: str) -> Any:
+        """Return a new buffer with one slot per thread."""
+
+    def thread_loop(self, group: list[Any]) -> Any:
+        """Return a loop over the threads that takes the steps."""
 
 
 def has_warp_call(s: Any) -> bool:
@@ -22,7 +34,7 @@ def has_warp_call(s: Any) -> bool:
     return any(map(warp_call, collect(part, ir.Call)))
 
 
-def hoist(s: Any, owner: Threads) -> tuple[list[Any], Any]:
+def hoist(s: Any, owner: BlockThreads) -> tuple[list[Any], Any]:
     """Move the warp operations out of a simple statement (or a compound one's own expressions).
 
     Returns

@@ -1,108 +1,29 @@
 """``import tile_core.language as T``: what kernels are written with.
 
-The table below names the place of everything; nothing is imported before it is used. Names that are not in it are asked
-of the installed backends, which add their own.
+``tile_core/vocabulary.py`` names the place of everything; nothing is imported before it is used. Names that are not in
+it are asked of the installed backends, which add their own.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from typing import Any
 
-_DTYPES = (
-    "int4 int8 int16 int32 int64 uint4 uint8 uint16 uint32 uint64 float16 bfloat16 tfloat32 float32 float64 "
-    "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn"
-)
-_ALIASES = {
-    "bool": "bool", "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64",
-    "short": "int16", "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
-}  # fmt: skip
+from tile_core.vocabulary import NAMES, word
 
-#: Module (below ``tile_core``) -> names that it defines, as ``name`` or ``public=name``.
-_MODULES = {
-    "trace.decorators": "prim_func macro",
-    "values.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic",
-    "language.pointers": "make_tensor",
-    "language.declarations": "const empty",
-    "language.launch": "Kernel Persistent",
-    "language.annotate": "annotate_layout annotate_safe_value annotate_l2_hit_ratio use_swizzle",
-    "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_reducer alloc_global",
-    "trace.loops": "serial Parallel Pipelined unroll vectorized grid static_range",
-    "trace.assertions": "print device_assert assume",
-    "values.conversions": "cast reinterpret infinity max_value min_value",
-    "values.math": (
-        "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh "
-        "acosh atanh sigmoid erf floor ceil trunc nearbyint rint round isnan isinf isfinite fma"
-    ),
-    "language.binary": "atan2 hypot fmod copysign nextafter",
-    "language.rounding": (
-        "ieee_add ieee_sub ieee_mul ieee_fma ieee_fmaf=ieee_fma ieee_fdiv ieee_frcp ieee_fsqrt ieee_frsqrt"
-    ),
-    "values.powers": "pow power=pow",
-    "values.extremes": "abs max min clamp",
-    "trace.choices": "if_then_else Select any_of all_of",
-    "language.integers": (
-        "ceildiv floordiv floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or bitwise_xor "
-        "bitwise_not popcount"
-    ),
-    "language.threads": (
-        "get_thread_binding get_thread_bindings get_block_binding get_block_bindings get_lane_idx get_warp_idx "
-        "sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum "
-        "warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor"
-    ),
-    "layout": "Layout Fragment",
-    "ops.copy": "copy",
-    "ops.fill": "fill clear",
-    "ops.transpose": "transpose",
-    "ops.view": "reshape view",
-    "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
-    "ops.gemm_sp": "gemm_sp gemm_sp_v2",
-    "ops.gather": "gather scatter",
-    "ops.fp8": "fp8_scaled_matmul",
-    "ops.reduce": (
-        "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor reduce "
-        "finalize_reducer"
-    ),
-    "ops.scan": "cumsum cummax",
-    "ops.atomic": "atomic_add atomic_max atomic_min atomic_addx2 atomic_addx4 atomic_load atomic_store",
-    "ops.im2col": "c2d_im2col",
-    "ops.dp4a": "dp4a",
-}
-
-
-def _table() -> dict[str, tuple[str, str]]:
-    table = {name: ("dtypes", name) for name in _DTYPES.split()}
-    table.update({alias: ("dtypes", name) for alias, name in _ALIASES.items()})
-    table["dtype"] = ("dtypes", "dtype")
-    for module, names in _MODULES.items():
-        for item in names.split():
-            public, _, name = item.partition("=")
-            table[public] = (module, name or public)
-    return table
-
-
-_NAMES = _table()
-__all__ = sorted(_NAMES)
+__all__ = sorted(NAMES)
 
 
 def __getattr__(name: str) -> Any:
-    place = _NAMES.get(name)
-    if place is None:
+    if name not in NAMES:
         return _of_backends(name)
-    module, attribute = place
-    if module == "dtypes" and attribute != "dtype":
-        from tile_core.dtypes import DTYPES
-
-        found: Any = DTYPES[attribute]
-    else:
-        found = getattr(importlib.import_module(f"tile_core.{module}"), attribute)
+    found = word(name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*_NAMES, *(n for n in globals() if n.startswith("__"))})
+    return sorted({*NAMES, *(n for n in globals() if n.startswith("__"))})
 
 
 def _of_backends(name: str) -> Any:
@@ -111,7 +32,7 @@ def _of_backends(name: str) -> Any:
 
         raise UnknownName(name=name, hint="names that begin with _ are no part of the language")
     others: dict[str, str] = {}
-    # `from tile_core.language import checks` asks here first: no backend is loaded for a module of this package.
+    # `from tile_core.language import threads` asks here first: no backend is loaded for a module of this package.
     if importlib.util.find_spec(f"{__name__}.{name}") is None:
         from tile_core.plugins.manager import installed
 
@@ -123,4 +44,4 @@ def _of_backends(name: str) -> Any:
     from tile_core.errors.language import UnknownName
     from tile_core.values.foreign_names import WORDS
 
-    raise UnknownName(name=name, hint=hint(name, [*_NAMES, *others], "dir(T) lists the names", "T.{}", WORDS))
+    raise UnknownName(name=name, hint=hint(name, [*NAMES, *others], "dir(T) lists the names", "T.{}", WORDS))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.errors.language import BadInitial, BadShape, NoWorkspace, ScratchTooLarge
+from tile_core.errors.language import BadInitial, NoWorkspace
+from tile_core.values.allocation import allocate
 from tile_core.values.builder import current
-from tile_core.values.checks import python_int, shown
-from tile_core.values.value import Buffer, Value, constant_of, tvm_name
+from tile_core.values.checks import shown
+from tile_core.values.value import Buffer
 
 _REDUCTIONS = ("sum", "max", "min")
-#: What 32-bit indices can count.
-_MOST_ELEMENTS = 2**31 - 1
 
 
 def alloc_shared(shape: Sequence[int], dtype: Any, scope: str = "shared.dyn") -> Buffer:
@@ -37,19 +34,19 @@ def alloc_shared(shape: Sequence[int], dtype: Any, scope: str = "shared.dyn") ->
         If an extent is not static and positive.
     """
     _check_scope("alloc_shared", scope, "shared", "shared.dyn")
-    return _alloc("alloc_shared", shape, dtype, "shared", "shared")
+    return allocate("alloc_shared", shape, dtype, "shared", "shared")
 
 
 def alloc_fragment(shape: Sequence[int], dtype: Any, scope: str = "local.fragment") -> Buffer:
     """Allocate a tile that lives in the registers of a block's threads, distributed by its layout."""
     _check_scope("alloc_fragment", scope, "local.fragment")
-    return _alloc("alloc_fragment", shape, dtype, "local.fragment", "fragment")
+    return allocate("alloc_fragment", shape, dtype, "local.fragment", "fragment")
 
 
 def alloc_local(shape: Sequence[int], dtype: Any, scope: str = "local") -> Buffer:
     """Allocate a small array of which every thread (or iteration of a parallel loop) has its own."""
     _check_scope("alloc_local", scope, "local")
-    return _alloc("alloc_local", shape, dtype, "local", "local")
+    return allocate("alloc_local", shape, dtype, "local", "local")
 
 
 def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var") -> Buffer:
@@ -71,8 +68,8 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
         found = f"{len(values) + (init is not None)} values"
         raise BadInitial(what="alloc_var", name="init", found=found, expected="at most one", instead="keep one")
     first = values[0] if values else 0 if init is None else init
-    var = _alloc("alloc_var", (1,), dtype, "local.var", "var")
-    from tile_core.trace.assign import store
+    var = allocate("alloc_var", (1,), dtype, "local.var", "var")
+    from tile_core.values.buffer import store
 
     store(var, 0, bool(first) if var.dtype == "bool" and isinstance(first, int) else first)
     return var
@@ -97,7 +94,7 @@ def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication
         instead = "use 'all' or 'none'"
         found = shown(replication)
         raise BadInitial(what="alloc_reducer", name="replication", found=found, expected="a mode", instead=instead)
-    buffer = _alloc("alloc_reducer", shape, dtype, "local.fragment", "reducer")
+    buffer = allocate("alloc_reducer", shape, dtype, "local.fragment", "reducer")
     current().reducers[str(buffer.var.name)] = {"op": op, "replication": replication or "all"}
     from tile_core.ops.fill import fill
 
@@ -121,7 +118,7 @@ def alloc_global(shape: Sequence[Any], dtype: Any, scope: str = "global") -> Buf
 
 def neutral(op: str, dtype: DType) -> Any:
     """Return the Python number that a reduction leaves unchanged."""
-    from tile_core.values.promotion import integer_range, largest
+    from tile_core.dtypes import integer_range, largest
 
     if op == "sum":
         return 0
@@ -133,31 +130,6 @@ def neutral(op: str, dtype: DType) -> Any:
         return float("-inf") if op == "max" else float("inf")
     low, high = integer_range(dtype)
     return low if op == "max" else high
-
-
-def _alloc(what: str, shape: Any, dtype: Any, scope: str, default: str) -> Buffer:
-    builder = current(f"T.{what}")
-    element = to_dtype(dtype)
-    extents = _static(what, shape)
-    name = builder.hinted(default)
-    var = tirx.decl_buffer(list(extents), tvm_name(element), name, scope=scope, layout=None)
-    builder.emit(tirx.AllocBuffer(var, {}, builder.span()))
-    return Buffer(var, extents, element, scope, name)
-
-
-def _static(what: str, shape: Any) -> tuple[int, ...]:
-    dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
-    extents = []
-    for d, dim in enumerate(dims):
-        constant = constant_of(dim) if isinstance(dim, Value) else python_int(dim)
-        if constant is None or constant <= 0:
-            found = f"the runtime value {dim._expr}" if isinstance(dim, Value) and constant is None else shown(dim)
-            raise BadShape(what=what, dim=d, found=found)
-        extents.append(constant)
-    count = math.prod(extents)
-    if count > _MOST_ELEMENTS:
-        raise ScratchTooLarge(what=what, shape=tuple(map(shown, extents)), found=shown(count), limit=_MOST_ELEMENTS)
-    return tuple(extents)
 
 
 def _check_scope(what: str, scope: Any, *legal: str) -> None:

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.dtypes import DTYPES
+from tile_core.dtypes import DTYPES, largest
 from tile_core.ir import nodes
 from tile_core.numerics.build import type_name
 from tile_core.numerics.truncation import limits_of
-from tile_core.values.promotion import largest
 
 __all__ = ["Interval", "Intervals"]
 

@@ -37,7 +37,7 @@ def _fill(op: str, dst: Any, value: Any) -> None:
     from tile_core.values.value import Buffer
 
     if isinstance(dst, Buffer) and dst.scope == "local.var":
-        from tile_core.trace.assign import store
+        from tile_core.values.buffer import store
 
         store(dst, 0, value)
         return

@@ -14,11 +14,11 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import Fp8Operand, ScaleShape
 from tile_core.ir import nodes
-from tile_core.language.alloc import alloc_fragment, alloc_shared
 from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.gemm import gemm, matrix_extents, matrix_shape
 from tile_core.ops.view import view
+from tile_core.values.allocation import allocate
 from tile_core.values.builder import current
 from tile_core.values.value import Buffer, Region, Value
 
@@ -85,7 +85,7 @@ def fp8_scaled_matmul(
     m, n, k = matrix_shape("fp8_scaled_matmul", [a, b, c], False, transpose_B)
     a_scale = _Scale("A_scale", A_scale, m, k, rows_first=True)
     b_scale = _Scale("B_scale", B_scale, n, k, rows_first=bool(transpose_B))
-    total = alloc_fragment((m, n), "float32")
+    total = allocate("alloc_fragment", (m, n), "float32", "local.fragment", "fragment")
     block = _block(a_scale, b_scale, k)
     if block is None:
         _product(a, b, total, k, transpose_B, clear=True)
@@ -176,7 +176,7 @@ def _staged(region: Region) -> Any:
     if region.scope != "global":
         return region
     rows, cols = matrix_extents("fp8_scaled_matmul", region)
-    tile = alloc_shared((rows, cols), region.dtype)
+    tile = allocate("alloc_shared", (rows, cols), region.dtype, "shared", "shared")
     copy(region, tile)
     return tile
 
@@ -197,7 +197,7 @@ def _blocked_product(
 ) -> None:
     """Emit one product per block of K, each scaled before it is added."""
     m, n, k, block = sizes
-    partial = alloc_fragment((m, n), "float32")
+    partial = allocate("alloc_fragment", (m, n), "float32", "local.fragment", "fragment")
 
     def step(at: Any, start: Any, first: bool) -> None:
         left, right = _columns(a, 1, start, block), _columns(b, 1 if trans_b else 0, start, block)

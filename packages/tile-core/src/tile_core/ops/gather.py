@@ -10,6 +10,7 @@ from tile_core.ir import nodes
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
+from tile_core.values.allocation import allocate
 from tile_core.values.value import Buffer, Region, Value
 
 
@@ -78,9 +79,7 @@ def _rows(op: str, rows: Any) -> Region:
     if isinstance(rows, (list, tuple)):
         if not rows or not all(isinstance(r, int) and not isinstance(r, bool) and -(2**31) <= r < 2**31 for r in rows):
             raise RowsOperand(op=op, found=f"{rows!r}")
-        from tile_core.language.alloc import alloc_shared
-
-        table = alloc_shared((len(rows),), "int32")
+        table = allocate(op, (len(rows),), "int32", "shared", "shared")
         for at, row in enumerate(rows):
             table[at] = row
         return table.whole()

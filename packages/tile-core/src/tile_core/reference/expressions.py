@@ -7,7 +7,7 @@ compute too; only what an active lane reads is checked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +16,10 @@ from tile_core.ir import nodes
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
+from tile_core.reference.scope import Expression, Scope
 from tile_core.reference.state import State
 
-if TYPE_CHECKING:
-    from tile_core.reference.program import Scope
-
-__all__ = ["Expression", "compile_expression", "thread_number"]
-
-Expression = Callable[[State], Any]
+__all__ = ["compile_expression", "thread_number"]
 
 _LEAVES = ("IntImm", "FloatImm", "StringImm", "int", "float", "bool")
 _EXTREMES = {

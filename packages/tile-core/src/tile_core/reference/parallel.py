@@ -19,14 +19,13 @@ from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, role
 from tile_core.reference import access, elements, extremes
-from tile_core.reference.expressions import Expression, compile_expression
+from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import Lanes, expanded
+from tile_core.reference.scope import Expression, Scope, Statement
 from tile_core.reference.state import State
-from tile_core.reference.statements import Statement, compile_statement
 
 if TYPE_CHECKING:
     from tile_core.reference.memory import Memory, Root
-    from tile_core.reference.program import Scope
 
 __all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
 
@@ -70,7 +69,7 @@ class _Nest:
         allocated = {a.buffer for a in collect(s, tirx.AllocBuffer)}
         written = [b for b in _written(s) if b not in allocated and b in scope.buffers]
         self.private = [scope.buffers[b] for b in written]
-        self.body = compile_statement(s, scope)
+        self.body = scope.statement(s)
         self.hot = scope.sharing(n for n in self.private if n not in scope.reducers)
         self.cooperative = scope.threads and not scope.spread
         self.domain: tuple[Any, Any] = (None, None)

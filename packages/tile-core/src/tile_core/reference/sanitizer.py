@@ -9,16 +9,16 @@ different values to one element.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tile_core.errors.base import Where
 from tile_core.errors.execution import DataRace, OutsideScratch, ReadUnwritten
+from tile_core.reference.lanes import Lanes, Mask
 
 if TYPE_CHECKING:
     from tile_core.reference.memory import Memory, Root
-    from tile_core.reference.state import State
 
 __all__ = ["Sanitizer"]
 
@@ -44,6 +44,20 @@ class _Access:
         """Remember an access."""
         self.epoch[units], self.who[units] = now.epoch, now.who
         self.inner[units], self.part[units] = now.inner, now.part
+
+
+class LaneState(Protocol):
+    """What the lanes of an execution do at one moment."""
+
+    lanes: Lanes
+    mask: Mask
+
+    @property
+    def count(self) -> int:
+        """Lanes side by side."""
+
+    def active(self) -> Any:
+        """The numbers of the active lanes."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,7 @@ class Sanitizer:
         self.inner = self._last
 
     def outside(
-        self, state: State, memory: Memory, indices: Any, inside: Any, action: str, where: Where | None
+        self, state: LaneState, memory: Memory, indices: Any, inside: Any, action: str, where: Where | None
     ) -> None:
         """Report an access of an active lane outside of a scratch buffer, if that is wanted."""
         if not self.bounds or memory.root.scope == "global":
@@ -103,7 +117,7 @@ class Sanitizer:
                 buffer=memory.root.name, shape=memory.shape, action=action, index=list(at), where=where
             )
 
-    def read(self, state: State, number: int, memory: Memory, flat: Any, inside: Any, where: Where | None) -> None:
+    def read(self, state: LaneState, number: int, memory: Memory, flat: Any, inside: Any, where: Where | None) -> None:
         """An element a lane is read; ``flat`` and ``inside`` as of ``Memory.locate``."""
         root = memory.root
         racing = self.outer is not None and root.home is None and number in self.hot
@@ -134,7 +148,7 @@ class Sanitizer:
             self.note_read(root, units, now, reads)
 
     def write(
-        self, state: State, number: int, memory: Memory, flat: Any, active: Any, same: Any, where: Where | None
+        self, state: LaneState, number: int, memory: Memory, flat: Any, active: Any, same: Any, where: Where | None
     ) -> None:
         """Elements are about to be written.
 
@@ -182,7 +196,7 @@ class Sanitizer:
             return flat
         return (flat[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
 
-    def now(self, state: State, active: Any, ratio: int) -> _Now:
+    def now(self, state: LaneState, active: Any, ratio: int) -> _Now:
         """Return who the active lanes are."""
         who = state.lanes.within(self.outer)
         who = np.broadcast_to(who, state.count)[active]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from tile_core.ir.visit import collect, role, statements
 from tile_core.reference import access, allocation, elements
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import both, either, without
+from tile_core.reference.ops import compile_op, compile_value
+from tile_core.reference.parallel import compile_parallel, compile_update
+from tile_core.reference.scope import Scope, Statement
 from tile_core.reference.state import Frame, State
 
-if TYPE_CHECKING:
-    from tile_core.reference.program import Scope
-
-__all__ = ["Statement", "compile_statement"]
-
-Statement = Callable[[State], None]
+__all__ = ["compile_statement"]
 
 
 def compile_statement(s: Any, scope: Scope) -> Statement:
@@ -68,8 +66,6 @@ def _leaves(s: Any) -> bool:
 
 def _for(s: Any, scope: Scope) -> Statement:
     if role(s) == "parallel":
-        from tile_core.reference.parallel import compile_parallel
-
         made = compile_parallel(s, scope)
         if made is not None:
             return made
@@ -226,8 +222,6 @@ def _declare(s: Any, scope: Scope) -> Statement:
 
 
 def _bind(s: Any, scope: Scope) -> Statement:
-    from tile_core.reference.ops import compile_value
-
     value = compile_value(s, scope) if nodes.is_tile_call(s.value) else None
     value = compile_expression(s.value, scope) if value is None else value
     number = scope.define(s.var)
@@ -241,8 +235,6 @@ def _bind(s: Any, scope: Scope) -> Statement:
 def _store(s: Any, scope: Scope) -> Statement:
     number, where = scope.buffer(s.buffer), scope.where
     if number in scope.reducers:
-        from tile_core.reference.parallel import compile_update
-
         return compile_update(s, scope)
     value, indices = compile_expression(s.value, scope), [compile_expression(i, scope) for i in s.indices]
     source, target = nodes.dtype_of(s.value), nodes.element_type(s.buffer)
@@ -258,8 +250,6 @@ def _evaluate(s: Any, scope: Scope) -> Statement:
     if nodes.is_nop(s):
         return lambda state: None
     if nodes.is_tile_call(s.value):
-        from tile_core.reference.ops import compile_op
-
         return compile_op(s, scope)
     if nodes.operator_name(s.value) == "assume":
         return lambda state: None

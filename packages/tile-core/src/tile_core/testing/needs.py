@@ -8,12 +8,7 @@ read as they are, anything else is named in the fact ``ABSENT``::
 
 from __future__ import annotations
 
-from typing import Any
-
-from tile_core.target import Capabilities, Fact
-
-#: What a target does not have: element types, ops (rows of the kit's summary), ``"threads"``, ``"warps"``.
-ABSENT: Fact[tuple[Any, ...]] = Fact("absent", tuple, ())
+from tile_core.target import ABSENT, Capabilities
 
 #: Element types that every target has; a target may refuse kernels with others.
 COMMON = frozenset({"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "bfloat16", "float32"})

@@ -5,65 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.errors.language import BadStore, LostTensor, StatementOutsideLaunch
+from tile_core.errors.language import LostTensor, StatementOutsideLaunch
 from tile_core.ir import nodes
+from tile_core.values.buffer import value_text
 from tile_core.values.builder import current
-from tile_core.values.value import Buffer, Region, Value, as_value, cast, to_index
-
-
-def store(buffer: Any, index: Any, value: Any) -> None:
-    """Emit ``buffer[index] = value``, converted to the element type of the buffer.
-
-    Raises
-    ------
-    BadStore
-        If ``buffer[index]`` is no element, or ``value`` no scalar.
-    """
-    if buffer.is_scalar:
-        target, indices = buffer, [nodes.int_const(0)] * (1 if buffer.scope == "local.var" else 0)
-        text = buffer.name
-    else:
-        element = buffer[index]
-        if not isinstance(element, Value) or element.element is None:
-            raise _no_element(buffer, index, element, value)
-        target = element.element[0]
-        indices = [to_index(i) for i in element.element[1]]
-        text = f"an element of {target.name}"
-    builder = current("an assignment to a buffer")
-    if isinstance(value, Region) or (isinstance(value, Buffer) and not value.is_scalar):
-        raise BadStore(value=_text(value), target=text, instead="index it, or use T.copy for whole tiles")
-    if isinstance(value, (str, bytes, list, tuple, dict, set)) or value is None:
-        raise BadStore(value=_text(value), target=text, instead=f"store one number of type {target.dtype}")
-    new = cast(value if isinstance(value, Value) else _literal(value, target.dtype), target.dtype).expr
-    builder.materialise([target.var])
-    builder.emit(tirx.BufferStore(target.var, new, indices, builder.span()))
-
-
-def _literal(value: Any, dtype: Any) -> Value:
-    from tile_core.values.promotion import weak_type
-
-    if type(value) not in (bool, int, float) or (dtype == "bool" and not isinstance(value, bool)):
-        return as_value(value)
-    if isinstance(value, float) and dtype.is_integer:
-        # C and Python truncate; a constant fraction is more likely a mistake, which as_value reports.
-        return as_value(value, dtype)
-    return as_value(value, dtype if not dtype.is_narrow else weak_type(value, dtype))
-
-
-def _no_element(buffer: Any, index: Any, target: Any, value: Any) -> BadStore:
-    if isinstance(target, Region):
-        given = index if isinstance(index, tuple) else (index,)
-        remedy = "use T.copy or T.fill for tiles, or a T.Parallel loop over the elements"
-        if len(given) < buffer.ndim and not any(i is Ellipsis or isinstance(i, slice) for i in given):
-            remedy = f"{buffer.name} has {buffer.ndim} dimensions: give an index for each, or {remedy}"
-        return BadStore(value=_text(value), target=f"the slice {target!r}", instead=remedy)
-    return BadStore(value=_text(value), target=str(target), instead="assign to an element such as A[i, j]")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Value):
-        return f"a {value.dtype} value"
-    return f"{value!r}" if isinstance(value, (int, float, str, type(None), Buffer, Region)) else type(value).__name__
+from tile_core.values.value import Buffer, Region, Value
 
 
 def read(value: Any) -> Any:
@@ -93,7 +39,7 @@ def check_lost(name: str, old: Any, value: Any) -> None:
         source = repr(value) if isinstance(value, Region) else value.name
         found, fix = source, f"T.copy({source}, {name}) stores it"
     elif isinstance(value, (int, float)) or (isinstance(value, Value) and not _reads(value, old)):
-        found = _text(value)
+        found = value_text(value)
         fix = f"{name}[i, j] = ... stores an element, and T.fill({name}, value) one in all"
         fix = f"{name}[()] = ... stores it" if old.is_scalar else fix
     else:

@@ -1,7 +1,8 @@
-"""Handles of open ``if`` and ``while`` statements."""
+"""Open loops, and handles of open ``if`` and ``while`` statements."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -10,6 +11,16 @@ from tile_core.ir import nodes
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, Scope
 from tile_core.values.value import Value
+
+
+@dataclass
+class Loop:
+    """An open loop: of Python, or of the kernel (then ``kind`` says which)."""
+
+    kind: str
+    scope: Scope
+    left: bool = False
+    single: bool = True
 
 
 class PythonBranch:
@@ -66,8 +77,6 @@ class While:
     """A ``while``: of Python, until a condition turns out to be a runtime value."""
 
     def __init__(self, frame: Any, builder: Builder, has_else: bool) -> None:
-        from tile_core.trace.frames import Loop
-
         self.frame = frame
         self.builder = builder
         self.has_else = has_else

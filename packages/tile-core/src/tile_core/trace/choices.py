@@ -6,6 +6,8 @@ import functools
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.trace.conditions import as_condition
+from tile_core.trace.logic import and_, or_
 from tile_core.values.checks import argument, truth
 from tile_core.values.value import Buffer, Region, Value, derive, promote
 
@@ -23,8 +25,6 @@ def Select(condition: Any, yes: Any, no: Any) -> Any:
 
 
 def _choice(node: Any, condition: Any, yes: Any, no: Any) -> Any:
-    from tile_core.trace.conditions import as_condition
-
     value = as_condition(condition)
     if value is None:
         return yes if truth("if_then_else", condition) else no
@@ -45,8 +45,6 @@ def all_of(*items: Any) -> Any:
 
 
 def _combined(name: str, items: tuple[Any, ...]) -> Any:
-    from tile_core.trace.support import and_, or_
-
     elements = [e for item in items for e in _elements(name, item)]
     if name == "any_of":
         result: Any = False

@@ -16,9 +16,10 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DType
 from tile_core.errors.language import BadBreak, ReboundInBranch, RuntimeElse, RuntimeReturn, UsedAfterScope
-from tile_core.trace.assign import check_lost, read, settled, store
-from tile_core.trace.branches import Branch, PythonBranch, While
+from tile_core.trace.assign import check_lost, read, settled
+from tile_core.trace.branches import Branch, Loop, PythonBranch, While
 from tile_core.trace.conditions import as_condition
+from tile_core.values.buffer import store
 from tile_core.values.builder import Builder, Scope, current
 from tile_core.values.value import Buffer, Value, as_value, cast
 
@@ -42,16 +43,6 @@ class Binding:
     value: Any
     scope: Scope
     uses: list[Scope] = field(default_factory=list)
-
-
-@dataclass
-class Loop:
-    """An open loop: of Python, or of the kernel (then ``kind`` says which)."""
-
-    kind: str
-    scope: Scope
-    left: bool = False
-    single: bool = True
 
 
 class Frame:

@@ -8,6 +8,7 @@ from types import FrameType
 from tile_core.errors import TileError, Where
 from tile_core.errors.language import PythonError
 from tile_core.values.checks import arguments, unknown_keyword
+from tile_core.vocabulary import word
 
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 
@@ -32,10 +33,8 @@ def _keyword(error: Exception, where: Where | None) -> TileError | None:
 
 def _user_defines(name: str, frame: FrameType | None) -> bool:
     """Whether a function of the user's has the name of one of the language's, where the call stands."""
-    import tile_core.language as language
-
     named = frame is not None and (frame.f_locals.get(name) or frame.f_globals.get(name))
-    return bool(named) and named is not getattr(language, name)
+    return bool(named) and named is not word(name)
 
 
 def _caller(error: BaseException) -> FrameType | None:

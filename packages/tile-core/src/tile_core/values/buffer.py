@@ -11,6 +11,7 @@ from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import (
     BadOperand,
+    BadStore,
     ConstantDoesNotFit,
     IndexOutOfRange,
     NegativeIndex,
@@ -19,9 +20,11 @@ from tile_core.errors.language import (
     StepSlice,
 )
 from tile_core.ir import nodes
+from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
 from tile_core.values.numpy_like import adopt, whole
-from tile_core.values.scalar import Index, Value, as_value, compare, constant_of, simplify
+from tile_core.values.promotion import weak_type
+from tile_core.values.scalar import Index, Value, as_value, cast, compare, constant_of, simplify
 
 _COMPARE = "compare elements, for example A[i] > 0; ask Python values with `is None`"
 _LOOP = "write a loop over its extents, for example `for i in T.Parallel(n)` or T.serial(n), and index it"
@@ -173,8 +176,6 @@ class Buffer:
         return Region(self, mins, extents, kept)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from tile_core.trace.assign import store
-
         store(self, index, value)
 
     def __bool__(self) -> bool:
@@ -352,3 +353,57 @@ def _difference(high: Index, low: Index) -> Index:
         return constant
     reads = tuple(r for x in (high, low) if isinstance(x, Value) for r in x.reads)
     return Value(result, to_dtype(nodes.dtype_of(result)), reads)
+
+
+def store(buffer: Any, index: Any, value: Any) -> None:
+    """Emit ``buffer[index] = value``, converted to the element type of the buffer.
+
+    Raises
+    ------
+    BadStore
+        If ``buffer[index]`` is no element, or ``value`` no scalar.
+    """
+    if buffer.is_scalar:
+        target, indices = buffer, [nodes.int_const(0)] * (1 if buffer.scope == "local.var" else 0)
+        text = buffer.name
+    else:
+        element = buffer[index]
+        if not isinstance(element, Value) or element.element is None:
+            raise _no_element(buffer, index, element, value)
+        target = element.element[0]
+        indices = [to_index(i) for i in element.element[1]]
+        text = f"an element of {target.name}"
+    builder = current("an assignment to a buffer")
+    if isinstance(value, Region) or (isinstance(value, Buffer) and not value.is_scalar):
+        raise BadStore(value=value_text(value), target=text, instead="index it, or use T.copy for whole tiles")
+    if isinstance(value, (str, bytes, list, tuple, dict, set)) or value is None:
+        raise BadStore(value=value_text(value), target=text, instead=f"store one number of type {target.dtype}")
+    new = cast(value if isinstance(value, Value) else _literal(value, target.dtype), target.dtype).expr
+    builder.materialise([target.var])
+    builder.emit(tirx.BufferStore(target.var, new, indices, builder.span()))
+
+
+def _literal(value: Any, dtype: Any) -> Value:
+    if type(value) not in (bool, int, float) or (dtype == "bool" and not isinstance(value, bool)):
+        return as_value(value)
+    if isinstance(value, float) and dtype.is_integer:
+        # C and Python truncate; a constant fraction is more likely a mistake, which as_value reports.
+        return as_value(value, dtype)
+    return as_value(value, dtype if not dtype.is_narrow else weak_type(value, dtype))
+
+
+def _no_element(buffer: Any, index: Any, target: Any, value: Any) -> BadStore:
+    if isinstance(target, Region):
+        given = index if isinstance(index, tuple) else (index,)
+        remedy = "use T.copy or T.fill for tiles, or a T.Parallel loop over the elements"
+        if len(given) < buffer.ndim and not any(i is Ellipsis or isinstance(i, slice) for i in given):
+            remedy = f"{buffer.name} has {buffer.ndim} dimensions: give an index for each, or {remedy}"
+        return BadStore(value=value_text(value), target=f"the slice {target!r}", instead=remedy)
+    return BadStore(value=value_text(value), target=str(target), instead="assign to an element such as A[i, j]")
+
+
+def value_text(value: Any) -> str:
+    """Return how to name what was assigned in a message."""
+    if isinstance(value, Value):
+        return f"a {value.dtype} value"
+    return f"{value!r}" if isinstance(value, (int, float, str, type(None), Buffer, Region)) else type(value).__name__

@@ -80,9 +80,9 @@ def unknown_keyword(function: str, name: str, hints: Iterable[str] = ()) -> Unkn
 
 def arguments(function: str) -> list[str]:
     """Return the names of the arguments of a function of the language."""
-    import tile_core.language as language
+    from tile_core.vocabulary import NAMES, word
 
-    found = getattr(language, function, None)
+    found = word(function) if function in NAMES else None
     if not callable(found):
         return []
     collected = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

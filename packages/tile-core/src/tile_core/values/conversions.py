@@ -7,9 +7,10 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import dtype as to_dtype
+from tile_core.dtypes import integer_range, largest
 from tile_core.values import scalar
 from tile_core.values.checks import argument
-from tile_core.values.promotion import computed, integer_range, largest
+from tile_core.values.promotion import computed
 from tile_core.values.value import Buffer, Value, as_value, derive
 
 _PYTHON = (bool, int, float)

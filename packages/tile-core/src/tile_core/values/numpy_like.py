@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tile_core.errors.language import BadOperand, NotAMethod
+from tile_core.values.foreign_names import WORDS
+from tile_core.vocabulary import NAMES
 
 _LOOP = "compute element by element: `for i, j in T.Parallel(M, N): {name}[i, j] = ...`"
 #: NumPy's functions of two operands that Python writes as operators, as (ours on the left, ours on the right).
@@ -55,17 +57,15 @@ def instead_of(function: str, name: str, tile: bool, elementwise: bool = False) 
     elementwise
         Whether it computes each element of its own: ``np.maximum``, not ``np.max``.
     """
-    import tile_core.language as language
     from tile_core.values.checks import arguments
-    from tile_core.values.foreign_names import WORDS
 
     ours = _RENAMED.get(function, function)
     reduction = f"reduce_{ours}"
-    if tile and not elementwise and reduction in language.__all__:
+    if tile and not elementwise and reduction in NAMES:
         return f"T.{reduction}({name}, out, dim=...) reduces a tile into another one"
     if ours in ("T", "mT"):
         return f"T.transpose({name}, out), or transpose_A=True and transpose_B=True of T.gemm"
-    if ours in language.__all__:
+    if ours in NAMES:
         if not tile or ours in ("reshape", "view", "fill", "copy", "transpose", "cumsum"):
             return f"T.{ours}({name}{', ...' if tile else ''})"
         others = ", ..." if len(arguments(ours)) > 1 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tile_core.dtypes import DTYPES, DType
+from tile_core.dtypes import DTYPES, DType, integer_range, largest
 from tile_core.errors.language import ConstantDoesNotFit
 
 
@@ -44,23 +44,6 @@ def computed(dtype: DType) -> DType:
 def float_type(dtype: DType) -> DType:
     """Return the type in which functions of ``dtype`` are computed."""
     return DTYPES["float64" if dtype in ("float64", "int64", "uint64") else "float32"]
-
-
-def integer_range(dtype: DType) -> tuple[int, int]:
-    """Return the least and the greatest value of an integer type."""
-    if dtype.kind == "uint":
-        return 0, 2**dtype.bits - 1
-    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
-
-
-def largest(dtype: DType) -> float:
-    """Return the greatest finite value of a float type."""
-    known = {
-        "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "tfloat32": 3.4011621342146535e38,
-        "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0,
-        "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0, "float8_e8m0fnu": 2.0**127, "float4_e2m1fn": 6.0,
-    }  # fmt: skip
-    return known[str(dtype)]
 
 
 def check_fits(x: Any, dtype: DType) -> None:

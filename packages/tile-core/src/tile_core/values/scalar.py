@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.dtypes import DTYPES, DType
+from tile_core.dtypes import DTYPES, DType, largest
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
 from tile_core.ir import nodes
 from tile_core.values import builder as _builder
 from tile_core.values.numpy_like import adopt
-from tile_core.values.promotion import check_fits, common_type, computed, largest, weak_type
+from tile_core.values.promotion import check_fits, common_type, computed, weak_type
+from tile_core.vocabulary import word
 
 Index = Union[int, "Value"]
 
@@ -156,16 +157,12 @@ class Value:
         return derive(tirx.bitwise_not(self.expr), self.dtype, self)
 
     def __abs__(self) -> Any:
-        from tile_core.values.extremes import abs as tile_abs
-
-        return tile_abs(self)
+        return word("abs")(self)
 
     def __round__(self, digits: Any = None) -> Any:
-        from tile_core.values.math import nearbyint
-
         if digits is not None:
             raise BadOperand(found="round() to a number of digits")
-        return nearbyint(self)
+        return word("nearbyint")(self)
 
 
 adopt(Value, lambda v: str(v._expr), lambda v: False)
@@ -344,9 +341,7 @@ def _divisible(symbol: str, a: Value, b: Value) -> tuple[Value, Value]:
 
 def power(a: Any, b: Any) -> Any:
     """Return ``a ** b``; small constant integer powers are products, others are ``T.pow``."""
-    from tile_core.values.powers import pow as tile_pow
-
-    return tile_pow(a, b)
+    return word("pow")(a, b)
 
 
 def compare(node: Any, a: Any, b: Any) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tile_metal.emulation.tokens import outline, tokenize
-from tile_metal.lint import Finding
+from tile_metal.findings import Finding
 
 PRELUDE = Path(__file__).parent / "front_end" / "metal_prelude.h"
 OLDEST, NEWEST = 15, 24

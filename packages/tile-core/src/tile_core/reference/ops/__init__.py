@@ -6,9 +6,8 @@ loops that define it (``TileOp.meaning``), a lane per iteration. Tests hold the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,39 +15,13 @@ from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
-from tile_core.reference.expressions import Expression, compile_expression
-from tile_core.reference.ops import moves, products, reductions, windows
-from tile_core.reference.ops.regions import Region
+from tile_core.reference.expressions import compile_expression
+from tile_core.reference.ops import atomics, debug, moves, products, reductions, windows
+from tile_core.reference.ops.operands import Bound, Operand
+from tile_core.reference.scope import Expression, Scope, Statement
 from tile_core.reference.state import State
 
-if TYPE_CHECKING:
-    from tile_core.errors.base import Where
-    from tile_core.reference.program import Scope
-    from tile_core.reference.statements import Statement
-
-__all__ = ["MEANINGS", "Bound", "compile_op", "compile_value"]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A tile call whose operands are known.
-
-    Attributes
-    ----------
-    args
-        ``Region`` for regions, values for others.
-    types
-        Element types of the operands.
-    attrs
-        Compile-time arguments.
-    where
-        The user's line.
-    """
-
-    args: tuple[Any, ...]
-    types: tuple[str, ...]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-    where: Where | None = None
+__all__ = ["MEANINGS", "compile_op", "compile_value"]
 
 
 #: What an op does with regions of the block's memory.
@@ -67,8 +40,6 @@ def compile_op(s: Any, scope: Scope) -> Statement:
     NoReferenceMeaning
         If the core defines no meaning of the call.
     """
-    from tile_core.reference.ops import atomics, debug
-
     name = str(s.value.op.name)[5:]
     if name in ("sync_threads", "sync_warp"):
         return lambda state: None  # the threads go in lock step
@@ -83,32 +54,8 @@ def compile_op(s: Any, scope: Scope) -> Statement:
 
 def compile_value(s: Any, scope: Scope) -> Expression | None:
     """Return the function of a tile call that a variable is bound to; ``None`` if it is an expression."""
-    from tile_core.reference.ops import atomics
-
     name = str(s.value.op.name)[5:]
     return atomics.compile_atomic(OpCall.decode(s), scope) if name in atomics.NAMES else None
-
-
-class Operand:
-    """A region operand: a buffer by number, and functions for its corner and extents."""
-
-    def __init__(self, view: View, scope: Scope) -> None:
-        self.number, self.dtype, self.where = scope.buffer(view.buffer), view.dtype, scope.where
-        self.mins = [compile_expression(m, scope) for m in view.mins]
-        self.extents = [compile_expression(e, scope) for e in view.extents]
-
-    def corner(self, state: State) -> list[Any]:
-        """Return the corner, an entry of which may differ between lanes."""
-        return [m(state) for m in self.mins]
-
-    def bound(self, state: State) -> Region | None:
-        """Return the region, or ``None`` if it is not the same memory for all lanes."""
-        home = state.memories[self.number].root.home
-        corner, extents = self.corner(state), [e(state) for e in self.extents]
-        if (home is not None and home.count > 1) or any(isinstance(x, np.ndarray) for x in (*corner, *extents)):
-            return None
-        mins, sizes = tuple(int(m) for m in corner), tuple(int(e) for e in extents)
-        return Region(state, self.number, mins, sizes, self.dtype, self.where)
 
 
 class _Op:
@@ -147,12 +94,10 @@ class _Op:
     def loops(self, state: State | None) -> None:
         """Execute the loops of the op's meaning, which are made when they are first needed."""
         if self._loops is None:
-            from tile_core.reference.statements import compile_statement
-
             scope = self.scope
             before = (scope.spread, scope.where)
             scope.spread, scope.where = True, self.where
-            self._loops = compile_statement(OPS[self.call.name].meaning(self.call), scope)
+            self._loops = scope.statement(OPS[self.call.name].meaning(self.call))
             scope.spread, scope.where = before
         if state is None:
             return

@@ -12,13 +12,14 @@ from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.reference import access, extremes
 from tile_core.reference.elements import CODED, convert, decode, holder
-from tile_core.reference.expressions import Expression, compile_expression
+from tile_core.reference.expressions import compile_expression
+from tile_core.reference.ops.operands import Operand
 from tile_core.reference.parallel import combine, ranks
+from tile_core.reference.scope import Expression, Scope
 from tile_core.reference.state import State
 
 if TYPE_CHECKING:
     from tile_core.reference.memory import Memory
-    from tile_core.reference.program import Scope
 
 __all__ = ["NAMES", "compile_atomic"]
 
@@ -28,8 +29,6 @@ NAMES = frozenset({"atomic", "atomic_tile", "atomic_fill", "atomic_load", "atomi
 
 def compile_atomic(call: OpCall, scope: Scope) -> Expression:
     """Return the function of an atomic call; its value is what an element held before."""
-    from tile_core.reference.ops import Operand
-
     dst = Operand(call.args[0], scope)
     where, types = scope.where, [a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args]
     if call.name in ("atomic_load", "atomic_store"):

@@ -11,19 +11,17 @@ from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.reference.elements import decode
 from tile_core.reference.expressions import compile_expression
+from tile_core.reference.ops.operands import Operand
 from tile_core.reference.state import State
 
 if TYPE_CHECKING:
-    from tile_core.reference.program import Scope
-    from tile_core.reference.statements import Statement
+    from tile_core.reference.scope import Scope, Statement
 
 __all__ = ["compile_debug"]
 
 
 def compile_debug(call: OpCall, scope: Scope) -> Statement:
     """Return the function of a print, whose lines are kept in the state, or of an assertion."""
-    from tile_core.reference.ops import Operand
-
     where = scope.where
     if call.name == "device_assert":
         condition = compile_expression(call.args[0], scope)
@@ -48,8 +46,6 @@ def compile_debug(call: OpCall, scope: Scope) -> Statement:
 
 
 def _text(part: Any, dtype: str, state: State, lane: int) -> Any:
-    from tile_core.reference.ops import Operand
-
     if not isinstance(part, Operand):
         return decode(np.broadcast_to(part(state), state.count)[lane], dtype)
     region = part.bound(state)

@@ -9,7 +9,7 @@ import numpy as np
 from tile_core.reference.elements import constant, convert, round_tfloat32
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops import Bound
+    from tile_core.reference.ops.operands import Bound
     from tile_core.reference.ops.regions import Region
 
 __all__ = ["copy", "fill", "gather", "scatter", "transpose"]

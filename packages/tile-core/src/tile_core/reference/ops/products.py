@@ -10,7 +10,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.reference.elements import convert, decode
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops import Bound
+    from tile_core.reference.ops.operands import Bound
     from tile_core.reference.ops.regions import Region
 
 __all__ = ["gemm", "gemm_sp"]

@@ -10,7 +10,7 @@ from tile_core.reference import extremes
 from tile_core.reference.elements import convert, holder
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops import Bound
+    from tile_core.reference.ops.operands import Bound
 
 __all__ = ["reduce", "scan"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tile_core.reference.elements import constant, convert
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops import Bound
+    from tile_core.reference.ops.operands import Bound
 
 __all__ = ["im2col"]
 

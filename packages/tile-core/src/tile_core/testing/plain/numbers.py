@@ -265,3 +265,17 @@ _FLOATING: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
     "//": lambda a, b: np.floor(a / b), "%": lambda a, b: a - np.floor(a / b) * b,
 }  # fmt: skip
+
+
+def extreme(a: Any, b: Any, sign: int, nan_propagate: bool) -> Any:
+    """Return the greater of two numbers, or the less where ``sign`` is negative; +0 beats -0."""
+    if type(a) is int and type(b) is int:
+        return max(a, b) if sign > 0 else min(a, b)
+    x, y = pair(a, b)
+    if x.value != x.value:
+        return x if nan_propagate else y
+    if y.value != y.value:
+        return y if nan_propagate else x
+    if x.value == y.value and is_float(x.dtype):
+        return x if (math.copysign(1.0, x.value) > 0) == (sign > 0) else y
+    return x if (x.value > y.value) == (sign > 0) else y

@@ -8,7 +8,7 @@ import numpy as np
 
 from tile_core.numerics import oracles
 from tile_core.testing.plain.memory import Memory, Region, Variable
-from tile_core.testing.plain.numbers import Number, convert, is_float, number
+from tile_core.testing.plain.numbers import Number, convert, extreme, is_float, number
 
 
 def copy(src: Any, dst: Any, **hints: Any) -> None:
@@ -96,11 +96,9 @@ def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, **hin
 
 def _atomic(kind: str) -> Any:
     def update(dst: Any, value: Any, memory_order: Any = None, return_prev: bool = False, **hints: Any) -> Any:
-        from tile_core.testing.plain.vocabulary import _extreme
-
         def combined(old: Number, new: Any) -> Any:
             new = convert(number(new), old.dtype)
-            return old + new if kind == "add" else _extreme(old, new, 1 if kind == "max" else -1, False)
+            return old + new if kind == "add" else extreme(old, new, 1 if kind == "max" else -1, False)
 
         if isinstance(dst, Number):
             buffer, at = dst.element

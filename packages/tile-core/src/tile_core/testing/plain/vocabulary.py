@@ -11,7 +11,19 @@ import numpy as np
 from tile_core.dtypes import DTYPES
 from tile_core.testing.plain import rare, tiles
 from tile_core.testing.plain.memory import Memory, Variable, allocate
-from tile_core.testing.plain.numbers import BITS, Illegal, Number, arith, convert, fit, is_float, number, pair, shift
+from tile_core.testing.plain.numbers import (
+    BITS,
+    Illegal,
+    Number,
+    arith,
+    convert,
+    extreme,
+    fit,
+    is_float,
+    number,
+    pair,
+    shift,
+)
 
 _HINTS = (
     "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print", "finalize_reducer",
@@ -234,13 +246,13 @@ class Language:
     def max(self, a: Any, *more: Any, nan_propagate: bool = False) -> Any:
         """Return the greatest; numbers beat NaN."""
         for b in more:
-            a = _extreme(a, b, 1, nan_propagate)
+            a = extreme(a, b, 1, nan_propagate)
         return a
 
     def min(self, a: Any, *more: Any, nan_propagate: bool = False) -> Any:
         """Return the least; numbers beat NaN."""
         for b in more:
-            a = _extreme(a, b, -1, nan_propagate)
+            a = extreme(a, b, -1, nan_propagate)
         return a
 
     def clamp(self, x: Any, low: Any, high: Any) -> Any:
@@ -346,16 +358,3 @@ def _floating(function: Any, *operands: Any) -> Number:
     with np.errstate(all="ignore"):
         result = float(function(*(np.float64(convert(x, dtype).value) for x in values)))
     return Number(fit(result, dtype), dtype)
-
-
-def _extreme(a: Any, b: Any, sign: int, nan_propagate: bool) -> Any:
-    if type(a) is int and type(b) is int:
-        return max(a, b) if sign > 0 else min(a, b)
-    x, y = pair(a, b)
-    if x.value != x.value:
-        return x if nan_propagate else y
-    if y.value != y.value:
-        return y if nan_propagate else x
-    if x.value == y.value and is_float(x.dtype):
-        return x if (math.copysign(1.0, x.value) > 0) == (sign > 0) else y
-    return x if (x.value > y.value) == (sign > 0) else y

@@ -117,9 +117,9 @@ _PAIRS = ("atan2", "hypot")
 
 
 def _known(names: tuple[str, ...]) -> list[str]:
-    from tile_core.language import _NAMES
+    from tile_core.vocabulary import NAMES
 
-    return [n for n in names if n in _NAMES]
+    return [n for n in names if n in NAMES]
 
 
 @st.composite

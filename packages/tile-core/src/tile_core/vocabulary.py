@@ -1,0 +1,100 @@
+"""The words of the language: which names ``T`` has and where each is defined, as data, and the look-up of one by name.
+
+Nothing is imported before a word is asked for. ``T`` is this table; below it, what *is* a word of the language asks for
+it by name: Python's operators on values (``x ** y`` is ``T.pow``), calling an element type (``T.cast``), and messages.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any
+
+_DTYPES = (
+    "int4 int8 int16 int32 int64 uint4 uint8 uint16 uint32 uint64 float16 bfloat16 tfloat32 float32 float64 "
+    "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn"
+)
+_ALIASES = {
+    "bool": "bool", "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64",
+    "short": "int16", "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
+}  # fmt: skip
+
+#: Module (below ``tile_core``) -> names that it defines, as ``name`` or ``public=name``.
+_MODULES = {
+    "trace.decorators": "prim_func macro",
+    "values.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic",
+    "language.pointers": "make_tensor",
+    "language.declarations": "const empty",
+    "language.launch": "Kernel Persistent",
+    "language.annotate": "annotate_layout annotate_safe_value annotate_l2_hit_ratio use_swizzle",
+    "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_reducer alloc_global",
+    "trace.loops": "serial Parallel Pipelined unroll vectorized grid static_range",
+    "trace.assertions": "print device_assert assume",
+    "values.conversions": "cast reinterpret infinity max_value min_value",
+    "values.math": (
+        "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh "
+        "acosh atanh sigmoid erf floor ceil trunc nearbyint rint round isnan isinf isfinite fma"
+    ),
+    "language.binary": "atan2 hypot fmod copysign nextafter",
+    "language.rounding": (
+        "ieee_add ieee_sub ieee_mul ieee_fma ieee_fmaf=ieee_fma ieee_fdiv ieee_frcp ieee_fsqrt ieee_frsqrt"
+    ),
+    "values.powers": "pow power=pow",
+    "values.extremes": "abs max min clamp",
+    "trace.choices": "if_then_else Select any_of all_of",
+    "language.integers": (
+        "ceildiv floordiv floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or bitwise_xor "
+        "bitwise_not popcount"
+    ),
+    "language.threads": (
+        "get_thread_binding get_thread_bindings get_block_binding get_block_bindings get_lane_idx get_warp_idx "
+        "sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum "
+        "warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor"
+    ),
+    "layout": "Layout Fragment",
+    "ops.copy": "copy",
+    "ops.fill": "fill clear",
+    "ops.transpose": "transpose",
+    "ops.view": "reshape view",
+    "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
+    "ops.gemm_sp": "gemm_sp gemm_sp_v2",
+    "ops.gather": "gather scatter",
+    "ops.fp8": "fp8_scaled_matmul",
+    "ops.reduce": (
+        "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor reduce "
+        "finalize_reducer"
+    ),
+    "ops.scan": "cumsum cummax",
+    "ops.atomic": "atomic_add atomic_max atomic_min atomic_addx2 atomic_addx4 atomic_load atomic_store",
+    "ops.im2col": "c2d_im2col",
+    "ops.dp4a": "dp4a",
+}
+
+
+def _table() -> dict[str, tuple[str, str]]:
+    table = {name: ("dtypes", name) for name in _DTYPES.split()}
+    table.update({alias: ("dtypes", name) for alias, name in _ALIASES.items()})
+    table["dtype"] = ("dtypes", "dtype")
+    for module, names in _MODULES.items():
+        for item in names.split():
+            public, _, name = item.partition("=")
+            table[public] = (module, name or public)
+    return table
+
+
+#: Every name of ``T`` that the core has -> the module below ``tile_core`` and the attribute that defines it.
+NAMES = _table()
+
+
+@cache
+def word(name: str) -> Any:
+    """Return what ``T.<name>`` is.
+
+    Raises
+    ------
+    KeyError
+        If the core has no such name.
+    """
+    module, attribute = NAMES[name]
+    defined = importlib.import_module(f"tile_core.{module}")
+    return defined.DTYPES[attribute] if module == "dtypes" and attribute != "dtype" else getattr(defined, attribute)

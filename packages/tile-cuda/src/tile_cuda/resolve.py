@@ -1,0 +1,49 @@
+"""From a text, or the device of this machine, to a target."""
+
+from __future__ import annotations
+
+from tile_core.target import Target, split_target
+from tile_cuda.errors import NoDriver
+from tile_cuda.runtime import api
+from tile_cuda.runtime.faults import typed
+from tile_cuda.target import FALLBACK, KIND, arch_for, make_target
+
+
+def parse_target(text: str) -> Target | None:
+    """Return the target that a text names; ``cuda`` alone is this machine's current device, or ``FALLBACK``.
+
+    Raises
+    ------
+    UnknownArchitecture
+        Naming the nearest one that is known.
+    """
+    parts = split_target(text)
+    if parts.kind != KIND:
+        return None
+    if not parts.arch:
+        return detect() or make_target(FALLBACK)
+    return make_target(parts.arch)
+
+
+def detect(strict: bool = False) -> Target | None:
+    """Return the target of the current device, or ``None`` if there is no device or no driver.
+
+    Parameters
+    ----------
+    strict
+        Raise if there is a driver that does not work, instead of ``None``.
+
+    Raises
+    ------
+    NoDriver, DriverFailed, DeviceFault
+        With what the driver reports.
+    """
+    try:
+        compute = api.current_compute()
+    except (api.Broken, api.Failed) as error:
+        if not strict:
+            return None
+        if isinstance(error, api.Failed):
+            raise typed(error) from error
+        raise NoDriver(kernel="the search for a device", target=KIND, reason=str(error)) from error
+    return None if compute is None else make_target(arch_for(compute))
