@@ -137,7 +137,7 @@ def prefetched(program: Any) -> list[Any]:
     """The places that a program prefetches on its way to LLVM."""
     plugins = installed()
     plan = lower(program, make_context("cpu", plugins=plugins), plugins)
-    calls = collect(plan.notes["lowered"].body, ir.Call)
+    calls = collect(plan.lowered.body, ir.Call)
     return [c.args[0].args[0] for c in calls if nodes.operator_name(c) == "prefetch"]
 
 
@@ -155,7 +155,7 @@ def test_what_is_prefetched_lies_inside_of_the_tensor() -> None:
     plugins = installed()
     plan = lower(program, make_context("cpu:x86-64-v3", plugins=plugins), plugins)
     seen: list[tuple[int, int]] = []
-    walk(plan.notes["lowered"].body, {}, seen)
+    walk(plan.lowered.body, {}, seen)
     assert len(set(seen)) > 100
     assert all(0 <= row < 67 and 0 <= column < 600 for row, column in seen)
     assert {row for row, _ in seen} >= set(range(4, 64))
