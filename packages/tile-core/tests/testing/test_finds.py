@@ -29,6 +29,11 @@ FINDS = {
     "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 0, 40, "illegal")),
     "halves of bytes": ("halves_are_stored_alone", "cuda:sm_80", Chunk("programs", 0, 10, "nibbles")),
     "layouts that nothing follows": ("layouts_are_ignored", "cpu", Chunk("programs", 0, 40, "illegal")),
+    "fragments that users lay out": (
+        "fragments_of_users_are_not_proved",
+        "cuda:sm_80",
+        Chunk("programs", 0, 20, "layouts"),
+    ),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
 }
 

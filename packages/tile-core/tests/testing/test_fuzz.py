@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
 
 from tile_core.ops import registry
 from tile_core.ops.base import TileOp
@@ -14,6 +16,7 @@ from tile_core.testing import fuzz, sketch
 from tile_core.testing.case import one, output, tensor
 from tile_core.testing.data import numbers, values
 from tile_core.testing.run import Session
+from tile_core.testing.strategies.memory import ON_THREADS, layouts
 
 
 def test_a_fixed_sample_of_programs():
@@ -43,6 +46,19 @@ def test_a_wrong_result_becomes_a_small_kernel(monkeypatch, tmp_path):
     script.write_text(text[start:])
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_layout_of_fragments_is_drawn():
+    forms = {form: re.sub(r"\\\{[a-z]\\\}", r"\\d+", re.escape(form)) for form in ON_THREADS}
+    seen = set()
+
+    @settings(max_examples=150, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @given(layouts())
+    def collect(unit):
+        seen.update(form for form, pattern in forms.items() if re.search(pattern, unit.text()))
+
+    collect()
+    assert seen == set(ON_THREADS)
 
 
 def test_an_internal_error_is_found(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.language import BadAnnotation
 from tile_core.errors.lowering import FragmentLayoutUnsupported
-from tile_core.layout import StackedLayout, make_swizzled_layout, row_major
+from tile_core.layout import StackedLayout, fragment_of, make_swizzled_layout, row_major
 from tile_core.reports import explain, explain_facts
 from tile_core.simt.notes import PLACES
+from tile_core.testing.strategies.memory import ON_THREADS
 
 from ..whole import planned, run
 
@@ -114,6 +116,23 @@ def test_awkward_sizes_copies_and_widths(name: str, width: int) -> None:
     for at in layout.coordinates():
         for copy in range(copies):
             assert found.apply(*at, replica=copy) == layout.apply(*at, replica=copy)
+
+
+@pytest.mark.parametrize("shape", [(8, 64), (17, 33), (3, 5)], ids=str)
+@pytest.mark.parametrize("form", ON_THREADS)
+def test_what_the_fuzzer_draws_is_obeyed_or_refused(form: str, shape: tuple[int, int]) -> None:
+    r, c = shape
+    text = form.format(r=r, c=c, t=64, q=-(-c // 64), k=4)
+    layout = eval(text, {"T": T})
+    program = odd(shape, layout, 64)
+    wanted = fragment_of(layout, 64)
+    if isinstance(wanted, str):
+        with pytest.raises(FragmentLayoutUnsupported, match=re.escape(wanted)):
+            planned(program)
+        return
+    plan = planned(program, last="place")
+    (found,) = (d for f, d in plan[PLACES].places.distributions.items() if str(f.name) == "f")
+    assert [found.apply(*at) for at in found.coordinates()] == [layout.apply(*at) for at in layout.coordinates()]
 
 
 def test_a_layout_of_warps_of_another_width() -> None:

@@ -59,30 +59,57 @@ def views(draw: Draw) -> Unit:
     return themed("views", draw, params, "\n".join(lines), {"": {"A": data}}, threads=threads)
 
 
+#: Layouts of a tile of {r} by {c} elements in shared memory.
+_IN_MEMORY = (
+    "tile.layout.make_swizzled_layout(s)",
+    "T.Layout(({r}, {c}), lambda i, j: j * {r} + i)",
+    "lambda i, j: i * {c} + j",
+    "T.Layout(({r}, {c}), lambda i, j: i * {c} + (j + i * 4) % {c})",
+    "T.Layout(({r}, {c}), lambda i, j: i * ({c} + 4) + j, span={r} * ({c} + 4))",
+    "T.Layout(({r}, {c}), '({r},{c}):({c},1)')",
+)
+#: Layouts of the same tile on {t} threads, of which a row takes {q} registers, with copies in {k} groups of threads.
+#: Some end early in threads or registers; the last one has no digits, so that targets with threads refuse it.
+ON_THREADS = (
+    "T.Fragment(({r}, {c}), lambda i, j: ((i * {c} + j) % {t}, (i * {c} + j) // {t}))",
+    "T.Fragment(({r}, {c}), lambda i, j: ((j * {r} + i) % {t}, (j * {r} + i) // {t}))",
+    "T.Fragment(({r}, {c}), lambda i, j: (j % {t}, i * {q} + j // {t}))",
+    "T.Fragment(({r}, {c}), lambda i, j: (j % {t}, i + j // {t} * {r}))",
+    "T.Fragment(({r}, {c}), lambda i, j: (i % {t}, i // {t} * {c} + j))",
+    "T.Fragment(({r}, {c}), lambda i, j, copy: (copy * 16 + i % 16, i // 16 * {c} + j), replicate={k})",
+    "T.Fragment(({r}, {c}), forward_thread_fn=lambda i, j: i % {t}, forward_index_fn=lambda i, j: i // {t} * {c} + j)",
+    "T.Fragment(({r}, {c}), forward_thread_fn=lambda i, j, copy: copy, replicate={t})",
+    "T.Fragment(({r}, {c}), lambda i, j: ((i + j) % {t}, i * {q} + j // {t}))",
+)
+
+
 @st.composite
 def layouts(draw: Draw) -> Unit:
-    """Draw user layouts of shared memory and fragments, swizzles among them, under copies and loops."""
-    rows, cols = draw(st.sampled_from((8, 16, 32))), draw(st.sampled_from((32, 64)))
+    """Draw user layouts of shared memory and fragments under copies, loops and sums; sizes are awkward too."""
+    r, c = draw(st.sampled_from((3, 8, 16, 17, 32))), draw(st.sampled_from((5, 32, 33, 64)))
+    t = draw(st.sampled_from((32, 64)))
+    facts = {"r": r, "c": c, "t": t, "q": -(-c // t), "k": t // 16}
     dtype = draw(st.sampled_from(("float16", "float32", "int8", "int32")))
-    layout = draw(st.sampled_from((
-        "tile.layout.make_swizzled_layout(s)", f"T.Layout(({rows}, {cols}), lambda i, j: j * {rows} + i)",
-        f"lambda i, j: i * {cols} + j", f"T.Layout(({rows}, {cols}), lambda i, j: i * {cols} + (j + i * 4) % {cols})",
-    )))  # fmt: skip
-    lines = [f's = T.alloc_shared(({rows}, {cols}), "{dtype}")', f'f = T.alloc_fragment(({rows}, {cols}), "{dtype}")']
-    notes = [f"s: {layout}"]
-    if draw(st.booleans()):
-        notes.append(f"f: T.Fragment(({rows}, {cols}), lambda i, j: (({{0}}) % {{1}}, ({{0}}) // {{1}}))")
-    threads = draw(st.sampled_from((32, 64)))
-    flat = f"i * {cols} + j" if draw(st.booleans()) else f"j * {rows} + i"
-    lines.append("T.annotate_layout({" + ", ".join(notes).replace("{0}", flat).replace("{1}", str(threads)) + "})")
+    notes = [f"s: {draw(st.sampled_from(_IN_MEMORY)).format(**facts)}"]
+    notes += [f"{f}: {draw(st.sampled_from(ON_THREADS)).format(**facts)}" for f in "fg" if draw(st.booleans())]
+    lines = [f's = T.alloc_shared(({r}, {c}), "{dtype}")']
+    lines += [f'{f} = T.alloc_fragment(({r}, {c}), "{dtype}")' for f in "fg"]
+    lines.append("T.annotate_layout({" + ", ".join(notes) + "})")
     if draw(st.booleans()):
         lines.append("T.annotate_l2_hit_ratio({A: 0.5})")
     lines += ["T.copy(A, s)", "T.copy(s, f)"]
-    lines += [f"for i, j in T.Parallel({rows}, {cols}):", f"    f[i, j] = f[i, j] + s[{rows - 1} - i, j]"]
-    lines += draw(st.sampled_from((["T.copy(f, B)"], ["T.copy(f, s)", "T.copy(s, B)"])))
-    params = [tensor("A", dtype, rows, cols), output("B", dtype, rows, cols)]
-    data = {"A": randoms(draw, (rows, cols), dtype, -3, 3)}
-    return themed("layouts", draw, params, "\n".join(lines), {"": data}, threads=threads)
+    lines += [f"for i, j in T.Parallel({r}, {c}):", f"    f[i, j] = f[i, j] + s[{r - 1} - i, j]"]
+    lines += draw(st.sampled_from((["T.copy(f, s)", "T.copy(s, g)"], ["T.copy(s, g)"])))
+    lines += draw(st.sampled_from((
+        ["T.copy(f, B)"], ["T.copy(f, s)", "T.copy(s, B)"], ["T.copy(g, B)"],
+        [f"for i, j in T.Parallel({r}, {c}):", "    g[i, j] = g[i, j] - f[i, j]", "T.copy(g, B)"],
+        [f"for i, j in T.Parallel({r}, {c}):", f"    g[i, j] = f[{r - 1} - i, j]", "T.copy(g, B)"],
+        [f'n = T.alloc_fragment(({r},), "{dtype}")', "T.reduce_max(f, n, dim=1)",
+         f"for i, j in T.Parallel({r}, {c}):", "    g[i, j] = n[i]", "T.copy(g, B)"],
+    )))  # fmt: skip
+    params = [tensor("A", dtype, r, c), output("B", dtype, r, c)]
+    data = {"A": randoms(draw, (r, c), dtype, -3, 3)}
+    return themed("layouts", draw, params, "\n".join(lines), {"": data}, threads=t)
 
 
 @st.composite
