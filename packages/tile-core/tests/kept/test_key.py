@@ -59,6 +59,21 @@ def test_different_programs_have_different_keys(change):
     assert hashed(make(**change)) != hashed(make())
 
 
+def test_layouts_differ_by_their_places():
+    digits = "(4,16):(1@warp,1@lane)"
+    values = [
+        T.Fragment((4, 16), digits, width=16),
+        T.Fragment((4, 16), digits, width=32),
+        T.Fragment((4, 16), lambda i, j: (i * 16 + j, 0 * i)),
+        T.Fragment((4, 16), lambda i, j: (j * 4 + i, 0 * i)),
+        T.Fragment((4, 16), lambda i, j, copy: (copy * 16 + j, i), replicate=2),
+        T.Layout((4, 16), lambda i, j: j * 4 + i),
+        T.Layout((4, 16), lambda i, j: j * 4 + i, span=80),
+    ]
+    assert len({content_hash(v) for v in values}) == len(values)
+    assert content_hash(T.Fragment((4, 16), digits, width=16)) == content_hash(values[0])
+
+
 def test_signs_and_kinds_of_numbers_differ():
     payload = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))[0]
     values = [0, 0.0, -0.0, False, None, "0", b"0", (0,), (0, 0), ((0,), 0), math.nan, payload, math.inf, -math.inf,

@@ -189,7 +189,8 @@ class _Hasher:
         from tile_core.layout.table import unwrap
 
         tables = [(axis, numpy.asarray(table, "int64")) for axis, table in value.tables().items()]
-        facts = (value.shape, value.axes, value.replicas, getattr(value, "span", None), value.note)
+        room = [getattr(value, name, None) for name in ("span", "width", "threads")]
+        facts = (value.shape, value.axes, value.replicas, room, value.note)
         kinds = [_name(value), _name(unwrap(value))]
         return _join(b"layout", [*kinds, self.digest(facts), self.digest(tables)])
 

@@ -135,6 +135,28 @@ def test_what_the_fuzzer_draws_is_obeyed_or_refused(form: str, shape: tuple[int,
     assert [found.apply(*at) for at in found.coordinates()] == [layout.apply(*at) for at in layout.coordinates()]
 
 
+def test_what_inference_chose_can_be_asked_for() -> None:
+    """A layout that the compiler made is one that a user may give: the same code comes out."""
+
+    def program(layout: Any) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((17, 40), "int32"), B: T.Tensor((17, 40), "int32")):
+            with T.Kernel(1, threads=64):
+                f = T.alloc_fragment((17, 40), "int32")
+                if layout is not None:
+                    T.annotate_layout({f: layout})
+                T.copy(A, f)
+                for i, j in T.Parallel(17, 40):
+                    B[i, j] = f[i, j] + 1
+
+        return main
+
+    chosen = planned(program(None))
+    (layout,) = chosen[PLACES].places.distributions.values()
+    asked = planned(program(layout))
+    assert str(asked.body) == str(chosen.body)
+
+
 def test_a_layout_of_warps_of_another_width() -> None:
     layout = T.Fragment((4, 16), "(4,16):(1@warp,1@lane)", width=16)
     a = np.arange(64, dtype=np.int32).reshape(4, 16)
