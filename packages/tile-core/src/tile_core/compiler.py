@@ -22,7 +22,7 @@ from tile_core.reports.slow import warn_of_slow, warn_of_spills
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.disk_slots import Slot, slot_of
 from tile_core.runtime.export import write_artefact
-from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.settings import path_of, program_of
 
 if TYPE_CHECKING:
@@ -166,13 +166,15 @@ def _kernel(
         launch,
         adapter=adapter,
         hidden=hidden,
-        source=functools.partial(source_of, lowered, plan),
-        target=ctx.target.text,
-        program=program,
-        explain=lambda: _explain(plan(), ctx),
-        reference=_reference(program, hidden),
-        export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
-        runtimes=load,
+        origin=Origin(
+            target=ctx.target.text,
+            source=functools.partial(source_of, lowered, plan),
+            program=program,
+            explain=lambda: _explain(plan(), ctx),
+            reference=_reference(program, hidden),
+            export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
+            runtimes=load,
+        ),
     )
 
 

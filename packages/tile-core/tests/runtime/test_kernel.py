@@ -9,7 +9,7 @@ from tile_core.abi.signature import Param, Signature
 from tile_core.errors import UnsupportedError
 from tile_core.errors import launch as errors
 from tile_core.runtime.bench import BenchResult, measure, time_text
-from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.verify import compare
 
 
@@ -25,14 +25,16 @@ def double(a, c):
 
 
 def test_call_and_display():
-    kernel = Kernel(DOUBLE, double, target="cpu", source=lambda: "text", explain=lambda: "report", program=3)
+    kernel = Kernel(
+        DOUBLE, double, origin=Origin(target="cpu", source=lambda: "text", explain=lambda: "report", program=3)
+    )
     assert np.array_equal(kernel(np.arange(3, dtype="f4")), [0, 2, 4])
     assert (kernel.name, kernel.source, kernel.source, kernel.explain()) == ("double", "text", "text", "report")
     assert repr(kernel) == "<tile.Kernel double(A: float32(n,)) -> C: float32(n,) for cpu>"
 
 
 def test_verify_reports():
-    report = Kernel(DOUBLE, double, reference=double).verify(np.float32([1, np.nan, -np.inf, -0.0]))
+    report = Kernel(DOUBLE, double, origin=Origin(reference=double)).verify(np.float32([1, np.nan, -np.inf, -0.0]))
     assert report.outputs[0].elements == 4
     assert str(report).startswith("double: equal to its reference\n  C: 4 elements, largest error 0 at ")
 
@@ -44,12 +46,14 @@ def test_verify_names_the_worst_element():
         c[3] += 2
 
     with pytest.raises(errors.VerifyMismatch) as caught:
-        Kernel(DOUBLE, wrong, reference=double).verify(np.ones(5, "f4"))
+        Kernel(DOUBLE, wrong, origin=Origin(reference=double)).verify(np.ones(5, "f4"))
     text = str(caught.value)
     assert text.startswith("[K430] double: output 'C' differs from its reference at 2 of 5 elements; worst at (3,): ")
     assert "found 4.0, expected 2.0" in text
     assert "rtol" in text
-    assert Kernel(DOUBLE, wrong, reference=double).verify(np.ones(5, "f4"), atol=2).outputs[0].worst_index == (3,)
+    assert Kernel(DOUBLE, wrong, origin=Origin(reference=double)).verify(np.ones(5, "f4"), atol=2).outputs[
+        0
+    ].worst_index == (3,)
 
 
 def test_verify_sees_what_is_not_written():
@@ -59,9 +63,9 @@ def test_verify_sees_what_is_not_written():
     signature = Signature("double", DOUBLE.params)
     out = np.zeros(3, "f4")
     with pytest.raises(errors.VerifyMismatch, match=r"2 of 3 elements.*found nan, expected 0.0"):
-        Kernel(signature, lazy, reference=double).verify(np.zeros(3, "f4"), out)
+        Kernel(signature, lazy, origin=Origin(reference=double)).verify(np.zeros(3, "f4"), out)
     assert np.isnan(out[1:]).all()
-    Kernel(signature, lazy, reference=lazy).verify(np.zeros(3, "f4"), out)  # equally unwritten
+    Kernel(signature, lazy, origin=Origin(reference=lazy)).verify(np.zeros(3, "f4"), out)  # equally unwritten
 
 
 def test_verify_keeps_what_is_read_before_it_is_written():
@@ -71,7 +75,7 @@ def test_verify_keeps_what_is_read_before_it_is_written():
         c += 1
 
     out = np.arange(4, dtype="i4")
-    Kernel(signature, inc, reference=inc).verify(out)
+    Kernel(signature, inc, origin=Origin(reference=inc)).verify(out)
     assert np.array_equal(out, [1, 2, 3, 4])
 
 
@@ -87,19 +91,19 @@ def test_verify_of_storage_types(name):
     def zero(a, c):
         c[...] = 0
 
-    Kernel(Signature("f", params, (1,)), copy, reference=copy).verify(seed=4)
+    Kernel(Signature("f", params, (1,)), copy, origin=Origin(reference=copy)).verify(seed=4)
     data = np.full(3, 0x11, "u1") if packed else np.ones(6, ml_dtypes.finfo(name).dtype if "f" in name else name)
     with pytest.raises(errors.VerifyMismatch):
-        Kernel(Signature("f", params, (1,)), zero, reference=copy).verify(data)
+        Kernel(Signature("f", params, (1,)), zero, origin=Origin(reference=copy)).verify(data)
 
 
 def test_random_inputs_need_constant_shapes():
     with pytest.raises(errors.MissingArgument, match=r"\[K401\] double: missing argument 'A'"):
-        Kernel(DOUBLE, double, reference=double).verify()
+        Kernel(DOUBLE, double, origin=Origin(reference=double)).verify()
     fixed = Signature("double", (tensor("A", 5), tensor("C", 5, access="write")), (1,))
     seen = []
     for seed in (1, 1, 2):
-        Kernel(fixed, double, reference=lambda a, c: (seen.append(a), double(a, c))).verify(seed=seed)
+        Kernel(fixed, double, origin=Origin(reference=lambda a, c: (seen.append(a), double(a, c)))).verify(seed=seed)
     assert np.array_equal(seen[0], seen[1])
     assert not np.array_equal(seen[0], seen[2])
 
@@ -112,7 +116,7 @@ def test_verify_by_another_runtime():
         assert name == "other"
         return (lambda a, c: c.fill(0)), Other()
 
-    kernel = Kernel(DOUBLE, double, reference=double, runtimes=load)
+    kernel = Kernel(DOUBLE, double, origin=Origin(reference=double, runtimes=load))
     kernel.verify(np.ones(3, "f4"), runtime="host")
     with pytest.raises(errors.VerifyMismatch):
         kernel.verify(np.ones(3, "f4"), runtime="other")
@@ -124,18 +128,18 @@ def test_verify_by_another_runtime():
         lambda k: k.explain(),
         lambda k: k.export("x"),
         lambda k: k.verify(1),
-        lambda k: Kernel(DOUBLE, double, reference=double).verify(runtime="emulator"),
+        lambda k: Kernel(DOUBLE, double, origin=Origin(reference=double)).verify(runtime="emulator"),
     ],
 )
 def test_what_was_not_provided(use):
     with pytest.raises(UnsupportedError) as caught:
-        use(Kernel(DOUBLE, double, target="t"))
+        use(Kernel(DOUBLE, double, origin=Origin(target="t")))
     assert str(caught.value).startswith("[U401] double: ")
     assert "is not available for target" in str(caught.value)
 
 
 def test_export_delegates(tmp_path):
-    kernel = Kernel(DOUBLE, double, export=lambda k, path: path.write_text(k.name))
+    kernel = Kernel(DOUBLE, double, origin=Origin(export=lambda k, path: path.write_text(k.name)))
     assert kernel.export(str(tmp_path / "k.tile")).read_text() == "double"
 
 

@@ -11,7 +11,7 @@ from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors import launch as errors
 from tile_core.runtime.binder import Binder
-from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.kernel import Kernel, Origin
 
 
 def test_the_runtime_imports_no_array_library_but_numpy():
@@ -168,7 +168,7 @@ def test_verify(torch):
     def double(a, c):
         c[...] = 2 * a
 
-    kernel = Kernel(Signature("f", COPY.params, (1,)), double, reference=double)
+    kernel = Kernel(Signature("f", COPY.params, (1,)), double, origin=Origin(reference=double))
     kernel.verify(torch.randn(5))
     params = (tensor("A", "m", dtype="bfloat16"), tensor("C", "m", dtype="bfloat16", access="write"))
     bf16 = Signature("f", params, (1,))
@@ -176,6 +176,6 @@ def test_verify(torch):
     def copy(a, c):
         np.from_dlpack(c)[...] = np.from_dlpack(a)
 
-    Kernel(bf16, copy, reference=lambda a, c: c.__setitem__(slice(None), a)).verify(
+    Kernel(bf16, copy, origin=Origin(reference=lambda a, c: c.__setitem__(slice(None), a))).verify(
         torch.from_numpy(np.arange(4).astype(ml_dtypes.bfloat16).view(np.int16)).view(torch.bfloat16)
     )

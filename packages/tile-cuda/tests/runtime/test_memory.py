@@ -13,7 +13,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
 from tile_core.runtime.arrays import facts_of
 from tile_core.runtime.guarded import GUARD
-from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.kernel import Kernel, Origin
 from tile_cuda.errors import DeviceFault, DriverFailed, NoDevice, NoDriver
 from tile_cuda.runtime.api import Unusable
 from tile_cuda.runtime.driver import CudaAdapter
@@ -218,7 +218,7 @@ class TestKernels:
             np.frombuffer(at[1], "float32")[...] = np.frombuffer(at[0], "float32") * np.float32(factor)
 
         signature = Signature("scale", TestKernels.PARAMS, out_idx)
-        return Kernel(signature, launch, adapter=adapter, hidden=(), reference=meaning)
+        return Kernel(signature, launch, adapter=adapter, hidden=(), origin=Origin(reference=meaning))
 
     def test_a_call(self, adapter, driver):
         x = drawn(5, (300,), "float32")
@@ -246,7 +246,7 @@ class TestKernels:
             lambda values, place: None,
             adapter=adapter,
             hidden=(),
-            reference=lambda x, y: y.__setitem__(..., 0),
+            origin=Origin(reference=lambda x, y: y.__setitem__(..., 0)),
         )
         out = adapter.from_host(np.zeros(300, "float32"))
         with pytest.raises(Exception, match=r"found nan"):

@@ -29,7 +29,7 @@ from tile_core.runtime import trust
 from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 from tile_core.runtime.cache import write_whole
-from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.settings import path_of, text_of
 
 if TYPE_CHECKING:
@@ -96,10 +96,12 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
         launch,
         adapter=adapter,
         hidden=artefact.hidden,
-        source=artefact.text.text,
-        target=artefact.target,
-        export=lambda kernel, path: _write(path, content),
-        runtimes=loaded,
+        origin=Origin(
+            target=artefact.target,
+            source=artefact.text.text,
+            export=lambda kernel, path: _write(path, content),
+            runtimes=loaded,
+        ),
     )
 
 

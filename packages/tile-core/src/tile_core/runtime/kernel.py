@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +26,40 @@ Provided = TypeVar("Provided")
 RuntimeLoader = Callable[[str], "tuple[Callable[..., Any], AdapterFacts]"]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a kernel comes from: what it can tell and do besides being called. What is missing is refused.
+
+    Attributes
+    ----------
+    target
+        The target, as text.
+    source
+        Text that was emitted for it, or a function that makes it.
+    program
+        The traced tile program, opaque here.
+    explain
+        Makes the report of `Kernel.explain`.
+    reference
+        Executes the same tile program through its plain meaning: called with one NumPy array of storage elements or
+        one scalar per parameter, writes the outputs in place. With an attribute ``shakes`` it also takes a seed
+        ``shake``, which changes sums as another order of additions may; with an attribute ``watches`` also the
+        positions of arrays that hold nothing yet, ``unwritten``, with which it refuses what no kernel may rely on.
+    export
+        Writes the artefact of a kernel to a path.
+    runtimes
+        Loads the same kernel by another runtime of that name, for ``verify(runtime=...)``.
+    """
+
+    target: str = ""
+    source: str | Callable[[], str] = ""
+    program: Any = None
+    explain: Callable[[], Any] | None = None
+    reference: Callable[..., Any] | None = None
+    export: Callable[[Kernel, Path], Any] | None = None
+    runtimes: RuntimeLoader | None = None
+
+
 class Kernel:
     """A kernel that is compiled for one target and loaded by one runtime; call it with arrays.
 
@@ -37,23 +73,8 @@ class Kernel:
         The adapter; host memory by default.
     hidden
         Symbols that the launch takes after the parameters, see `Binder`.
-    source
-        Text that was emitted for it, or a function that makes it.
-    target
-        The target, as text.
-    program
-        The traced tile program, opaque here.
-    explain
-        Makes the report of `explain`.
-    reference
-        Executes the same tile program through its plain meaning: called with one NumPy array of storage elements or
-        one scalar per parameter, writes the outputs in place. With an attribute ``shakes`` it also takes a seed
-        ``shake``, which changes sums as another order of additions may; with an attribute ``watches`` also the
-        positions of arrays that hold nothing yet, ``unwritten``, with which it refuses what no kernel may rely on.
-    export
-        Writes the artefact of a kernel to a path.
-    runtimes
-        Loads the same kernel by another runtime of that name, for ``verify(runtime=...)``.
+    origin
+        Where it comes from.
 
     Examples
     --------
@@ -75,25 +96,13 @@ class Kernel:
         *,
         adapter: AdapterFacts | None = None,
         hidden: Sequence[str] | None = None,
-        source: str | Callable[[], str] = "",
-        target: str = "",
-        program: Any = None,
-        explain: Callable[[], Any] | None = None,
-        reference: Callable[..., Any] | None = None,
-        export: Callable[[Kernel, Path], Any] | None = None,
-        runtimes: RuntimeLoader | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.signature = signature
-        self.target = target
-        self.program = program
         self.adapter: AdapterFacts = adapter or HostMemory()
         self._binder = Binder(signature, launch, self.adapter, hidden)
         self._hidden = hidden
-        self._source = source
-        self._explain = explain
-        self._reference = reference
-        self._export = export
-        self._runtimes = runtimes
+        self._origin = origin or Origin()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch.
@@ -122,11 +131,24 @@ class Kernel:
         return self.signature.name
 
     @property
+    def target(self) -> str:
+        """The target that it is compiled for, as text."""
+        return self._origin.target
+
+    @property
+    def program(self) -> Any:
+        """The traced tile program; ``None`` if it was loaded without it."""
+        return self._origin.program
+
+    @property
     def source(self) -> str:
         """The text that was emitted for the target."""
-        if callable(self._source):
-            self._source = self._source()
-        return self._source
+        return self._text
+
+    @functools.cached_property
+    def _text(self) -> str:
+        source = self._origin.source
+        return source() if callable(source) else source
 
     def explain(self) -> str:
         """For each op the instruction chosen and why, layouts, stages, memory: the compiler's report.
@@ -136,7 +158,7 @@ class Kernel:
         NotProvided
             The kernel was loaded without its program.
         """
-        return str(self._need(self._explain, "explain()", "it was made without its program")())
+        return str(self._need(self._origin.explain, "explain()", "it was made without its program")())
 
     def verify(
         self,
@@ -173,7 +195,7 @@ class Kernel:
         NotProvided
             The kernel has no reference, or no such runtime.
         """
-        reference = self._need(self._reference, "verify()", "it was made without a reference meaning")
+        reference = self._need(self._origin.reference, "verify()", "it was made without a reference meaning")
         rtol, atol = tolerance_of("verify", "rtol", rtol), tolerance_of("verify", "atol", atol)
         seed = count_of("verify", "seed", seed, 0)
         binder = self._binder_for(runtime)
@@ -218,7 +240,7 @@ class Kernel:
             The path cannot be written.
         """
         target = path_of("export", "path", path)
-        self._need(self._export, "export()", "its target writes no artefacts")(self, target)
+        self._need(self._origin.export, "export()", "its target writes no artefacts")(self, target)
         return target
 
     def __copy__(self) -> Kernel:
@@ -304,7 +326,7 @@ class Kernel:
             runtime = text_of("verify", "runtime", runtime)
         if runtime is None or runtime == self.adapter.name:
             return self._binder
-        loader = self._need(self._runtimes, f"verify(runtime={runtime!r})", "it knows its own runtime only")
+        loader = self._need(self._origin.runtimes, f"verify(runtime={runtime!r})", "it knows its own runtime only")
         launch, adapter = loader(runtime)
         return Binder(self.signature, launch, adapter, self._hidden)
 
