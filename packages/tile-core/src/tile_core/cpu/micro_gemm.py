@@ -94,6 +94,17 @@ def micro_gemm(
         jump = None if ahead is None or depth < split else _jump(rows.row0, split, ahead)
         return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
 
+    return _in_order(k, split, clear, part)
+
+
+def accumulator_dtype(dtype: str) -> str:
+    """The dtype in which products are added up for a C of ``dtype``."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def _in_order(k: int, split: int, clear: Any, part: Callable[[Any, int, Any], Any]) -> Any:
+    """Add up parts of ``k``, of ``split`` products each: a loop, and what remains; only the first one clears C."""
+
     def whole(index: Any) -> Any:
         first = clear
         if clear is not False and not isinstance(index, int):
@@ -104,11 +115,6 @@ def micro_gemm(
     if k % split:
         statements.append(part(k - k % split, k % split, False))
     return sequence(*statements)
-
-
-def accumulator_dtype(dtype: str) -> str:
-    """The dtype in which products are added up for a C of ``dtype``."""
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
 @dataclass(frozen=True)
