@@ -17,7 +17,6 @@ from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Atom
 from tile_core.lowering.variant import Reject
-from tile_core.ops.copy import convert
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction, MatrixOperand, OperandKind, Until
 from tile_core.simt.ops.products.lowering import RegisterProduct
@@ -25,7 +24,6 @@ from tile_core.simt.ops.products.operand import ProductOperand
 from tile_core.simt.ops.products.plan import ProductPlan, best
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_core.simt.ops.warp_partition import splits
-from tile_core.simt.register_loops import choose
 
 from ..bench import CTX
 from .test_threads_gemm import Product
@@ -87,8 +85,7 @@ class Loops(RegisterProduct[Plan]):
         a, b = (ProductOperand(**self.operand(role, guarded), dtype="float32", depth=p.k) for role in (0, 1))
 
         def value(o: ProductOperand, line: Any) -> Any:
-            at = o.at(o.clamped(line), k)
-            return convert(choose(o.inside(at), nodes.load(o.view.buffer, at)), o.dtype)
+            return o.load(o.clamped(line), k)
 
         def add(r: Any, i: Any, j: Any) -> Any:
             return nodes.store(totals, totals[r] + value(a, i) * value(b, j), [r])

@@ -40,6 +40,10 @@ class Operand(ProductOperand):
     family: Family
     halves: int
 
+    def taken(self, value: Any) -> Any:
+        """Return an element as bits of a word, see `as_bits`."""
+        return as_bits(value, self.dtype)
+
     @property
     def blocks(self) -> int:
         """Blocks along K, the last one possibly not full."""
@@ -221,11 +225,9 @@ class Loader:
         limits = [within < rest] if rest < o.family.block else []
         if o.array is not None:
             place = ((u * o.blocks + number) * o.halves + half) * o.family.per_word + e
-            return choose(limits, as_bits(nodes.load(o.array, [place]), o.dtype))
+            return choose(limits, o.taken(nodes.load(o.array, [place])))
         line = o.clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
-        at = o.at(line, within + number * o.family.block)
-        limits += o.inside(at)
-        return choose(limits, as_bits(nodes.load(o.view.buffer, at), o.dtype))
+        return o.load(line, within + number * o.family.block, limits)
 
 
 def as_bits(value: Any, dtype: str) -> Any:

@@ -13,7 +13,6 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
-from tile_core.ops.copy import convert
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import strides_of
 from tile_core.simt.ops.products.operand import ProductOperand
@@ -165,14 +164,12 @@ class Loader:
         if o.array is not None:
             tile = tirx.floordiv(base, o.size) if not isinstance(base, int) else base // o.size
             held = nodes.load(o.array, [(tile * self.steps + step) * o.size + register])
-            return choose(limits, convert(held, o.dtype))
+            return choose(limits, o.taken(held))
         line = o.clamped(line)
         depth = k + step * o.unit.k
         if o.metadata is not None:
             return choose(limits, o.metadata.element(o, line, depth))
-        at = o.at(line, depth)
-        limits = [*limits, *o.inside(at)]
-        return choose(limits, convert(nodes.load(o.view.buffer, at), o.dtype))
+        return o.load(line, depth, limits)
 
 
 @functools.cache

@@ -14,9 +14,8 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ops.base import View
-from tile_core.ops.copy import convert
 from tile_core.ops.gemm_sp import kept, nibble
-from tile_core.simt.register_loops import choose, each
+from tile_core.simt.register_loops import each
 from tile_metal.ops.operand import Operand
 
 _INFINITE = 0x7F800000
@@ -45,10 +44,7 @@ class Metadata:
         group = tirx.floordiv(k, self.group)
         slots = 2 if self.group == 4 else 1
         code = nibble(self.view, self.turned, line, group)
-        values = []
-        for slot in range(slots):
-            at = a.at(line, group * slots + slot)
-            values.append(choose(a.inside(at), convert(nodes.load(a.view.buffer, at), a.dtype)))
+        values = [a.load(line, group * slots + slot) for slot in range(slots)]
         return values, kept(self.group, code), tirx.floormod(k, self.group)
 
     def element(self, a: Operand, line: Any, k: Any) -> Any:
@@ -89,9 +85,8 @@ def contribution(metadata: Metadata, a: Operand, b: Operand, at: tuple[Any, Any,
     """
     row, column, k = at
     values, places, place = metadata.stored(a, row, k)
-    index = b.at(column, k)
     factor = nodes.fresh("factor", "float32")
-    own = nodes.cast(choose(b.inside(index), convert(nodes.load(b.view.buffer, index), b.dtype)), "float32")
+    own = nodes.cast(b.load(column, k), "float32")
     adds = [
         tirx.IfThenElse(
             tirx.EQ(where, place), nodes.store(total, total[r] + nodes.cast(v, "float32") * factor, [r]), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,10 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
 from tile_core.ops.base import View
+from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
+from tile_core.simt.register_loops import choose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +64,15 @@ class ProductOperand:
         """Return the buffer's indices of an element."""
         return matrix(self.view, self.turned, line, k)
 
-    def inside(self, at: list[Any]) -> list[Any]:
-        """Return the conditions under which an element is in the buffer, as far as that is asked."""
-        return contiguity.inside(self.view, at, self.ranges) if self.guarded else []
+    def taken(self, value: Any) -> Any:
+        """Return an element as a register of the instruction holds it."""
+        return convert(value, self.dtype)
+
+    def load(self, line: Any, k: Any, limits: Sequence[Any] = ()) -> Any:
+        """Return an element of memory as ``taken``; zero outside of the buffer, and where a limit does not hold."""
+        at = self.at(line, k)
+        inside = contiguity.inside(self.view, at, self.ranges) if self.guarded else []
+        return choose([*limits, *inside], self.taken(nodes.load(self.view.buffer, at)))
 
     def clamped(self, line: Any, run: int = 1) -> Any:
         """Keep (a run of) lines of the padding inside of the tile: what is read for them is not used."""
