@@ -227,7 +227,7 @@ class BadOutIdx(LaunchError):
 
     code = "K427"
     template = "{kernel}: out_idx {found} is refused: {reason}"
-    remedy = "use positions of written array parameters, from {low} to {high}"
+    remedy = "{fix}"
 
 
 class VerifyMismatch(LaunchError):

@@ -43,7 +43,7 @@ def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequenc
     given = tuple(out_idx) if isinstance(out_idx, (tuple, list, range)) else given
     found: list[int] = []
     for index in given:
-        reason = ""
+        reason, fix = "", f"use positions of written array parameters, from {-len(params)} to {len(params) - 1}"
         position = index + len(params) if isinstance(index, int) and index < 0 else index
         if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(params):
             reason = f"{index!r} is no position of {len(params)} parameters"
@@ -54,9 +54,14 @@ def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequenc
         elif not params[position].writes:
             reason = f"parameter {params[position].name!r} is never written"
         elif params[position].access == "readwrite":
-            reason = f"parameter {params[position].name!r} is read too, perhaps before it is written"
+            tensor = params[position].name
+            reason = f"parameter {tensor!r} is read too, perhaps before it is written"
+            fix = (
+                f"compute in a tile (T.alloc_fragment) and store {tensor} once, at the end; or leave it out of out_idx "
+                "and pass an array, which then holds what is read first"
+            )
         if reason:
-            raise errors.BadOutIdx(kernel=name, found=out_idx, reason=reason, low=-len(params), high=len(params) - 1)
+            raise errors.BadOutIdx(kernel=name, found=out_idx, reason=reason, fix=fix)
         found.append(position)
     return tuple(found)
 
