@@ -95,6 +95,13 @@ class TestPackages:
         assert project(folder)["project"]["name"] == folder.name == source.name.replace("_", "-")
         assert folder.name in project()["project"]["dependencies"]
 
+    @pytest.mark.parametrize("package", packages())
+    def test_contributing_says_what_each_folder_is(self, package: str) -> None:
+        page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Where things live")[2]
+        (source,) = ROOT.glob(f"packages/*/src/{package}")
+        folders = [path.parent.relative_to(source).as_posix() for path in source.glob("**/*.py")]
+        assert not {f for f in folders if f != "." and f"`{f}/`" not in page}
+
     def test_folders_of_tests_do_not_take_each_others_names(self) -> None:
         """A folder with an ``__init__.py`` is a module of its own name, below the last parent that has one too."""
         inits = [path.parent for path in ROOT.glob("packages/*/tests/**/__init__.py")]
