@@ -52,6 +52,12 @@ def test_numbers_of_a_text_that_spills():
 
 
 class TestFlags:
+    @pytest.mark.parametrize(("threads", "opt", "level"), [(1, 3, 1), (1, 0, 0), (2, 3, 3), (32, 2, 2)])
+    def test_the_assembler_does_little_to_blocks_of_one_thread(self, threads, opt, level):
+        text = with_options(scale4(), opt=opt)
+        asked = build._options(dataclasses.replace(text.facts, block=(threads, 1, 1)))
+        assert asked.opt == level
+
     def test_what_is_computed_is_what_is_written(self):
         found = build.flags("sm_90a", CudaOptions())
         assert found[:2] == ("--gpu-architecture=sm_90a", "--std=c++17")

@@ -10,13 +10,14 @@ import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tile_core.abi.kernel_text import KernelText
+from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import Where
 from tile_cuda.errors import NVRTC, NoCompiler, TextRefused
 from tile_cuda.options import CudaOptions
@@ -75,12 +76,23 @@ def build(kernel: KernelText, arch: str) -> Cubin:
     TextRefused
         NVRTC or the assembler refuses the text; the error has the line of the user's kernel that it comes from.
     """
-    options = CudaOptions.from_attributes(kernel.facts.attributes)
+    options = _options(kernel.facts)
     made = _cubin(kernel.text, arch, options)
     if isinstance(made, Cubin):
         return made
     where, place = _place(kernel, made.line)
     raise TextRefused(kernel=kernel.facts.entry, arch=arch, place=place, reason=made.reason, where=where)
+
+
+def _options(facts: LaunchFacts) -> CudaOptions:
+    """Return the options of a text; blocks of one thread are not optimised by the assembler beyond level 1.
+
+    From level 2 on ptxas loses registers where bytes of one wide store are read again, which only one thread does
+    without a barrier: seen on an H200 with ptxas 13.0.88 and the one of NVRTC 13.5.37, a running maximum of bytes
+    (``tests/device/test_one_thread.py``). Such blocks are never fast.
+    """
+    options = CudaOptions.from_attributes(facts.attributes)
+    return dataclasses.replace(options, opt=min(options.opt, 1)) if math.prod(facts.block) == 1 else options
 
 
 def flags(arch: str, options: CudaOptions) -> tuple[str, ...]:

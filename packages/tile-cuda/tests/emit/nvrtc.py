@@ -22,3 +22,16 @@ def assemble(text: str, arch: str) -> str:
     nvrtc.nvrtcDestroyProgram(program)
     said = log.decode().strip("\0 \n")
     return said if int(error) or "warning" in said else ""
+
+
+def ptx_of(text: str, arch: str) -> str:
+    """Return the PTX that the compiler makes of a text that it accepts, before the assembler."""
+    nvrtc: Any = pytest.importorskip("cuda.bindings.nvrtc")
+    program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])[1]
+    options = [f"-arch={arch}".encode(), b"-std=c++17"]
+    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    assert int(error) == 0, text
+    made = bytearray(nvrtc.nvrtcGetPTXSize(program)[1])
+    nvrtc.nvrtcGetPTX(program, made)
+    nvrtc.nvrtcDestroyProgram(program)
+    return made.decode().strip("\0")

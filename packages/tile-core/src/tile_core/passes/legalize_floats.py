@@ -24,7 +24,7 @@ import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.ir.calls import SPLIT
-from tile_core.numerics.build import bind, cast, constant, constants, equal, select, type_name
+from tile_core.numerics.build import bind, cast, constant, constants, equal, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
 
@@ -369,9 +369,8 @@ def _halved(index: Any, up: bool = False) -> Any:
 def _merge(old: Any, code: Any, index: Any) -> Any:
     """The byte ``old`` with the nibble of element ``index`` replaced by ``code``."""
     k = constants("uint8", old)
-    low = (old & k(0xF0)) | code
     if index is None:
-        return low
-    high = (old & k(0x0F)) | (code << k(4))
+        return (old & k(0xF0)) | code
     name = type_name(index)
-    return select(equal(index % constant(2, name, index), constant(0, name, index)), low, high)
+    shift = cast("uint8", index % constant(2, name, index) * constant(4, name, index))
+    return (old & (k(0xF0) >> shift)) | (code << shift)

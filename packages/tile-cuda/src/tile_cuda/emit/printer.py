@@ -22,6 +22,7 @@ from tile_core.simt.memory.alignment import strides_of
 from tile_cuda.emit import places
 from tile_cuda.emit.debug import DebugStatements
 from tile_cuda.emit.functions import LINKED, RESERVED
+from tile_cuda.emit.masked_shifts import MaskedShifts
 from tile_cuda.emit.mathematics import MathCalls
 from tile_cuda.emit.warp import WarpCalls
 from tile_cuda.ptx import TABLE, instruction, prelude
@@ -39,7 +40,7 @@ _INFINITE = {
 }  # fmt: skip
 
 
-class CudaPrinter(WarpCalls, MathCalls, DebugStatements, KernelPrinter):
+class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPrinter):
     """Prints kernels.
 
     Parameters

@@ -25,6 +25,7 @@ def scalar_instructions() -> Iterator[Instruction]:
     yield from _extremes()
     yield from _integers()
     yield from _exchanges()
+    yield from _moves()
 
 
 def _addresses() -> Iterator[Instruction]:
@@ -38,6 +39,12 @@ def _pure(opcode: str, result: str, *inputs: tuple[str, str], arch: str = "sm_80
     operands += [Operand(n, KINDS[kind][0], ctype=KINDS[kind][1]) for n, kind in inputs]
     form = ", ".join(f"{{{o.name}}}" for o in operands)
     return Instruction(name or function_name(opcode), opcode, tuple(operands), form, arch)
+
+
+def _moves() -> Iterator[Instruction]:
+    """Yield moves, whose results the compiler knows nothing of (``tile_cuda.emit.masked_shifts``)."""
+    for bits in (32, 64):
+        yield _pure(f"mov.b{bits}", f"s{bits}", ("x", f"s{bits}"), name=f"mov_b{bits}_opaque")
 
 
 def _conversions() -> Iterator[Instruction]:
