@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile_core as tile
+import tile_core.language as T
 from tile_core.errors.ops import OutsideOfScratch
 
 #: name -> (statements, what the refusal says).
@@ -99,3 +100,42 @@ def test_accepted(name, tmp_path):
     kernel = tile.compile(program(tmp_path / "k.py", ACCEPTED[name]), target="cpu")
     if "index from memory" not in name:
         kernel(np.zeros(64, np.float32), 3)
+
+
+def test_tiles_of_ops_are_covered_to_their_ends() -> None:
+    def build(turns: int, step: int) -> tile.Kernel:
+        @T.prim_func
+        def k(A: T.Tensor((64,)), C: T.Tensor((32,))):
+            with T.Kernel(1, threads=64):
+                f = T.alloc_shared((32,), "float32")
+                T.clear(f)
+                for n in T.serial(turns):
+                    T.copy(A[n * step : n * step + 16], f[n * step : n * step + 16])
+                T.copy(f, C)
+
+        return tile.compile(k, target="cpu")
+
+    a = np.arange(64, dtype="float32")
+    for turns, step in ((2, 16), (3, 8)):
+        c = np.zeros(32, "float32")
+        build(turns, step)(a, c)
+        np.testing.assert_array_equal(c, a[:32])
+    with pytest.raises(OutsideOfScratch, match=r"iteration 2 of n covers f\[32\]"):
+        build(4, 16)
+    with pytest.raises(OutsideOfScratch, match=r"iteration 3 of n covers f\[39\]"):
+        build(4, 8)
+
+
+def test_tiles_of_ops_under_a_guard_are_accepted() -> None:
+    @T.prim_func
+    def k(A: T.Tensor((64,)), C: T.Tensor((32,))):
+        with T.Kernel(1, threads=64):
+            f = T.alloc_shared((32,), "float32")
+            for n in T.serial(4):
+                if n < 2:
+                    T.copy(A[n * 16 : n * 16 + 16], f[n * 16 : n * 16 + 16])
+            T.copy(f, C)
+
+    a, c = np.arange(64, dtype="float32"), np.zeros(32, "float32")
+    tile.compile(k, target="cpu")(a, c)
+    np.testing.assert_array_equal(c, a[:32])

@@ -25,8 +25,9 @@ from tile_core.errors.language import NegativeIndex
 from tile_core.errors.ops import OutsideOfScratch
 from tile_core.ir import nodes
 from tile_core.ir.names import as_written
-from tile_core.ir.visit import annotation, collect, role
+from tile_core.ir.visit import StmtRewriter, annotation, collect, role
 from tile_core.numerics.build import type_name
+from tile_core.ops.base import OpCall, View, is_op
 
 __all__ = ["check_scratch"]
 
@@ -43,7 +44,7 @@ def check_scratch(body: Any) -> None:
     NegativeIndex
         Of a tensor, in an unrolled loop.
     """
-    found = body_of(body)
+    found = body_of(_Corners().stmt(body))
     ranges = Ranges()
     for s in collect(body, (tirx.For, tirx.Bind)):
         if isinstance(s, tirx.For):
@@ -56,6 +57,25 @@ def check_scratch(body: Any) -> None:
         elif not access.pointed and not _inside(access, ranges):
             with suppress(Unknown):
                 _Executions(access, found.binds, ranges).check()
+
+
+class _Corners(StmtRewriter):
+    """Puts loads of the first and the last element of each scratch tile in place of tile ops."""
+
+    def visit_Evaluate(self, s: Any) -> Any:
+        if not is_op(s):
+            return s
+        ends: list[Any] = []
+        for view in OpCall.decode(s).args:
+            if not isinstance(view, View) or view.scope == "global" or not _filled(view.extents):
+                continue
+            last = [m + (e - 1) for m, e in zip(view.mins, view.extents, strict=True)]
+            ends += [tirx.Evaluate(nodes.load(view.buffer, at), s.span) for at in (list(view.mins), last)]
+        return nodes.seq(ends) if ends else s
+
+
+def _filled(extents: tuple[Any, ...]) -> bool:
+    return all(isinstance(e, int) and e > 0 for e in extents)
 
 
 def _check_unrolled(access: Access, binds: dict[Any, Any], ranges: Ranges) -> None:
@@ -202,6 +222,8 @@ class _Executions:
         trips = [(loop, here(self.env[loop.loop_var]) - here(evaluate(loop.min, self.env))) for loop in self.loops]
         said = ", ".join(_said(loop, trip) for loop, trip in trips)
         found = "reads" if self.access.value is None else "writes"
+        if isinstance(self.access.statement, tirx.Evaluate):
+            found = "covers"
         return OutsideOfScratch(
             who=as_written(f"iteration {said}", where) if said else "this statement",
             action=found,
