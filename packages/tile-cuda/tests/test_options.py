@@ -1,7 +1,9 @@
 import pytest
 
+import tile_core as tile
 from tile_core.errors.plugins import InvalidOptions
 from tile_core.plugins.contexts import make_options
+from tile_core.plugins.manager import installed
 from tile_cuda.options import CudaOptions
 from tile_cuda.plugin import tile_backend
 
@@ -46,3 +48,16 @@ def test_the_manifest():
     assert MANIFEST.name == "cuda"
     assert MANIFEST.target_kinds == ("cuda",)
     assert MANIFEST.fingerprint.startswith("tile_cuda ")
+
+
+def test_fast_math_of_another_dialect_is_the_option_where_a_target_has_it():
+    key = tile.PassConfigKey.TL_ENABLE_FAST_MATH
+    cpu, gpu = (installed().resolve_target(text) for text in ("cpu", "cuda:sm_80"))
+    faster = tile.jit(pass_configs={key: True})(lambda: None)
+    assert faster.options_for(cpu) is None
+    assert faster.options_for(gpu) == {"fast_math": True}
+    asked = tile.jit(pass_configs={key: True}, options={"line_info": True})(lambda: None)
+    assert asked.options_for(gpu) == {"fast_math": True, "line_info": True}
+    told = tile.jit(pass_configs={key: True}, options={"fast_math": False})(lambda: None)
+    assert told.options_for(gpu) == {"fast_math": False}
+    assert tile.jit(pass_configs={key: False})(lambda: None).options_for(gpu) is None

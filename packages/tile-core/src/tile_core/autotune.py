@@ -159,7 +159,7 @@ class AutotunedFunction:
             )
         shown = {"args": args, "keywords": keywords, "configs": [dict(c) for c in configs]}
         target = installed().resolve_target(self.function.target)
-        key = make_key(self.function.function, shown, target=target.text, options=self.function.options)
+        key = make_key(self.function.function, shown, target=target.text, options=self.function.options_for(target))
         return self._memo.get(key, lambda: self._search(configs, args, keywords))
 
     def _search(self, configs: Sequence[Config], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Tuned:

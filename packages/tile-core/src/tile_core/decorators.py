@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import types
@@ -13,9 +14,7 @@ from tile_core.errors.language import BadArgument, BadReturn, PythonError
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.runtime.kernel import Kernel
-
-#: Arguments of other dialects' decorators that only steer their compiler.
-_HINTS = frozenset("pass_configs execution_backend verbose compile_flags debug_root_path".split())
+    from tile_core.target import Target
 
 
 @overload
@@ -46,23 +45,25 @@ def jit(
     options
         The backend's options.
     **hints
-        ``pass_configs`` and the like of other dialects: accepted, without effect on results.
+        ``pass_configs`` and the like of other dialects. They are checked; ``TL_ENABLE_FAST_MATH`` sets the option
+        ``fast_math`` of targets that have it, the others have no effect on results.
 
     Raises
     ------
     BadArgument
-        For any other keyword.
+        For any other keyword, and for hints that ask for what is done in another way here.
     """
-    unknown = sorted(set(hints) - _HINTS)
-    if unknown:
-        instead = "use out_idx, target and options"
-        raise BadArgument(function="jit", name=unknown[0], found="given", expected="no such keyword", instead=instead)
     from tile_core.trace.tracer import caller_scope
 
     scope = caller_scope(1)
+    fast_math = False
+    if hints:
+        from tile_core.compat.dialects import wants_fast_math
+
+        fast_math = wants_fast_math(hints)
     if function is not None:
-        return JitFunction(function, scope, out_idx, target, options)
-    return lambda f: JitFunction(f, scope, out_idx, target, options)
+        return JitFunction(function, scope, out_idx, target, options, fast_math=fast_math)
+    return lambda f: JitFunction(f, scope, out_idx, target, options, fast_math=fast_math)
 
 
 class JitFunction:
@@ -77,7 +78,14 @@ class JitFunction:
     """
 
     def __init__(
-        self, function: Callable[..., Any], scope: Mapping[str, Any], out_idx: Any, target: Any, options: Any
+        self,
+        function: Callable[..., Any],
+        scope: Mapping[str, Any],
+        out_idx: Any,
+        target: Any,
+        options: Any,
+        *,
+        fast_math: bool = False,
     ) -> None:
         from tile_core.errors.language import NoSource
         from tile_core.runtime.memo import Memo
@@ -94,6 +102,7 @@ class JitFunction:
         self._out_idx = out_idx
         self._target = target
         self._options = options
+        self._fast_math = fast_math
         self._signature = inspect.signature(function)
         self._memo: Memo[Any] = Memo()
 
@@ -110,10 +119,16 @@ class JitFunction:
         call, program = call_text(self.function), call_text(self.function, ".program")
         return f"a factory compiles itself: kernel = {call}; tile.compile takes {program}"
 
-    @property
-    def options(self) -> Any:
-        """The backend's options, as they were given to ``tile.jit``."""
-        return self._options
+    def options_for(self, target: Target) -> Any:
+        """Return the options that kernels for a target are compiled with: those given, faster if hints allow it."""
+        from tile_core.plugins.manager import installed
+
+        given = self._options
+        if not self._fast_math or not (given is None or isinstance(given, Mapping)):
+            return given
+        known = installed().manifest(target.backend).options
+        has = known is not None and any(f.name == "fast_math" for f in dataclasses.fields(known))
+        return {"fast_math": True, **(given or {})} if has else given
 
     @functools.cached_property
     def eager(self) -> bool:
@@ -161,20 +176,21 @@ class JitFunction:
         given = self._arguments(args, keywords)
         shown = {n: _described(v, self.eager) for n, v in given.items()}
         target = installed().resolve_target(self._target)
-        decided = (self._out_idx, self._options)
+        options = self.options_for(target)
+        decided = (self._out_idx, options)
         key = make_key(self.function, shown, target=target.text, options=decided)
-        return self._memo.get(key, lambda: self._build(given))
+        return self._memo.get(key, lambda: self._build(given, options))
 
     def program(self, *args: Any, **keywords: Any) -> Program:
         """Return the traced program for these arguments, without compiling it."""
         return self._trace(self._arguments(args, keywords))
 
-    def _build(self, given: Mapping[str, Any]) -> Kernel:
+    def _build(self, given: Mapping[str, Any], options: Any) -> Kernel:
         from tile_core.compiler import compile as compile_program
 
         program = self._trace(given)
         outputs = program.outputs if self.eager else self._out_idx
-        return compile_program(program, target=self._target, out_idx=outputs, options=self._options)
+        return compile_program(program, target=self._target, out_idx=outputs, options=options)
 
     def _trace(self, given: Mapping[str, Any]) -> Program:
         if self.eager:

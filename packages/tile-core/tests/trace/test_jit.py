@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import tile_core as tile
 import tile_core.language as T
 from tile_core.decorators import jit
 from tile_core.errors.language import (
@@ -148,7 +149,7 @@ def test_eager_functions_elsewhere(refused):
 
 
 def test_factory(refused):
-    @jit(out_idx=[-1], pass_configs={"a": 1})
+    @jit(out_idx=[-1], pass_configs={"tl.disable_warp_specialized": True}, verbose=False)
     def make(n, dtype="float32"):
         @T.prim_func
         def main(A: T.Tensor((n,), dtype), B: T.Tensor((n,), dtype)):
@@ -168,6 +169,37 @@ def test_factory(refused):
 
     refused(BadReturn, "K132", "the factory nothing returns an object of type int", lambda: nothing.program(3))
     refused(BadArgument, "K128", "outidx is given", lambda: jit(outidx=[1]))
+
+
+@pytest.mark.parametrize(
+    ("hints", "text", "help_"),
+    [
+        ({"pass_configs": {"a": 1}}, "pass_configs is given with 'a'", "leave it out"),
+        (
+            {"pass_configs": {"tl.enable_fast_maths": 1}},
+            "'tl.enable_fast_maths'",
+            "did you mean 'tl.enable_fast_math'?",
+        ),
+        ({"pass_configs": ["tl.simplify"]}, "pass_configs is ['tl.simplify']", "tile.PassConfigKey"),
+        ({"pass_configs": {"tl.enable_dump_ir": True}}, "pass_configs[TL_ENABLE_DUMP_IR] is True", "TILE_DUMP_DIR"),
+        ({"compile_flags": ["-O1"]}, "compile_flags is ['-O1']", "options={...}"),
+        ({"debug_root_path": "/tmp"}, "debug_root_path is '/tmp'", "TILE_DUMP_DIR"),
+    ],
+)
+def test_hints_that_are_not_obeyed_are_refused(hints, text, help_):
+    with pytest.raises(BadArgument) as caught:
+        jit(**hints)
+    assert caught.value.code == "K128"
+    assert text in caught.value.message
+    assert help_ in caught.value.help
+
+
+def test_keys_of_passes_have_both_names_and_false_asks_for_nothing():
+    off = dict.fromkeys(tile.PassConfigKey, False)
+    assert jit(pass_configs=off, compile_flags=[], execution_backend="cython")
+    assert jit(pass_configs={"tirx.disable_vectorize": True, tile.PassConfigKey.TIR_DISABLE_CSE: True})
+    with pytest.raises(AttributeError):
+        _ = tile.PassConfigKey.TL_ANYTHING
 
 
 def test_factory_with_text_annotations():

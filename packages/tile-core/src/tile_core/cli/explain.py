@@ -17,11 +17,14 @@ def explain_file(
     """Say for each tile op which variant was chosen and why the better ones refused; grid, memory, vectors, passes."""
     del verbose
     from tile_core.cli.source import find
+    from tile_core.plugins.manager import installed
     from tile_core.reports import explain_facts
     from tile_core.reports.report import show
 
     found = find(file, read_arguments(arg))
-    facts = explain_facts(found.program, target, read_options(option) or found.options)
+    facts = explain_facts(
+        found.program, target, read_options(option) or found.options_for(installed().resolve_target(target))
+    )
     if as_json:
         print_json(facts.to_json())
     else:

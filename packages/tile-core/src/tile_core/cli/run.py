@@ -31,10 +31,11 @@ def run_file(
     import tile_core as tile
     from tile_core.cli.inputs import make_inputs
     from tile_core.cli.source import find
+    from tile_core.plugins.manager import installed
     from tile_core.runtime.bench import time_text
 
     found = find(file, read_arguments(arg), keep_rest=True)
-    options = read_options(option) or found.options
+    options = read_options(option) or found.options_for(installed().resolve_target(target))
     with console(stderr=True).status("compiling"):
         kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=options, runtime=runtime)
     inputs = make_inputs(kernel.signature, found.rest or {}, seed)

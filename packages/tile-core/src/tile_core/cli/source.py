@@ -28,6 +28,7 @@ from tile_core.errors.guess import hint, nearest
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
+    from tile_core.target import Target
 
 #: Decorators that make a kernel of a function, by the last part of their name.
 _KERNEL_MARKS = ("prim_func", "jit")
@@ -43,15 +44,15 @@ class Found:
         The traced program.
     out_idx
         Positions of the parameters that a call returns, if the file says so.
-    options
-        The backend's options, if the file says so.
+    options_for
+        From a target to the backend's options, if the file says so.
     rest
         Values of ``--arg`` that the function did not take: for sizes and scalar parameters.
     """
 
     program: Program
     out_idx: Any = None
-    options: Any = None
+    options_for: Callable[[Target], Any] = lambda target: None
     rest: Mapping[str, Any] | None = None
 
 
@@ -193,8 +194,8 @@ def _found(value: Any, program: Program, rest: Mapping[str, Any]) -> Found:
     """Keep what a compiled kernel or a decorator says about outputs and options."""
     signature = getattr(value, "signature", None)
     out_idx = signature.out_idx if signature is not None else getattr(value, "out_idx", None)
-    options = getattr(value, "options", None)
-    return Found(program, out_idx if out_idx is not None else program.outputs or None, options, rest)
+    options_for = getattr(value, "options_for", None) or (lambda target: None)
+    return Found(program, out_idx if out_idx is not None else program.outputs or None, options_for, rest)
 
 
 def _bind(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

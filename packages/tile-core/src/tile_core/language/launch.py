@@ -29,8 +29,6 @@ class Kernel:
         Threads of a block: an int, or up to three of them. Default: 128, or 1 with ``is_cpu``.
     is_cpu
         Says that the kernel was written for one thread per block.
-    prelude
-        Accepted for other dialects' kernels; it has no effect.
 
     Raises
     ------
@@ -38,7 +36,7 @@ class Kernel:
         Outside of a kernel function; for other grids and threads; at the second launch of a function.
     """
 
-    def __init__(self, *grid: Index, threads: Any = None, is_cpu: bool = False, prelude: str | None = None) -> None:
+    def __init__(self, *grid: Index, threads: Any = None, is_cpu: bool = False) -> None:
         self.builder: Builder = current("T.Kernel")
         if self.builder.launched:
             raise SecondLaunch(kernel=self.builder.name)
