@@ -129,7 +129,7 @@ def make_target(arch: str) -> Target:
         backend="cuda",
         arch=record.arch,
         capabilities=Capabilities(
-            execution_width=32,
+            execution_width=WARP,
             max_threads=1024,
             roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
@@ -142,6 +142,9 @@ def make_target(arch: str) -> Target:
         ),
     )
 
+
+WARP = 32
+"""Threads that execute together."""
 
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
 """Blocks along x, y and z, the same on all architectures."""

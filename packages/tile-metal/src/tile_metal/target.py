@@ -36,6 +36,8 @@ metal3   3.1   14     x                 .
 metal4   4.0   26     x                 x
 """
 
+SIMD = 32
+"""Lanes of a simdgroup."""
 SHARED_BYTES = 32768
 """Threadgroup memory of a threadgroup, on all of these devices."""
 MOST_THREADS = 1024
@@ -106,7 +108,7 @@ def make_target(family: str) -> Target:
         backend="metal",
         arch=family,
         capabilities=Capabilities(
-            execution_width=32,
+            execution_width=SIMD,
             max_threads=MOST_THREADS,
             shared_bytes=SHARED_BYTES,
             code_operations=40_000,

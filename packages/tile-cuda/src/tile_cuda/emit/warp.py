@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.text import infix
-from tile_core.ir.warp import WARP
+from tile_cuda.target import WARP
 
 
 class WarpCalls(CFamilyEmitter):

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 from tile_core.emit.dialect import Dialect, Limits
 from tile_cuda.emulation.asm import refusal, translate
 from tile_cuda.emulation.opcodes import Arch, finder
+from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
     from tile_core.target import Target
 
-WARP = 32
 HEADERS = Path(__file__).parent / "headers"
 
 

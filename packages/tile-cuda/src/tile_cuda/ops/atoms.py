@@ -14,15 +14,13 @@ from itertools import product
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.legality import Atom
 from tile_core.simt.ops.products.instruction import MatrixInstruction, MatrixOperand
+from tile_cuda.target import WARP
 
 #: Name in instructions, and bits, of the element types that instructions take.
 INPUTS = {
     "float16": ("f16", 16), "bfloat16": ("bf16", 16), "tfloat32": ("tf32", 32), "int8": ("s8", 8), "uint8": ("u8", 8),
     "float8_e4m3fn": ("e4m3", 8), "float8_e5m2": ("e5m2", 8), "float64": ("f64", 64),
 }  # fmt: skip
-WARP = 32
-"""Threads that execute an instruction together."""
-
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
 _INT8 = ("int8", "uint8")
 _FLOATS = tuple(n for n, d in DTYPES.items() if d.is_float and n not in ("float8_e8m0fnu", "float32", "float64"))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.simt.ops.warp_partition import Split
-from tile_cuda.ops.atoms import WARP, Family
+from tile_cuda.ops.atoms import Family
+from tile_cuda.target import WARP
 
 
 def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> FragmentLayout:

@@ -7,9 +7,10 @@ from typing import Any
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_cuda.ops.atoms import WARP, table
+from tile_cuda.ops.atoms import table
 from tile_cuda.ops.plan import Plan, swizzled
 from tile_cuda.ops.product import Product
+from tile_cuda.target import WARP
 
 HELD = ("shared", "fragment")
 """Where operands of instructions may be."""

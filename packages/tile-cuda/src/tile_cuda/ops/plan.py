@@ -13,9 +13,10 @@ from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_core.simt.ops.products.plan import ProductPlan, best
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.atoms import WARP, Family, family
+from tile_cuda.ops.atoms import Family, family
 from tile_cuda.ops.fragments import accumulator, operand_a, operand_b
 from tile_cuda.ops.operand import Blocks
+from tile_cuda.target import WARP
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect, Limits
 from tile_metal.emulation.rewrite import prepare_with, refusal
+from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD, TENSOR_OPS
 
 if TYPE_CHECKING:
     from tile_core.target import Target
 
-WARP = 32
 HEADERS = Path(__file__).parent / "headers"
 
 
@@ -38,8 +38,6 @@ def dialect(target: Target) -> Dialect:
     Dialect
         What ``tile_emulator.run`` needs.
     """
-    from tile_metal.target import TENSOR_OPS
-
     capabilities = target.capabilities
     limits = Limits(capabilities.max_threads, capabilities.shared_bytes)
     return dialect_of(limits, bool(capabilities.fact(TENSOR_OPS)))
@@ -57,7 +55,9 @@ def dialect_of(limits: Limits | None = None, tensor_ops: bool = False) -> Dialec
         # The descriptor of a product is a template argument.
         flags += ("-std=c++20", "-DMETAL_TENSOR_OPS=1")
     headers = (HEADERS / "metal_all.h",)
-    return Dialect("MSL", headers, WARP, prepare, call, limits=limits or Limits(1024, 32768), flags=flags)
+    return Dialect(
+        "MSL", headers, SIMD, prepare, call, limits=limits or Limits(MOST_THREADS, SHARED_BYTES), flags=flags
+    )
 
 
 def call(facts: LaunchFacts) -> str:

@@ -15,9 +15,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.lowering.legality import Atom
 from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_metal.emit import matrices
-
-SIMD = 32
-"""Lanes of a simdgroup."""
+from tile_metal.target import SIMD
 
 #: Element types of operands in the language.
 OPERANDS = tuple(n for n, d in DTYPES.items() if d.is_float and n not in ("float8_e8m0fnu", "float64"))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.simt.ops.warp_partition import Split
-from tile_metal.ops.atoms import SIMD, Unit
+from tile_metal.ops.atoms import Unit
+from tile_metal.target import SIMD
 
 Axis = tuple[int, int, int, int]
 """Simdgroups along an axis, the distance of their first threads, instructions, the distance of their registers."""

@@ -6,9 +6,10 @@ from typing import Any
 
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_metal.ops.atoms import SIMD, Unit, table
+from tile_metal.ops.atoms import Unit, table
 from tile_metal.ops.plan import Plan, padded
 from tile_metal.ops.product import Product
+from tile_metal.target import SIMD
 
 _READ = ("shared", "fragment", "global")
 _HELD = ("shared", "fragment")

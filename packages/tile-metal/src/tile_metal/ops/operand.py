@@ -18,7 +18,8 @@ from tile_core.simt.memory.alignment import strides_of
 from tile_core.simt.ops.products.operand import ProductOperand
 from tile_core.simt.register_loops import VECTOR, choose, unrolled
 from tile_metal.emit import matrices
-from tile_metal.ops.atoms import SIMD, SIMDGROUP, Unit
+from tile_metal.ops.atoms import SIMDGROUP, Unit
+from tile_metal.target import SIMD
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_core.simt.ops.products.plan import ProductPlan, best
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.atoms import SIMD, Unit, operand_type
+from tile_metal.ops.atoms import Unit, operand_type
 from tile_metal.ops.fragments import accumulator, operand_a, operand_b
+from tile_metal.target import SIMD
 
 TOTAL = "float32"
 """Element type of all accumulators in registers."""

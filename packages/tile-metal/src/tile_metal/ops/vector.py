@@ -26,7 +26,8 @@ from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.gemm_problem import Problem, asked, placed
 from tile_core.simt.register_loops import VECTOR, choose, unrolled, when
 from tile_core.simt.variant import SimtVariant
-from tile_metal.ops.atoms import ACCUMULATORS, OPERANDS, SIMD
+from tile_metal.ops.atoms import ACCUMULATORS, OPERANDS
+from tile_metal.target import SIMD
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -9,12 +9,7 @@ from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.runtime.launch_grid import Extents, grid_of
 from tile_core.runtime.packing import require_single_blocks
 from tile_metal.errors import GridTooLarge, TooManyThreads, TooMuchShared, WrongWidth
-
-WIDTH = 32
-"""Threads of a simdgroup."""
-MOST_THREADS = 1024
-MOST_SHARED = 32768
-"""Of a threadgroup on every Apple GPU since the M1 (Metal Feature Set Tables)."""
+from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD
 
 
 def check_static(facts: LaunchFacts) -> None:
@@ -27,8 +22,8 @@ def check_static(facts: LaunchFacts) -> None:
     """
     require_single_blocks(facts, "metal")
     check_threads(facts, MOST_THREADS, "Metal")
-    if facts.shared_bytes > MOST_SHARED:
-        raise TooMuchShared(kernel=facts.entry, found=facts.shared_bytes, limit=MOST_SHARED, where=facts.where)
+    if facts.shared_bytes > SHARED_BYTES:
+        raise TooMuchShared(kernel=facts.entry, found=facts.shared_bytes, limit=SHARED_BYTES, where=facts.where)
 
 
 def check_threads(facts: LaunchFacts, limit: int, where_from: str) -> None:
@@ -55,10 +50,10 @@ def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) ->
         With what was found.
     """
     check_threads(facts, threads, "the compiled kernel")
-    if width != WIDTH:
-        raise WrongWidth(kernel=facts.entry, found=width, expected=WIDTH, where=facts.where)
-    if shared > MOST_SHARED:
-        raise TooMuchShared(kernel=facts.entry, found=shared, limit=MOST_SHARED, where=facts.where)
+    if width != SIMD:
+        raise WrongWidth(kernel=facts.entry, found=width, expected=SIMD, where=facts.where)
+    if shared > SHARED_BYTES:
+        raise TooMuchShared(kernel=facts.entry, found=shared, limit=SHARED_BYTES, where=facts.where)
 
 
 def threads_of(facts: LaunchFacts, library: str, limit: int) -> Callable[[Sequence[Any]], Extents | None]:
