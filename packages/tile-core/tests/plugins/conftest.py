@@ -84,7 +84,10 @@ class Site:
         self.folder = folder
 
     def install(self, *names):
-        """Do what an installer does with a pure Python package: copy it, and write its metadata beside it."""
+        """Do what an installer does with pure Python packages: copy them, and write their metadata beside them.
+
+        A name is that of a folder in ``tests/plugins``, or the path of another folder.
+        """
         for name in names:
             source = PACKAGES / name
             project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -102,16 +105,21 @@ class Site:
 
     def run(self, code, **variables):
         """Standard output of ``code`` in a fresh interpreter, with ``p`` the installed backends."""
+        prelude = "import sys\nfrom tile_core.plugins.manager import installed\np = installed()\n"
+        return self.python("-c", prelude + code, **variables)
+
+    def python(self, *arguments, cwd=None, **variables):
+        """Standard output of a fresh interpreter that is called with ``arguments``."""
         environ = {key: value for key, value in os.environ.items() if not key.startswith("TILE_")}
         path = os.pathsep.join([str(self.folder), str(CORE)])
-        prelude = "import sys\nfrom tile_core.plugins.manager import installed\np = installed()\n"
         done = subprocess.run(
-            [sys.executable, "-c", prelude + code],
+            [sys.executable, *arguments],
             env={**environ, "PYTHONPATH": path, **variables},
+            cwd=cwd,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         self.stderr = done.stderr
         return done.stdout

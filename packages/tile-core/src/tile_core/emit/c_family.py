@@ -19,6 +19,16 @@ from tile_core.errors import Where
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 
+CPP_WORDS = frozenset(
+    """
+    alignas alignof and and_eq asm bitand bitor catch char16_t char32_t class compl const_cast consteval constexpr
+    constinit co_await co_return co_yield decltype delete dynamic_cast explicit export friend inline main mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires
+    static_assert static_cast template this thread_local throw try typeid typename using virtual wchar_t xor xor_eq
+    """.split()
+)
+"""Words of C++ besides C's: reserved where a text is C++, or is executed as such by the emulator."""
+
 
 @dataclass(frozen=True)
 class Emitted:

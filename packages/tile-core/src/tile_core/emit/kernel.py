@@ -39,6 +39,8 @@ class Launch:
         Bytes that the body takes addresses to be multiples of, and numbers that divide values, by parameter.
     aliased
         Parameters whose memory another one may share: raw pointers. A launch refuses that for arrays.
+    declared
+        Types of scalars and of elements as the program declares them, by parameter; a text may have codes instead.
     attributes, where
         For the launch facts.
     """
@@ -51,6 +53,7 @@ class Launch:
     align: Mapping[str, int] = field(default_factory=dict)
     divides: Mapping[str, int] = field(default_factory=dict)
     aliased: frozenset[str] = frozenset()
+    declared: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     where: Where | None = None
 
@@ -92,9 +95,12 @@ class Launch:
     def _param(self, p: Any, names: Mapping[str, str]) -> ParamFact:
         own = str(p.name)
         if not tirx.is_buffer_var(p):
-            return ParamFact(names[own], "scalar", nodes.dtype_of(p))
-        access = self.access.get(own, "read")
-        return ParamFact(names[own], "pointer", nodes.element_type(p), access, self.align.get(own, 0))
+            return ParamFact(names[own], "scalar", self.declared.get(own, nodes.dtype_of(p)))
+        element = nodes.element_type(p)
+        declared = self.declared.get(own, element)
+        # The text may have codes of a type that it lacks; arrays have the type's own name, where the host has one.
+        element = element if declared == element else DTYPES[declared].storage
+        return ParamFact(names[own], "pointer", element, self.access.get(own, "read"), self.align.get(own, 0))
 
 
 def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> Launch:
@@ -117,6 +123,7 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
         shared=tuple(SharedArray(a.name, a.offset, a.bytes, a.dtype) for a in arena.arrays),
         align={str(b.name): size for b, size in relied.addresses.items()},
         divides={str(v.name): by for v, by in relied.divisors.items()},
+        declared={p.name: p.dtype for p in program.params if p.dtype},
         aliased=frozenset(p.name for p in program.params if p.kind == "pointer"),
         attributes=dict(attributes or {}),
         where=program.where,

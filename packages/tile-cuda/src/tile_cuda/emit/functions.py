@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tile_core.emit.c_family import CPP_WORDS
+
 
 @dataclass(frozen=True)
 class Function:
@@ -95,14 +97,10 @@ EXTREMES: Mapping[tuple[str, str], str] = {
 }
 
 #: Words of the device's language, and of what texts call, that no variable may have as its name.
-RESERVED = frozenset(
+RESERVED = CPP_WORDS | frozenset(
     """
-    alignas alignof and and_eq asm bitand bitor catch char16_t char32_t class compl concept const_cast consteval
-    constexpr constinit co_await co_return co_yield decltype delete dynamic_cast explicit export friend inline mutable
-    namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires
-    static_assert static_cast template this thread_local throw try typeid typename using virtual wchar_t xor xor_eq
-    main printf assert smem f16 bf16 min max abs isnan isinf isfinite signbit NAN INFINITY warpSize threadIdx blockIdx
-    blockDim gridDim dim3 half half2 clock
+    concept printf assert smem f16 bf16 min max abs isnan isinf isfinite signbit NAN INFINITY warpSize threadIdx
+    blockIdx blockDim gridDim dim3 half half2 clock
     """.split()
 ).union(
     (f.double for f in FUNCTIONS.values()), (f"{f.double}f" for f in FUNCTIONS.values()),

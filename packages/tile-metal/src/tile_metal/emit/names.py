@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tile_core.emit.c_family import CPP_WORDS
+
 TYPES: Mapping[str, str] = {
     "bool": "bool", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort", "int32": "int",
     "uint32": "uint", "int64": "long", "uint64": "ulong", "float16": "half", "bfloat16": "bfloat", "float32": "float",
@@ -56,24 +58,20 @@ FUNCTIONS: Mapping[str, Function] = {
 LIBRARY = frozenset({"simd_sum"})
 """Functions of the library that passes call by their names."""
 
-RESERVED = frozenset(
+RESERVED = CPP_WORDS | frozenset(
     """
-    alignas alignof and and_eq asm atomic_bool atomic_float atomic_int atomic_uint atomic_ulong bfloat bitand bitor
-    catch char16_t char32_t class compl const_cast constant constexpr decltype delete device dynamic_cast explicit
-    export fragment friend half kernel main mesh metal mutable namespace new noexcept not not_eq nullptr object
-    operator or or_eq packed patch private protected public ptrdiff_t quad ray_data reinterpret_cast sampler size_t
-    smem static_assert static_cast stitchable tensor template texture this thread thread_local threadgroup
-    threadgroup_imageblock throw try typeid typename uchar uint ulong uniform ushort using vec vertex virtual
-    visible wchar_t xor xor_eq args abs all any as_type ceil clamp clz copysign cos ctz exp exp10 exp2 fabs fast
-    floor fma fmax fmin isfinite isinf isnan log log10 log2 max min mix mulhi popcount pow precise rint rotate round
-    rsqrt select sign sin sqrt step tan trunc
-    asin acos atan atan2 sinh cosh asinh acosh atanh fmod ldexp NAN INFINITY HALF_MAX FLT_MAX M_PI_F
-    as_float address simd mpp
-    dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup dispatch_threads_per_threadgroup
-    grid_origin grid_size quadgroup_index_in_threadgroup quadgroups_per_threadgroup simdgroup_index_in_threadgroup
-    simdgroups_per_threadgroup thread_execution_width thread_index_in_quadgroup thread_index_in_simdgroup
-    thread_index_in_threadgroup thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid
-    threadgroups_per_grid threads_per_grid threads_per_simdgroup threads_per_threadgroup
+    atomic_bool atomic_float atomic_int atomic_uint atomic_ulong bfloat constant device fragment half kernel
+    mesh metal object packed patch ptrdiff_t quad ray_data sampler size_t smem stitchable tensor texture thread
+    threadgroup threadgroup_imageblock uchar uint ulong uniform ushort vec vertex visible args abs all any
+    as_type ceil clamp clz copysign cos ctz exp exp10 exp2 fabs fast floor fma fmax fmin isfinite isinf isnan
+    log log10 log2 max min mix mulhi popcount pow precise rint rotate round rsqrt select sign sin sqrt step tan
+    trunc asin acos atan atan2 sinh cosh asinh acosh atanh fmod ldexp NAN INFINITY HALF_MAX FLT_MAX M_PI_F
+    as_float address simd mpp dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup
+    dispatch_threads_per_threadgroup grid_origin grid_size quadgroup_index_in_threadgroup
+    quadgroups_per_threadgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup thread_execution_width
+    thread_index_in_quadgroup thread_index_in_simdgroup thread_index_in_threadgroup thread_position_in_grid
+    thread_position_in_threadgroup threadgroup_position_in_grid threadgroups_per_grid threads_per_grid
+    threads_per_simdgroup threads_per_threadgroup
     """.split()
 ).union(
     f"{kind}{n}" for kind in ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half",
