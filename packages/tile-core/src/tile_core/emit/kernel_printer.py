@@ -110,7 +110,8 @@ class KernelPrinter(CFamilyEmitter):
             self.stmt(body)
         # The braces are those of the head, which is written when the body has told what it needs.
         lines, origins = self.writer.lines[1:-1], self.writer.origins[1:-1]
-        before, head = self.before(params), self.head(self.entry, params).splitlines()
+        head = self.head(self.entry, params).splitlines()  # first: it tells which types the text needs
+        before = self.before(params)
         head[-1] += " {"
         first = [*before, *head, *(f"  {line}" for line in self.first(params))]
         line_map = LineMap.of([*([None] * len(first)), *origins, None])
