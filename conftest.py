@@ -44,7 +44,7 @@ SWEEPS = {
     "tile-core/tests/numerics/test_widen_floats.py": 2,
     "tile-core/tests/reference/test_kit.py": 24,
     "tile-core/tests/simt/barriers/test_barriers.py": 2,
-    "tile-core/tests/simt/test_distribution.py": 2,
+    "tile-core/tests/layout/test_spread.py": 2,
     "tile-core/tests/simt/barriers/test_divergence.py": 2,
     "tile-core/tests/simt/ops/test_shuffled_reduce.py": 2,
     "tile-core/tests/simt/ops/test_shuffled_scan.py": 2,

@@ -55,11 +55,11 @@ class Bench:
         return b
 
     def hold(self, b: Any, dist: FragmentLayout) -> None:
-        self.places.distributions[b] = dist
+        self.places.fragments[b] = dist
         self.places.arrays[b] = buffer((dist.registers,), nodes.element_type(b), f"{b.name}_r", "local")
 
     def value(self, b: Any) -> Any:
-        dist = self.places.distributions.get(b)
+        dist = self.places.fragments.get(b)
         if dist is None:
             return self.machine.memory.arrays[b]
         found = self.machine.private[self.places.arrays[b]][dist.thread_table, dist.register_table[:, None]]

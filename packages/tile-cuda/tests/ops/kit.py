@@ -1,4 +1,4 @@
-"""Runs one product on the test machine: poison around the tiles, fragments filled by their distributions."""
+"""Runs one product on the test machine: poison around the tiles, fragments filled by their layouts."""
 
 from __future__ import annotations
 
@@ -138,12 +138,12 @@ class Run:
             for position, want in self.variant.layouts(self.call, None).items():
                 buffer = self.call.args[position].buffer
                 if isinstance(want, FragmentLayout):
-                    found = self.places.distributions.setdefault(buffer, want)
+                    found = self.places.fragments.setdefault(buffer, want)
                     assert found.same_as(want)
                 elif not self.case.plain:
                     self.places.layouts.setdefault(buffer, want)
         for role, view in self.views.items():
-            found = self.places.distributions.get(view.buffer)
+            found = self.places.fragments.get(view.buffer)
             if found is None:
                 self.machine.memory.put(view.buffer, self.data[role], self.places.layouts.get(view.buffer))
                 continue
@@ -155,7 +155,7 @@ class Run:
 
     def read(self, role: str) -> Any:
         view = self.views[role]
-        found = self.places.distributions.get(view.buffer)
+        found = self.places.fragments.get(view.buffer)
         if found is not None:
             registers = self.machine.private[self.places.arrays[view.buffer]]
             copies = registers[found.thread_table, found.register_table[:, None]]

@@ -110,7 +110,7 @@ class TooManyThreads(UnsupportedError):
 
 
 class FragmentLayoutUnsupported(UnsupportedError):
-    """A distribution of a fragment over threads and registers that was asked for and cannot be kept."""
+    """A layout of a fragment over threads and registers that was asked for and cannot be kept."""
 
     code = "U113"
     template = "the layout of {buffer} cannot be kept on {target}: {reason}"

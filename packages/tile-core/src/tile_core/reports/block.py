@@ -35,7 +35,7 @@ class FragmentFacts:
     vector
         Neighbours of a row that one thread holds side by side.
     digits
-        The distribution: for each dimension its digits ``extent:stride@thread`` or ``@register``, outermost first.
+        The layout: for each dimension its digits ``extent:stride@thread`` or ``@register``, outermost first.
     """
 
     name: str
@@ -185,7 +185,7 @@ def block_facts(plan: Plan) -> BlockFacts | None:
     if PLACES not in plan or ARENA not in plan:
         return None
     return BlockFacts(
-        fragments=tuple(_fragment(b, d) for b, d in plan[PLACES].places.distributions.items()),
+        fragments=tuple(_fragment(b, d) for b, d in plan[PLACES].places.fragments.items()),
         shared=_shared(plan),
         shared_bytes=plan[ARENA].bytes,
         loops=tuple(

@@ -30,7 +30,7 @@ class Walk:
     Parameters
     ----------
     dist
-        The tile's distribution.
+        The tile's layout.
     thread
         Number of the thread in its block, whether it holds anything or not: coordinates stay within the padded tile.
     """
@@ -61,7 +61,7 @@ class Walk:
         return [self.coordinate(d) for d in range(len(self.dist.dims))]
 
     def register(self, dims: Sequence[Digits] | None = None, chosen: Sequence[int] | None = None) -> Any:
-        """Return the register; with ``dims`` that of another distribution whose digits are those of ``chosen``."""
+        """Return the register; with ``dims`` that of another layout whose digits are those of ``chosen``."""
         places = self.dist.dims if dims is None else dims
         values = self.values if chosen is None else [self.values[d] for d in chosen]
         total: Any = None

@@ -145,9 +145,9 @@ def _place(plan: Plan, ctx: Context) -> Plan:
     safe = dict(plan.program.attrs.get("safe_values") or {})
     buffers = [*plan.params, *(a.buffer for a in collect(body, tirx.AllocBuffer))]
     inferred.places.safe_values.update({b: safe[str(b.name)] for b in buffers if str(b.name) in safe})
-    for buffer, distribution in inferred.places.distributions.items():
+    for buffer, layout in inferred.places.fragments.items():
         inferred.places.arrays[buffer] = tirx.decl_buffer(
-            [distribution.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
+            [layout.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
         )
     plan = plan.replace(defined=(*plan.defined, *inferred.places.arrays.values()))
     plan = plan.note(PLACES, inferred).note(SELECTED, selected).note(DEMOTED, moved)

@@ -43,7 +43,7 @@ class Places:
 
     Attributes
     ----------
-    distributions
+    fragments
         Of fragments that live in registers, by buffer.
     arrays
         The register array (scope ``local``, one dimension) of such a fragment, by buffer; filled before lowering.
@@ -53,7 +53,7 @@ class Places:
         What a read outside of a buffer gives, by buffer; zero if there is none.
     """
 
-    distributions: dict[Any, FragmentLayout] = field(default_factory=dict)
+    fragments: dict[Any, FragmentLayout] = field(default_factory=dict)
     arrays: dict[Any, Any] = field(default_factory=dict)
     layouts: dict[Any, LayoutMap] = field(default_factory=dict)
     reducers: dict[Any, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class SimtCall(OpCall):
         The threads that execute it together.
     places
         What is known about its operands: in ``accepts`` nothing, in ``layouts`` what is decided so far, in ``lower``
-        everything. A fragment without a distribution lives in shared memory and has scope ``shared``.
+        everything. A fragment without a layout lives in shared memory and has scope ``shared``.
     divergent
         Whether the op stands in a data-parallel loop or in thread code: one thread then executes it for itself.
     ranges
@@ -89,7 +89,7 @@ class SimtVariant(Variant):
     The statement is executed by all threads of the block. Registers of fragments are ``call.places.arrays``; shared and
     global buffers are accessed by their logical indices, layouts are applied later. Parts between which threads depend
     on each other are marked with ``simt.calls.step``: barriers are placed where steps need them. Fragments that have
-    no distribution are shared buffers, so every operand that may be a fragment may be shared too.
+    no layout are shared buffers, so every operand that may be a fragment may be shared too.
 
     A variant of a target with threads that is *not* a ``SimtVariant`` is lowered when it is selected: it returns loops
     of role ``parallel`` on the tiles as the program names them, which are then distributed like the user's.
@@ -107,11 +107,11 @@ class SimtVariant(Variant):
         """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""
         raise NotImplementedError("it has no lower_value, but the program takes the result")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return what operands must be (fragments) or had better be (shared buffers), by position.
 
         Asked repeatedly while ``call.places`` fills; an answer may depend on what is known and be empty at first. A
-        fragment of which two ops want different distributions is moved to shared memory, and all is asked again; so
+        fragment of which two ops want different layouts is moved to shared memory, and all is asked again; so
         is one for which an op asks for a layout of memory.
         """
         del call, ctx

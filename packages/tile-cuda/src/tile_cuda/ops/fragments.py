@@ -1,4 +1,4 @@
-"""Where matrix instructions hold their operands: distributions of accumulators and of the operands A and B.
+"""Where matrix instructions hold their operands: layouts of accumulators and of the operands A and B.
 
 A lane is ``4 * g + t``. It holds rows ``g`` and ``g + 8`` of a tile of A and C, column ``g`` of B, and columns ``2 t``
 and ``2 t + 1`` of C. The registers of A count rows of tiles, blocks of K, halves, elements, so a C whose warps all lie

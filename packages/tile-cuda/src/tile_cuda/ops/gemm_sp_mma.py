@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
-from tile_core.layout.fragment import FragmentLayout
 from tile_cuda.ops.gemm_mma import MmaVariant
 from tile_cuda.ops.metadata import Metadata, swizzled
 from tile_cuda.ops.operand import Lanes
@@ -27,7 +26,7 @@ class MmaGemmSp(MmaVariant):
     priority = 10
     sparse = True
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return besides how metadata whose rows are along K is swizzled: lanes read four of these rows at once."""
         found = dict(super().layouts(call, ctx))
         view = call.args[1]

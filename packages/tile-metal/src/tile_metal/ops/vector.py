@@ -70,7 +70,7 @@ class VectorByLanes(SimtVariant):
             note=f"{call.block.count // SIMD} simdgroups, {width} element{'s' * (width > 1)} of a lane at a time"
         )
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return where C is: each of its columns in all lanes of a simdgroup."""
         del ctx
         p = Problem.of(call)
@@ -103,7 +103,7 @@ class VectorByThreads(GemmByThreads):
 
 
 def columns(n: int, threads: int) -> FragmentLayout:
-    """Return the distribution of C: neighbouring columns in the registers of a simdgroup, copies in its lanes."""
+    """Return the layout of C: neighbouring columns in the registers of a simdgroup, copies in its lanes."""
     groups = threads // SIMD
     digits = (Digit(groups, SIMD, "thread"), Digit(-(-n // groups), 1, "register"))
     return FragmentLayout((1, n), ((Digit(1, 1, "register"),), digits), threads, (Digit(SIMD, 1, "thread"),))

@@ -96,11 +96,11 @@ class GemmByThreads(SimtVariant):
         g = grid_of(p.m, p.n, call.block.count)
         return Accept(note=f"{g.rows} x {g.columns} threads of {g.each_m} x {g.each_n} elements")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return where C is; A and B are read by many threads, so they are in shared memory."""
         del ctx
         p = Problem.of(call)
-        found: dict[int, FragmentLayout | LayoutMap] = {}
+        found: dict[int, LayoutMap] = {}
         if p.c.scope == "local.fragment" and p.c.extents == tuple(nodes.shape_of(p.c.buffer)):
             own = accumulators(p.m, p.n, grid_of(p.m, p.n, call.block.count), call.block.count)
             found[2] = placed(own, p.c.extents, *p.c.matrix_dims(), False)

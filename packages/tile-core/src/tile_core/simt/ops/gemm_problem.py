@@ -88,7 +88,7 @@ def policy_of(call: SimtCall, problem: Problem) -> int:
 
 
 def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> FragmentLayout:
-    """Return the distribution of a whole buffer from that of its matrix, which is in two of its dimensions."""
+    """Return the layout of a whole buffer from that of its matrix, which is in two of its dimensions."""
     own = found.permute((1, 0)) if turned else found
     for d in range(len(extents)):
         if d not in (rows, columns):

@@ -31,7 +31,7 @@ class ReduceByShuffles(ByShuffles):
     Notes
     -----
     A result is in all threads that hold elements of its row: ``layouts`` demands that of a destination that is free.
-    A destination with another distribution gets its elements through shared scratch.
+    A destination with another layout gets its elements through shared scratch.
     """
 
     op = "reduce"
@@ -40,7 +40,7 @@ class ReduceByShuffles(ByShuffles):
         """Demand that a free destination is where the results are."""
         del ctx
         src, dst = call.args
-        known = call.places.distributions
+        known = call.places.fragments
         found = known.get(src.buffer)
         if found is None or dst.buffer in known:
             return {}
@@ -53,7 +53,7 @@ class ReduceByShuffles(ByShuffles):
 
 
 def at_destination(found: FragmentLayout, src: View, dst: View, dim: int) -> FragmentLayout | None:
-    """Return the distribution that a whole destination has if its elements are where the results are."""
+    """Return the layout that a whole destination has if its elements are where the results are."""
     kept_dims = [e for d, e in enumerate(src.extents) if d != dim]
     projected = found.project(dim)
     shape = list(nodes.shape_of(dst.buffer))
@@ -76,7 +76,7 @@ class _Reduce:
         self.acc = accumulator(self.dst.dtype)
         self.combine = combiner(self.kind, self.acc, bool(call.attrs["nan_propagate"]))
         self.thread = call.block.thread
-        held = call.places.distributions.get(self.src.buffer)
+        held = call.places.fragments.get(self.src.buffer)
         self.held = held is not None
         self.tile = held if held is not None else shares(self.src, self.dim, call.block.count)
         self.walk = Walk(self.tile, self.thread)
@@ -114,7 +114,7 @@ class _Reduce:
         array = self.call.places.arrays.get(self.dst.buffer)
         if array is None:
             return None, calls.step(self.to_memory(), self.call.span)
-        known = self.call.places.distributions[self.dst.buffer]
+        known = self.call.places.fragments[self.dst.buffer]
         expected = at_destination(self.tile, self.src, self.dst, self.dim)
         if expected is not None and covers(expected, known):
             return None, calls.step(self.to_registers(array), self.call.span)

@@ -6,18 +6,18 @@ one of two forms.
 *Partial*: every thread has a copy of every element in its registers, ``partial(shape, threads)``. That form is legal if
 ``may_be_partial`` says so of the program, and what touches the buffer then means:
 
-- an update (``is_update``), whatever the distribution of its loop, is done by the one thread that runs the iteration,
-  by the first of the threads if the loop's iterations have copies. The loop's distribution does not follow the reducer
+- an update (``is_update``), whatever the layout of its loop, is done by the one thread that runs the iteration,
+  by the first of the threads if the loop's iterations have copies. The loop's layout does not follow the reducer
   (it is no anchor), and the proof that stores reach all copies is left out for it;
 - an assignment before the first update (``buf[i] = v``, a fill) stores ``v`` in the copy of thread 0 and the neutral
   element in all others, ``assigned(value, kind, dtype, thread)``; of the neutral element that is an ordinary store. All
-  threads run it: such a loop gets the distribution ``partial`` of its own extents;
+  threads run it: such a loop gets the layout ``partial`` of its own extents;
 - ``finalize_reducer`` combines the copies, so that all hold the result; from then on the buffer is an ordinary fragment
   of which every thread has a copy.
 
 *Shared*: everything else (the reducer is read before it is complete, updated again after it, updated in another way
 than its operation, viewed, or large) makes it a shared buffer, one copy for the block. A loop that updates it must run
-on one thread, in order: the distribution of its iterations is ``alone(extents, threads)``, of which only the first copy
+on one thread, in order: the layout of its iterations is ``alone(extents, threads)``, of which only the first copy
 runs. ``finalize_reducer`` then does nothing.
 """
 
@@ -60,7 +60,7 @@ class FinalizeByShuffles(ByShuffles):
     def lower(self, call: Any, ctx: Context) -> Any:
         """Combine lanes, then groups."""
         buffer = call.args[0].buffer
-        dist = call.places.distributions.get(buffer)
+        dist = call.places.fragments.get(buffer)
         if dist is None or dist.replicas == 1:
             return nodes.seq([])
         kind, dtype = str(call.attrs["kind"]), nodes.element_type(buffer)
@@ -83,7 +83,7 @@ class FinalizeByShuffles(ByShuffles):
 
 
 def partial(shape: Sequence[int], threads: int) -> FragmentLayout:
-    """Return the distribution of a tile of which every thread has a copy."""
+    """Return the layout of a tile of which every thread has a copy."""
     dims, stride = [], 1
     for extent in reversed(tuple(shape)):
         dims.append((Digit(extent, stride, "register"),))
@@ -92,7 +92,7 @@ def partial(shape: Sequence[int], threads: int) -> FragmentLayout:
 
 
 def alone(extents: Sequence[int], threads: int) -> FragmentLayout:
-    """Return the distribution of a loop's iterations of which the first copy runs all, in order."""
+    """Return the layout of a loop's iterations of which the first copy runs all, in order."""
     return partial(extents, threads)
 
 

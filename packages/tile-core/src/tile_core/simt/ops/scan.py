@@ -36,7 +36,7 @@ class ScanByShuffles(ByShuffles):
         """Demand that a free destination is where a source is whose lines lie inside of threads."""
         del ctx
         src, dst = call.args
-        known = call.places.distributions
+        known = call.places.fragments
         found = known.get(src.buffer)
         if found is None or dst.buffer in known or nodes.shape_of(dst.buffer) != list(found.shape):
             return {}
@@ -63,7 +63,7 @@ class _Scan:
         self.lines = prod(self.extents[d] for d in self.others)
 
     def lower(self) -> Any:
-        held = [self.call.places.distributions.get(v.buffer) for v in (self.src, self.dst)]
+        held = [self.call.places.fragments.get(v.buffer) for v in (self.src, self.dst)]
         first, second = held
         if first is not None and second is not None and first.same_as(second) and _in_threads(first, self.dim):
             return self.in_registers(first)

@@ -1,7 +1,7 @@
-"""Decide where tiles live: a distribution over threads for each fragment, or shared memory if there is none.
+"""Decide where tiles live: a layout over threads for each fragment, or shared memory if there is none.
 
 What ops demand comes first (a product's accumulator); data-parallel nests carry it to the other fragments that they
-touch; what is then still free gets a plain distribution. At the end every access of every nest is proved, element by
+touch; what is then still free gets a plain layout. At the end every access of every nest is proved, element by
 element, to find its data in the thread that executes it. A fragment for which that fails, or on which two demands
 disagree, is *demoted*: it becomes a shared buffer, which is always right, and the caller starts again.
 """
@@ -30,7 +30,7 @@ from tile_core.simt.variant import Block, Places, SimtVariant
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Elements of one vector access that a plain distribution aims for, in bytes.
+#: Elements of one vector access that a plain layout aims for, in bytes.
 _VECTOR_BYTES = 16
 
 
@@ -41,9 +41,9 @@ class Inferred:
     Attributes
     ----------
     places
-        Distributions of fragments, layouts of shared buffers.
+        The layouts of fragments and of shared buffers.
     nests
-        The distribution of each nest's iterations by number; a nest whose extents are not known has none.
+        The layout of each nest's iterations by number; a nest whose extents are not known has none.
     demoted
         Fragments that must become shared buffers, each with the reason; if there are any, the rest is incomplete.
     """
@@ -79,11 +79,11 @@ def infer(
     reducers
         The operation of each reducer by name. Fragments among them are updated by every thread in a copy of its own.
     fragments
-        Distributions of fragments that the user asked for. One that cannot be kept is demoted like others; whether that
+        Layouts of fragments that the user asked for. One that cannot be kept is demoted like others; whether that
         is an error is the caller's to say.
     """
     found = _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {}))
-    found.places.distributions.update(fragments or {})
+    found.places.fragments.update(fragments or {})
     found.annotated = frozenset(fragments or {})
     return found.solve()
 
@@ -127,7 +127,7 @@ class _Inference:
         """Give every thread a copy of a reducer; loops that assign it run on all threads, of a shared one on one."""
         for buffer in self.kinds:
             if self.in_registers(buffer):
-                self.places.distributions[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
+                self.places.fragments[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
                 self.places.reducers[buffer] = self.kinds[buffer]
         for nest in self.sites.nests:
             if nest.extents is None:
@@ -139,7 +139,7 @@ class _Inference:
     # State
 
     def known(self, buffer: Any) -> FragmentLayout | None:
-        return self.places.distributions.get(buffer)
+        return self.places.fragments.get(buffer)
 
     def is_open(self, buffer: Any) -> bool:
         return buffer in self.fragments and buffer not in self.result.demoted and self.known(buffer) is None
@@ -164,7 +164,7 @@ class _Inference:
     # What ops want
 
     def ask_ops(self, least: int = 0) -> bool:
-        """Ask the ops that demand distributions of ``least`` fragments or more."""
+        """Ask the ops that demand layouts of ``least`` fragments or more."""
         changed = False
         for site in self.sites.ops:
             changed |= self.ask(site, least)
@@ -193,18 +193,18 @@ class _Inference:
                 changed = True
         return changed
 
-    def want(self, buffer: Any, distribution: FragmentLayout, who: str) -> bool:
+    def want(self, buffer: Any, layout: FragmentLayout, who: str) -> bool:
         if not self.in_registers(buffer):
             return False
         found = self.known(buffer)
         if found is None:
-            self.places.distributions[buffer] = distribution
+            self.places.fragments[buffer] = layout
             return True
-        if found != distribution and not found.same_as(distribution):
-            self.demote(buffer, f"{who} needs {distribution}, but it is {found}")
-        elif distribution.registers > found.registers:
+        if found != layout and not found.same_as(layout):
+            self.demote(buffer, f"{who} needs {layout}, but it is {found}")
+        elif layout.registers > found.registers:
             # The same elements in the same registers, and more padding, which this op writes.
-            self.places.distributions[buffer] = distribution
+            self.places.fragments[buffer] = layout
             return True
         return False
 
@@ -228,7 +228,7 @@ class _Inference:
         return changed
 
     def anchor(self, nest: Nest) -> FragmentLayout | None:
-        """Return the iterations' distribution that puts each on the thread with its element of a known fragment."""
+        """Return the iterations' layout that puts each on the thread with its element of a known fragment."""
         best: FragmentLayout | None = None
         for a in nest.accesses:
             known = self.known(a.buffer)
@@ -252,7 +252,7 @@ class _Inference:
         return best
 
     def derive(self, nest: Nest) -> bool:
-        """Give free fragments of a nest the distribution that its iterations bring."""
+        """Give free fragments of a nest the layout that its iterations bring."""
         changed = False
         own = self.result.nests[nest.number]
         for a in sorted(nest.accesses, key=lambda a: not a.is_store):
@@ -260,14 +260,14 @@ class _Inference:
                 continue
             found = _carried(a, nest, own)
             if found is not None:
-                self.places.distributions[a.buffer] = found
+                self.places.fragments[a.buffer] = found
                 changed = True
         return changed
 
     # What is free
 
     def decide(self) -> bool:
-        """Give one open fragment, or one nest that touches one, a plain distribution."""
+        """Give one open fragment, or one nest that touches one, a plain layout."""
         for site in self.sites.ops:
             for view in site.views().values():
                 if self.is_open(view.buffer):
@@ -290,7 +290,7 @@ class _Inference:
             if any(a.buffer is buffer or a.buffer.same_as(buffer) for a in nest.accesses):
                 size = min([size, *(_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer))])
         vector = _vector(shape, size, self.block.count)
-        self.places.distributions[buffer] = spread(shape, self.block.count, vector)
+        self.places.fragments[buffer] = spread(shape, self.block.count, vector)
         return True
 
     def plain(self, nest: Nest) -> FragmentLayout:

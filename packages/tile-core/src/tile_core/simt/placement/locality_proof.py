@@ -19,7 +19,7 @@ _MOST = 1 << 22
 
 
 def agrees(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> str:
-    """Return why an access of a nest does not fit its fragment's distribution; empty if it does.
+    """Return why an access of a nest does not fit its fragment's layout; empty if it does.
 
     A load fits if all threads that run an iteration hold the element; a store if in addition they are all that do.
     """

@@ -42,7 +42,7 @@ def distribute(
     places
         Where tiles live.
     nests
-        The distribution of each nest's iterations by number.
+        The layout of each nest's iterations by number.
     names_threads
         Whether the program names its threads: then statements such as atomics are done by every thread, otherwise once.
     width

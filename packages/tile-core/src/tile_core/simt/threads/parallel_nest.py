@@ -173,7 +173,7 @@ class NestWriter:
         stores = [(x.buffer, x.indices, True) for x in collect(self.nest.body, tirx.BufferStore)]
         loads = [(x.source, x.indices, False) for x in collect(self.nest.body, ir.TensorLoad)]
         for buffer, indices, is_store in [*stores, *loads]:
-            known = self.places.distributions.get(buffer)
+            known = self.places.fragments.get(buffer)
             if known is None or buffer not in self.places.arrays:
                 continue
             named = set()
@@ -253,7 +253,7 @@ class _Registers(StmtRewriter):
         return tirx.IfThenElse(tirx.all(*mine), update, None, s.span) if mine else update
 
     def register(self, buffer: Any, indices: Any, is_store: bool) -> Any:
-        known = self.owner.places.distributions[buffer]
+        known = self.owner.places.fragments[buffer]
         inner = _enclosing(self.owner.nest, indices)
         access = Access(buffer, tuple(indices), is_store, inner)
         if uniform_register(access, self.owner.nest, self.own, known):

@@ -50,7 +50,7 @@ class ProductPlan(ABC):
         """Return where a fragment of A (0; M x K), B (1; K x N) or C (2; M x N) must be for the instruction."""
 
     def fragment(self, role: int) -> FragmentLayout:
-        """Return the distribution that the buffer of A (0), B (1) or C (2) has if it is a fragment."""
+        """Return the layout that the buffer of A (0), B (1) or C (2) has if it is a fragment."""
         p = self.problem
         view, turned = ((p.a, p.turned_a), (p.b, p.turned_b), (p.c, False))[role]
         return placed(self.held(role), view.extents, *view.matrix_dims(), turned)
@@ -67,7 +67,7 @@ class ProductPlan(ABC):
 
     def wanted(
         self, call: SimtCall, shared_layout: Callable[[tuple[int, ...], int], LayoutMap | None]
-    ) -> dict[int, FragmentLayout | LayoutMap]:
+    ) -> dict[int, LayoutMap]:
         """Return what A, B and C must be as fragments, and A and B should be in shared memory, by position.
 
         Parameters
@@ -76,7 +76,7 @@ class ProductPlan(ABC):
             Returns the best layout of a shared operand's buffer, given its shape and the bits of an element; ``None``
             if row-major is as good.
         """
-        p, found = self.problem, dict[int, FragmentLayout | LayoutMap]()
+        p, found = self.problem, dict[int, LayoutMap]()
         kinds = [o.kind for o in self.instruction.operands]
         for role, (position, view) in enumerate(zip(p.positions, (p.a, p.b, p.c), strict=True)):
             shape = tuple(nodes.shape_of(view.buffer))
@@ -98,6 +98,6 @@ def best(plans: Iterable[Plan], call: SimtCall) -> Plan | None:
     first = None
     for plan in plans:
         first = first or plan
-        if plan.fits(call.places.distributions):
+        if plan.fits(call.places.fragments):
             return plan
     return first

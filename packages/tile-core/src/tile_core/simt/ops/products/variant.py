@@ -15,7 +15,6 @@ from tile_core.simt.variant import SimtVariant
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.layout import LayoutMap
-    from tile_core.layout.fragment import FragmentLayout
 
 
 class MatrixVariant(SimtVariant):
@@ -67,7 +66,7 @@ class MatrixVariant(SimtVariant):
         plan = self.plan(call)
         return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, FragmentLayout | LayoutMap]:
+    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the fragments of the instruction, and layouts of shared operands without conflicts of banks."""
         del ctx
         plan = self.plan(call)

@@ -1,4 +1,4 @@
-"""Distributions: places and their inverse agree, projections replicate, padding is outside."""
+"""Layouts of fragments: places and their inverse agree, projections replicate, padding is outside."""
 
 from __future__ import annotations
 
