@@ -10,98 +10,98 @@ import subprocess
 import sys
 from pathlib import Path
 
-import grimp
 import pytest
+import size
 from repository import ROOT
 
-PACKAGES = sorted(path.parent.name for path in ROOT.glob("packages/*/src/*/__init__.py"))
+PACKAGE = "tile_seeded"
 
 
-def circles(*packages: str) -> list[list[str]]:
-    """Return the groups of modules that import each other (Tarjan's strongly connected components)."""
-    graph = grimp.build_graph(*packages, cache_dir=None)
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: list[str] = []
-    found = []
-
-    def visit(module: str) -> None:
-        number[module] = low[module] = len(number)
-        open_.append(module)
-        for other in sorted(graph.find_modules_directly_imported_by(module)):
-            if other not in number:
-                visit(other)
-            if other in open_:
-                low[module] = min(low[module], low[other])
-        if low[module] == number[module]:
-            group = open_[open_.index(module) :]
-            del open_[-len(group) :]
-            if len(group) > 1:
-                found.append(sorted(group))
-
-    for module in sorted(graph.modules):
-        if module not in number:
-            visit(module)
-    return found
+def circles(root: Path) -> list[list[str]]:
+    return size.circles(list(size.modules_of(root)))
 
 
-def linted(folder: Path, package: str) -> subprocess.CompletedProcess[str]:
-    """Run import-linter's contract over a package of a folder."""
-    contract = f'[[tool.importlinter.contracts]]\nname = "c"\ntype = "acyclic_siblings"\nancestors = ["{package}"]\n'
-    text = f'[tool.importlinter]\nroot_package = "{package}"\n{contract}'
-    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
-    call = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command as run; run()"
+def linted(root: Path) -> int:
+    """Return how import-linter's contract ends over a package like ours."""
+    contract = f'[[tool.importlinter.contracts]]\nname = "c"\ntype = "acyclic_siblings"\nancestors = ["{PACKAGE}"]\n'
+    (root / "pyproject.toml").write_text(f'[tool.importlinter]\nroot_package = "{PACKAGE}"\n{contract}', "utf-8")
+    call = f"import sys; sys.path.insert(0, {str(root / 'packages' / 'seeded' / 'src')!r})"
+    call += "; from importlinter.cli import lint_imports_command as run; run()"
     command = [sys.executable, "-c", call, "--no-logo", "--no-cache", "--config", "pyproject.toml"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).returncode
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
-    """A package of three modules without a circle, which can be imported under a name of its own."""
-    made = tmp_path / f"seeded_{abs(hash(request.node.name))}"
-    (made / "low").mkdir(parents=True)
+def root(tmp_path: Path) -> Path:
+    """A repository with a package of three modules, without a circle."""
     for name, text in {
-        "__init__": "", "low/__init__": "", "low/types": "", "low/values": "from {p}.low import types\n",
-        "high": "from {p}.low.values import *\n",
+        "__init__": "", "low/__init__": "", "low/types": "X = 1\n", "low/values": "from . import types\n",
+        "high": f"from {PACKAGE}.low.values import types\n",
     }.items():  # fmt: skip
-        (made / f"{name}.py").write_text(text.format(p=made.name), encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return made
+        seed(tmp_path, name, text)
+    return tmp_path
+
+
+def seed(root: Path, name: str, text: str) -> None:
+    path = root / "packages" / "seeded" / "src" / PACKAGE / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def test_no_package_has_a_circle() -> None:
-    assert circles(*PACKAGES) == []
+    assert circles(ROOT) == []
 
 
 def test_every_folder_is_seen() -> None:
-    """Without an ``__init__.py`` a folder is none of the graph's, and no contract is about it."""
+    """Without an ``__init__.py`` a folder is none of import-linter's graph, and no contract is about it."""
     folders = {path.parent for path in ROOT.glob("packages/*/src/tile_*/**/*.py")}
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
-def test_without_one_nothing_is_found(package: Path) -> None:
-    assert circles(package.name) == []
-    done = linted(package.parent, package.name)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_without_one_nothing_is_found(root: Path) -> None:
+    assert circles(root) == []
+    assert linted(root) == 0
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "from {p}.high import X\n",
-        "def late():\n    from {p} import high\n    return high\n",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from {p}.high import X\n",
+        f"from {PACKAGE}.high import X\n",
+        f"def late():\n    from {PACKAGE} import high\n    return high\n",
+        f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import {PACKAGE}.high\n",
+        "from ..high import X\n",
     ],
-    ids=["at the top", "in a function", "for annotations"],
+    ids=["at the top", "in a function", "for annotations", "relative"],
 )
-def test_a_seeded_circle_is_found(package: Path, text: str) -> None:
-    (package / "low" / "types.py").write_text(text.format(p=package.name), encoding="utf-8")
-    name = package.name
-    assert circles(name) == [[f"{name}.high", f"{name}.low.types", f"{name}.low.values"]]
-    assert linted(package.parent, name).returncode == 1
+def test_a_seeded_circle_is_found(root: Path, text: str) -> None:
+    seed(root, "low/types", text)
+    assert circles(root) == [[f"{PACKAGE}.{name}" for name in ("high", "low.types", "low.values")]]
+    assert linted(root) == 1
 
 
-def test_a_package_that_its_own_module_imports_is_found(package: Path) -> None:
-    (package / "low" / "__init__.py").write_text(f"from {package.name}.low import types\n", encoding="utf-8")
-    (package / "low" / "types.py").write_text(f"import {package.name}.low\n", encoding="utf-8")
-    assert circles(package.name) == [[f"{package.name}.low", f"{package.name}.low.types"]]
+def test_a_package_that_its_own_module_imports_is_found(root: Path) -> None:
+    seed(root, "low/__init__", f"from {PACKAGE}.low import types\n")
+    seed(root, "low/types", f"import {PACKAGE}.low\n")
+    assert circles(root) == [[f"{PACKAGE}.low", f"{PACKAGE}.low.types"]]
+
+
+class TestSize:
+    def test_lines_with_code_are_counted(self, root: Path) -> None:
+        function = 'def f(a: "int") -> None:'
+        text = f'"""A\nB\n"""\n\n# no\nX = (\n    1,  # yes\n)\n\n\n{function}\n    """D."""\n'
+        seed(root, "low/types", text)
+        (module,) = (m for m in size.modules_of(root) if m.name.endswith("types"))
+        assert [text for _, text in module.code] == ["X = (", "1,  # yes", ")", function]
+
+    def test_a_block_of_two_packages_is_found_once(self, root: Path) -> None:
+        block = "".join(f"value_{i} = {i}\n" for i in range(8))
+        seed(root, "high", f"import os\n{block}")
+        other = root / "packages" / "other" / "src" / "tile_other" / "__init__.py"
+        other.parent.mkdir(parents=True)
+        other.write_text(f"START = 0\n{block}END = 1\n", encoding="utf-8")
+        assert size.duplicates(list(size.modules_of(root))) == [(8, "tile_other:2", f"{PACKAGE}.high:2")]
+
+    def test_names_of_several_classes_are_found(self, root: Path) -> None:
+        seed(root, "high", "class A: ...\nclass B: ...\n")
+        seed(root, "low/values", "class A: ...\n")
+        assert size.homonyms(list(size.modules_of(root))) == {"A": [f"{PACKAGE}.high", f"{PACKAGE}.low.values"]}
