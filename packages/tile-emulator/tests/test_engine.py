@@ -6,7 +6,7 @@ import pytest
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_emulator.errors import LaunchRefused
 
-from .dialects.mini import CELLS, MINI, MINI_CLUSTERS, MINI_PROXIES, facts_of, floats, kinds, run
+from .dialects.mini import CELLS, MINI, MINI_CLUSTERS, MINI_PROXIES, facts_of, floats, kinds, mini_of, run
 
 HEAD = "__global__ void k(const float* a, float* out) {\n"
 
@@ -294,6 +294,30 @@ class TestProxies:
         (report,) = run_body(self.BODY.replace("bulk_wait(0);", ""), shared_bytes=256)[1].reports
         assert report.kind == "async"
         assert report.line == 8
+
+
+class TestVotes:
+    TEXT = """\
+__global__ void k(unsigned long long* yes, unsigned long long* all) {
+  int t = threadIdx.x;
+  simt::Votes found = votes(t % 3 == 1);
+  yes[t] = found.yes;
+  all[t] = found.all;
+}
+"""
+
+    @pytest.mark.parametrize("threads", [16, 64, 100])
+    @pytest.mark.parametrize("warp", [16, 32, 64])
+    def test_every_lane_has_a_bit(self, warp, threads):
+        params = tuple(ParamFact(name, "pointer", "uint64", "write") for name in ("yes", "all"))
+        facts = LaunchFacts("k", params, (1, 1, 1), (threads, 1, 1))
+        result = run(self.TEXT, [np.zeros(threads, np.uint64)] * 2, facts=facts, dialect=mini_of(warp))
+        assert result.ok
+        for t in range(threads):
+            lanes = range(t // warp * warp, min(t // warp * warp + warp, threads))
+            bits = {n: 1 << (n - lanes[0]) for n in lanes}
+            assert int(result.outputs["all"][t]) == sum(bits.values())
+            assert int(result.outputs["yes"][t]) == sum(b for n, b in bits.items() if n % 3 == 1)
 
 
 class TestClusters:

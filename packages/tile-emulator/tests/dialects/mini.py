@@ -25,6 +25,11 @@ MINI_PROXIES = Dialect("mini", (HERE / "mini.h",), prepare=prepare, proxies=True
 MINI_CLUSTERS = Dialect("mini", (HERE / "mini.h",), prepare=prepare, limits=Limits(max_cluster=8))
 
 
+def mini_of(warp):
+    """Return the dialect with warps of so many threads."""
+    return Dialect("mini", (HERE / "mini.h",), warp=warp, prepare=prepare)
+
+
 NAMES = {"float32": "float", "int32": "int"}
 
 

@@ -75,6 +75,34 @@ void meet(const char* name, unsigned warps, uint64_t mask, void* pack, Meeting f
 // A meeting of lanes of a warp that also orders their memory accesses.
 void sync_warp(uint64_t mask, int line);
 
+// What the lanes of a warp that take part say: a bit for each that says yes, and for each.
+struct Votes {
+  uint64_t yes, all;
+};
+
+namespace detail {
+struct Vote {
+  bool mine;
+  Votes votes;
+};
+SIMT_MODEL inline void count_votes(void** packs, Thread**, unsigned lanes) {
+  Votes votes = {0, 0};
+  for (unsigned i = 0; i < lanes; i++) {
+    if (!packs[i]) continue;
+    votes.all |= 1ull << i;
+    if (((Vote*)packs[i])->mine) votes.yes |= 1ull << i;
+  }
+  for (unsigned i = 0; i < lanes; i++)
+    if (packs[i]) ((Vote*)packs[i])->votes = votes;
+}
+}  // namespace detail
+
+SIMT_MODEL inline Votes vote(const char* name, bool mine, uint64_t mask, int line) {
+  detail::Vote pack = {mine, {0, 0}};
+  meet(name, 1, mask, &pack, detail::count_votes, line);
+  return pack.votes;
+}
+
 // ---------------------------------------------------------------------------------------------------------- barriers
 // `count` threads meet at barrier `id` (0 to 63); 0: all threads of the block.
 void sync(unsigned id, unsigned count, int line);

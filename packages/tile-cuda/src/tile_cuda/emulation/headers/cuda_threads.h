@@ -52,10 +52,10 @@ CUDA_SHUFFLE(__shfl_down_sync, ptx::DOWN)
 CUDA_SHUFFLE(__shfl_xor_sync, ptx::BFLY)
 #undef CUDA_SHUFFLE
 
-inline unsigned __ballot_sync(unsigned mask, int p, int line = __builtin_LINE()) { return ptx::vote(p != 0, mask, line).yes; }
+inline unsigned __ballot_sync(unsigned mask, int p, int line = __builtin_LINE()) { return (unsigned)ptx::vote(p != 0, mask, line).yes; }
 inline int __any_sync(unsigned mask, int p, int line = __builtin_LINE()) { return ptx::vote(p != 0, mask, line).yes != 0; }
 inline int __all_sync(unsigned mask, int p, int line = __builtin_LINE()) {
-  ptx::Vote v = ptx::vote(p != 0, mask, line);
+  simt::Votes v = ptx::vote(p != 0, mask, line);
   return v.yes == v.all;
 }
 inline int __syncthreads_count(int mine, int line) { return ptx::block_count(mine, line); }

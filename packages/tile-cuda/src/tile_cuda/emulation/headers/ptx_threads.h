@@ -53,33 +53,15 @@ PTX_SHUFFLE(down, DOWN)
 PTX_SHUFFLE(bfly, BFLY)
 #undef PTX_SHUFFLE
 
-struct Vote {
-  bool mine;
-  unsigned yes, all;
-};
-SIMT_MODEL inline void count_votes(void** packs, simt::Thread**, unsigned lanes) {
-  unsigned yes = 0, all = 0;
-  for (unsigned i = 0; i < lanes; i++) {
-    if (!packs[i]) continue;
-    all |= 1u << i;
-    if (((Vote*)packs[i])->mine) yes |= 1u << i;
-  }
-  for (unsigned i = 0; i < lanes; i++)
-    if (packs[i]) ((Vote*)packs[i])->yes = yes, ((Vote*)packs[i])->all = all;
-}
-SIMT_MODEL inline Vote vote(bool mine, unsigned mask, int line) {
-  Vote pack{mine, 0, 0};
-  simt::meet("vote", 1, mask, &pack, count_votes, line);
-  return pack;
-}
-SIMT_MODEL inline void vote_sync_ballot_b32(int line, reg_r& d, bool p, reg_r mask) { d = vote(p, mask, line).yes; }
+SIMT_MODEL inline simt::Votes vote(bool mine, unsigned mask, int line) { return simt::vote("vote", mine, mask, line); }
+SIMT_MODEL inline void vote_sync_ballot_b32(int line, reg_r& d, bool p, reg_r mask) { d = (reg_r)vote(p, mask, line).yes; }
 SIMT_MODEL inline void vote_sync_any_pred(int line, bool& d, bool p, reg_r mask) { d = vote(p, mask, line).yes != 0; }
 SIMT_MODEL inline void vote_sync_all_pred(int line, bool& d, bool p, reg_r mask) {
-  Vote v = vote(p, mask, line);
+  simt::Votes v = vote(p, mask, line);
   d = v.yes == v.all;
 }
 SIMT_MODEL inline void vote_sync_uni_pred(int line, bool& d, bool p, reg_r mask) {
-  Vote v = vote(p, mask, line);
+  simt::Votes v = vote(p, mask, line);
   d = v.yes == v.all || v.yes == 0;
 }
 

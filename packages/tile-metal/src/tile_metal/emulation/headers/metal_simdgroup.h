@@ -100,25 +100,7 @@ METAL_OPERATION(Xor, 0, a ^ b)
 
 // -------------------------------------------------------------------------------------------------------------- votes
 
-struct Vote {
-  bool mine;
-  unsigned yes, all;
-};
-SIMT_MODEL inline void count_votes(void** packs, simt::Thread**, unsigned lanes) {
-  unsigned yes = 0, all = 0;
-  for (unsigned i = 0; i < lanes; i++) {
-    if (!packs[i]) continue;
-    all |= 1u << i;
-    if (((Vote*)packs[i])->mine) yes |= 1u << i;
-  }
-  for (unsigned i = 0; i < lanes; i++)
-    if (packs[i]) ((Vote*)packs[i])->yes = yes, ((Vote*)packs[i])->all = all;
-}
-SIMT_MODEL inline Vote vote(const char* name, bool mine, int line) {
-  Vote pack{mine, 0, 0};
-  simt::meet(name, 1, ~0ull, &pack, count_votes, line);
-  return pack;
-}
+SIMT_MODEL inline simt::Votes vote(const char* name, bool mine, int line) { return simt::vote(name, mine, ~0ull, line); }
 
 }  // namespace metal_model
 
@@ -197,7 +179,7 @@ inline bool simd_any(bool mine, int line = __builtin_LINE()) {
   return metal_model::vote("simd_any", mine, line).yes != 0;
 }
 inline bool simd_all(bool mine, int line = __builtin_LINE()) {
-  metal_model::Vote v = metal_model::vote("simd_all", mine, line);
+  simt::Votes v = metal_model::vote("simd_all", mine, line);
   return v.yes == v.all;
 }
 
