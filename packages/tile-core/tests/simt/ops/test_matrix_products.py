@@ -69,7 +69,7 @@ class Plan(ProductPlan):
 class Loops(RegisterProduct[Plan]):
     lane_names = ("lane", "lane_row", "lane_column")
 
-    def lane_places(self, number: Any) -> tuple[Any, ...]:
+    def lane_place(self, number: Any) -> tuple[Any, Any]:
         return tirx.floordiv(number, self.plan.each), tirx.floormod(number, self.plan.each) * self.plan.own
 
     def tile_loops(self) -> tuple[tuple[str, int], ...]:
@@ -78,7 +78,7 @@ class Loops(RegisterProduct[Plan]):
     def element(self, i: Any, j: Any, *within: Any) -> tuple[Any, Any, Any]:
         (e,) = within
         register = (i * self.plan.split.atoms_n + j) * self.plan.own + e
-        return register, self.rows + i * 16 + self.lane[1], self.columns + j * 8 + self.lane[2] + e
+        return register, self.rows + i * 16 + self.lane.row, self.columns + j * 8 + self.lane.column + e
 
     def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
         k, p = nodes.fresh("k"), self.plan.problem

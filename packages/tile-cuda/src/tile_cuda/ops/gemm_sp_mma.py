@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
+from tile_core.simt.ops.products.operand import Lane
 from tile_cuda.ops.gemm_mma import MmaVariant
 from tile_cuda.ops.metadata import Metadata, swizzled
-from tile_cuda.ops.operand import Lanes
 from tile_cuda.ops.plan import Plan
 from tile_cuda.ops.product import Product
 
@@ -39,8 +39,8 @@ class MmaGemmSp(MmaVariant):
     def statement(self, plan: Plan, call: Any) -> Any:
         """Return the product for one thread."""
 
-        def metadata(lanes: Lanes, first: Any) -> Metadata:
+        def metadata(lane: Lane, first: Any) -> Metadata:
             view, turned = call.args[1], bool(call.attrs["transpose_E"])
-            return Metadata(plan, view, turned, lanes, first, call.ranges, call.places.layouts.get(view.buffer))
+            return Metadata(plan, view, turned, lane, first, call.ranges, call.places.layouts.get(view.buffer))
 
         return Product(plan, call, metadata).statement()

@@ -19,8 +19,8 @@ from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, row_major
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
+from tile_core.simt.ops.products.operand import Lane
 from tile_core.simt.register_loops import choose, unrolled
-from tile_cuda.ops.operand import Lanes
 from tile_cuda.ops.plan import Plan, Step
 
 #: Nibbles that keep elements 0 and 1: what stands beyond the tile, where the kept values are zero.
@@ -48,8 +48,8 @@ class Metadata:
         The tile of metadata, row-major elements of 8, 16 or 32 bits at the places that its buffer's layout gives.
     turned
         Whether its rows are along K.
-    lanes
-        The lane's variables.
+    lane
+        Its variables: ``g`` is the row, ``t`` the column.
     first
         The warp's first row.
     ranges
@@ -59,10 +59,10 @@ class Metadata:
     """
 
     def __init__(
-        self, plan: Plan, view: View, turned: bool, lanes: Lanes, first: Any, ranges: Any, layout: LayoutMap | None
+        self, plan: Plan, view: View, turned: bool, lane: Lane, first: Any, ranges: Any, layout: LayoutMap | None
     ) -> None:
         self.ranges, self.layout = ranges, layout
-        self.plan, self.view, self.turned, self.lanes, self.first = plan, view, turned, lanes, first
+        self.plan, self.view, self.turned, self.lane, self.first = plan, view, turned, lane, first
         rows, columns = view.matrix_dims()
         self.columns = view.extents[rows if turned else columns]
         self.rows = plan.split.atoms_m
@@ -181,7 +181,7 @@ class Metadata:
         """Bind row and column of the row of a matrix whose address the lane gives, for the first matrices."""
         if per in self.places:
             return self.places[per]
-        lane, column = self.lanes.lane, nodes.int_const(0)
+        lane, column = self.lane.number, nodes.int_const(0)
         low, middle, high = (tirx.floormod(tirx.floordiv(lane, 1 << bit), 2) for bit in range(3))
         number = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: nodes.int_const(0)}[per]
         row = nodes.fresh("metadata_row")
@@ -205,12 +205,12 @@ class Metadata:
             return None
         if contiguity.conditions(view, self.ranges):
             return None
-        row = self._clamped(self.first + i * 16 + self.lanes.g + tirx.floormod(self.lanes.t, 2) * 8)
-        column = tirx.floordiv(self.lanes.t, 2) * count + group * self.elements
+        row = self._clamped(self.first + i * 16 + self.lane.row + tirx.floormod(self.lane.column, 2) * 8)
+        column = tirx.floordiv(self.lane.column, 2) * count + group * self.elements
         return move(self.ahead, [i], view.buffer, matrix(view, False, row, column), 4)
 
     def _register(self, i: Any, group: int) -> Any:
-        g, t = self.lanes.g, self.lanes.t
+        g, t = self.lane.row, self.lane.column
         row = self.first + i * 16 + g
         if self.wide:
             row = row + tirx.floormod(t, 2) * 8

@@ -11,18 +11,9 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
 from tile_core.ops.copy import convert
 from tile_core.simt.memory import contiguity
-from tile_core.simt.ops.products.operand import ProductOperand
+from tile_core.simt.ops.products.operand import Lane, ProductOperand
 from tile_core.simt.register_loops import choose, unrolled
 from tile_cuda.ops.atoms import INPUTS, Family
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """Variables of a lane: its number, ``g = lane / 4`` and ``t = lane % 4``."""
-
-    lane: Any
-    g: Any
-    t: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,14 +81,14 @@ class Loader:
     ----------
     operand
         What is read.
-    lanes
-        The lane's variables.
+    lane
+        The lane: of the 8 rows of a block it has row ``number / 4``, and of the four words there word ``number % 4``.
     name
         For the names of variables.
     """
 
-    def __init__(self, operand: Operand, lanes: Lanes, name: str) -> None:
-        self.operand, self.lanes, self.name = operand, lanes, name
+    def __init__(self, operand: Operand, lane: Lane, name: str) -> None:
+        self.operand, self.lane, self.name = operand, lane, name
         self.way = operand.way
         self.registers: Any = None
         self.bound: dict[tuple[Blocks, int], tuple[Any, Any]] = {}
@@ -150,7 +141,7 @@ class Loader:
         """Return line and K of the row of a matrix whose address the lane gives, for the first tile of a group."""
         if (blocks, per) in self.bound:
             return self.bound[blocks, per]
-        o, lane = self.operand, self.lanes.lane
+        o, lane = self.operand, self.lane.number
         count = per * words(len(blocks), o)
         row = tirx.floormod(lane, 8)
         q: Any = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: 0}[count]
@@ -221,12 +212,12 @@ class Loader:
     def _bits(self, u: Any, number: Any, half: int, e: int, rest: int) -> Any:
         """Return one element as the bits of a word, zero beyond K."""
         o = self.operand
-        within = self.lanes.t * o.family.per_word + e if o.family.per_word > 1 else self.lanes.t
+        within = self.lane.column * o.family.per_word + e if o.family.per_word > 1 else self.lane.column
         limits = [within < rest] if rest < o.family.block else []
         if o.array is not None:
             place = ((u * o.blocks + number) * o.halves + half) * o.family.per_word + e
             return choose(limits, o.taken(nodes.load(o.array, [place])))
-        line = o.clamped(o.first + (u * o.halves + half) * 8 + self.lanes.g)
+        line = o.clamped(o.first + (u * o.halves + half) * 8 + self.lane.row)
         return o.load(line, within + number * o.family.block, limits)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.operand import Lanes, Loader, Operand
+from tile_cuda.ops.operand import Loader, Operand
 from tile_cuda.ops.plan import Plan, Step
 from tile_cuda.ops.steps import RowByRow, StepByStep, Work, rolled
 
@@ -23,18 +23,17 @@ class Product(RegisterProduct[Plan]):
     plan, call
         The product.
     make_metadata
-        For a sparse product, a function from (lanes, first row of the warp) to a ``Metadata``.
+        For a sparse product, a function from (lane, first row of the warp) to a ``Metadata``.
     """
 
     lane_names = ("lane", "lane_g", "lane_t")
 
     def __init__(self, plan: Plan, call: SimtCall, make_metadata: Any = None) -> None:
         super().__init__(plan, call)
-        self.lanes = Lanes(*self.lane)
-        self.metadata = make_metadata(self.lanes, self.rows) if make_metadata else None
+        self.metadata = make_metadata(self.lane, self.rows) if make_metadata else None
 
-    def lane_places(self, number: Any) -> tuple[Any, ...]:
-        """See `Lanes`."""
+    def lane_place(self, number: Any) -> tuple[Any, Any]:
+        """Return the row of 8, and which of four groups of neighbours in it."""
         return tirx.floordiv(number, 4), tirx.floormod(number, 4)
 
     def tile_loops(self) -> tuple[tuple[str, int], ...]:
@@ -45,8 +44,8 @@ class Product(RegisterProduct[Plan]):
         """See `RegisterProduct.element`."""
         s, f, (half, pair) = self.plan.split, self.plan.family, within
         register = ((i * s.atoms_n + j) * f.halves + half) * 2 + pair
-        row = self.rows + i * f.rows + half * 8 + self.lanes.g
-        return register, row, self.columns + j * 8 + self.lanes.t * 2 + pair
+        row = self.rows + i * f.rows + half * 8 + self.lane.row
+        return register, row, self.columns + j * 8 + self.lane.column * 2 + pair
 
     def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
         """Return the steps along K; in parts that can be moved between turns of a loop around a ``whole`` product."""
@@ -54,7 +53,7 @@ class Product(RegisterProduct[Plan]):
         depth = p.k // 2 if f.sparse else p.k
         a = Operand(**self.operand(0, guarded), dtype=f.a, family=f, depth=depth, halves=f.halves)
         b = Operand(**self.operand(1, guarded), dtype=f.b, family=f, depth=p.k, halves=1)
-        work = Work(self.plan, self.call, Loader(a, self.lanes, "a"), Loader(b, self.lanes, "b"), totals, self.metadata)
+        work = Work(self.plan, self.call, Loader(a, self.lane, "a"), Loader(b, self.lane, "b"), totals, self.metadata)
         steps = self._steps(a)
         if self.metadata is not None:
             order: RowByRow | StepByStep = RowByRow(work, steps)

@@ -15,20 +15,11 @@ from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import strides_of
-from tile_core.simt.ops.products.operand import ProductOperand
+from tile_core.simt.ops.products.operand import Lane, ProductOperand
 from tile_core.simt.register_loops import VECTOR, choose, unrolled
 from tile_metal.emit import matrices
 from tile_metal.ops.atoms import SIMDGROUP, Unit
 from tile_metal.target import SIMD
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """Variables of a lane: its number, and the row and first column of the elements that it holds of a block."""
-
-    lane: Any
-    row: Any
-    column: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,16 +82,16 @@ class Loader:
     ----------
     operand
         What is read.
-    lanes
-        The lane's variables.
+    lane
+        Its variables: the row and first column of the elements that it holds of a block.
     registers
         The array that is filled; that of a fragment is read in place.
     name
         For the names of variables.
     """
 
-    def __init__(self, operand: Operand, lanes: Lanes, registers: Any, name: str) -> None:
-        self.operand, self.lanes, self.registers, self.name = operand, lanes, registers, name
+    def __init__(self, operand: Operand, lane: Lane, registers: Any, name: str) -> None:
+        self.operand, self.lane, self.registers, self.name = operand, lane, registers, name
         self.way = operand.way
         #: Whether the instructions read a fragment's own registers.
         whole = operand.depth % operand.unit.k == 0  # beyond K registers hold anything
@@ -139,7 +130,7 @@ class Loader:
 
         def one(across: int, down: int, e: Any) -> Any:
             """Return the store of element ``e`` of a block."""
-            row, column = self.lanes.row + down * 8, self.lanes.column + across * u.columns + e
+            row, column = self.lane.row + down * 8, self.lane.column + across * u.columns + e
             register = across * (height // 8 * u.each) + down * u.each + e
             line, k = (row, column) if o.is_a else (column, row)
             value = self._value(o.first + tile * o.step + line, k, step, tile * o.size, register)

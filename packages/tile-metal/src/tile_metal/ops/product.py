@@ -10,7 +10,7 @@ from tile_core.ir.calls import address, execute
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.register_loops import unrolled, when
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.operand import Lanes, Loader, Operand
+from tile_metal.ops.operand import Loader, Operand
 from tile_metal.ops.plan import TOTAL, Plan
 from tile_metal.ops.sparse import Metadata, contribution, finite
 
@@ -31,11 +31,7 @@ class Product(RegisterProduct[Plan]):
     lane_names = ("lane", "lane_row", "lane_column")
     corner_names = ("simd_row", "simd_column")
 
-    def __init__(self, plan: Plan, call: SimtCall) -> None:
-        super().__init__(plan, call)
-        self.lanes = Lanes(*self.lane)
-
-    def lane_places(self, number: Any) -> tuple[Any, ...]:
+    def lane_place(self, number: Any) -> tuple[Any, Any]:
         """Return the row and first column of the elements that a lane holds of a block."""
         each = self.plan.unit.each
         row = tirx.floordiv(number, 16) * 4 + tirx.floordiv(tirx.floormod(number, 8), 2)
@@ -52,8 +48,8 @@ class Product(RegisterProduct[Plan]):
         s, u, (across, down, e) = self.plan.split, self.plan.unit, within
         high, wide = u.m // 8, u.n // u.columns
         register = ((i * s.atoms_n + j) * wide + across) * (high * u.each) + down * u.each + e
-        row = self.rows + i * u.m + down * 8 + self.lanes.row
-        return register, row, self.columns + j * u.n + across * u.columns + self.lanes.column + e
+        row = self.rows + i * u.m + down * 8 + self.lane.row
+        return register, row, self.columns + j * u.n + across * u.columns + self.lane.column + e
 
     def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
         """Return the steps along K: a loop over whole ones, then the rest."""
@@ -65,7 +61,7 @@ class Product(RegisterProduct[Plan]):
         loaders = []
         for operand, name in ((a, "a"), (b, "b")):
             registers, new = nodes.alloc([operand.tiles * operand.size], operand.dtype, f"{name}_values", "local")
-            loaders.append(Loader(operand, self.lanes, registers, name))
+            loaders.append(Loader(operand, self.lane, registers, name))
             out += [] if loaders[-1].in_place else [new]
         steps, full = -(-a.depth // self.plan.unit.k), a.depth // self.plan.unit.k
 

@@ -10,6 +10,7 @@ from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
 from tile_core.ir.calls import step
 from tile_core.simt.memory import contiguity
+from tile_core.simt.ops.products.operand import Lane
 from tile_core.simt.ops.products.plan import Plan
 from tile_core.simt.ops.products.totals import Totals
 from tile_core.simt.register_loops import unrolled
@@ -31,7 +32,7 @@ class RegisterProduct(ABC, Generic[Plan]):
     Attributes
     ----------
     lane_names
-        Names of the lane's variables: its number, and those that ``lane_places`` says.
+        Names of the lane's variables: number, row and column.
     corner_names
         Names of the variables that hold the first row and column of the warp's part of C.
     lane, rows, columns
@@ -45,7 +46,7 @@ class RegisterProduct(ABC, Generic[Plan]):
         The plan's instruction takes other operands than registers, or goes on beside other statements.
     """
 
-    lane_names: ClassVar[tuple[str, ...]]
+    lane_names: ClassVar[tuple[str, str, str]]
     corner_names: ClassVar[tuple[str, str]] = ("warp_row", "warp_column")
 
     def __init__(self, plan: Plan, call: SimtCall) -> None:
@@ -53,13 +54,13 @@ class RegisterProduct(ABC, Generic[Plan]):
             detail = f"{plan}: products in registers are made of synchronous instructions on registers only"
             raise InternalError(stage="lowering", detail=detail, where=call.where)
         self.plan, self.call = plan, call
-        self.lane: tuple[Any, ...] = tuple(map(nodes.fresh, self.lane_names))
+        self.lane = Lane(*map(nodes.fresh, self.lane_names))
         self.rows, self.columns = map(nodes.fresh, self.corner_names)
         self.in_parts = False
 
     @abstractmethod
-    def lane_places(self, number: Any) -> tuple[Any, ...]:
-        """Return what the lane's other variables hold, given its number."""
+    def lane_place(self, number: Any) -> tuple[Any, Any]:
+        """Return a lane's row and column, given its number."""
 
     @abstractmethod
     def tile_loops(self) -> tuple[tuple[str, int], ...]:
@@ -120,10 +121,10 @@ class RegisterProduct(ABC, Generic[Plan]):
         column = 0 if s.warps_n == 1 else (warp if s.warps_m == 1 else tirx.floormod(warp, s.warps_n))
         row = 0 if s.warps_m == 1 else (warp if s.warps_n == 1 else tirx.floordiv(warp, s.warps_n))
         values = (
-            tirx.floormod(thread, width), *self.lane_places(self.lane[0]),
+            tirx.floormod(thread, width), *self.lane_place(self.lane.number),
             row * (s.atoms_m * instruction.m), column * (s.atoms_n * instruction.n),
         )  # fmt: skip
-        every = (*self.lane, self.rows, self.columns)
+        every = (self.lane.number, self.lane.row, self.lane.column, self.rows, self.columns)
         return [
             tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e in zip(every, values, strict=True)
         ]

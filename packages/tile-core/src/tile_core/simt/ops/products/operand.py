@@ -16,6 +16,24 @@ from tile_core.simt.memory import contiguity
 from tile_core.simt.register_loops import choose
 
 
+@dataclass(frozen=True)
+class Lane:
+    """Variables of a lane.
+
+    Attributes
+    ----------
+    number
+        In its group.
+    row, column
+        Its place in the pattern in which the instruction spreads the elements of a tile over lanes, counted as the
+        backend counts.
+    """
+
+    number: Any
+    row: Any
+    column: Any
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProductOperand:
     """A or B of a product.
