@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from tile_core.emit.tail import TextTarget, with_text
 from tile_core.passes.spine import Pass, Spine
+from tile_core.simt.pipelining.stage_limit import limit_stages
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_metal.conversions import CONVERSIONS, TRUNCATIONS
-from tile_metal.memory import drop_padding, limit_stages
+from tile_metal.memory import drop_padding
 from tile_metal.text import emit_plan
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ _TEXT = TextTarget(emit_plan, TRUNCATIONS, rounds_integers=True, conversions=CON
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     del target
-    passes = simt_spine(spine, SimtHooks())
-    passes = passes.before("pipeline", Pass("stages", limit_stages, "before buffers get a slot per stage"))
+    passes = simt_spine(spine, SimtHooks()).before("pipeline", limit_stages())
     passes = passes.before("lower", Pass("padding", drop_padding, "layouts are known, and nobody has used them"))
     return with_text(passes, _TEXT)

@@ -26,12 +26,13 @@ def tile_lowerings(target):
 
 
 def tile_pipeline(target, spine):
-    """Return the passes: the core's for threads, and those that end in a text."""
+    """Return the passes: the core's for threads, within 32 KiB of shared memory, and those that end in a text."""
     from tile_core.emit.tail import with_text
+    from tile_core.simt.pipelining.stage_limit import limit_stages
     from tile_core.simt.spine import SimtHooks, simt_spine
     from tile_toyc.text import TEXT
 
-    return with_text(simt_spine(spine, SimtHooks()), TEXT)
+    return with_text(simt_spine(spine, SimtHooks()).before("pipeline", limit_stages()), TEXT)
 
 
 def tile_emulation(target):
