@@ -1,79 +1,48 @@
-"""Sweeps over sizes, types and programs: a part of their cases runs by default, all of them with ``-m slow`` besides.
+"""What all tests share: the rule by which they are thinned, a cache, and the compiler that emulation needs.
 
-Which part depends on the commit, so that a few commits run them all. The head of the report names the turn, and
-``SWEEP_TURN=<turn>`` repeats it. The conformance kit, all of which runs on the CPU for every change, sweeps over the
-same ops.
+The one rule of thinning is ``pytest.mark.sweep(n)``. Of the cases of a parametrised test, or of a module whose
+``pytestmark`` it is, one in ``n`` runs; a test without cases that has the mark itself runs in one of ``n`` turns. The
+turn follows from the commit, so that a few commits more than ``n`` run all of them. The head of the report names the
+turn: ``SWEEP_TURN=<turn>`` repeats it, ``SWEEP_TURN=all`` runs everything. What is named on the command line with
+``::`` runs in every turn.
+
+The cache is new in each run and one for all its processes: the emulator's engine is compiled once.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
 import zlib
 from pathlib import Path
 
 import pytest
 
-#: One of how many cases runs by default, by file below ``packages``, or of this folder.
-SWEEPS = {
-    "tile-core/tests/ops/test_atomic.py": 3,
-    "tile-core/tests/ops/test_copy.py": 3,
-    "tile-core/tests/ops/test_fill.py": 3,
-    "tile-core/tests/ops/test_fp8_scaled_matmul.py": 3,
-    "tile-core/tests/ops/test_gemm.py": 3,
-    "tile-core/tests/ops/test_gemm_sp.py": 3,
-    "tile-core/tests/ops/test_im2col.py": 3,
-    "tile-core/tests/ops/test_reduce.py": 3,
-    "tile-core/tests/ops/test_scan.py": 3,
-    "tests/language/test_conversions.py": 4,
-    "tests/language/test_division.py": 4,
-    "tests/language/test_indices.py": 3,
-    "tests/language/test_integers.py": 3,
-    "tests/language/test_mathematics.py": 4,
-    "tests/language/test_narrow_reductions.py": 3,
-    "tests/language/test_roundings.py": 3,
-    "tile-core/tests/cpu/test_effort.py": 3,
-    "tile-core/tests/cpu/test_forks.py": 4,
-    "tile-core/tests/cpu/test_interrupts.py": 2,
-    "tile-core/tests/cpu/test_micro_gemm.py": 2,
-    "tile-core/tests/cpu/test_micro_gemm_sp.py": 3,
-    "tile-core/tests/cpu/test_nibble_loads.py": 3,
-    "tile-core/tests/cpu/test_read_through.py": 6,
-    "tile-core/tests/passes/test_trusted_passes.py": 3,
-    "tile-core/tests/numerics/test_legalize_floats.py": 2,
-    "tile-core/tests/numerics/test_widen_floats.py": 2,
-    "tile-core/tests/reference/test_kit.py": 24,
-    "tile-core/tests/simt/barriers/test_barriers.py": 2,
-    "tile-core/tests/layout/test_spread.py": 2,
-    "tile-core/tests/simt/barriers/test_divergence.py": 2,
-    "tile-core/tests/simt/ops/test_shuffled_reduce.py": 2,
-    "tile-core/tests/simt/ops/test_shuffled_scan.py": 2,
-    "tile-cuda/tests/emulation/test_kernels.py": 2,
-    "tile-cuda/tests/emulation/test_models.py": 4,
-    "tile-cuda/tests/emulation/test_order.py": 3,
-    "tile-cuda/tests/ops/test_copy_async.py": 3,
-    "tile-cuda/tests/ops/test_gemm_mma.py": 3,
-    "tile-cuda/tests/ops/test_gemm_sp_mma.py": 6,
-    "tile-cuda/tests/ops/test_reduce.py": 2,
-    "tile-cuda/tests/emit/test_table.py": 2,
-    "tile-cuda/tests/zoo/test_compiled.py": 4,
-    "tile-cuda/tests/zoo/test_mutants.py": 6,
-    "tile-cuda/tests/zoo/test_numbers.py": 4,
-    "tile-cuda/tests/zoo/test_sparse_loops.py": 6,
-    "tile-emulator/tests/test_seeded.py": 2,
-    "tile-metal/tests/emulation/test_kernels.py": 2,
-    "tile-metal/tests/ops/test_products.py": 3,
-    "tile-metal/tests/runtime/test_mlx.py": 3,
-    "tile-metal/tests/zoo/test_mutants.py": 6,
-    "tile-metal/tests/zoo/test_numbers.py": 4,
-}
-_PACKAGES = Path(__file__).parent / "packages"
+_ROOT = Path(__file__).parent
+#: Folders whose tests run texts in the emulator, but for files that only look at texts.
+_EMULATED = tuple(
+    _ROOT / "packages" / folder
+    for folder in (
+        "tile-cuda/tests/emulation", "tile-cuda/tests/zoo", "tile-emulator/tests", "tile-metal/tests/emulation",
+        "tile-metal/tests/ops", "tile-metal/tests/zoo",
+    )
+)  # fmt: skip
+_TEXTS = ("test_asm.py", "test_compiled.py", "test_golden.py", "test_rewrite.py", "test_text.py")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of the tests of kept texts."""
+    parser.addoption("--update-golden", action="store_true", help="write the kept texts of kernels anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the turn once, for all processes of a run."""
+    """Choose the turn and the cache once, for all processes of a run."""
     os.environ.setdefault("SWEEP_TURN", str(_turn()))
-    del config
+    if not hasattr(config, "workerinput") and "TILE_CACHE_DIR" not in os.environ:
+        folder = os.environ["TILE_CACHE_DIR"] = tempfile.mkdtemp(prefix="tile-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_report_header() -> str:
@@ -81,20 +50,44 @@ def pytest_report_header() -> str:
     return f"sweeps: SWEEP_TURN={os.environ['SWEEP_TURN']}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cases of other turns as slow, by their names."""
-    turn = int(os.environ["SWEEP_TURN"])
-    for item in items:
-        path = Path(item.path)
-        root = next((r for r in (_PACKAGES, _PACKAGES.parent) if path.is_relative_to(r)), None)
-        share = 1 if root is None else SWEEPS.get(path.relative_to(root).as_posix(), 1)
-        if "[" in item.name and zlib.crc32(item.name.encode()) % share != turn % share:
-            item.add_marker(pytest.mark.slow)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases of other turns, and what needs a C++ compiler where there is none."""
+    _skip_emulated(items)
+    turn, named = os.environ["SWEEP_TURN"], any("::" in argument for argument in config.args)
+    if turn == "all" or named:
+        return
+    chosen = [item for item in items if zlib.crc32(item.name.encode()) % _share(item) == int(turn) % _share(item)]
+    kept = set(map(id, chosen))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = chosen
+
+
+def _share(item: pytest.Item) -> int:
+    """Return of how many cases one runs: what the test itself says, else its class or module."""
+    for node, mark in item.iter_markers_with_node("sweep"):
+        if node is item or "[" in item.name:
+            return int(mark.args[0])
+    return 1
+
+
+def _skip_emulated(items: list[pytest.Item]) -> None:
+    """Skip tests that run texts where no C++ compiler makes a program of them."""
+    found = [i for i in items if i.path.name not in _TEXTS and any(i.path.is_relative_to(f) for f in _EMULATED)]
+    if not found:
+        return
+    from tile_emulator.compilers import find_compiler
+    from tile_emulator.errors import HostUnsupported, NoCompiler
+
+    try:
+        find_compiler()
+    except (HostUnsupported, NoCompiler) as error:
+        for item in found:
+            item.add_marker(pytest.mark.skip(reason=error.message))
 
 
 def _turn() -> int:
     """Return a number that differs between commits; 0 without git."""
-    command = ["git", "-C", str(_PACKAGES.parent), "rev-parse", "--short=8", "HEAD"]
+    command = ["git", "-C", str(_ROOT), "rev-parse", "--short=8", "HEAD"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

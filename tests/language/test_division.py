@@ -15,6 +15,8 @@ from tile_core.numerics.truncation import limits_of
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(4)
+
 TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 CONSTANTS = (1, 2, 3, 7, 16, -1, -2, -3, -16, 100)
 

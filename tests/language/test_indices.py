@@ -12,6 +12,8 @@ import tile_core.language as T
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(3)
+
 
 def program(part: str) -> Any:
     m = T.dynamic("m")

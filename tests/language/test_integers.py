@@ -10,6 +10,8 @@ import tile_core.language as T
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(3)
+
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("target", TARGETS)

@@ -15,6 +15,8 @@ from tile_core.dtypes import DTYPES
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(4)
+
 UNARY: dict[str, Callable[..., Any]] = {
     "atan": np.arctan, "asin": np.arcsin, "acos": np.arccos, "sinh": np.sinh, "cosh": np.cosh, "tan": np.tan,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "log1p": np.log1p, "expm1": np.expm1,

@@ -13,6 +13,8 @@ from tile_core.dtypes import DTYPES
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(3)
+
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("target", TARGETS)

@@ -13,6 +13,8 @@ from tile_core.reference.rounded import FUNCTIONS
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(3)
+
 PAIRS = ("add", "sub", "mul", "fdiv")
 SINGLE = ("frcp", "fsqrt")
 MODES = ("rn", "rz", "ru", "rd")

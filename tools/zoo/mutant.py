@@ -20,8 +20,6 @@ class Mutant:
         A regular expression and what replaces it.
     at
         Which of its matches; ``None``: all.
-    slow
-        Whether it is left to runs with ``-m slow``.
     """
 
     kernel: str
@@ -29,7 +27,6 @@ class Mutant:
     pattern: str
     new: str
     at: int | None = None
-    slow: bool = False
 
     def apply(self, text: str) -> str:
         """Return the changed text.

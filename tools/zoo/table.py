@@ -30,40 +30,36 @@ class Entry:
         Stable; its golden text is kept under it.
     make
         Makes the program, arguments and what is expected.
-    slow
-        Whether it is left to runs with ``-m slow``.
     """
 
     name: str
     make: Callable[[], Case]
-    slow: bool = False
 
 
 def gemm(name: str, M: int, N: int, K: int, types: programs.Types, **how: Any) -> Entry:
     """Return a product; ``how`` is what ``programs.gemm_case`` takes."""
-    slow = bool(how.pop("slow", False))
-    return Entry(f"gemm_{name}", functools.partial(programs.gemm_case, M, N, K, types, **how), slow)
+    return Entry(f"gemm_{name}", functools.partial(programs.gemm_case, M, N, K, types, **how))
 
 
 #: Kernels that say nothing about a backend; products are each backend's own rows.
 KERNELS: tuple[Entry, ...] = (
     Entry("attention", from_example("flash_attention", 1, 1, 64, 96, 32, True)),
-    Entry("attention_tails", from_example("flash_attention", 1, 2, 67, 75, 24, False), slow=True),
-    Entry("sparse_attention", from_example("sparse_attention", 7, 50, 40, 33), slow=True),
+    Entry("attention_tails", from_example("flash_attention", 1, 2, 67, 75, 24, False)),
+    Entry("sparse_attention", from_example("sparse_attention", 7, 50, 40, 33)),
     Entry("epilogue_gelu", from_example("fused_epilogue", 65, 40, 36, "gelu")),
-    Entry("epilogue_relu", from_example("fused_epilogue", 64, 64, 64, "relu"), slow=True),
+    Entry("epilogue_relu", from_example("fused_epilogue", 64, 64, 64, "relu")),
     Entry("softmax", from_example("softmax", "@softmax", 5, 129, "float32", 1e-6)),
-    Entry("online_softmax", from_example("softmax", "@online_softmax", 6, 300, "float32", 1e-6), slow=True),
+    Entry("online_softmax", from_example("softmax", "@online_softmax", 6, 300, "float32", 1e-6)),
     Entry("rms_norm", from_example("rms_norm", 9, 128, "float16", 1e-3)),
-    Entry("rms_norm_tails", from_example("rms_norm", 5, 77, "float32", 1e-6), slow=True),
+    Entry("rms_norm_tails", from_example("rms_norm", 5, 77, "float32", 1e-6)),
     Entry("dequant", from_example("dequant_gemm", 33, 50, 96)),
     Entry("moe", from_example("moe", 37, 3, 40, 68)),
     Entry("kv_gather", from_example("kv_cache", 61, 40, 33, at=0)),
     Entry("kv_append", from_example("kv_cache", 61, 40, 33, at=1)),
-    Entry("cumsum", from_example("cumsum", function="main", at=2), slow=True),
+    Entry("cumsum", from_example("cumsum", function="main", at=2)),
     Entry("cumsum_columns", from_example("cumsum", function="main", at=3)),
     Entry("fp8_rows", from_example("fp8_gemm", 33, 40, 96, "float8_e5m2", "row")),
-    Entry("fp8_blocks", from_example("fp8_gemm", 40, 48, 64, "float8_e4m3fn", "block"), slow=True),
+    Entry("fp8_blocks", from_example("fp8_gemm", 40, 48, 64, "float8_e4m3fn", "block")),
     Entry("scaled_add", from_example("elementwise", function="main", at=1)),
     Entry("swish", from_example("elementwise", function="main", at=5)),
     Entry("histogram", lambda: programs.histogram_case(301, 37)),

@@ -8,6 +8,8 @@ import pytest
 from . import kernels
 from .dialects.mini import kinds, run
 
+pytestmark = pytest.mark.sweep(2)
+
 
 @dataclass(frozen=True)
 class Bug:

@@ -11,6 +11,8 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.cpu.build import EFFORTS, _effort
 
+pytestmark = pytest.mark.sweep(3)
+
 
 def statements(count: int) -> Any:
     @T.prim_func

@@ -128,7 +128,10 @@ for _ in range(2):
     assert torch.equal(torch.cat(list(loader)), torch.from_numpy(np.stack([2 * (A + i) for i in range(16)])))
 """
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    pytest.mark.sweep(4),
+]
 
 
 def run(body, tmp_path):

@@ -14,6 +14,8 @@ import tile_core.language as T
 from tile_core.compat.tvm import tvm_ffi
 from tile_core.errors.launch import DeviceAssertFailed
 
+pytestmark = pytest.mark.sweep(2)
+
 HEAD = """
 import os, random, signal, sys, threading, time
 import numpy as np

@@ -9,6 +9,8 @@ from tile_core.errors import InternalError
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout, spread
 
+pytestmark = pytest.mark.sweep(2)
+
 SHAPES = [(64, 48), (229,), (128, 128), (7,), (5, 3, 17), (16,), (1,), (1, 64), (64, 1), (3, 229), (127, 31)]
 THREADS = [1, 7, 31, 32, 48, 96, 128, 256]
 

@@ -13,6 +13,8 @@ from tile_core.numerics import oracles
 
 from . import kit
 
+pytestmark = pytest.mark.sweep(3)
+
 TYPES = (*kit.INTEGERS, *kit.FLOATS)
 UPDATES = {"add": np.add, "max": np.fmax, "min": np.fmin}
 
@@ -73,14 +75,9 @@ def check(case):
         )
 
 
-@pytest.mark.parametrize("case", kit.spread(1, 14, **AXES), ids=lambda c: f"{c['rows']}x{c['cols']}-{c['dtype']}")
-def test_awkward_tiles(case):
-    check(case)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(26)
 @pytest.mark.parametrize("case", kit.covering(2, **AXES), ids=kit.label)
-def test_awkward_tiles_pairwise(case):
+def test_awkward_tiles(case):
     check(case)
 
 

@@ -12,6 +12,8 @@ from tile_core.numerics import oracles
 
 from . import kit
 
+pytestmark = pytest.mark.sweep(3)
+
 SCOPES = ("shared", "fragment", "local")
 
 
@@ -40,18 +42,9 @@ def convert(source, targets, shape):
 CONVERSIONS = [(source, part) for source in kit.ALL_TYPES for part in range(6)]
 
 
-@pytest.mark.parametrize(("source", "part"), CONVERSIONS[::5])
-def test_conversions(source, part):
-    check_conversions(source, part)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize(("source", "part"), CONVERSIONS)
-def test_conversions_all(source, part):
-    check_conversions(source, part)
-
-
-def check_conversions(source, part):
+def test_conversions(source, part):
     targets = (*kit.ALL_TYPES[4 * part : 4 * part + 4], *kit.ALL_TYPES[:3])[:4]
     shape = (5, 26)
     rng = np.random.default_rng(kit.seed(source, part))
@@ -143,14 +136,9 @@ TILES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", kit.spread(1, 20, **TILES), ids=kit.label)
-def test_awkward_tiles(case):
-    check_tiled(case)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("case", kit.covering(2, **TILES), ids=kit.label)
-def test_awkward_tiles_pairwise(case):
+def test_awkward_tiles(case):
     check_tiled(case)
 
 

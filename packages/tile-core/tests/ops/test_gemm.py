@@ -13,6 +13,8 @@ from tile_core.numerics import oracles
 
 from . import kit
 
+pytestmark = pytest.mark.sweep(3)
+
 ALLOC = {"shared": T.alloc_shared, "fragment": T.alloc_fragment, "local": T.alloc_local}
 
 
@@ -60,7 +62,6 @@ TYPES = (
     ("int8", "int8", "int32"), ("float64", "float64", "float64"), ("float8_e4m3fn", "float8_e5m2", "float32"),
     ("uint8", "int8", "int32"), ("float16", "float32", "float64"), ("int16", "int32", "int64"),
 )  # fmt: skip
-CUBE = {"M": kit.SIZES, "N": kit.SIZES, "K": kit.SIZES, "threads": kit.THREADS, "stages": kit.STAGES}
 REST = {
     "types": TYPES, "ta": (False, True), "tb": (False, True),
     "scopes": (("shared", "shared", "fragment"), ("fragment", "shared", "shared"), ("shared", "fragment", "fragment"),
@@ -68,15 +69,10 @@ REST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", kit.spread(7, 14, **CUBE, **REST), ids=lambda c: f"{c['M']}x{c['N']}x{c['K']}")
-def test_awkward_tiles(case):
-    check_blocked(case)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(100)
 @pytest.mark.parametrize("m", kit.SIZES)
 @pytest.mark.parametrize("n", kit.SIZES)
-def test_awkward_tiles_all(m, n):
+def test_awkward_tiles(m, n):
     rest = kit.spread(kit.seed(m, n), len(kit.SIZES), K=kit.SIZES, threads=kit.THREADS, stages=kit.STAGES, **REST)
     for case in rest:
         check_blocked({"M": m, "N": n, **case})
@@ -147,14 +143,9 @@ def check_types(a, b, c, seed):
     kit.same(kit.values(out, c), wrapped + (0 if kit.DTYPES[c].is_integer else 0.0))
 
 
-@pytest.mark.parametrize("case", kit.spread(11, 16, triple=TRIPLES), ids=lambda c: "-".join(c["triple"]))
-def test_types(case):
-    check_types(*case["triple"], kit.seed(case))
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(120)
 @pytest.mark.parametrize("triple", TRIPLES, ids="-".join)
-def test_types_all(triple):
+def test_types(triple):
     check_types(*triple, kit.seed(triple))
 
 

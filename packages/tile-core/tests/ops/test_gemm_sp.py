@@ -13,6 +13,8 @@ import tile_core.language as T
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadElementType, GemmTypes, SparseShape
 
+pytestmark = pytest.mark.sweep(3)
+
 TYPES = [
     ("float16", "float32"), ("bfloat16", "float32"), ("float16", "float16"), ("float32", "float32"), ("int8", "int32"),
     ("tfloat32", "float32"), ("uint8", "int32"), ("float8_e4m3fn", "float32"), ("float8_e5m2", "float32"),

@@ -80,14 +80,9 @@ def check(case):
 AXES = {"rows": kit.SIZES, "cols": kit.SIZES, "threads": kit.THREADS, "dtype": COMPUTED}
 
 
-@pytest.mark.parametrize("case", kit.spread(1, 14, **AXES), ids=lambda c: f"{c['rows']}x{c['cols']}-{c['dtype']}")
-def test_arithmetic(case):
-    check(case)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(13)
 @pytest.mark.parametrize("case", kit.covering(2, **AXES), ids=kit.label)
-def test_arithmetic_pairwise(case):
+def test_arithmetic(case):
     check(case)
 
 

@@ -12,6 +12,8 @@ from tile_core.numerics import oracles
 
 from . import kit
 
+pytestmark = pytest.mark.sweep(3)
+
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
 ORDERED = ("max", "min", "absmax")
 
@@ -100,16 +102,9 @@ def check_case(case):
     check(kernel, dtype, out_type, shape, dim, kinds, data, start, clear, False)
 
 
-@pytest.mark.parametrize(
-    "case", kit.spread(3, 20, **AXES), ids=lambda c: f"{c['rows']}x{c['width']}-{'-'.join(c['types'])}"
-)
-def test_awkward_tiles(case):
-    check_case(case)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(22)
 @pytest.mark.parametrize("case", kit.covering(4, **AXES), ids=kit.label)
-def test_awkward_tiles_pairwise(case):
+def test_awkward_tiles(case):
     check_case(case)
 
 

@@ -12,6 +12,8 @@ from tile_core.numerics import oracles
 
 from . import kit
 
+pytestmark = pytest.mark.sweep(3)
+
 ALLOC = {"shared": T.alloc_shared, "fragment": T.alloc_fragment, "local": T.alloc_local}
 
 
@@ -73,16 +75,9 @@ AXES = {
 }
 
 
-@pytest.mark.parametrize(
-    "case", kit.spread(3, 20, **AXES), ids=lambda c: f"{c['rows']}x{c['width']}-{'-'.join(c['types'])}"
-)
-def test_awkward_tiles(case):
-    check(case)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("case", kit.covering(4, **AXES), ids=kit.label)
-def test_awkward_tiles_pairwise(case):
+def test_awkward_tiles(case):
     check(case)
 
 

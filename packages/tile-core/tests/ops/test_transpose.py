@@ -50,14 +50,9 @@ def check(case):
         kit.same(kit.values(found, out_type), oracles.cast(np.swapaxes(kit.values(data, dtype), -1, -2), out_type))
 
 
-@pytest.mark.parametrize("case", kit.spread(1, 8, **AXES), ids=lambda c: f"{c['batch']}x{c['rows']}x{c['cols']}")
-def test_awkward_tiles(case):
-    check(case)
-
-
-@pytest.mark.slow
+@pytest.mark.sweep(13)
 @pytest.mark.parametrize("case", kit.covering(2, **AXES), ids=kit.label)
-def test_awkward_tiles_pairwise(case):
+def test_awkward_tiles(case):
     check(case)
 
 

@@ -24,6 +24,8 @@ from tile_core.passes.divisions import total_divisions
 
 from .plain import Expressions, Overflow, run, value
 
+pytestmark = pytest.mark.sweep(3)
+
 SAMPLES = int(os.environ.get("INDEX_SAMPLES", "25"))
 PASSES = {str(p.info.name): p for p in build.index_passes()}
 ROWS, COLUMNS = 5, 8

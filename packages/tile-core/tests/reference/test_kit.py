@@ -9,6 +9,8 @@ from tile_core.testing.case import LANES, Case
 from tile_core.testing.data import seed_of
 from tile_core.testing.run import argument, differences, load
 
+pytestmark = pytest.mark.sweep(24)
+
 UNITS = [u for u in tables.units() if not u.illegal]
 
 

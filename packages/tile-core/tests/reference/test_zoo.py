@@ -8,6 +8,7 @@ import tile_core as tile
 from tile_core.reference import execute
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("entry", KERNELS, ids=lambda e: e.name)
 def test_the_reference_is_right(entry):
     case = entry.make()
@@ -17,7 +18,8 @@ def test_the_reference_is_right(entry):
         assert wanted.holds(args[wanted.index])
 
 
-@pytest.mark.parametrize("entry", [e for e in KERNELS if not e.slow][::4], ids=lambda e: e.name)
+@pytest.mark.sweep(4)
+@pytest.mark.parametrize("entry", KERNELS, ids=lambda e: e.name)
 def test_verify_agrees_with_the_cpu(entry):
     case = entry.make()
     tile.compile(case.program, "cpu").verify(*case.args)

@@ -49,7 +49,7 @@ def find(name, patch):
     return str(found.value)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep(12)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FINDS)
 def test_a_defect_that_comes_back_is_found(monkeypatch, name):

@@ -9,6 +9,8 @@ from tile_cuda.ptx.errors import InstructionMissing
 
 from .nvrtc import ARCHITECTURES, assemble
 
+pytestmark = pytest.mark.sweep(2)
+
 TYPES = ["typedef unsigned short f16;", "typedef unsigned short bf16;"]
 
 

@@ -9,6 +9,8 @@ import pytest
 from . import kernels
 from .launches import kinds, run, told
 
+pytestmark = pytest.mark.sweep(2)
+
 ORDERS = [("early", "forward"), ("late", "forward"), ("late", "random"), ("early", "reverse")]
 
 

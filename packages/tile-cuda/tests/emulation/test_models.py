@@ -11,6 +11,8 @@ from tile_cuda.emulation.opcodes import opcodes
 from ..vectors import groups, record, table
 from .launches import SM90, run_plan
 
+pytestmark = pytest.mark.sweep(4)
+
 GROUPS = groups.groups(SM90)
 RECORDED = sorted((Path(record.__file__).parent / "recorded").glob("*.npz"))
 
@@ -135,7 +137,7 @@ def agree_with_recording(path, group):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_100a", "sm_120a"])
 def test_the_device_compiler_takes_the_texts_where_the_table_says_so(arch):
     pytest.importorskip("cuda.bindings.nvrtc")
@@ -143,7 +145,7 @@ def test_the_device_compiler_takes_the_texts_where_the_table_says_so(arch):
         assert record.compiled(table.text_of(vectors), arch)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep(4)
 def test_the_device_compiler_refuses_what_an_architecture_does_not_have():
     pytest.importorskip("cuda.bindings.nvrtc")
     for v in groups.vectors():

@@ -5,6 +5,8 @@ import pytest
 
 from .launches import kinds, poison, run, told
 
+pytestmark = pytest.mark.sweep(3)
+
 # Every block leaves a part; the last one to come adds them up.
 LAST_BLOCK = """
 extern "C" __global__ void k(float* parts, unsigned* count, float* out) {

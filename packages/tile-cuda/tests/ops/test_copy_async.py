@@ -25,6 +25,8 @@ from tile_core.testing.machine import Machine
 from tile_cuda.ops.copy_async import AsyncCopy, can_copy
 from tile_cuda.ptx.table import TABLE
 
+pytestmark = pytest.mark.sweep(3)
+
 CTX = SimpleNamespace(capabilities=Capabilities(async_copies=frozenset({"cp.async"})))
 TYPES = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
 

@@ -13,6 +13,8 @@ from tile_core.lowering.variant import Reject
 
 from .kit import Case, Run, check
 
+pytestmark = pytest.mark.sweep(3)
+
 TYPES = (
     ("float16", "float16", "float32"), ("bfloat16", "bfloat16", "float32"), ("tfloat32", "tfloat32", "float32"),
     ("int8", "int8", "int32"), ("uint8", "int8", "int32"), ("uint8", "uint8", "uint32"),

@@ -12,6 +12,8 @@ from tile_core.sparse.layouts import make_metadata_layout
 
 from .kit import Case, Run, check
 
+pytestmark = pytest.mark.sweep(6)
+
 TYPES = (
     ("float16", "float16", "float32"), ("bfloat16", "bfloat16", "float32"), ("tfloat32", "tfloat32", "float32"),
     ("int8", "int8", "int32"), ("uint8", "int8", "uint32"), ("float8_e4m3fn", "float8_e5m2", "float32"),

@@ -13,6 +13,8 @@ from tile_core.compiler import lower
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 
+pytestmark = pytest.mark.sweep(2)
+
 
 def reduced(M: int, N: int, dtype: str, dim: int, shared: bool) -> Any:
     @T.prim_func

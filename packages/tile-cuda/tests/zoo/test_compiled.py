@@ -14,21 +14,11 @@ from tile_cuda.build import build
 from .launch import lowered, text_of
 from .table import ZOO
 
+pytestmark = pytest.mark.sweep(4)
+
 pytest.importorskip("cuda.bindings.nvrtc")
 
 ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
-
-#: Each kernel for one architecture in turn; the rest of all pairs with ``-m slow``.
-PAIRS = [
-    pytest.param(
-        e.name,
-        arch,
-        marks=[] if (i + j) % len(ARCHITECTURES) == 0 else [pytest.mark.slow],
-        id=f"{e.name}-{arch}",
-    )
-    for i, e in enumerate(ZOO)
-    for j, arch in enumerate(ARCHITECTURES)
-]
 
 #: Products as they are written for speed: types, block, stages, transposed operands, threads.
 LARGE = {
@@ -41,7 +31,9 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize(("name", "arch"), PAIRS)
+@pytest.mark.sweep(24)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", [e.name for e in ZOO])
 def test_compiles(name, arch):
     cubin = build(text_of(name, arch), arch)
     assert cubin.data[:4] == b"\x7fELF"
@@ -55,7 +47,8 @@ def large(name, arch):
     return lowered(programs.gemm(4096, 4096, 4096, types, block, stages, trans, threads), arch)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", *(pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES[1:])])
+@pytest.mark.sweep(18)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", LARGE)
 def test_large_products_stay_in_registers(name, arch):
     text = large(name, arch)

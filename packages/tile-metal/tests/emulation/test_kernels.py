@@ -12,6 +12,8 @@ from tile_metal.lint import lint
 from . import kernels
 from .launches import HEAD, kinds, run, told
 
+pytestmark = pytest.mark.sweep(2)
+
 
 def peaks(c):
     """The largest elements of the parts of 16 x 16, in the order of threadgroups and simdgroups."""

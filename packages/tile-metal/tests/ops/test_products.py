@@ -12,6 +12,8 @@ import tile_core.language as T
 
 from .kit import TARGETS, numbers, right
 
+pytestmark = pytest.mark.sweep(6)
+
 Policy = T.GemmWarpPolicy
 TYPES = ("float16", "bfloat16", "float32")
 
@@ -40,20 +42,16 @@ def check(program, m, n, k, dtype="float16", target=TARGETS[0]):
     return found.text
 
 
-def slow_unless(keep, *values):
-    return pytest.param(*values, marks=[] if keep else [pytest.mark.slow])
-
-
 class TestPartition:
     """A simdgroup takes whole blocks of 8 rows, and none goes without where there are blocks for it."""
 
     @pytest.mark.parametrize(
         ("m", "simdgroups", "policy"),
         [
-            slow_unless((m // 8 + s + p) % 4 == 0, m, s, policy)
+            (m, s, policy)
             for m in (8, 16, 24)
             for s in (1, 2, 3, 4)
-            for p, policy in enumerate((Policy.Square, Policy.FullRow, Policy.FullCol))
+            for policy in (Policy.Square, Policy.FullRow, Policy.FullCol)
         ],
     )
     def test_rows(self, m, simdgroups, policy):
@@ -81,7 +79,7 @@ class TestPartition:
 
 class TestFragments:
     @pytest.mark.parametrize("dtype", TYPES)
-    @pytest.mark.parametrize("k", [8, slow_unless(True, 40), slow_unless(False, 72)])
+    @pytest.mark.parametrize("k", [8, 40, 72])
     def test_k_of_many_blocks(self, k, dtype):
         """Every block along K is added, not only the first."""
         text = check(product(16, 16, k, 32, dtype=dtype), 16, 16, k, dtype)
@@ -116,7 +114,7 @@ class TestFragments:
         np.testing.assert_array_equal(out["Y"], x)
         np.testing.assert_array_equal(out["Z"], x)
 
-    @pytest.mark.parametrize("threads", [32, slow_unless(False, 64), 128])
+    @pytest.mark.parametrize("threads", [32, 64, 128])
     @pytest.mark.parametrize("target", TARGETS)
     def test_the_result_is_the_next_operand(self, threads, target):
         """A fragment of many blocks along K is A of the next product without going through memory."""
@@ -223,7 +221,7 @@ class TestStages:
         assert f"slot = k % {stages};" in text
         assert f"slot_ahead = (k + {stages - 1}) % {stages};" in text
 
-    @pytest.mark.parametrize("stages", [2, slow_unless(False, 3), 4])
+    @pytest.mark.parametrize("stages", [2, 3, 4])
     def test_fewer_turns_than_stages(self, stages):
         a, b = numbers((32, 16)), numbers((16, 32), seed=2)
         _, out = right(self.pipelined(stages, 1), a, b, poisoned((32, 32), "float32"), order="random", seed=1)

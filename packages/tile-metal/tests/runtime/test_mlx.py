@@ -18,6 +18,8 @@ from tile_metal.errors import (
 from .fake_mlx import Mlx
 from .texts import INDEX, Param, adapter, add_some, gemm, gemm_params, kernel, scale, scale_params, tensor, text
 
+pytestmark = pytest.mark.sweep(3)
+
 
 def f32(mx, *values):
     return mx.array(np.array(values, np.float32))

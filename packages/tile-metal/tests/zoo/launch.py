@@ -1,12 +1,13 @@
-"""Kernels of the zoo as texts, and texts run by the emulator on a case's arguments."""
+"""The zoo of Metal, and texts run by the emulator on a case's arguments."""
 
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
-from zoo import launch
 from zoo.case import Case
+from zoo.suite import Zoo
 
 import tile_emulator
 from tile_core.abi.kernel_text import KernelText
@@ -14,12 +15,11 @@ from tile_core.context import Context
 from tile_core.plugins.contexts import make_context
 from tile_metal.emulation import dialect
 
-from .table import BY_NAME
+from .mutants import MUTANTS
+from .table import KEPT, ZOO
 
 METAL = "metal:metal3"
 METAL4 = "metal:metal4"
-ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reverse"}, {"order": "random", "seed": 5})
-"""In which order threads run: the first, the last, or any of those that can."""
 
 
 @functools.cache
@@ -28,19 +28,28 @@ def context(target: str = METAL) -> Context:
     return make_context(target)
 
 
-@functools.cache
-def case_of(name: str) -> Case:
-    """Return the case of a kernel of the zoo; its arguments are copied for every run."""
-    return BY_NAME[name].make()
+APPLE = Zoo(
+    entries=ZOO,
+    targets=(METAL, METAL4),
+    dialect=lambda target: dialect(context(target).target),
+    orders=({}, {"order": "reverse"}, {"order": "random", "seed": 5}),
+    mutants=MUTANTS,
+    barrier=r"\n *threadgroup_barrier\([^\n]*",
+    needless=dict.fromkeys(
+        ("gemm_f16_small", "split_k", "row_max", "cumsum_columns", "block_sum", "neighbours", "kv_gather", "fp8_rows"),
+        (),
+    ),
+    golden=Path(__file__).parent / "golden",
+    suffix=".metal",
+    kept=KEPT,
+)
 
 
-@functools.cache
 def text_of(name: str, target: str = METAL) -> KernelText:
     """Return the text that a call with a case's arguments takes."""
-    return launch.text_for(case_of(name), context(target))
+    return APPLE.text_of(name, target)
 
 
 def run(case: Case, text: KernelText, target: str = METAL, **how: Any) -> tile_emulator.RunResult:
     """Run a text on copies of a case's arguments."""
-    values = launch.values_of(case, text)
-    return tile_emulator.run(text.text, text.facts, values, dialect(context(target).target), **how)
+    return APPLE.run(case, text, target, **how)

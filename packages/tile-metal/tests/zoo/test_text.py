@@ -83,8 +83,9 @@ class TestLoopOverK:
         assert sum(BARRIER in line for line in body) == (1 if stages > 1 else 2)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", [e.name for e in ZOO])
-@pytest.mark.parametrize("target", [METAL, pytest.param(METAL4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", [METAL, METAL4])
 class TestHeads:
     def test_the_slab_is_what_the_launch_gives(self, name, target):
         found = text_of(name, target)

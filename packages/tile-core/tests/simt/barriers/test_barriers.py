@@ -14,6 +14,8 @@ from tile_core.simt.variant import Block
 
 from ..cases import Case, N, barriers, loop, put_zero, shared, tensor, when
 
+pytestmark = pytest.mark.sweep(2)
+
 
 def test_a_read_of_what_another_thread_wrote_waits():
     c = Case()

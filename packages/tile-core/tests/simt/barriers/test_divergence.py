@@ -12,6 +12,8 @@ from tile_core.ir.visit import collect
 
 from ..cases import Case, N, barriers, loop, put_zero, shared, when
 
+pytestmark = pytest.mark.sweep(2)
+
 # Branches that only some threads take
 
 

@@ -17,6 +17,8 @@ from tile_core.simt.variant import SimtCall
 
 from ..bench import CTX, Bench, buffer, check, numbers, numpy_type, view
 
+pytestmark = pytest.mark.sweep(2)
+
 
 def scan(
     a: Any, dim: int, threads: int, *, src: Any = None, dst: Any = None, op: str = "cumsum", reverse: bool = False,
