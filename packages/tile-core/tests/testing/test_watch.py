@@ -44,6 +44,12 @@ def _watch(monkeypatch, jobs, limit):
     return made
 
 
+def test_nothing_begins_when_the_time_is_up(monkeypatch):
+    made = _watch(monkeypatch, 1, 60.0)
+    made.seconds = 0.0
+    assert made.run([Chunk("indices", 5, 7)] * 100, summary_told(made), print).counts.total() == 0
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_hanging_and_dying_programs_are_failures(monkeypatch, jobs):
     said = []

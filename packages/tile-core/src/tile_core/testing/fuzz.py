@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -67,7 +68,8 @@ def fuzz(
 
 def watched(
     count: int, seed: int = 0, target: str = "cpu", runtime: str | None = None, *, mutated: float = 0.2, only: str = "",
-    expressions: int = 0, jobs: int = 1, limit: float = 20.0, say: Callable[[str], object] | None = None,
+    expressions: int = 0, jobs: int = 1, limit: float = 20.0, seconds: float = math.inf,
+    say: Callable[[str], object] | None = None,
 ) -> Summary:  # fmt: skip
     """Run random programs in worker processes, and go on after a failure (see ``fuzz``).
 
@@ -77,9 +79,11 @@ def watched(
         Processes.
     limit
         Seconds that a build or a run may take; more is a failure.
+    seconds
+        Begin nothing after so many, whatever ``count`` says.
     """
     say = say or functools.partial(print, flush=True)
-    watch = Watch(target, runtime, seed, jobs, limit)
+    watch = Watch(target, runtime, seed, jobs, limit, seconds)
     told = told_into(watch.summary.counts, say)
     return watch.run(chunks(count, seed, mutated, only, expressions), told, say)
 
@@ -94,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     count = given.count if given.count is not None else 0 if given.indices else 200
     summary = watched(
         count, given.seed, given.target, given.runtime, mutated=given.mutated, only=given.only,
-        expressions=given.indices, jobs=given.jobs, limit=given.limit,
+        expressions=given.indices, jobs=given.jobs, limit=given.limit, seconds=given.seconds,
     )  # fmt: skip
     table = summary.table()
     if given.json:
@@ -122,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the strategies")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds that a build or a run may take (20)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so many (no bound)")
     parser.add_argument("--json", default="", help="file for a summary")
     return parser
 

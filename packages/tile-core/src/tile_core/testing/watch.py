@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import math
 import multiprocessing
 import os
 import time
@@ -78,20 +79,27 @@ class Watch:
         How many processes.
     limit
         Seconds that a build or a run may take.
+    seconds
+        No chunk begins after so many.
     """
 
-    def __init__(self, target: str, runtime: str | None, seed: int = 0, jobs: int = 1, limit: float = 20.0) -> None:
+    def __init__(
+        self, target: str, runtime: str | None, seed: int = 0, jobs: int = 1, limit: float = 20.0,
+        seconds: float = math.inf,
+    ) -> None:  # fmt: skip
         self.given = (target, runtime, seed)
-        self.jobs, self.limit = jobs, limit
+        self.jobs, self.limit, self.seconds = jobs, limit, seconds
         self.context = multiprocessing.get_context("spawn")
         self.summary = Summary()
 
     def run(self, chunks: Sequence[Chunk], told: Callable[[str, int], None], say: Callable[[str], Any]) -> Summary:
-        """Run chunks until none is left."""
+        """Run chunks until none is left, or the time is up."""
         start, left = time.monotonic(), deque(chunks)
         workers = [self._start() for _ in range(min(self.jobs, len(left)))]
         try:
             while left or any(w.chunk is not None for w in workers):
+                if time.monotonic() - start > self.seconds:
+                    left.clear()
                 for w in workers:
                     if w.chunk is None and left and w.phase == "idle":
                         self._give(w, left.popleft())
