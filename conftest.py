@@ -53,13 +53,24 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the cases of other turns, and what needs a C++ compiler where there is none."""
     _skip_emulated(items)
-    turn, named = os.environ["SWEEP_TURN"], any("::" in argument for argument in config.args)
-    if turn == "all" or named:
+    turn = os.environ["SWEEP_TURN"]
+    if turn == "all":
         return
-    chosen = [item for item in items if zlib.crc32(item.name.encode()) % _share(item) == int(turn) % _share(item)]
+    named = [argument.split("::", 1) for argument in config.args if "::" in argument]
+    chosen = [item for item in items if _is_in_turn(item, int(turn)) or _is_named(item, named)]
     kept = set(map(id, chosen))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = chosen
+
+
+def _is_in_turn(item: pytest.Item, turn: int) -> bool:
+    share = _share(item)
+    return zlib.crc32(item.name.encode()) % share == turn % share
+
+
+def _is_named(item: pytest.Item, named: list[list[str]]) -> bool:
+    within = item.nodeid.split("::", 1)[-1]
+    return any(item.path == Path(path).resolve() and within.startswith(name) for path, name in named)
 
 
 def _share(item: pytest.Item) -> int:
