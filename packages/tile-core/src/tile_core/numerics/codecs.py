@@ -132,7 +132,7 @@ def _encode_signed(size: Array, negative: Array, form: Format, saturate: bool) -
     if form.unsigned_zero:
         return np.where(negative & (code != 0), code | form.sign, code)
     if not form.has_nan:
-        negative = negative ^ nan
+        negative = negative | nan
     return np.where(negative, code | form.sign, code)
 
 

@@ -170,7 +170,7 @@ def _encode_signed(u: Any, a: Any, form: Format, wide: Wide, saturate: bool, res
     if form.unsigned_zero:
         return bind(cast(result, code), lambda c: c | select(equal(c, zero), zero, sign), "code")
     if not form.has_nan:
-        sign = sign ^ select(a > k(wide.infinity), constant(form.sign, result, u), zero)
+        sign = sign | select(a > k(wide.infinity), constant(form.sign, result, u), zero)
     return cast(result, code) | sign
 
 

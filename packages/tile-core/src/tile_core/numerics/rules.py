@@ -13,14 +13,14 @@ Conversion to a float type
     float8_e4m3fn        NaN (0x7F)             NaN           NaN         signed
     float8_e4m3fnuz      NaN (0x80)             NaN           NaN         unsigned (-0 and underflow give 0x00)
     float8_e5m2fnuz      NaN (0x80)             NaN           NaN         unsigned
-    float4_e2m1fn        largest value (6)      6, signed     zero        signed
+    float4_e2m1fn        largest value (6)      6, signed     -0          signed
     float8_e8m0fnu       NaN (0xFF)             NaN           NaN         none: 0 and negatives give NaN
     ===================  =====================  ============  ==========  ======================================
 
     These are the results of ml_dtypes (which rounds float64 twice; the language does not). e8m0 has only powers of
     two: a tie goes up (3 becomes 4), and a positive value below 2^-127 becomes 2^-127, and one between 2^-127 and
-    2^-126 becomes 2^-126. float4 has no NaN: a positive NaN becomes -0 and a negative one +0, as in ml_dtypes. A
-    NaN keeps its sign where the format can; its payload is not kept.
+    2^-126 becomes 2^-126. float4 has no NaN: a NaN becomes -0, as a positive one does in ml_dtypes. The sign and the
+    payload of a NaN mean nothing: instructions of GPUs drop both, so no result may depend on them.
 
 Conversion of a float to an integer type
     Towards zero; what is beyond the type becomes its nearest limit, infinities too; NaN becomes 0. So it is on every
