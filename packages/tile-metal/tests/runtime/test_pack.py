@@ -8,7 +8,7 @@ import pytest
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.errors import InternalError
 from tile_core.errors.launch import LaunchNotOffered
-from tile_metal.runtime.pack import Packer, words_of
+from tile_metal.runtime.pack import StructPacker, words_of
 
 
 def facts(*dtypes):
@@ -41,21 +41,21 @@ def facts(*dtypes):
     ],
 )
 def test_one_scalar(dtype, value, stored):
-    packer = Packer(facts(dtype))
+    packer = StructPacker(facts(dtype))
     assert packer.pack((None, value)) == stored
     assert packer.size == len(stored)
     assert packer.words == 1
 
 
 def test_natural_alignment():
-    packer = Packer(facts("int8", "float16", "bool", "int64", "uint8", "int32", "bool"))
+    packer = StructPacker(facts("int8", "float16", "bool", "int64", "uint8", "int32", "bool"))
     found = packer.pack((None, -1, 1.0, True, -2, 7, 9, True))
     assert found == struct.pack("<bxe?xxxqBxxxi?xxxxxxx", -1, 1.0, True, -2, 7, 9, True)
     assert packer.size == 32
 
 
 def test_no_scalars():
-    packer = Packer(facts())
+    packer = StructPacker(facts())
     assert (packer.size, packer.words, packer.pack((None,))) == (0, 0, b"")
 
 
@@ -69,7 +69,7 @@ def test_words_of_64_bits():
 def test_what_metal_has_not():
     made = LaunchFacts("f", (ParamFact("x", "scalar", "float64"),), (1, 1, 1), (32, 1, 1))
     with pytest.raises(InternalError, match="parameter 'x'"):
-        Packer(made)
+        StructPacker(made)
     made = LaunchFacts("f", (ParamFact("x", "opaque", bytes=128),), (1, 1, 1), (32, 1, 1))
     with pytest.raises(LaunchNotOffered, match=r"\[U403\] f: the runtime metal launches no parameters of 128 bytes"):
-        Packer(made)
+        StructPacker(made)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
-from tile_core.simt.ops.warp_partition import Split
+from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_cuda.ops.atoms import Family
 from tile_cuda.target import WARP
 
 
-def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> FragmentLayout:
+def accumulator(m: int, n: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
     """Return where C is: registers count tiles of rows, tiles of columns, halves, the two columns."""
     per_tile = 2 * family.halves
     rows = _lines(split.warps_m, WARP * split.warps_n, split.atoms_m, split.atoms_n * per_tile, family.halves, 2)
@@ -27,7 +27,7 @@ def accumulator(m: int, n: int, split: Split, family: Family, threads: int) -> F
     return FragmentLayout((m, n), (rows, columns), threads)
 
 
-def operand_a(m: int, k: int, split: Split, family: Family, threads: int) -> FragmentLayout:
+def operand_a(m: int, k: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
     """Return where a fragment A of (stored) extent ``k`` is; warps side by side hold copies."""
     blocks = -(-k // family.block)
     per_block = family.halves * family.per_word
@@ -38,7 +38,7 @@ def operand_a(m: int, k: int, split: Split, family: Family, threads: int) -> Fra
     return FragmentLayout((m, k), (rows, _depth(blocks, per_block, family)), threads, copies)
 
 
-def operand_b(k: int, n: int, split: Split, family: Family, threads: int) -> FragmentLayout:
+def operand_b(k: int, n: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
     """Return where a fragment B is; warps one below the other hold copies."""
     blocks = -(-k // family.block)
     columns = _lines(split.warps_n, WARP, split.atoms_n, blocks * family.per_word, 1, 1)

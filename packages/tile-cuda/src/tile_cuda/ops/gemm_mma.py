@@ -8,8 +8,8 @@ from tile_core.layout import LayoutMap
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_cuda.ops.atoms import table
-from tile_cuda.ops.plan import Plan, swizzled
-from tile_cuda.ops.product import Product
+from tile_cuda.ops.plan import MmaPlan, swizzled
+from tile_cuda.ops.product import MmaProduct
 from tile_cuda.target import WARP
 
 HELD = ("shared", "fragment")
@@ -40,9 +40,9 @@ class MmaVariant(MatrixVariant):
             return "the instruction would round float32 operands; nearest legal: tfloat32, which says so"
         return ""
 
-    def plan(self, call: Any) -> Plan | None:
-        """See `Plan.of`."""
-        return Plan.of(call, self.fp8, self.sparse)
+    def plan(self, call: Any) -> MmaPlan | None:
+        """See `MmaPlan.of`."""
+        return MmaPlan.of(call, self.fp8, self.sparse)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return a swizzled layout, see `swizzled`."""
@@ -56,6 +56,6 @@ class MmaGemm(MmaVariant):
     op = "gemm"
     priority = 10
 
-    def statement(self, plan: Plan, call: Any) -> Any:
+    def statement(self, plan: MmaPlan, call: Any) -> Any:
         """Return the product for one thread."""
-        return Product(plan, call).statement()
+        return MmaProduct(plan, call).statement()

@@ -10,9 +10,9 @@ from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.products.operand import Lane
 from tile_cuda.ops.gemm_mma import MmaVariant
-from tile_cuda.ops.metadata import Metadata, swizzled
-from tile_cuda.ops.plan import Plan
-from tile_cuda.ops.product import Product
+from tile_cuda.ops.metadata import MmaMetadata, swizzled
+from tile_cuda.ops.plan import MmaPlan
+from tile_cuda.ops.product import MmaProduct
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -36,11 +36,11 @@ class MmaGemmSp(MmaVariant):
                 found[1] = layout
         return found
 
-    def statement(self, plan: Plan, call: Any) -> Any:
+    def statement(self, plan: MmaPlan, call: Any) -> Any:
         """Return the product for one thread."""
 
-        def metadata(lane: Lane, first: Any) -> Metadata:
+        def metadata(lane: Lane, first: Any) -> MmaMetadata:
             view, turned = call.args[1], bool(call.attrs["transpose_E"])
-            return Metadata(plan, view, turned, lane, first, call.ranges, call.places.layouts.get(view.buffer))
+            return MmaMetadata(plan, view, turned, lane, first, call.ranges, call.places.layouts.get(view.buffer))
 
-        return Product(plan, call, metadata).statement()
+        return MmaProduct(plan, call, metadata).statement()

@@ -21,13 +21,13 @@ from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.products.operand import Lane
 from tile_core.simt.register_loops import choose, unrolled
-from tile_cuda.ops.plan import Plan, Step
+from tile_cuda.ops.plan import KStep, MmaPlan
 
 #: Nibbles that keep elements 0 and 1: what stands beyond the tile, where the kept values are zero.
 _BEYOND = 0x44444444
 
 
-class Metadata:
+class MmaMetadata:
     """Reads metadata to registers, ahead of the steps that need it.
 
     What is read ahead is kept as it is and made fit for the instructions in front of the first ones that take it: a
@@ -59,7 +59,7 @@ class Metadata:
     """
 
     def __init__(
-        self, plan: Plan, view: View, turned: bool, lane: Lane, first: Any, ranges: Any, layout: LayoutMap | None
+        self, plan: MmaPlan, view: View, turned: bool, lane: Lane, first: Any, ranges: Any, layout: LayoutMap | None
     ) -> None:
         self.ranges, self.layout = ranges, layout
         self.plan, self.view, self.turned, self.lane, self.first = plan, view, turned, lane, first
@@ -91,13 +91,13 @@ class Metadata:
         """Return the allocations, of what is read ahead and of what instructions take, and where matrices begin."""
         return [*self.new, *self.binds]
 
-    def steps(self, at: int, blocks: int) -> list[Step]:
+    def steps(self, at: int, blocks: int) -> list[KStep]:
         """Return the steps from block ``at`` on that are not over neighbouring blocks; none if the next one is."""
         if not self._pairs or at + 2 * self.group > blocks:
             return []
-        return [Step(at + odd + 4 * half, 2, 2) for odd in (0, 1) for half in (0, 1)]
+        return [KStep(at + odd + 4 * half, 2, 2) for odd in (0, 1) for half in (0, 1)]
 
-    def load(self, step: Step) -> list[Any]:
+    def load(self, step: KStep) -> list[Any]:
         """Return the statements that read ahead what a step needs, unless it is there."""
         here = step.first // (self.group * step.apart)
         if here == self.loaded:
@@ -114,7 +114,7 @@ class Metadata:
 
         return [unrolled("row_tile", self.rows, one)]
 
-    def ready(self, step: Step) -> list[Any]:
+    def ready(self, step: KStep) -> list[Any]:
         """Return the statements that stand between the reads for a step and later reads."""
         if self._selector(step):
             return []
@@ -128,11 +128,11 @@ class Metadata:
 
         return [unrolled("row_tile", self.rows, one)]
 
-    def word(self, i: Any, step: Step) -> tuple[Any, int]:
+    def word(self, i: Any, step: KStep) -> tuple[Any, int]:
         """Return the register for tile row ``i`` of a step, and the selector."""
         return nodes.load(self.registers, [i]), 0 if self.wide else self._selector(step)
 
-    def _selector(self, step: Step) -> int:
+    def _selector(self, step: KStep) -> int:
         """Return which of the instructions that share registers a step is."""
         return int(step.first % (self.group * step.apart) // (step.blocks * step.apart))
 

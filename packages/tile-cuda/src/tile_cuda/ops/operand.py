@@ -17,7 +17,7 @@ from tile_cuda.ops.atoms import INPUTS, Family
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operand(ProductOperand):
+class MmaOperand(ProductOperand):
     """A or B of a product, as a warp reads it; K of a sparse A counts stored elements.
 
     Attributes
@@ -67,12 +67,12 @@ class Operand(ProductOperand):
 Blocks = tuple[int, ...]
 
 
-def words(blocks: int, operand: Operand) -> int:
+def words(blocks: int, operand: MmaOperand) -> int:
     """Return the registers of one instruction's tile."""
     return blocks * operand.halves
 
 
-class Loader:
+class MmaLoader:
     """Makes the statements that read an operand.
 
     The registers of a step are ordered by tile, block, half: what an instruction takes lies together.
@@ -87,7 +87,7 @@ class Loader:
         For the names of variables.
     """
 
-    def __init__(self, operand: Operand, lane: Lane, name: str) -> None:
+    def __init__(self, operand: MmaOperand, lane: Lane, name: str) -> None:
         self.operand, self.lane, self.name = operand, lane, name
         self.way = operand.way
         self.registers: Any = None

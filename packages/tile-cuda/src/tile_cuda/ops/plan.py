@@ -20,13 +20,13 @@ from tile_cuda.target import WARP
 
 
 @dataclass(frozen=True)
-class Plan(ProductPlan):
+class MmaPlan(ProductPlan):
     """How a product is computed: the instructions and the warps."""
 
     family: Family
 
     @classmethod
-    def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> Plan | None:
+    def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> MmaPlan | None:
         """Return the plan that fits best to what is decided about fragments; ``None`` if there are no instructions."""
         problem = Problem.of(call)
         chosen = family(*problem.types, fp8, sparse)
@@ -60,7 +60,7 @@ class Plan(ProductPlan):
 
 
 @dataclass(frozen=True)
-class Step:
+class KStep:
     """What one instruction covers of K: ``blocks`` blocks of A from the ``first`` on, so many blocks ``apart``."""
 
     first: Any

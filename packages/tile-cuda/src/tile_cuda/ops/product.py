@@ -7,15 +7,15 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.operand import Loader, Operand
-from tile_cuda.ops.plan import Plan, Step
+from tile_cuda.ops.operand import MmaLoader, MmaOperand
+from tile_cuda.ops.plan import KStep, MmaPlan
 from tile_cuda.ops.steps import RowByRow, StepByStep, Work, rolled
 
 #: Steps beyond which the loop over K is not written out.
 _MOST_STEPS = 16
 
 
-class Product(RegisterProduct[Plan]):
+class MmaProduct(RegisterProduct[MmaPlan]):
     """Makes the statement of a product, see `RegisterProduct`.
 
     Parameters
@@ -23,12 +23,12 @@ class Product(RegisterProduct[Plan]):
     plan, call
         The product.
     make_metadata
-        For a sparse product, a function from (lane, first row of the warp) to a ``Metadata``.
+        For a sparse product, a function from (lane, first row of the warp) to a ``MmaMetadata``.
     """
 
     lane_names = ("lane", "lane_g", "lane_t")
 
-    def __init__(self, plan: Plan, call: SimtCall, make_metadata: Any = None) -> None:
+    def __init__(self, plan: MmaPlan, call: SimtCall, make_metadata: Any = None) -> None:
         super().__init__(plan, call)
         self.metadata = make_metadata(self.lane, self.rows) if make_metadata else None
 
@@ -51,9 +51,11 @@ class Product(RegisterProduct[Plan]):
         """Return the steps along K; in parts that can be moved between turns of a loop around a ``whole`` product."""
         p, f = self.plan.problem, self.plan.family
         depth = p.k // 2 if f.sparse else p.k
-        a = Operand(**self.operand(0, guarded), dtype=f.a, family=f, depth=depth, halves=f.halves)
-        b = Operand(**self.operand(1, guarded), dtype=f.b, family=f, depth=p.k, halves=1)
-        work = Work(self.plan, self.call, Loader(a, self.lane, "a"), Loader(b, self.lane, "b"), totals, self.metadata)
+        a = MmaOperand(**self.operand(0, guarded), dtype=f.a, family=f, depth=depth, halves=f.halves)
+        b = MmaOperand(**self.operand(1, guarded), dtype=f.b, family=f, depth=p.k, halves=1)
+        work = Work(
+            self.plan, self.call, MmaLoader(a, self.lane, "a"), MmaLoader(b, self.lane, "b"), totals, self.metadata
+        )
         steps = self._steps(a)
         if self.metadata is not None:
             order: RowByRow | StepByStep = RowByRow(work, steps)
@@ -64,12 +66,12 @@ class Product(RegisterProduct[Plan]):
         self.in_parts = whole and order.can_turn
         return order.in_parts(self.head()) if self.in_parts else order.plain()
 
-    def _steps(self, a: Operand) -> list[Step]:
+    def _steps(self, a: MmaOperand) -> list[KStep]:
         """Return the steps along K."""
         shapes, at = self.plan.family.shapes, 0
-        found: list[Step] = []
+        found: list[KStep] = []
         while at < a.blocks:
             many = [] if self.metadata is None else self.metadata.steps(at, a.blocks)
-            found += many or [Step(at, next((x for x in shapes if x <= a.blocks - at), shapes[-1]))]
+            found += many or [KStep(at, next((x for x in shapes if x <= a.blocks - at), shapes[-1]))]
             at = max(s.first + s.of_a[-1] for s in found) + 1
         return found

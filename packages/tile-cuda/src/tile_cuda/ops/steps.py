@@ -13,9 +13,9 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, part
 from tile_core.simt.register_loops import unrolled
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.metadata import Metadata
-from tile_cuda.ops.operand import Loader, words
-from tile_cuda.ops.plan import Plan, Step
+from tile_cuda.ops.metadata import MmaMetadata
+from tile_cuda.ops.operand import MmaLoader, words
+from tile_cuda.ops.plan import KStep, MmaPlan
 
 #: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
 #: units for 8-bit floats convert them in registers of their own.
@@ -26,12 +26,12 @@ _AHEAD, _AHEAD_FP8 = 232, 176
 class Work:
     """What is multiplied: the plan, the call, readers of A and B, the accumulators, and the metadata of a sparse A."""
 
-    plan: Plan
+    plan: MmaPlan
     call: SimtCall
-    a: Loader
-    b: Loader
+    a: MmaLoader
+    b: MmaLoader
     totals: Any
-    metadata: Metadata | None
+    metadata: MmaMetadata | None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -39,16 +39,16 @@ class Work:
         big = self.plan.family.shapes[0]
         return words(big, self.a.operand), words(big * self.plan.family.dense_blocks, self.b.operand)
 
-    def read_a(self, step: Step, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
+    def read_a(self, step: KStep, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
         """Return the reads of tiles of A for a step."""
         return self.a.load(step.first, step.of_a, slot, first, tiles)
 
-    def read_b(self, step: Step, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
+    def read_b(self, step: KStep, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
         """Return the reads of tiles of B for a step."""
         dense = self.plan.family.dense_blocks
         return self.b.load(step.first * dense, step.of_b(dense), slot, first, tiles)
 
-    def instruction(self, i: Any, j: Any, a_at: Any, b_at: Any, step: Step) -> Any:
+    def instruction(self, i: Any, j: Any, a_at: Any, b_at: Any, step: KStep) -> Any:
         """Return the instruction for row ``i`` and column ``j`` of the warp's tiles, with operands' registers."""
         f, s = self.plan.family, self.plan.split
         to = (i * s.atoms_n + j) * (2 * f.halves)
@@ -68,7 +68,7 @@ class Work:
 class StepByStep:
     """Dense products: the operands of a whole step are read one step ahead, if there are registers for it."""
 
-    def __init__(self, work: Work, steps: list[Step]) -> None:
+    def __init__(self, work: Work, steps: list[KStep]) -> None:
         self.work, self.steps = work, steps
         s, f = work.plan.split, work.plan.family
         self.sizes = (s.atoms_m * work.sizes[0], s.atoms_n * work.sizes[1])
@@ -120,7 +120,7 @@ class RowByRow:
     next turn of a loop. On an H200 this order takes 4 percent off float16 in tiles of 128 x 128 x 64.
     """
 
-    def __init__(self, work: Work, steps: list[Step]) -> None:
+    def __init__(self, work: Work, steps: list[KStep]) -> None:
         assert work.metadata is not None
         self.work, self.steps, self.metadata = work, steps, work.metadata
         self.metadata.begin()
@@ -198,25 +198,25 @@ class RowByRow:
         return (row % 2 if isinstance(row, int) else tirx.floormod(row, 2)) * self.work.sizes[0]
 
 
-def rolled(work: Work, steps: list[Step]) -> list[Any]:
+def rolled(work: Work, steps: list[KStep]) -> list[Any]:
     """Return a dense product's steps: a loop over those that are alike, and the others after it."""
     big = work.plan.family.shapes[0]
     whole = min(x.operand.depth // x.operand.family.block for x in (work.a, work.b)) // big
     new = [work.a.alloc(work.plan.split.atoms_m * work.sizes[0]), work.b.alloc(work.plan.split.atoms_n * work.sizes[1])]
     var = nodes.fresh("k_step")
 
-    def one(step: Step) -> list[Any]:
+    def one(step: KStep) -> list[Any]:
         return [*work.read_a(step, 0), *work.read_b(step, 0), all_tiles(work, step, (0, 0))]
 
     # Registers are not indexed by variables: with a fragment among the operands the loop is written out.
     role = "unroll" if any(x.way == "fragment" for x in (work.a, work.b)) else "serial"
-    body = [nodes.for_loop(var, whole, nodes.seq(one(Step(var * big, big))), role)] if whole else []
+    body = [nodes.for_loop(var, whole, nodes.seq(one(KStep(var * big, big))), role)] if whole else []
     for step in steps[whole:]:
         body += one(step)
     return [*new, *work.a.prepared(), *work.b.prepared(), *body]
 
 
-def all_tiles(work: Work, step: Step, slots: tuple[int, int]) -> Any:
+def all_tiles(work: Work, step: KStep, slots: tuple[int, int]) -> Any:
     """Return the instructions of one step for all tiles of the warp.
 
     They go down one column of tiles and up the next: each instruction has A or B in common with the one before it. On

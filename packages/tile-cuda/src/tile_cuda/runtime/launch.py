@@ -21,7 +21,7 @@ from tile_cuda import build
 from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, TooMuchShared, WrongDevice
 from tile_cuda.runtime.api import Device, Driver, Failed, Handle
 from tile_cuda.runtime.faults import typed
-from tile_cuda.runtime.pack import Packer
+from tile_cuda.runtime.pack import SlotPacker
 from tile_cuda.runtime.repeat import short_launch
 from tile_cuda.runtime.streams import Streams
 from tile_cuda.target import GRID_LIMITS, arch_for, record_of, runs_on
@@ -65,7 +65,7 @@ class Launcher:
         self._functions: dict[int, Handle] = {}
         self._libraries: dict[str, Any] = {}
         require_single_blocks(self.facts, "cuda")
-        self._packer = Packer(self.facts)
+        self._packer = SlotPacker(self.facts)
         self._shape = (*self.facts.block, self.facts.shared_bytes)
         self._grid = grid_of(self.facts, functools.partial(checked, self.facts))
 

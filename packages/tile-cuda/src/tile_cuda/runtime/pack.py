@@ -34,7 +34,7 @@ class Pack:
         self.addresses = ctypes.addressof(self._table)
 
 
-class Packer:
+class SlotPacker:
     """Writes values into packs, and keeps packs for the next launch.
 
     A pack belongs to one launch from `take` to `put`, so that threads never share one, and a launch allocates none but

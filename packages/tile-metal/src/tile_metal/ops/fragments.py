@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
-from tile_core.simt.ops.warp_partition import Split
+from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_metal.ops.atoms import Unit
 from tile_metal.target import SIMD
 
@@ -17,7 +17,7 @@ Axis = tuple[int, int, int, int]
 """Simdgroups along an axis, the distance of their first threads, instructions, the distance of their registers."""
 
 
-def accumulator(m: int, n: int, split: Split, unit: Unit, threads: int) -> FragmentLayout:
+def accumulator(m: int, n: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
     """Return where C is: registers count instructions along M and along N, then as the instruction holds them."""
     size = unit.m * unit.n // SIMD
     rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, split.atoms_n * size)
@@ -25,7 +25,7 @@ def accumulator(m: int, n: int, split: Split, unit: Unit, threads: int) -> Fragm
     return FragmentLayout((m, n), _blocks(unit, rows, columns, unit.m, unit.n), threads)
 
 
-def operand_a(m: int, k: int, split: Split, unit: Unit, threads: int) -> FragmentLayout:
+def operand_a(m: int, k: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
     """Return where a fragment A is; simdgroups side by side hold copies."""
     size, steps = unit.m * unit.k // SIMD, -(-k // unit.k)
     rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, steps * size)
@@ -33,7 +33,7 @@ def operand_a(m: int, k: int, split: Split, unit: Unit, threads: int) -> Fragmen
     return FragmentLayout((m, k), _blocks(unit, rows, (1, 1, steps, size), unit.m, unit.k), threads, copies)
 
 
-def operand_b(k: int, n: int, split: Split, unit: Unit, threads: int) -> FragmentLayout:
+def operand_b(k: int, n: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
     """Return where a fragment B is; simdgroups one below the other hold copies."""
     size, steps = unit.n * unit.k // SIMD, -(-k // unit.k)
     columns = (split.warps_n, SIMD, split.atoms_n, steps * size)

@@ -7,8 +7,8 @@ from typing import Any
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_metal.ops.atoms import Unit, table
-from tile_metal.ops.plan import Plan, padded
-from tile_metal.ops.product import Product
+from tile_metal.ops.plan import SimdgroupPlan, padded
+from tile_metal.ops.product import SimdgroupProduct
 from tile_metal.target import SIMD
 
 _READ = ("shared", "fragment", "global")
@@ -42,17 +42,17 @@ class MatrixGemm(MatrixVariant):
         """Return where operands may be."""
         return {"A": _READ, "B": _READ, "C": _HELD}
 
-    def plan(self, call: Any) -> Plan | None:
-        """See `Plan.of`."""
-        return Plan.of(call, self.unit)
+    def plan(self, call: Any) -> SimdgroupPlan | None:
+        """See `SimdgroupPlan.of`."""
+        return SimdgroupPlan.of(call, self.unit)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return a layout with longer rows, see `padded`."""
         return padded(shape, bits)
 
-    def statement(self, plan: Plan, call: Any) -> Any:
+    def statement(self, plan: SimdgroupPlan, call: Any) -> Any:
         """Return the product for one thread."""
-        return Product(plan, call).statement()
+        return SimdgroupProduct(plan, call).statement()
 
 
 class MatrixGemmSp(MatrixGemm):

@@ -23,7 +23,7 @@ from tile_metal.target import SIMD
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operand(ProductOperand):
+class SimdgroupOperand(ProductOperand):
     """A or B of a product, as a simdgroup reads it.
 
     Attributes
@@ -73,7 +73,7 @@ class Operand(ProductOperand):
         return strides[rows] if nodes.as_int(strides[columns]) == 1 else None
 
 
-class Loader:
+class SimdgroupLoader:
     """Makes the statements that read an operand.
 
     The registers of a step are those of its instructions, one after the other.
@@ -90,7 +90,7 @@ class Loader:
         For the names of variables.
     """
 
-    def __init__(self, operand: Operand, lane: Lane, registers: Any, name: str) -> None:
+    def __init__(self, operand: SimdgroupOperand, lane: Lane, registers: Any, name: str) -> None:
         self.operand, self.lane, self.registers, self.name = operand, lane, registers, name
         self.way = operand.way
         #: Whether the instructions read a fragment's own registers.

@@ -24,14 +24,14 @@ PADDED = "rows apart by a vector more"
 
 
 @dataclass(frozen=True)
-class Plan(ProductPlan):
+class SimdgroupPlan(ProductPlan):
     """How a product is computed: the instruction, its operands' type, and the simdgroups."""
 
     unit: Unit
     operand: str
 
     @classmethod
-    def of(cls, call: SimtCall, unit: Unit) -> Plan | None:
+    def of(cls, call: SimtCall, unit: Unit) -> SimdgroupPlan | None:
         """Return the plan that fits best to what is decided about fragments; ``None`` if there is no instruction."""
         problem = Problem.of(call)
         operand = operand_type(*problem.types)

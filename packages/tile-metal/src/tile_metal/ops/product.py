@@ -10,22 +10,22 @@ from tile_core.ir.calls import address, execute
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.register_loops import unrolled, when
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.operand import Loader, Operand
-from tile_metal.ops.plan import TOTAL, Plan
-from tile_metal.ops.sparse import Metadata, contribution, finite
+from tile_metal.ops.operand import SimdgroupLoader, SimdgroupOperand
+from tile_metal.ops.plan import TOTAL, SimdgroupPlan
+from tile_metal.ops.sparse import SparseMetadata, contribution, finite
 
 #: Steps beyond which the loop over K is not written out.
 _MOST_STEPS = 16
 
 
-def metadata_of(call: SimtCall) -> Metadata | None:
+def metadata_of(call: SimtCall) -> SparseMetadata | None:
     """Return the metadata of a sparse product's A."""
     if call.name != "gemm_sp":
         return None
-    return Metadata(call.args[1], bool(call.attrs["transpose_E"]), int(call.attrs["group"]))
+    return SparseMetadata(call.args[1], bool(call.attrs["transpose_E"]), int(call.attrs["group"]))
 
 
-class Product(RegisterProduct[Plan]):
+class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
     """Makes the statement of a product, see `RegisterProduct`."""
 
     lane_names = ("lane", "lane_row", "lane_column")
@@ -55,13 +55,13 @@ class Product(RegisterProduct[Plan]):
         """Return the steps along K: a loop over whole ones, then the rest."""
         p, u = self.plan.problem, self.plan.unit
         fields: dict[str, Any] = {"dtype": self.plan.operand, "depth": p.k, "unit": u}
-        a = Operand(**self.operand(0, guarded), **fields, is_a=True, metadata=metadata_of(self.call))
-        b = Operand(**self.operand(1, guarded), **fields, is_a=False)
+        a = SimdgroupOperand(**self.operand(0, guarded), **fields, is_a=True, metadata=metadata_of(self.call))
+        b = SimdgroupOperand(**self.operand(1, guarded), **fields, is_a=False)
         out: list[Any] = []
         loaders = []
         for operand, name in ((a, "a"), (b, "b")):
             registers, new = nodes.alloc([operand.tiles * operand.size], operand.dtype, f"{name}_values", "local")
-            loaders.append(Loader(operand, self.lane, registers, name))
+            loaders.append(SimdgroupLoader(operand, self.lane, registers, name))
             out += [] if loaders[-1].in_place else [new]
         steps, full = -(-a.depth // self.plan.unit.k), a.depth // self.plan.unit.k
 
@@ -85,7 +85,7 @@ class Product(RegisterProduct[Plan]):
             out.append(nodes.for_loop(var, full, nodes.seq(one(var)), "unroll" if short else "serial"))
         return out + [x for at in range(full, steps) for x in one(at)]
 
-    def _rest(self, a: Operand, b: Operand, totals: Any, at: Any, odd: Any) -> Any:
+    def _rest(self, a: SimdgroupOperand, b: SimdgroupOperand, totals: Any, at: Any, odd: Any) -> Any:
         """Return the statement that adds what numbers of B contribute that the instructions took for zero."""
         unit, k = self.plan.unit.k, nodes.fresh("k_odd")
         found = nodes.tile_call("any_sync", [tirx.NE(odd[0], nodes.int_const(0))], ret="bool")
@@ -97,7 +97,7 @@ class Product(RegisterProduct[Plan]):
 
         return tirx.IfThenElse(found, nodes.for_loop(k, unit, when(limits, self.each(one))), None)
 
-    def _multiplied(self, loaders: list[Loader], totals: Any, at: Any) -> Any:
+    def _multiplied(self, loaders: list[SimdgroupLoader], totals: Any, at: Any) -> Any:
         """Return the instructions of one step for all of the simdgroup's part of C."""
         s, u = self.plan.split, self.plan.unit
         name, size = u.function(TOTAL, self.plan.operand), u.instruction.accumulators

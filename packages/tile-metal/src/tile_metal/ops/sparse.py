@@ -16,13 +16,13 @@ from tile_core.ir import nodes
 from tile_core.ops.base import View
 from tile_core.ops.gemm_sp import kept, nibble
 from tile_core.simt.register_loops import each
-from tile_metal.ops.operand import Operand
+from tile_metal.ops.operand import SimdgroupOperand
 
 _INFINITE = 0x7F800000
 
 
 @dataclass(frozen=True)
-class Metadata:
+class SparseMetadata:
     """Which elements of A are stored.
 
     Attributes
@@ -39,7 +39,7 @@ class Metadata:
     turned: bool
     group: int
 
-    def stored(self, a: Operand, line: Any, k: Any) -> tuple[list[Any], list[Any], Any]:
+    def stored(self, a: SimdgroupOperand, line: Any, k: Any) -> tuple[list[Any], list[Any], Any]:
         """Return the values that a group stores, the places in the group that they have, and the place of ``k``."""
         group = tirx.floordiv(k, self.group)
         slots = 2 if self.group == 4 else 1
@@ -47,7 +47,7 @@ class Metadata:
         values = [a.load(line, group * slots + slot) for slot in range(slots)]
         return values, kept(self.group, code), tirx.floormod(k, self.group)
 
-    def element(self, a: Operand, line: Any, k: Any) -> Any:
+    def element(self, a: SimdgroupOperand, line: Any, k: Any) -> Any:
         """Return an element of A, zero where it is not stored."""
         values, places, place = self.stored(a, line, k)
         found = nodes.zero(a.dtype)
@@ -73,7 +73,9 @@ def is_odd(value: Any) -> Any:
     return tirx.EQ(tirx.bitwise_and(bits, limit), limit)
 
 
-def contribution(metadata: Metadata, a: Operand, b: Operand, at: tuple[Any, Any, Any], total: Any, r: Any) -> Any:
+def contribution(
+    metadata: SparseMetadata, a: SimdgroupOperand, b: SimdgroupOperand, at: tuple[Any, Any, Any], total: Any, r: Any
+) -> Any:
     """Return the statement that adds one product to a total if B is no number there and A stores its factor.
 
     Parameters

@@ -81,7 +81,7 @@ class VectorByLanes(SimtVariant):
     def lower(self, call: Any, ctx: Context) -> Any:
         """Return the product for one thread."""
         del ctx
-        return _Lower(call).statement()
+        return _VectorByLanes(call).statement()
 
 
 class VectorByThreads(GemmByThreads):
@@ -118,7 +118,7 @@ def vector(p: Problem) -> int:
     return width
 
 
-class _Lower:
+class _VectorByLanes:
     def __init__(self, call: Any) -> None:
         self.call, self.p = call, Problem.of(call)
         self.width = vector(self.p)

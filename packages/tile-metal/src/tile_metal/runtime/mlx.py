@@ -27,7 +27,7 @@ from tile_metal.errors import DeviceFault, LibraryTooOld, NotPassed, TextRefused
 from tile_metal.options import MetalOptions
 from tile_metal.runtime.limits import threads_of
 from tile_metal.runtime.memory import Guarded
-from tile_metal.runtime.pack import Packer, words_of
+from tile_metal.runtime.pack import StructPacker, words_of
 from tile_metal.runtime.source import CONSTANT_BELOW, MlxSource, Pieces, Slot, mlx_source
 
 MOST_THREADS_OF_A_GRID = 2**31 - 1
@@ -72,7 +72,7 @@ class MlxLauncher:
     def __init__(self, kernel: KernelText, pieces: Pieces, mx: Any, target: str) -> None:
         self.facts, self._pieces, self._mx, self._target = kernel.facts, pieces, mx, target
         self._threads = threads_of(kernel.facts, "MLX", MOST_THREADS_OF_A_GRID)
-        self._packer = Packer(kernel.facts)
+        self._packer = StructPacker(kernel.facts)
         self._arrays = [(i, p) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
         # MLX keeps one library per name.
         self._name = f"{kernel.facts.entry}_{hashlib.sha256(kernel.text.encode()).hexdigest()[:12]}"

@@ -15,7 +15,7 @@ from tile_metal.errors import DeviceFault, FastMathForced, LibraryTooOld, TextRe
 from tile_metal.options import MetalOptions
 from tile_metal.runtime.limits import check_pipeline, threads_of
 from tile_metal.runtime.memory import Guarded
-from tile_metal.runtime.pack import Packer, words_of
+from tile_metal.runtime.pack import StructPacker, words_of
 
 MOST_THREADS_OF_A_GRID = 2**32 - 1
 """Along one axis: positions of threads are 32-bit numbers."""
@@ -47,7 +47,7 @@ class TorchLauncher:
         facts = self.facts = kernel.facts
         self._torch = torch
         self._threads = threads_of(facts, "torch", MOST_THREADS_OF_A_GRID)
-        self._packer = Packer(facts)
+        self._packer = StructPacker(facts)
         self._arrays = [i for i, p in enumerate(facts.params) if p.kind == "pointer"]
         buffers = len(self._arrays) + bool(self._packer.size)
         if buffers > MOST_BUFFERS or self._packer.size > MOST_BYTES:

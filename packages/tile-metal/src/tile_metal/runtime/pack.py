@@ -14,7 +14,7 @@ WORD = 8
 _LEAST = 4
 
 
-class Packer:
+class StructPacker:
     """Packs the scalars among the values of a launch.
 
     Parameters

@@ -32,7 +32,7 @@ _UNROLLED = 4
 
 
 @dataclass(frozen=True)
-class Grid:
+class ThreadGrid:
     """Threads over C, and the part of each: rows apart by ``rows``, and runs of ``vector`` columns.
 
     Attributes
@@ -58,12 +58,12 @@ class Grid:
 
 
 @cache
-def grid_of(m: int, n: int, threads: int) -> Grid:
+def grid_of(m: int, n: int, threads: int) -> ThreadGrid:
     """Return the grid with the least work per thread, then the fewest loads."""
 
-    def part(columns: int, vector: int) -> Grid:
+    def part(columns: int, vector: int) -> ThreadGrid:
         rows = threads // columns
-        return Grid(rows, columns, -(-m // rows), -(-n // (columns * vector)), vector)
+        return ThreadGrid(rows, columns, -(-m // rows), -(-n // (columns * vector)), vector)
 
     every = [part(c, v) for c in range(1, threads + 1) for v in (4, 2, 1)]
     return min(every, key=lambda g: (g.each_m * g.each_n, g.each_m + g.each_n // g.vector, -g.columns))
@@ -112,17 +112,17 @@ class GemmByThreads(SimtVariant):
     def lower(self, call: Any, ctx: Context) -> Any:
         """Return the product for one thread."""
         del ctx
-        return _Lower(call).statement()
+        return _ThreadProduct(call).statement()
 
 
-def accumulators(m: int, n: int, g: Grid, threads: int) -> FragmentLayout:
+def accumulators(m: int, n: int, g: ThreadGrid, threads: int) -> FragmentLayout:
     """Return where C is: registers count rows, runs of columns, columns."""
     rows = (Digit(g.each_m, g.each_n, "register"), Digit(g.rows, g.columns, "thread"))
     columns = (Digit(g.runs_n, g.vector, "register"), Digit(g.columns, 1, "thread"), Digit(g.vector, 1, "register"))
     return FragmentLayout((m, n), (rows, columns), threads)
 
 
-class _Lower:
+class _ThreadProduct:
     def __init__(self, call: Any) -> None:
         self.call, self.p = call, Problem.of(call)
         self.g = grid_of(self.p.m, self.p.n, call.block.count)

@@ -9,7 +9,7 @@ from tile_core.ops.gemm import GemmWarpPolicy
 
 
 @dataclass(frozen=True)
-class Split:
+class WarpPartition:
     """A grid of warps, and what each of them computes.
 
     Attributes
@@ -35,7 +35,7 @@ class Split:
 
 
 @cache
-def splits(tiles_m: int, tiles_n: int, warps: int, policy: int, ratio: int = 2) -> tuple[Split, ...]:
+def splits(tiles_m: int, tiles_n: int, warps: int, policy: int, ratio: int = 2) -> tuple[WarpPartition, ...]:
     """Return the ways to divide ``tiles_m`` x ``tiles_n`` instruction tiles among up to ``warps`` warps, best first.
 
     Every size has a split: the last warps of a row or column may compute padding. ``Square`` looks for the least work
@@ -45,12 +45,12 @@ def splits(tiles_m: int, tiles_n: int, warps: int, policy: int, ratio: int = 2) 
     found = {}
     for rows in range(1, min(warps, tiles_m) + 1):
         for columns in range(1, min(warps // rows, tiles_n) + 1):
-            split = Split(rows, columns, -(-tiles_m // rows), -(-tiles_n // columns))
+            split = WarpPartition(rows, columns, -(-tiles_m // rows), -(-tiles_n // columns))
             found[split] = _cost(split, policy, ratio)
     return tuple(sorted(found, key=lambda s: (*found[s], s.warps, s.warps_n)))
 
 
-def _cost(split: Split, policy: int, ratio: int) -> tuple[int, ...]:
+def _cost(split: WarpPartition, policy: int, ratio: int) -> tuple[int, ...]:
     work, loads = split.atoms_m * split.atoms_n, ratio * split.atoms_m + split.atoms_n
     if policy == GemmWarpPolicy.FullRow:
         return split.atoms_m, split.atoms_n

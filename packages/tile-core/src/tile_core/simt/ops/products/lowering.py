@@ -11,13 +11,13 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import step
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.products.operand import Lane
-from tile_core.simt.ops.products.plan import Plan
+from tile_core.simt.ops.products.plan import PlanT
 from tile_core.simt.ops.products.totals import Totals
 from tile_core.simt.register_loops import unrolled
 from tile_core.simt.variant import SimtCall
 
 
-class RegisterProduct(ABC, Generic[Plan]):
+class RegisterProduct(ABC, Generic[PlanT]):
     """Makes the statement of a whole product.
 
     A backend says what its lanes are, which elements of C a lane holds of an instruction, and makes the loop over K.
@@ -49,7 +49,7 @@ class RegisterProduct(ABC, Generic[Plan]):
     lane_names: ClassVar[tuple[str, str, str]]
     corner_names: ClassVar[tuple[str, str]] = ("warp_row", "warp_column")
 
-    def __init__(self, plan: Plan, call: SimtCall) -> None:
+    def __init__(self, plan: PlanT, call: SimtCall) -> None:
         if not plan.instruction.in_registers:
             detail = f"{plan}: products in registers are made of synchronous instructions on registers only"
             raise InternalError(stage="lowering", detail=detail, where=call.where)

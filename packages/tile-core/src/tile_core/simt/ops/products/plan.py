@@ -13,7 +13,7 @@ from tile_core.layout import LayoutMap
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.ops.gemm_problem import Problem, placed
 from tile_core.simt.ops.products.instruction import MatrixInstruction, OperandKind
-from tile_core.simt.ops.warp_partition import Split
+from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_core.simt.variant import SimtCall
 
 
@@ -32,7 +32,7 @@ class ProductPlan(ABC):
     """
 
     problem: Problem
-    split: Split
+    split: WarpPartition
     threads: int
 
     @property
@@ -90,10 +90,10 @@ class ProductPlan(ABC):
         return found
 
 
-Plan = TypeVar("Plan", bound=ProductPlan)
+PlanT = TypeVar("PlanT", bound=ProductPlan)
 
 
-def best(plans: Iterable[Plan], call: SimtCall) -> Plan | None:
+def best(plans: Iterable[PlanT], call: SimtCall) -> PlanT | None:
     """Return the first plan that fits what is decided about fragments, else the first; ``None`` if there are none."""
     first = None
     for plan in plans:
