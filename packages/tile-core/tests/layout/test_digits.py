@@ -17,7 +17,6 @@ from tile_core.layout import (
     LayoutMap,
     Swizzle,
     TableLayout,
-    from_digits,
     prove,
     recover,
     row_major,
@@ -222,10 +221,10 @@ def test_recover_finds_the_digits(layout: DigitLayout) -> None:
 
 
 def test_text() -> None:
-    layout = from_digits("(4,8):(8,1)")
+    layout = DigitLayout((4, 8), "(4,8):(8,1)")
     assert repr(layout) == str(layout) == "(4,8):(8@memory,1@memory)"
     assert layout == row_major((4, 8))
-    assert from_digits("(2, 8):(4@reg, 1@lane)") == DigitLayout((2, 8), [(2, 4, "register"), (8, 1, "lane")])
+    assert DigitLayout((2, 8), "(2, 8):(4@reg, 1@lane)") == DigitLayout((2, 8), [(2, 4, "register"), (8, 1, "lane")])
     full = DigitLayout(
         (4,), "(4):(8@memory)", swizzles=[Swizzle(1, 0, 3)], replica=[(2, 4, "memory")], offset={"memory": 3}
     )

@@ -15,7 +15,6 @@ from tile_core.layout import (
     Swizzle,
     TableLayout,
     draw,
-    from_digits,
     make_swizzled_layout,
     prove,
     row_major,
@@ -101,7 +100,7 @@ def test_draw_memory() -> None:
 def test_draw_threads() -> None:
     text = draw(Fragment((2, 4), lambda i, j: (i * 2 + j // 2, j % 2)))
     assert text.splitlines()[-2:] == ["0 | 0:0 0:1 1:0 1:1", "1 | 2:0 2:1 3:0 3:1"]
-    warps = draw(from_digits("(2,2,2):(1@warp,1@lane,1@register)"))
+    warps = draw(DigitLayout((2, 2, 2), "(2,2,2):(1@warp,1@lane,1@register)"))
     assert warps.splitlines()[-1] == "1,1 | 1.1:0 1.1:1"
     copies = draw(DigitLayout((2,), "(2):(1@lane)", replica=[(2, 2, "lane")]))
     assert "2 copies, the first is shown" in copies

@@ -15,7 +15,7 @@ from tile_core.layout.digits import AXES, Digit
 from tile_core.layout.draw import draw, to_svg
 from tile_core.layout.fragment import Digits, FragmentLayout, spread
 from tile_core.layout.held import fragment_of
-from tile_core.layout.layout import DigitLayout, column_major, from_digits, row_major, strided
+from tile_core.layout.layout import DigitLayout, column_major, row_major, strided
 from tile_core.layout.proof import Collision, Proof, prove
 from tile_core.layout.recover import recover
 from tile_core.layout.shared import bank_conflicts, make_swizzled_layout
@@ -45,7 +45,6 @@ __all__ = [
     "column_major",
     "draw",
     "fragment_of",
-    "from_digits",
     "make_swizzled_layout",
     "prove",
     "recover",

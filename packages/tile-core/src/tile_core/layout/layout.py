@@ -44,19 +44,6 @@ def strided(shape: Any, strides: Sequence[int], axis: str = "memory", offset: in
     return DigitLayout(extents, digits, offset={axis: offset})
 
 
-def from_digits(digits: str | Iterable[Any], shape: Any = None, **options: Any) -> DigitLayout:
-    """The layout of ``digits``, a text or tuples; without ``shape`` every digit is a dimension.
-
-    ``options`` are those of ``DigitLayout``.
-    """
-    if shape is None:
-        from tile_core.layout.digits import parse
-
-        digits = parse(digits) if isinstance(digits, str) else tuple(Digit(*d) for d in digits)
-        shape = tuple(d.extent for d in digits)
-    return DigitLayout(shape, digits, **options)
-
-
 class DigitLayout(LayoutMap):
     """A layout of digits, plus XOR swizzles of the memory index, copies and padding.
 
@@ -113,9 +100,11 @@ class DigitLayout(LayoutMap):
             reason = f"the padded shape {self.padded} does not hold it"
         if not unknown and self.swizzles and "memory" not in self._axes:
             reason = "a swizzle needs the memory axis"
-        low = {a: self.lowest(a) for a in self._axes if not unknown}
-        if not reason and min(low.values(), default=0) < 0:
-            reason = f"indices as low as {low} (give an offset)"
+        signs = [*self.offset.values(), *(d.stride for d in (*self.digits, *self.replica))]
+        if not reason and min(signs, default=0) < 0:
+            low = {a: self.lowest(a) for a in self._axes}
+            if min(low.values()) < 0:
+                reason = f"indices as low as {low} (give an offset)"
         if reason:
             text = format_digits(self.digits)
             raise BadDigits(digits=text, shape=self.shape, reason=reason, axes=", ".join(AXES))

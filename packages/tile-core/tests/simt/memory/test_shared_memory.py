@@ -13,7 +13,7 @@ from tile_core.errors import InternalError
 from tile_core.errors.memory import SharedMemoryExceeded
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
-from tile_core.layout import from_digits, make_swizzled_layout, row_major, strided
+from tile_core.layout import DigitLayout, make_swizzled_layout, row_major, strided
 from tile_core.simt.memory.arena import ALIGN, OFFSET, plan_arena
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.variant import Block
@@ -43,7 +43,7 @@ LAYOUTS = [
     lambda: strided((16, 24), (28, 1)),
     lambda: strided((16, 24), (1, 17)),
     lambda: row_major((3, 5)),
-    lambda: from_digits("(4,8,8):(8,32,1)", shape=(32, 8)),
+    lambda: DigitLayout((32, 8), "(4,8,8):(8,32,1)"),
 ]
 
 

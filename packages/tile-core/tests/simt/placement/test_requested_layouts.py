@@ -135,6 +135,81 @@ def test_what_the_fuzzer_draws_is_obeyed_or_refused(form: str, shape: tuple[int,
     assert [found.apply(*at) for at in found.coordinates()] == [layout.apply(*at) for at in layout.coordinates()]
 
 
+@T.macro
+def sums_of_columns(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+    n = T.alloc_fragment((c,), "int32")
+    T.reduce_sum(f, n, dim=0)
+    for i, j in T.Parallel(r, c):
+        B[i, j] = n[j]
+
+
+@T.macro
+def running_sums(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+    T.cumsum(f, dim=1)
+    T.copy(f, B)
+
+
+@T.macro
+def running_sums_back(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+    g = T.alloc_fragment((r, c), "int32")
+    T.cumsum(f, g, dim=0, reverse=True)
+    T.copy(g, B)
+
+
+@T.macro
+def turned(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+    g = T.alloc_fragment((c, r), "int32")
+    T.transpose(f, g)
+    for i, j in T.Parallel(r, c):
+        B[i, j] = g[j, i]
+
+
+@T.macro
+def by_hand(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+    for i, j in T.Parallel(r, c):
+        if j < c - 1:
+            f[i, j] = f[i, j] * 3
+    for j in T.Parallel(c):
+        f[0, j] = 7
+    T.copy(f, B)
+
+
+WITH_NUMPY = {
+    sums_of_columns: lambda a: np.broadcast_to(a.sum(0), a.shape),
+    running_sums: lambda a: a.cumsum(1),
+    running_sums_back: lambda a: a[::-1].cumsum(0)[::-1],
+    turned: lambda a: a,
+    by_hand: lambda a: np.where(
+        np.arange(a.shape[0])[:, None] == 0, 7, np.where(np.arange(a.shape[1]) < a.shape[1] - 1, a * 3, a)
+    ),
+}
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("shape", [(17, 33), (3, 5)], ids=str)
+@pytest.mark.parametrize("form", range(len(ON_THREADS)))
+@pytest.mark.parametrize("what", WITH_NUMPY, ids=lambda f: f.__name__)
+def test_ops_on_fragments_that_users_place(what: Any, form: int, shape: tuple[int, int]) -> None:
+    r, c = shape
+    layout = eval(ON_THREADS[form].format(r=r, c=c, t=64, q=-(-c // 64), k=4), {"T": T})
+
+    @T.prim_func
+    def main(A: T.Tensor((r, c), "int32"), B: T.Tensor((r, c), "int32")):
+        with T.Kernel(1, threads=64):
+            f = T.alloc_fragment((r, c), "int32")
+            T.annotate_layout({f: layout})
+            T.copy(A, f)
+            what(f, A, B, r, c)
+
+    a = np.random.default_rng(4).integers(-99, 99, shape, dtype=np.int32)
+    b = np.zeros(shape, np.int32)
+    try:
+        run(main, a, b)
+    except FragmentLayoutUnsupported:
+        return
+    np.testing.assert_array_equal(b, WITH_NUMPY[what](a))
+
+
 def test_what_inference_chose_can_be_asked_for() -> None:
     """A layout that the compiler made is one that a user may give: the same code comes out."""
 
