@@ -100,10 +100,12 @@ def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | N
 
 def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -> Signature:
     """Return the parameters of a program as the runtime checks them."""
+    from tile_core.analysis.dominating_writes import initialised_by_program
     from tile_core.ir.access import accesses
     from tile_core.ops.effects import effects
 
     access = accesses(program.func.body, effects)
+    access |= dict.fromkeys(initialised_by_program(program.func.body, effects) & access.keys(), "write")
     by_var = dict(zip((p.name for p in program.params), (str(v.name) for v in program.func.params), strict=True))
     params = tuple(
         Param(p.name, p.kind, p.dtype, p.shape, p.strides, access.get(by_var[p.name], "read"))  # type: ignore[arg-type]
