@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import tile_core.compat.tvm  # noqa: F401 - before a fake stands in torch's place: TVM reads element types of the real one
 from tile_core.runtime.dlpack import contiguous_strides
 
 from . import machine

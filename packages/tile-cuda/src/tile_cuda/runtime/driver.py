@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_core.abi.adapter import Built, Place, RuntimeAdapter
+from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.choose import Choice
-from tile_core.errors.base import InternalError
 from tile_core.runtime.repeat import Repeat
+from tile_core.runtime.text_adapter import TextAdapter
 from tile_cuda import build
 from tile_cuda.errors import NoDevice, NoDriver
 from tile_cuda.occupancy import blocks_that_fit
@@ -22,13 +22,14 @@ from tile_cuda.target import record_of, runs_on
 
 if TYPE_CHECKING:
     from tile_core.target import Target
+    from tile_cuda.runtime.memory import DeviceArray
 
 CUBIN = "cubin"
 _RECORDED = 100
 """Launches of one graph when time is taken."""
 
 
-class CudaAdapter(RuntimeAdapter):
+class CudaAdapter(TextAdapter):
     """Launches on NVIDIA devices.
 
     Loading works on every machine, so that the text of a kernel can be looked at everywhere; only a launch needs a
@@ -46,6 +47,7 @@ class CudaAdapter(RuntimeAdapter):
     #: kDLCUDA; kDLCUDAHost, which the device reads at the same addresses; kDLCUDAManaged.
     devices = frozenset({2, 3, 13})
     convention = "pointers"
+    library = __name__.partition(".")[0]
 
     def __init__(self, target: Target, driver: Callable[[], Driver] = open_driver) -> None:
         self.target = target
@@ -54,20 +56,23 @@ class CudaAdapter(RuntimeAdapter):
         self._streams = Streams()
         self._used: set[int] = set()
 
-    def load(self, artefact: Any) -> Callable[[Sequence[Any], Place], None]:
-        """Return the launch of a ``KernelText``, ready for the current device if that can run it.
+    def launch_of(self, kernel: KernelText) -> Callable[[Sequence[Any], Place], None]:
+        """Return the launch of a text, ready for the current device if that can run it.
 
         Raises
         ------
         TextRefused, NoCompiler
             The current device could run it, but its text cannot be built.
         """
-        if not isinstance(artefact, KernelText):
-            detail = f"the pipeline of {self.target.text} made {type(artefact).__name__}, no text"
-            raise InternalError(stage="loading", detail=detail)
-        choice: Choice[Launcher] = Choice(artefact, self._launcher)
+        choice: Choice[Launcher] = Choice(kernel, self._launcher)
         self._warm(choice)
         return _Chosen(choice) if choice.assumes else _Direct(choice)
+
+    def arrays(self) -> type[DeviceArray]:
+        """Return the type of the arrays that `from_host` makes."""
+        from tile_cuda.runtime.memory import DeviceArray
+
+        return DeviceArray
 
     def toolchain(self) -> str:
         """Return the version of NVRTC."""
@@ -136,45 +141,22 @@ class CudaAdapter(RuntimeAdapter):
         DriverFailed, DeviceFault, UnsupportedArray
             The driver refuses, or the array has no description.
         """
-        from tile_cuda.runtime.memory import DeviceArray
-
         try:
             driver = self._open()
             if not driver.count():
                 raise NoDevice(kernel="from_host", found=0, count=0)
-            return DeviceArray(driver, array)
+            return self.arrays()(driver, array)
         except Unusable as error:
             raise NoDriver(kernel="from_host", target=self.target.text, reason=str(error)) from error
         except Failed as error:
             raise typed(error) from error
 
-    def to_host(self, array: Any) -> Any:
-        """Copy an array that `from_host` returned back, once all work has finished.
-
-        Raises
-        ------
-        MemoryDamaged
-            Memory around the array was written.
-        DeviceFault, DriverFailed
-            The device reports a fault.
-        NotProvided
-            The array is of somebody else.
-        """
-        from tile_core.runtime.guarded import require_own
-        from tile_cuda.runtime.memory import DeviceArray
-
-        return require_own(array, DeviceArray, self.target.text).get()
-
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
-        """Allocate an output among arrays of `from_host`; other libraries allocate their own."""
-        if library != __name__.partition(".")[0]:
+        """Allocate an output among arrays of `from_host`, on their device; other libraries allocate their own."""
+        if library != self.library:
             return None
-        import numpy as np
-
-        from tile_core.dtypes import DTYPES
-
         with self._open().entered(device[1]):
-            return self.from_host(np.empty(shape, DTYPES[dtype].numpy()))
+            return super().allocate(library, shape, dtype, device)
 
     def _device_of(self, launch: Callable[[], object]) -> int | None:
         """Launch once and return the device that it went to; ``None`` if the launch has no blocks."""

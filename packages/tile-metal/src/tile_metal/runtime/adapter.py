@@ -12,11 +12,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.choose import Choice
-from tile_core.errors.base import InternalError
 from tile_core.runtime.arrays import facts_of, library_of
+from tile_core.runtime.text_adapter import TextAdapter
 from tile_metal.errors import NoLibrary, WrongLibrary
 from tile_metal.runtime.libraries import FIND, Find, Unusable
 from tile_metal.runtime.limits import check_static
@@ -24,19 +23,17 @@ from tile_metal.runtime.source import split
 
 if TYPE_CHECKING:
     from tile_core.target import Target
+    from tile_metal.runtime.memory import Guarded
     from tile_metal.runtime.mlx import MlxLauncher
     from tile_metal.runtime.mps import TorchLauncher
 
 METAL = 8
 """kDLMetal."""
 
-_OWN = __name__.partition(".")[0]
-"""Arrays of `from_host`, as the library of an array."""
-
 _SHOWN = {"mlx": "MLX", "torch": "torch"}
 
 
-class MetalAdapter(RuntimeAdapter):
+class MetalAdapter(TextAdapter):
     """Launches on the GPU of a Mac.
 
     Parameters
@@ -53,6 +50,7 @@ class MetalAdapter(RuntimeAdapter):
 
     devices = frozenset({METAL})
     convention = "packed"
+    library = __name__.partition(".")[0]
     #: Arrays of MLX are values: a launch gives the caller's object new content, see `tile_metal.runtime.mlx`.
     renews = frozenset({"mlx"})
 
@@ -69,19 +67,22 @@ class MetalAdapter(RuntimeAdapter):
         self._used: dict[str, Any] = {}
         self._allocated = _Objects()
 
-    def load(self, artefact: Any) -> Callable[..., None]:
-        """Return the launch of a ``KernelText``.
+    def launch_of(self, kernel: KernelText) -> Callable[..., None]:
+        """Return the launch of a text.
 
         Raises
         ------
         TooManyThreads, TooMuchShared
             No device can launch it.
         """
-        if not isinstance(artefact, KernelText):
-            detail = f"the pipeline of {self.target.text} made {type(artefact).__name__}, no text"
-            raise InternalError(stage="loading", detail=detail)
-        check_static(artefact.facts)
-        return _Launch(self, artefact)
+        check_static(kernel.facts)
+        return _Launch(self, kernel)
+
+    def arrays(self) -> type[Guarded]:
+        """Return the type of the arrays that `from_host` makes."""
+        from tile_metal.runtime.memory import Guarded
+
+        return Guarded
 
     def synchronize(self) -> None:
         """Wait for the work of the libraries that kernels were launched through."""
@@ -101,37 +102,16 @@ class MetalAdapter(RuntimeAdapter):
         UnsupportedArray
             The array has no description.
         """
-        from tile_metal.runtime.memory import Guarded
-
         library, module = self.preferred("from_host")
-        return Guarded(library, module, array)
-
-    def to_host(self, array: Any) -> Any:
-        """Copy an array that `from_host` returned back, once the work on it has finished.
-
-        Raises
-        ------
-        MemoryDamaged
-            Memory around the array was written.
-        NotProvided
-            The array is of somebody else.
-        """
-        from tile_core.runtime.guarded import require_own
-        from tile_metal.runtime.memory import Guarded
-
-        return require_own(array, Guarded, self.target.text).get()
+        return self.arrays()(library, module, array)
 
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """Allocate an output of MLX or among arrays of `from_host`; torch allocates its own.
 
         An output of MLX is an object without content, which the launch gives it.
         """
-        if library == _OWN:
-            import numpy as np
-
-            from tile_core.dtypes import DTYPES
-
-            return self.from_host(np.empty(shape, DTYPES[dtype].numpy()))
+        if library == self.library:
+            return super().allocate(library, shape, dtype, device)
         module = None
         if library == "numpy":  # there is no array among the arguments
             library, module = self.preferred("an output")
@@ -260,7 +240,7 @@ class _Launch:
             if isinstance(value, (int, ctypes.c_void_p)):
                 raise self._wrong(name, "an address, which is no buffer of Metal", found or adapter.libraries[0])
             library = library_of(value)
-            library = value.library if library == _OWN else library
+            library = value.library if library == adapter.library else library
             if library not in adapter.libraries or (found and library != found):
                 raise self._wrong(name, f"an array of {library}", found or " or ".join(adapter.libraries))
             found = library

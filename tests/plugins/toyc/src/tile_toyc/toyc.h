@@ -48,36 +48,25 @@ inline f64 rsqrt(f64 x) { return 1.0 / __builtin_sqrt(x); }
 namespace toy {
 SIMT_MODEL inline int axis(const simt::Dim3& at, int d) { return (int)(d == 0 ? at.x : d == 1 ? at.y : at.z); }
 
-// What lanes exchange: a word and the lane that it comes from, or a condition and the lanes where it holds.
+// What lanes exchange: a word, and the lane that it comes from.
 struct Pack {
-  u32 word, from;
-  u64 yes, all;
+  u32 word, from, theirs;
 };
 SIMT_MODEL inline void exchange(void** packs, simt::Thread**, unsigned lanes) {
-  Pack before[64];
-  u64 yes = 0, all = 0;
-  for (unsigned i = 0; i < lanes; i++) {
-    if (!packs[i]) continue;
-    before[i] = *(Pack*)packs[i];
-    all |= 1ull << i;
-    if (before[i].word) yes |= 1ull << i;
-  }
   for (unsigned i = 0; i < lanes; i++) {
     if (!packs[i]) continue;
     Pack& own = *(Pack*)packs[i];
-    if (own.from >= lanes || !packs[own.from]) simt::fail("collective", "lane %u reads lane %u, which is not there", i, own.from);
-    own.word = before[own.from].word, own.yes = yes, own.all = all;
+    if (own.from >= lanes || !packs[own.from])
+      simt::fail("collective", "lane %u reads lane %u, which is not there", i, own.from);
+    own.theirs = ((Pack*)packs[own.from])->word;
   }
-}
-SIMT_MODEL inline Pack meet(u64 mask, u32 word, int from, int line) {
-  Pack pack{word, (u32)from, 0, 0};
-  simt::meet("an exchange of lanes", 1, mask, &pack, exchange, line);
-  return pack;
 }
 // A lane outside of the segment of `width` lanes gives the own value.
 SIMT_MODEL inline u32 shuffle(u64 mask, u32 word, int from, int width, int line) {
   int lane = (int)simt::self->lane;
-  return meet(mask, word, (from & -width) == (lane & -width) ? from : lane, line).word;
+  Pack pack{word, (u32)((from & -width) == (lane & -width) ? from : lane), 0};
+  simt::meet("shuffle", 1, mask, &pack, exchange, line);
+  return pack.theirs;
 }
 template <class T> inline bool before(T a, T b) { return a < b; }
 inline bool before(f64 a, f64 b) { return a < b || (a == b && __builtin_signbit(a) && !__builtin_signbit(b)); }
@@ -99,12 +88,12 @@ TOY_SHUFFLE(bfly, lane ^ by)
 
 #define TOY_VOTE(name, result)                                                            \
   SIMT_MODEL inline auto name(u64 mask, bool holds, int line = __builtin_LINE()) {        \
-    toy::Pack p = toy::meet(mask, holds, (int)simt::self->lane, line);                    \
+    simt::Votes votes = simt::vote(#name, holds, mask, line);                             \
     return result;                                                                        \
   }
-TOY_VOTE(vote_ballot, (u32)p.yes)
-TOY_VOTE(vote_any, p.yes != 0)
-TOY_VOTE(vote_all, p.yes == p.all)
+TOY_VOTE(vote_ballot, (u32)votes.yes)
+TOY_VOTE(vote_any, votes.yes != 0)
+TOY_VOTE(vote_all, votes.yes == votes.all)
 
 template <class To, class From>
 SIMT_MODEL inline To bits_as(From x) {

@@ -1,0 +1,77 @@
+"""What runtimes of devices share that launch texts: the artefact they take, and guarded arrays of their own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tile_core.abi.adapter import RuntimeAdapter
+from tile_core.abi.kernel_text import KernelText
+from tile_core.errors.base import InternalError
+from tile_core.runtime.guarded import require_own
+
+if TYPE_CHECKING:
+    from tile_core.runtime.guarded import GuardedArray
+    from tile_core.target import Target
+
+
+class TextAdapter(RuntimeAdapter):
+    """Launches texts on a device, and lends guarded arrays there for checks.
+
+    Attributes
+    ----------
+    target
+        What kernels are compiled for.
+    library
+        What arrays of `from_host` call their library.
+    """
+
+    target: Target
+    library: str
+
+    @abstractmethod
+    def launch_of(self, kernel: KernelText) -> Callable[..., None]:
+        """Return the launch of a text, which takes its values by the convention of the adapter."""
+
+    @abstractmethod
+    def arrays(self) -> type[GuardedArray]:
+        """Return the type of the arrays that `from_host` makes."""
+
+    def load(self, artefact: Any) -> Callable[..., None]:
+        """Return the launch of a ``KernelText``, see `launch_of`.
+
+        Raises
+        ------
+        InternalError
+            The backend's passes made something else.
+        """
+        if not isinstance(artefact, KernelText):
+            detail = f"the pipeline of {self.target.text} made {type(artefact).__name__}, no text"
+            raise InternalError(stage="loading", detail=detail)
+        return self.launch_of(artefact)
+
+    def to_host(self, array: Any) -> Any:
+        """Copy an array that `from_host` returned back, once the work on it has finished.
+
+        Raises
+        ------
+        MemoryDamaged
+            Memory around the array was written.
+        KernelError
+            The device reports a fault.
+        NotProvided
+            The array is of somebody else.
+        """
+        return require_own(array, self.arrays(), self.target.text).get()
+
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+        """Allocate an output among arrays of `from_host`; other libraries allocate their own."""
+        del device
+        if library != self.library:
+            return None
+        import numpy as np
+
+        from tile_core.dtypes import DTYPES
+
+        return self.from_host(np.empty(shape, DTYPES[dtype].numpy()))
