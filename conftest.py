@@ -21,12 +21,12 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parent
-#: Folders whose tests run texts in the emulator, but for files that only look at texts.
+#: Folders and files whose tests run texts in the emulator, but for files that only look at texts.
 _EMULATED = tuple(
     _ROOT / "packages" / folder
     for folder in (
-        "tile-cuda/tests/emulation", "tile-cuda/tests/zoo", "tile-emulator/tests", "tile-metal/tests/emulation",
-        "tile-metal/tests/ops", "tile-metal/tests/zoo",
+        "tile-core/tests/plugins/test_toyc.py", "tile-cuda/tests/emulation", "tile-cuda/tests/zoo",
+        "tile-emulator/tests", "tile-metal/tests/emulation", "tile-metal/tests/ops", "tile-metal/tests/zoo",
     )
 )  # fmt: skip
 _TEXTS = ("test_asm.py", "test_compiled.py", "test_golden.py", "test_rewrite.py", "test_text.py")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import os
 import re
 import shlex
 import tokenize
@@ -15,7 +14,7 @@ from .conftest import PACKAGES, REPOSITORY
 
 TOYC = PACKAGES / "toyc"
 MOST_LINES = 300
-#: The parts of the conformance kit, of which one runs here; which one follows from the commit (``SWEEP_TURN``).
+#: Parts of the conformance kit, of which about one runs in each turn.
 PARTS = 48
 
 _FILE = re.compile(
@@ -61,7 +60,9 @@ def test_the_page_shows_the_files_as_they_are():
     assert shown == {name: path.read_text(encoding="utf-8") for name, path in sources(TOYC).items()}
 
 
-def test_a_reader_who_follows_the_page_has_a_backend(tmp_path, site):
+@pytest.fixture
+def followed(tmp_path, site):
+    """The folder of a reader who has written the page's files and installed them, and the commands that come then."""
     folder = tmp_path / "empty"
     for found in _FILE.finditer(page()):
         path = folder / found["path"]
@@ -69,12 +70,21 @@ def test_a_reader_who_follows_the_page_has_a_backend(tmp_path, site):
         path.write_text(found["text"], encoding="utf-8")
     assert "<!-- page: install -->\n```bash\npip install -e .\n```" in page()
     site.install(folder)
-    product, kit = [shlex.split(m["command"]) for m in _RUN.finditer(page())]
+    return folder, [shlex.split(m["command"]) for m in _RUN.finditer(page())]
+
+
+def test_a_reader_who_follows_the_page_multiplies_matrices(followed, site):
+    folder, (product, _) = followed
     head = site.python(*product, cwd=folder)
     assert head.startswith("kernel void matmul_kernel(device const f32* restrict A, ")
+
+
+@pytest.mark.sweep(PARTS)
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_a_reader_who_runs_the_conformance_kit_finds_nothing_wrong(part, followed, site):
+    folder, (_, kit) = followed
     assert kit[-2:] == ["--tile-part", f"1/{PARTS}"]
-    part = f"{int(os.environ.get('SWEEP_TURN', '0')) % PARTS + 1}/{PARTS}"
-    said = site.python(*kit[:-1], part, "-p", "no:cacheprovider", cwd=folder)
+    said = site.python(*kit[:-1], f"{part}/{PARTS}", "-p", "no:cacheprovider", cwd=folder)
     assert re.search(r"^all ops +\d+ +\S+ +\S+ +-$", said, re.MULTILINE), said
 
 
