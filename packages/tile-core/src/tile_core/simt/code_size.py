@@ -1,10 +1,9 @@
-"""How much code is written out: a budget that is known before text is made.
+"""The code-size budget: how much unrolling produces, counted before text is generated.
 
-Loops over registers, tiles of instructions and ``T.unroll`` are written out by the compilers of the text, which take
-minutes, or never end, for what they make of large tiles on few threads. ``bounded`` counts the operations first. A loop
-that would write out more than the target's budget stays a loop, and so does one over an array that is larger than a
-thread's registers: that array lies in the thread's memory, and needs no numbers. What is written out inside of such a
-loop stays so.
+The compilers of the text unroll loops over registers, tiles of instructions and ``T.unroll``. For large tiles on few
+threads that takes them minutes, or never ends. ``bounded`` counts the operations first. A loop that would exceed the
+target's budget is not unrolled, and neither is one over an array larger than a thread's registers: such an array is in
+the thread's local memory, where indices need not be constant. Loops inside such a loop are still unrolled.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, uses_var
 from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
 
-#: What a call of a function, a conversion of a narrow type, and an access of memory that others see, count as.
+#: Cost of a function call, of a conversion of a narrow type, and of an access of shared or global memory.
 FUNCTION, CODEC, MEMORY = 10, 50, 6
-#: Operators of TVM that are calls by form only.
+#: TVM operators that are calls in form only.
 _SIMPLE = frozenset(
     "bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right if_then_else reinterpret likely".split()
 )
 
 
-#: One loop nest may write out this part of what the whole code may have; shares become smaller until all fit, but for
-#: loops of so few operations.
+#: The share of the budget that one unrolled loop nest may use; shares shrink until all nests fit, except for loops of
+#: so few operations.
 _SHARE, _LEAST = 2, 64
-#: Statements in a row may be so many times the budget.
+#: Straight-line code may be this many times the budget.
 _STRAIGHT = 2
-#: Turns of a loop that compilers may write out unasked.
+#: The trip count up to which compilers may unroll a loop unasked.
 _SHORT = 64
 
 
@@ -45,9 +44,9 @@ class Written:
     Attributes
     ----------
     operations
-        Operations of one thread's code, written out.
+        Operations of one thread's code after unrolling.
     kept
-        For each place in the program: why a loop there stays a loop.
+        Why a loop is not unrolled, by location in the program.
     """
 
     operations: int = 0
@@ -55,21 +54,21 @@ class Written:
 
 
 def bounded(body: Any, most: int) -> tuple[Any, Written]:
-    """Return the body with loops that stay loops where too much would be written out.
+    """Return the body with loops kept rolled where unrolling would exceed the budget.
 
     Parameters
     ----------
     body
-        What one thread does.
+        The per-thread program.
     most
-        Operations that the compilers of the target take in good time (``Capabilities.code_operations``).
+        Operations that the target's compilers handle in reasonable time (``Capabilities.code_operations``).
 
     Raises
     ------
     UnrolledTooFar
         If the program names a factor (``T.unroll(n, unroll_factor=...)``) that is over the budget.
     TooMuchCode
-        If the code is more than twice the budget though all loops stay loops.
+        If the code is more than twice the budget with no loop unrolled.
     """
     share = most // _SHARE
     while True:
@@ -83,7 +82,7 @@ def bounded(body: Any, most: int) -> tuple[Any, Written]:
 
 
 def operations(node: Any, memory: int = MEMORY) -> int:
-    """Return about how many instructions a statement or expression without loops is; an access counts ``memory``."""
+    """Return an estimate of the instructions of a loop-free statement or expression; an access costs ``memory``."""
     total = 0
     for access in collect(node, (ir.TensorLoad, tirx.BufferStore)):
         buffer = access.buffer if isinstance(access, tirx.BufferStore) else access.source
@@ -129,7 +128,7 @@ class _Bound:
         return s, operations(s)
 
     def loop(self, s: Any) -> tuple[Any, int]:
-        """Return a loop and its operations; one that was to be written out may stay a loop."""
+        """Return a loop and its operations; one marked for unrolling may be kept rolled."""
         body, each = self.bound(s.body)
         new = s if body.same_as(s.body) else replace_for(s, body)
         extent, factor = nodes.as_int(s.extent), annotation(s, UNROLL_FACTOR)
@@ -144,7 +143,7 @@ class _Bound:
             return new, each + 1
         why = self.reason(s, extent, each)
         if not why:
-            # Compilers repeat short loops of their own accord, in each turn of this one.
+            # Compilers unroll short loops unasked, in each iteration of this one.
             if extent * _likely(body) > self.share:
                 new = replace_for(new, _Fixed().stmt(body))
             return new, extent * each
@@ -154,7 +153,7 @@ class _Bound:
         return replace_for(new, body, kind=tirx.ForKind.SERIAL, annotations=notes), each + 1
 
     def reason(self, s: Any, extent: int, each: int) -> str:
-        """Return why a loop must stay one; empty if it need not."""
+        """Return why a loop must not be unrolled; empty if it may be."""
         if extent * each > self.share:
             return f"{extent:,} turns of {each:,} operations are more than {self.share:,}"
         if self.large and (extent > LONGEST_VECTOR or collect(s.body, tirx.For)):
@@ -167,7 +166,7 @@ class _Bound:
 
 
 class _Fixed(StmtRewriter):
-    """Asks compilers to leave loops as they are."""
+    """Marks loops that compilers must not unroll."""
 
     def visit_For(self, s: Any) -> Any:
         new = super().visit_For(s)
@@ -177,7 +176,7 @@ class _Fixed(StmtRewriter):
 
 
 def _likely(s: Any) -> int:
-    """Return the operations of a statement if short loops in it are written out too, as compilers like to."""
+    """Return the operations of a statement with its short loops unrolled too, as compilers tend to do."""
     if isinstance(s, tirx.SeqStmt):
         return sum(map(_likely, s.seq))
     if isinstance(s, tirx.For):
@@ -191,6 +190,6 @@ def _likely(s: Any) -> int:
 
 
 def _registers(array: Any) -> int:
-    """Return the 32-bit registers that an array takes."""
+    """Return the number of 32-bit registers that an array takes."""
     elements = prod(int(nodes.as_int(n)) for n in array.shape)
     return -(-elements * max(8, DTYPES[nodes.element_type(array)].bits) // 32)

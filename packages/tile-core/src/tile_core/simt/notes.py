@@ -1,4 +1,4 @@
-"""What the passes for threads leave for later ones and for ``explain``, by key."""
+"""Notes that the passes for threads leave for later passes and for ``explain``, by key."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from tile_core.simt.variant import Block
 
 ALIGNED: Note[Aligned] = Note("aligned")
-"""What addresses and sizes are taken to be multiples of."""
+"""The assumed alignment of addresses and divisors of sizes."""
 BLOCK: Note[Block] = Note("block")
 """The threads of a block."""
 PIPELINE: Note[PipelineReport] = Note("pipeline")
-"""What became of pipelined loops."""
+"""The outcome of pipelining, by loop."""
 PLACES: Note[Inferred] = Note("places")
-"""Where tiles live."""
+"""The placement of tiles."""
 SELECTED: Note[Selected] = Note("selected")
 """The variant of each op."""
 DEMOTED: Note[dict[str, str]] = Note("demoted")
 """Fragments that became shared buffers, and why."""
 RELIED: Note[Aligned] = Note("relied")
-"""What of ``ALIGNED`` the code needs."""
+"""The part of ``ALIGNED`` that the code needs."""
 ARENA: Note[Arena] = Note("arena")
 """The block's shared memory."""
 BARRIERS: Note[tuple[Barrier, ...]] = Note("barriers")
@@ -38,4 +38,4 @@ BARRIERS: Note[tuple[Barrier, ...]] = Note("barriers")
 GRID: Note[Grid] = Note("grid")
 """The blocks of a launch."""
 CODE_SIZE: Note[Written] = Note("written")
-"""How many operations the code of one thread has, and which loops stay loops for that."""
+"""The number of operations in one thread's code, and the loops that are therefore not unrolled."""

@@ -1,4 +1,4 @@
-"""How per-thread statements go through the registers of a distributed tile, and which accesses leave a buffer."""
+"""Loops of per-thread statements over the registers of a distributed tile, and bounds conditions of accesses."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.ops.base import View
 
-#: Annotation of loops whose turns are neighbours of the last dimension (see ``simt/memory/vectorize.py``).
+#: Annotation of loops whose iterations are adjacent in the last dimension (see ``simt/memory/vectorize.py``).
 VECTOR = "tile.vector"
-#: Loops of more iterations are not written out.
+#: Loops of more iterations are not unrolled.
 MOST_UNROLLED = 64
-#: Registers of 32 bits that a thread may have on any target; larger arrays lie in memory and need no numbers.
+#: Registers of 32 bits that a thread may have on any target; larger arrays lie in local memory.
 MOST_REGISTERS = 255
-#: Annotation of a loop: how many of its turns are written out.
+#: Annotation of a loop: its unroll factor.
 UNROLL_FACTOR = "tile.unroll_factor"
-#: Turns of an innermost loop that are written out, whatever array it goes through.
+#: Trip count up to which an innermost loop is unrolled, whatever array it runs over.
 LONGEST_VECTOR = 16
 
 
@@ -32,7 +32,7 @@ class Walk:
     dist
         The tile's layout.
     thread
-        Number of the thread in its block, whether it holds anything or not: coordinates stay within the padded tile.
+        Index of the thread in its block, whether it holds anything or not: coordinates stay within the padded tile.
     """
 
     def __init__(self, dist: FragmentLayout, thread: Any) -> None:
@@ -75,7 +75,7 @@ class Walk:
     def wrap(self, body: Any, dims: Sequence[int] | None = None) -> Any:
         """Return loops over the registers of some dimensions (of all) around a statement.
 
-        The innermost one is marked if its turns are neighbours of the last dimension.
+        The innermost one is marked if its iterations are adjacent in the last dimension.
         """
         overflows = self.dist.registers > MOST_REGISTERS
         for d in reversed(range(len(self.dist.dims)) if dims is None else dims):
@@ -108,7 +108,7 @@ def registers(array: Any) -> int:
 
 
 def each(count: int, body: Any) -> Any:
-    """Return ``body(i)`` for ``i`` below a constant count, as a loop that is written out if it is short."""
+    """Return ``body(i)`` for ``i`` below a constant count, as a loop that is unrolled if it is short."""
     if count == 1:
         return body(nodes.int_const(0))
     i = nodes.fresh("r")
@@ -118,7 +118,7 @@ def each(count: int, body: Any) -> Any:
 
 
 def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
-    """Return ``body(i)`` for ``i`` below a constant extent, as a loop that is written out however long it is."""
+    """Return ``body(i)`` for ``i`` below a constant extent, as a loop that is always unrolled."""
     if extent == 1:
         return body(nodes.int_const(0))
     var = nodes.fresh(name)
@@ -126,7 +126,7 @@ def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
 
 
 def rolled(var: Any, extent: int, body: Any) -> Any:
-    """Return a loop that compilers must not write out: its array is larger than a thread's registers."""
+    """Return a loop that compilers must not unroll: its array is larger than a thread's registers."""
     return nodes.for_loop(var, extent, body, "serial", annotations={UNROLL_FACTOR: nodes.int_const(1)})
 
 

@@ -1,7 +1,7 @@
-"""The passes of a target with threads, as one list: from a tile program to what one thread does.
+"""The passes of a target with threads, as one list: from a tile program to a per-thread program.
 
-A backend inserts its own passes and appends its tail (scalar rewriting, emission). It leaves the note ``ALIGNED``: what
-addresses are taken to be multiples of. The passes leave the notes of ``simt/notes.py``.
+A backend inserts its own passes and appends its tail (scalar rewriting, emission). It leaves the note ``ALIGNED``: the
+assumed alignment of addresses. The passes leave the notes of ``simt/notes.py``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _ROUNDS = 1000
 
 @dataclass(frozen=True)
 class SimtHooks:
-    """What a backend decides inside of the passes.
+    """Decisions that a backend makes within the passes.
 
     Attributes
     ----------

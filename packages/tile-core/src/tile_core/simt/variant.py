@@ -1,4 +1,4 @@
-"""What a lowering variant of a target with threads sees and returns."""
+"""The interface of a lowering variant of a target with threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Block:
     extents
         Threads along x, y and z.
     thread
-        The variable that holds a thread's number in the block, x fastest.
+        The variable that holds a thread's index in the block, x fastest.
     """
 
     extents: tuple[int, int, int]
@@ -39,18 +39,18 @@ class Block:
 
 @dataclass
 class Places:
-    """Where the block's tiles are, as far as it is decided.
+    """The placement of the block's tiles, as far as it is decided.
 
     Attributes
     ----------
     fragments
-        Of fragments that live in registers, by buffer.
+        Layouts of fragments in registers, by buffer.
     arrays
         The register array (scope ``local``, one dimension) of such a fragment, by buffer; filled before lowering.
     layouts
-        Of shared buffers, by buffer, over the buffer's whole shape; row-major if there is none.
+        Layouts of shared buffers, by buffer, over the buffer's whole shape; row-major if there is none.
     safe_values
-        What a read outside of a buffer gives, by buffer; zero if there is none.
+        The value of out-of-bounds reads, by buffer; zero if there is none.
     """
 
     fragments: dict[Any, FragmentLayout] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class SimtCall(OpCall):
     block
         The threads that execute it together.
     places
-        What is known about its operands: in ``accepts`` nothing, in ``layouts`` what is decided so far, in ``lower``
-        everything. A fragment without a layout lives in shared memory and has scope ``shared``.
+        The placement of its operands: empty in ``accepts``, what is decided so far in ``layouts``, complete in
+        ``lower``. A fragment without a layout lives in shared memory and has scope ``shared``.
     divergent
-        Whether the op stands in a data-parallel loop or in thread code: one thread then executes it for itself.
+        Whether the op is in a data-parallel loop or in thread code: one thread then executes it for itself.
     ranges
         In ``lower``, an analyzer that knows the ranges and divisors of the variables around the op.
     """
@@ -84,7 +84,7 @@ class SimtCall(OpCall):
 
 
 class SimtVariant(Variant):
-    """A variant whose ``lower`` returns what one thread does.
+    """A variant whose ``lower`` returns per-thread code.
 
     The statement is executed by all threads of the block. Registers of fragments are ``call.places.arrays``; shared and
     global buffers are accessed by their logical indices, layouts are applied later. Parts between which threads depend
@@ -97,7 +97,7 @@ class SimtVariant(Variant):
     Attributes
     ----------
     in_thread_code
-        The op is one that a single thread does, or a nest of such (atomics). ``lower`` then returns statements on the
+        The op is performed by a single thread, or is a nest of such (atomics). ``lower`` then returns statements on the
         tiles by their logical indices, ``parallel`` loops without numbers included, for the caller to distribute.
     """
 
@@ -108,11 +108,11 @@ class SimtVariant(Variant):
         raise NotImplementedError("it has no lower_value, but the program takes the result")
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Return what operands must be (fragments) or had better be (shared buffers), by position.
+        """Return the layouts that operands must have (fragments) or should have (shared buffers), by position.
 
-        Asked repeatedly while ``call.places`` fills; an answer may depend on what is known and be empty at first. A
-        fragment of which two ops want different layouts is moved to shared memory, and all is asked again; so
-        is one for which an op asks for a layout of memory.
+        Asked repeatedly while ``call.places`` fills; an answer may depend on its contents and be empty at first. A
+        fragment for which two ops want different layouts is moved to shared memory, and inference restarts; so
+        is one for which an op asks for a memory layout.
         """
         del call, ctx
         return {}

@@ -1,1 +1,1 @@
-"""Step 5, barriers: accesses that threads may make to the same bytes, and where the threads wait for each other."""
+"""Step 5, barriers: conflicting accesses of threads to shared bytes, and where the threads wait for each other."""

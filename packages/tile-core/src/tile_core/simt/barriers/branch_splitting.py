@@ -1,4 +1,4 @@
-"""Writes the statements of points again, with their barriers; a branch around a barrier is split at it."""
+"""Rebuilds the statements of program points with their barriers; a branch around a barrier is split at it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tile_core.simt.barriers.program_points import Point
 
 
 class Split:
-    """Writes points."""
+    """Rebuilds statements from program points."""
 
     def whole(self, points: list[Point]) -> Any:
-        """Return the statement of some points that all threads come by."""
+        """Return the statement of some points that all threads reach."""
         out: list[Any] = []
         for p in points:
             if p.meet:
@@ -36,7 +36,7 @@ class Split:
         return [self.rebuilt(p, [self.whole(part) for part in p.parts])]
 
     def rebuilt(self, p: Point, parts: list[Any]) -> Any:
-        """Return a compound statement with other bodies."""
+        """Return a compound statement with its bodies replaced."""
         s = p.stmt
         if p.kind in ("for", "grid"):
             return s if parts[0].same_as(s.body) else replace_for(s, parts[0])
@@ -48,7 +48,7 @@ class Split:
         return tirx.IfThenElse(s.condition, parts[0], parts[1] if len(parts) == 2 else None, s.span)
 
     def parted(self, p: Point, mask: Any = None) -> list[Any]:
-        """Return a branch that threads may take or not as parts that stand under its kept condition."""
+        """Return a divergent branch as parts, each guarded by its saved condition."""
         s = p.stmt
         taken = nodes.fresh("taken", "bool")
         out = [tirx.Bind(taken, s.condition if mask is None else tirx.And(mask, s.condition), s.span)]
@@ -62,12 +62,12 @@ class Split:
         return out
 
     def under(self, points: list[Point], mask: Any) -> list[Any]:
-        """Return statements that all threads come by, of which only the threads of ``mask`` do the points."""
+        """Return statements that all threads reach, with the points predicated by ``mask``."""
         return _Masked(self, mask).write(points)
 
 
 class _Masked:
-    """Points under a mask: stretches without a barrier, each in a branch of its own."""
+    """Points under a mask: each run of points without a barrier becomes a branch of its own."""
 
     def __init__(self, owner: Split, mask: Any) -> None:
         self.owner, self.mask = owner, mask
@@ -110,7 +110,7 @@ class _Masked:
         self.out.append(substitute(s, self.kept))
 
     def flush(self, rest: list[Point]) -> None:
-        """End a stretch; what it binds for ``rest`` is kept in variables."""
+        """End a run; its bindings that ``rest`` uses are kept in variables."""
         if not self.group:
             return
         body: list[Any] = []
@@ -129,7 +129,7 @@ class _Masked:
 
 
 def _two_steps(s: Any) -> list[Any]:
-    """Return the statement as one that reads, a barrier, and one that writes."""
+    """Return the statement split into a read, a barrier and a write."""
     if isinstance(s, tirx.BufferStore):
         var = nodes.fresh(f"{s.buffer.name}_kept", nodes.dtype_of(s.value))
         return [

@@ -1,4 +1,4 @@
-"""Proofs that no byte of two accesses is touched by two threads: then the threads need no barrier between them."""
+"""Proofs that two accesses never touch the same byte from different threads, so they need no barrier between them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tile_core.ir.visit import map_expr, substitute
 from tile_core.simt.barriers.shared_accesses import Access, variables
 from tile_core.simt.variant import Block
 
-#: Elements, over all threads and iterations, up to which accesses are looked at one by one.
+#: The most elements, over all threads and iterations, that are enumerated.
 MOST = 1 << 17
 _WIDE = 1 << 20
 
 
 class Owners:
-    """Looks at accesses of all threads of a block.
+    """Compares the accesses of all threads of a block.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Owners:
         self.named: dict[Access, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
 
     def apart(self, a: Access, b: Access) -> bool:
-        """Whether it is proven that two different threads touch no byte in common, one by ``a``, the other by ``b``."""
+        """Whether it is proven that no byte is touched by one thread in ``a`` and by a different one in ``b``."""
         if not self.count or a.indices is None or b.indices is None:
             return False
         same = a.buffer.same_as(b.buffer)
@@ -68,7 +68,7 @@ class Owners:
         return first is not None and second is not None and not _meet(first, second)
 
     def cancelled(self, a: Access, b: Access) -> tuple[Any, ...] | None:
-        """Return the variables that add the same to both places, or ``None`` if one is left that is not known."""
+        """Return the variables that contribute equally to both addresses, or ``None`` if an unknown one remains."""
         (ia, _), (ib, _) = self.names(a), self.names(b)
         own = {v for x in (a, b) for v, _, _ in x.ranges}
         free = {v for e in (*ia, *ib) for v in variables(e)} - own - set(self.values)
@@ -98,7 +98,7 @@ class Owners:
         return map_expr(e, axis, ir.Call)
 
     def footprint(self, a: Access, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
-        """Return (places, lowest thread, highest thread) of an access, or ``None`` if it is too much to look at."""
+        """Return (addresses, lowest thread, highest thread) of an access; ``None`` if too many to enumerate."""
         key = (id(a), *(id(v) for v in cancelled), unit, absolute)
         if key not in self.prints:
             self.kept.append(a)
@@ -109,7 +109,7 @@ class Owners:
         return self.prints[key]
 
     def look(self, a: Access, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
-        """Return what ``footprint`` does, or raise ``Unknown``."""
+        """Return the result of ``footprint``, or raise ``Unknown``."""
         indices, conditions = self.names(a)
         zero = {v: nodes.int_const(0, nodes.dtype_of(v)) for v in cancelled}
         indices = tuple(substitute(e, zero) for e in indices)
@@ -172,7 +172,7 @@ def _same_terms(ia: Sequence[Any], ib: Sequence[Any], v: Any) -> bool:
 
 
 def _owners(places: Any, threads: Any) -> Any:
-    """Return the places in order, each once, with the lowest and the highest thread that touches it."""
+    """Return the distinct addresses in order, with the lowest and the highest thread that touches each."""
     order = np.lexsort((threads, places))
     places, threads = places[order], threads[order]
     starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]]) if len(places) else np.zeros(0, dtype=np.int64)
@@ -181,7 +181,7 @@ def _owners(places: Any, threads: Any) -> Any:
 
 
 def _meet(a: Any, b: Any) -> bool:
-    """Whether two different threads touch one place."""
+    """Whether two different threads touch one address."""
     _, i, j = np.intersect1d(a[0], b[0], assume_unique=True, return_indices=True)
     lowest = np.minimum(a[1][i], b[1][j])
     highest = np.maximum(a[2][i], b[2][j])

@@ -1,13 +1,13 @@
 """Where the threads of a block must wait for each other.
 
-A per-thread program means what it means in lock step: a statement sees what all threads did before it. Accesses that
-two threads may make to one byte, at least one of them a write, need a barrier between them; atomic updates of a buffer
-need none among themselves. Barriers go as late as they can, before the statement that needs them, and before a loop or
-a branch rather than into it where that is enough. Global memory counts where all threads come by; where they part, it
-is as each thread by itself leaves it.
+A per-thread program has the semantics of lock step: a statement sees the effects of all threads before it. Two accesses
+to one byte by different threads, at least one of them a write, need a barrier between them; atomic updates of a buffer
+need none among themselves. Barriers are placed as late as possible, before the statement that needs them, and before a
+loop or branch rather than inside it where that suffices. Global memory is ordered where all threads pass; in divergent
+code each thread orders only its own accesses.
 
-A branch whose sides not all threads take cannot hold a barrier. It is split: its condition is kept, and the parts
-before and after a barrier each stand under it.
+A divergent branch cannot contain a barrier. It is split: its condition is saved, and the parts before and after the
+barrier are each guarded by it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Barrier:
     earlier, later
         The buffers of the accesses that it orders.
     hazard
-        ``"write, read"``, ``"read, write"`` or ``"write, write"``: what comes before it and after it.
+        ``"write, read"``, ``"read, write"`` or ``"write, write"``: the accesses before and after it.
     where
-        The line of the statement that it stands before.
+        The line of the statement that it precedes.
     after
         The line of the earlier access.
     """
@@ -55,20 +55,19 @@ class Barrier:
 
 
 def place_barriers(body: Any, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
-    """Return the body with barriers where threads depend on each other, and why each is there.
+    """Return the body with barriers where threads depend on each other, and the reason for each.
 
     Parameters
     ----------
     body
-        What one thread does. Shared buffers that have their places in the arena (``tile.offset``) and share bytes
-        depend on each other.
+        The per-thread program. Shared buffers that overlap in the arena (``tile.offset``) depend on each other.
     block
-        The threads: then a thread that comes back to elements of its own needs no barrier.
+        The threads; if given, a thread that accesses its own elements again needs no barrier.
 
     Raises
     ------
     DivergentBarrier
-        If threads would have to meet where not all of them come by, or come by differently often.
+        If a barrier would be needed where not all threads arrive, or where they arrive a different number of times.
     """
     seeds = [] if block is None or block.thread is None else [block.thread]
     varying = Varying(body, seeds)
@@ -82,10 +81,10 @@ def place_barriers(body: Any, block: Block | None = None) -> tuple[Any, tuple[Ba
 
 
 class _Flow:
-    """Carries what was read and written since the last barrier through the program, and places barriers.
+    """Data-flow analysis of the accesses since the last barrier (the pending set), which places barriers.
 
-    What is pending is a set that only grows between barriers, and barriers are never taken away, so going through a
-    loop again and again ends.
+    The pending set only grows between barriers, and barriers are never removed, so iterating over a loop reaches a
+    fixed point.
     """
 
     def __init__(self, owners: Owners) -> None:
@@ -140,7 +139,7 @@ class _Flow:
     # Points in order
 
     def run(self, points: list[Point], state: State) -> State:
-        """Return what is pending after the points."""
+        """Return the pending accesses after the points."""
         for p in points:
             state = self.step(p, state)
         return state
@@ -166,7 +165,7 @@ class _Flow:
         return self.plain(p, state)
 
     def arrive(self, p: Point, state: State) -> State:
-        """Return what is pending where a point begins, after the barrier before it if there is one."""
+        """Return the pending accesses at the start of a point, after any barrier before it."""
         if not p.meet:
             pair = self.conflict(state, [*p.reads, *p.writes]) if p.kind != "while" else None
             if pair is not None:
@@ -194,7 +193,7 @@ class _Flow:
         if not p.varying:
             sides = [self.run(part, state | reads) for part in p.parts]
             return frozenset().union(*sides, *([state | reads] if len(sides) == 1 else []))
-        # Threads that take one side do it before those that take the other.
+        # Threads on one side run before those on the other.
         self.sides(p, reads)
         state = self.enter(p, state)
         return self.sides(p, state | reads)
@@ -209,7 +208,7 @@ class _Flow:
         return after if _at_least_once(p.stmt) else after | state
 
     def around(self, p: Point, state: State, go: Callable[[Point, State], State]) -> tuple[State, State]:
-        """Place the barriers that a loop needs for itself, then the one before it; return what is pending after it."""
+        """Place the barriers inside a loop, then the one before it; return the pending accesses after it."""
         self.parted += p.varying
         go(p, _NOTHING)
         self.parted -= p.varying
@@ -220,7 +219,7 @@ class _Flow:
         return after, state
 
     def circle(self, p: Point, state: State) -> State:
-        """Go through a loop's body until nothing more is pending at its beginning; return what is after the loop."""
+        """Iterate over a loop's body to the fixed point of the pending set; return the set after the loop."""
         bounds = self.owners.bounds.get(p.stmt.loop_var)
         carried: State = _NOTHING
         while True:
@@ -242,7 +241,7 @@ class _Flow:
         return out, self.left.pop(), self.again.pop()
 
     def rounds(self, p: Point, state: State) -> State:
-        """Go through a ``while`` loop until nothing more is pending before its condition."""
+        """Iterate over a ``while`` loop to the fixed point of the pending set before its condition."""
         reads, carried = frozenset(p.reads), _NOTHING
         while True:
             count = self.count
@@ -259,10 +258,10 @@ class _Flow:
             else:
                 carried |= new
 
-    # What comes from outside
+    # Accesses pending from outside
 
     def enter(self, p: Point, state: State) -> State:
-        """Return what stays pending into a compound statement: nothing if what is inside needs a barrier before."""
+        """Return the pending accesses on entry to a compound statement: none if it needs a barrier before it."""
         if p.meet:
             return _NOTHING
         own = p.reads if p.kind == "while" else []
@@ -273,7 +272,7 @@ class _Flow:
         return _NOTHING
 
     def probe(self, points: list[Point], state: State) -> tuple[tuple[Access, Access] | None, State]:
-        """Return a pair of a pending access and one that is reached without a barrier, and what is left pending."""
+        """Return a conflict of a pending access with one reached without a barrier, and the remaining pending set."""
         for p in points:
             if not state:
                 break
@@ -301,7 +300,7 @@ class _Flow:
 
 
 def _past(state: State, p: Point, bounds: tuple[int, int] | None) -> State:
-    """Return what is pending for other iterations and after the loop: values of this iteration are past."""
+    """Return the pending set seen by other iterations and after the loop, without this iteration's values."""
     var = p.stmt.loop_var if p.kind == "for" else p
     return frozenset(a.past(var, bounds, p.opaque) for a in state)
 

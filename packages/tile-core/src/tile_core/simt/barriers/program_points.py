@@ -1,4 +1,4 @@
-"""The statements of a per-thread program as points between which barriers may stand."""
+"""The statements of a per-thread program as points between which barriers may be placed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Point:
     kind
         ``plain``, ``sync`` (a barrier), ``break``, ``continue``, ``for``, ``while``, ``if``, ``grid`` or ``mark``.
     reads, writes
-        What it reads first and writes then: of a compound statement its own expressions alone.
+        What it reads, then writes; for a compound statement, only in its own expressions.
     parts
         The bodies of a compound statement.
     varying
-        Whether threads may differ in which way they go.
+        Whether control flow may diverge here.
     opaque
-        Variables that a loop's body binds to values of its iteration.
+        Variables that a loop's body binds to per-iteration values.
     meet, between, end
         Where a barrier was placed: before it, between its reads and its write, at the end of a ``while``'s body.
     """
@@ -53,7 +53,7 @@ class Point:
 
     @property
     def split(self) -> bool:
-        """Whether there is a barrier inside of it."""
+        """Whether it contains a barrier."""
         return self.between or self.end or any(p.meet or p.between or p.end or p.kind == "sync" for p in self.all())
 
 
@@ -63,7 +63,7 @@ class Points:
     Raises
     ------
     DivergentBarrier
-        If a barrier of the program stands where threads may differ.
+        If the program has a barrier in divergent code.
     """
 
     def __init__(self, body: Any, varying: Varying) -> None:
@@ -98,7 +98,7 @@ class Points:
         return [self.plain(s, where)]
 
     def plain(self, s: Any, where: Where) -> Point:
-        """Return the point of a statement in which nothing can be placed."""
+        """Return the point of a statement that cannot contain a barrier."""
         if isinstance(s, tirx.BufferStore):
             reads, writes = self.accesses.of_store(s, where)
             return Point(s, reads=reads, writes=writes)
@@ -109,7 +109,7 @@ class Points:
         """Return the points of a counted loop: its bounds may need one of their own."""
         before: list[Point] = []
         if role(s) != "grid" and (collect(s.min, ir.TensorLoad) or collect(s.extent, ir.TensorLoad)):
-            # Evaluated once, whatever the body does to what it reads.
+            # Evaluated once, even if the body changes the memory it reads.
             start, extent = self.hoisted(s.min, "start", before, where), self.hoisted(s.extent, "count", before, where)
             s, self.changed = replace_for(s, s.body, start=start, extent=extent), True
         bounds = bounds_of(s)
@@ -150,7 +150,7 @@ class Points:
         return Point(s, "if", reads, [], parts, varying)
 
     def inside(self, body: Any, where: Where, varying: bool, what: str) -> list[Point]:
-        """Return the points of a body; ``what`` is refused there if threads may differ in whether they get there."""
+        """Return the points of a body; ``what`` is refused there if threads may diverge before it."""
         if varying:
             self.divergent.append(what)
         points = self.of(body, where)

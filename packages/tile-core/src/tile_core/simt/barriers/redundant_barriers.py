@@ -1,7 +1,7 @@
-"""Barriers at the end of a kernel after which threads only work for themselves: they are not needed.
+"""Removes barriers at the end of a kernel after which threads only do private work.
 
-A pipelined loop ends with a barrier, so that what comes next may use its buffers. Often nothing does: the rest of the
-kernel computes on registers and writes results that nobody has looked at.
+A pipelined loop ends with a barrier, so that later code may reuse its buffers. Often none does: the rest of the kernel
+computes in registers and writes results that no thread has read.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from tile_core.ir.visit import collect, loads_of, replace_for, role
 
 
 def drop_idle_barriers(body: Any) -> Any:
-    """Return the body without the barriers of the block after which no thread touches what another one touched.
+    """Return the body without the block's barriers after which no thread accesses memory that another one accessed.
 
     Parameters
     ----------
     body
-        What one thread does, with all barriers.
+        The per-thread program, with all barriers.
     """
     return _Tail(body).rest(body)
 
 
-#: Calls that touch no memory but what their loads name.
+#: Calls that access no memory other than their loads.
 _HARMLESS = frozenset({"move", "address", "shuffle", "vote"})
 
 
 class _Tail:
-    """Goes back from the end of the kernel until a statement may depend on other threads."""
+    """Walks backwards from the end of the kernel until a statement may depend on other threads."""
 
     def __init__(self, body: Any) -> None:
         self.views = {v.buffer: x for v in collect(body, tirx.DeclBuffer) for x in collect(v.data, tirx.Var)}
@@ -60,7 +60,7 @@ class _Tail:
         return s
 
     def look(self, s: Any) -> None:
-        """Note what a statement does to global memory; stop if it does more than that and private work."""
+        """Record a statement's accesses of global memory; stop if it does anything else that is not private."""
         calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c)]
         reads, writes = self.accesses(s)
         self.after[0].update(reads)
@@ -69,7 +69,7 @@ class _Tail:
         self.done = other or not all(map(_is_outside, (*reads, *writes)))
 
     def is_idle(self) -> bool:
-        """Whether nothing that comes after meets what came before in global memory."""
+        """Whether no later access of global memory conflicts with an earlier one."""
         (reads, writes), (all_reads, all_writes) = self.after, self.whole
         alone = all(all_reads[b] + all_writes[b] == reads[b] + writes[b] for b in writes if _is_global(b))
         return alone and all(all_writes[b] == writes[b] for b in reads if _is_global(b))
@@ -80,7 +80,7 @@ class _Tail:
         writes = Counter(
             self.root(b) for b in (*(x.buffer for x in collect(s, tirx.BufferStore)), *(m.source for m in moved))
         )
-        # The address of an element stands for whatever an instruction does there.
+        # Taking an element's address counts as any access an instruction may make there.
         addresses = [c.args[0] for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address")]
         writes.update(self.root(a.source) for a in addresses)
         reads = Counter(self.root(x.source) for x in loads_of(s))
@@ -88,7 +88,7 @@ class _Tail:
         return +reads, writes
 
     def root(self, buffer: Any) -> Any:
-        """Return the buffer whose memory a view shows."""
+        """Return the buffer that a view aliases."""
         while buffer in self.views:
             buffer = self.views[buffer]
         return buffer

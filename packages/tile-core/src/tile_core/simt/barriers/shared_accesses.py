@@ -1,4 +1,4 @@
-"""What the statements of a per-thread program read and write in memory that threads share."""
+"""Reads and writes of memory that threads share, by statement of a per-thread program."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Memory:
     Attributes
     ----------
     space
-        ``"shared"`` for what lies in the arena; otherwise the buffer, whose bytes are its own.
+        ``"shared"`` for a buffer in the arena; otherwise the buffer itself, which overlaps no other.
     first, last
-        The bytes from the first up to the last, which is not included; ``None`` if the size is not known.
+        The half-open range of bytes; ``None`` if the size is unknown.
     size
         Bytes of an element; 0 if elements are smaller than a byte.
     """
@@ -37,7 +37,7 @@ class Memory:
     size: int
 
     def overlaps(self, other: Memory) -> bool:
-        """Whether two buffers have bytes in common."""
+        """Whether two buffers overlap."""
         if self.space is not other.space and not _same(self.space, other.space):
             return False
         return (other.last is None or self.first < other.last) and (self.last is None or other.first < self.last)
@@ -50,19 +50,19 @@ class Access:
     Attributes
     ----------
     buffer, memory
-        What it accesses.
+        The buffer, and its memory.
     write
         Whether it writes.
     atomic
-        Whether it and other atomic accesses of the same buffer may come in any order.
+        Whether it is unordered with other atomic accesses of the same buffer.
     indices
-        The first element, over variables that ``ranges`` and the context know; ``None`` if not known.
+        The first element, over variables that ``ranges`` and the context know; ``None`` if unknown.
     bytes
         Bytes from there on.
     ranges
-        Variables of loops that are over, with first value and extent: each may have any of its values.
+        Variables of finished loops, with first value and extent: each may have any of its values.
     conditions
-        What holds when it happens, as far as it is known.
+        Conditions known to hold when it executes.
     stmt
         The statement.
     region
@@ -87,14 +87,14 @@ class Access:
         return nodes.scope_of(self.buffer) == "shared"
 
     def past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()) -> Access:
-        """Return what it is to later iterations of the loop of ``var``, and after the loop.
+        """Return the access as seen by later iterations of the loop of ``var``, and after the loop.
 
         Parameters
         ----------
         bounds
             First value and extent of the variable, if they are constant.
         inner
-            Variables that the loop's body binds: their values are those of another iteration too.
+            Variables that the loop's body binds: they too belong to another iteration.
         """
         found = self.later.get(var)
         if found is None:
@@ -103,7 +103,7 @@ class Access:
         return found
 
     def outside(self, region: Any) -> Access:
-        """Return what it is outside of a managed region."""
+        """Return the access as seen outside its managed region."""
         if self.region is None or not self.region.same_as(region):
             return self
         found = self.later.get(region)
@@ -133,7 +133,7 @@ class Accesses:
     Parameters
     ----------
     body
-        The program: its allocations say where buffers lie.
+        The program, whose allocations give the offsets of buffers.
     """
 
     def __init__(self, body: Any) -> None:
@@ -167,7 +167,7 @@ class Accesses:
         self.memory[buffer] = Memory(space, first, last, size)
 
     def of_expr(self, e: Any, where: Where) -> list[Access]:
-        """Return what evaluating an expression reads, and what the calls in it do."""
+        """Return the reads of an expression, and the accesses of its calls."""
         found: list[Access] = []
         places: list[Any] = []
         pointers: list[Any] = []
@@ -184,14 +184,14 @@ class Accesses:
         return found
 
     def of_store(self, s: Any, where: Where) -> tuple[list[Access], list[Access]]:
-        """Return what a store reads and what it writes."""
+        """Return the reads and the write of a store."""
         reads = self.of_expr(s.value, where)
         for i in s.indices:
             reads += self.of_expr(i, where)
         return reads, self._access(s.buffer, s.indices, True, where)
 
     def of_step(self, s: Any, where: Where) -> Iterator[Access]:
-        """Yield all accesses of a statement, whatever it holds; the variables of its loops get ranges."""
+        """Yield all accesses inside a statement; the variables of its loops get ranges."""
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
                 yield from self.of_step(x, where)
@@ -213,7 +213,7 @@ class Accesses:
             yield from self.of_simple(s, where)
 
     def opaque(self, body: Any) -> frozenset[Any]:
-        """Return the variables that a loop's body binds to values which may change from iteration to iteration."""
+        """Return the variables that a loop's body binds to values that are not loop-invariant."""
         return frozenset(b.var for b in collect(body, tirx.Bind) if b.var not in self.binds)
 
     def of_simple(self, s: Any, where: Where) -> list[Access]:
@@ -280,7 +280,7 @@ class Accesses:
 
 @dataclass(frozen=True)
 class Where:
-    """Where in the program a statement stands."""
+    """The context of a statement in the program."""
 
     stmt: Any = None
     ranges: tuple[tuple[Any, int, int], ...] = ()
@@ -289,17 +289,17 @@ class Where:
     lost: frozenset[Any] = frozenset()
 
     def at(self, stmt: Any) -> Where:
-        """Return the place of a statement here."""
+        """Return the context of a statement here."""
         return replace(self, stmt=stmt)
 
     def under(self, condition: Any) -> Where:
-        """Return the place under a condition; one that reads memory says nothing."""
+        """Return the context under a condition; one that reads memory is ignored."""
         if collect(condition, ir.TensorLoad):
             return self
         return replace(self, conditions=(*self.conditions, condition))
 
     def loop(self, s: Any, opaque: frozenset[Any]) -> Where:
-        """Return the place inside a loop all of whose iterations count as one."""
+        """Return the context inside a loop whose iterations all count as one."""
         bounds = bounds_of(s)
         if bounds is not None:
             return replace(self, ranges=(*self.ranges, (s.loop_var, *bounds)), lost=self.lost | opaque)
@@ -307,7 +307,7 @@ class Where:
         return replace(self, lost=self.lost | opaque | mine)
 
     def inside(self, region: Any, managed: Iterable[Any]) -> Where:
-        """Return the place inside a region that manages some buffers."""
+        """Return the context inside a region that manages some buffers."""
         return replace(self, regions=(*self.regions, (region, frozenset(managed))))
 
     def region_of(self, buffer: Any) -> Any:
@@ -340,7 +340,7 @@ def _among(x: Any, others: list[Any]) -> bool:
 
 
 def _pointed(call: Any) -> list[Any]:
-    """Return the loads among a call's arguments that only name a place."""
+    """Return the loads among a call's arguments that only denote an address."""
     if nodes.is_tile_call(call, "move"):
         return list(call.args)
     if nodes.is_tile_call(call, "address") or nodes.operator_name(call) == "address_of":
@@ -349,7 +349,7 @@ def _pointed(call: Any) -> list[Any]:
 
 
 def _is_atomic(call: Any) -> bool:
-    """Whether a call is an atomic op of the language; instructions say it of each of their addresses."""
+    """Whether a call is an atomic op of the language; for instructions, each address says so itself."""
     return nodes.is_tile_call(call) and str(call.op.name)[5:].startswith("atomic")
 
 

@@ -15,7 +15,7 @@ from tile_core.simt.variant import Block
 
 @dataclass(frozen=True)
 class Grid:
-    """What the host launches.
+    """The grid that the host launches.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ def block_of(body: Any, thread: Any) -> Block:
 
 
 def launch(body: Any, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
-    """Return what one thread of one block does, and the grid.
+    """Return the program of one thread of one block, and the grid.
 
     Parameters
     ----------

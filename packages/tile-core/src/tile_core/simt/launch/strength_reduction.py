@@ -1,6 +1,6 @@
-"""Remainders of a loop's variable become a variable that wraps around: the slots of a pipeline without quotients.
+"""Strength reduction of ``k % n``: a counter that wraps around gives the slots of a pipeline without divisions.
 
-In a loop that is executed in order, ``k % n`` is 0 at the start and one more, or 0 again, in each turn::
+In a sequential loop, ``k % n`` starts at 0 and each iteration increments it or wraps it to 0::
 
     ring = min % n
     for k:
@@ -9,8 +9,8 @@ In a loop that is executed in order, ``k % n`` is 0 at the start and one more, o
         ...
         ring = here + 1 < n ? here + 1 : 0
 
-Only what a turn binds is rewritten, in loops whose op asks for it (``calls.part``). It comes late, because a remainder
-says that an access stays inside of its buffer.
+Only bindings of an iteration are rewritten, in loops whose op asks for it (``calls.part``). The pass runs late, because
+a remainder proves that an access is in bounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, repl
 
 
 def with_rings(body: Any) -> Any:
-    """Return the body with the remainders in the bindings of the loops that are marked rewritten."""
+    """Return the body with the remainders in the bindings of marked loops rewritten."""
     return _Rings().stmt(body)
 
 
@@ -39,7 +39,7 @@ class _Rings(StmtRewriter):
 
 
 class _Ring:
-    """One loop with remainders by one number."""
+    """One loop with remainders by one modulus."""
 
     def __init__(self, loop: Any, start: int, period: int) -> None:
         self.old, self.start, self.period = loop, start, period
@@ -73,13 +73,13 @@ class _Ring:
 
 
 def _remainders(loop: Any) -> list[Any]:
-    """Return the remainders of the loop's variable by constants in what a turn binds."""
+    """Return the remainders of the induction variable by constants in the bindings of an iteration."""
     binds = [s.value for s in statements(loop.body) if isinstance(s, tirx.Bind)]
     return [e for value in binds for e in collect(value, tirx.FloorMod) if _away(e, loop.loop_var) is not None]
 
 
 def _away(e: Any, var: Any) -> int | None:
-    """Return c of ``(var + c) % n`` for constants c and n; ``None`` if it is something else."""
+    """Return c of ``(var + c) % n`` for constants c and n; ``None`` for any other expression."""
     period = nodes.as_int(e.b)
     if not isinstance(period, int) or period < 2 or nodes.dtype_of(e.a) != nodes.dtype_of(var):
         return None

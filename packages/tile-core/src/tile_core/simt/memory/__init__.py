@@ -1,1 +1,1 @@
-"""Step 4, memory: wide accesses, layouts of shared buffers, and the bytes that they share."""
+"""Step 4, memory: wide accesses, layouts of shared buffers, and their place in the arena."""

@@ -1,4 +1,4 @@
-"""What addresses are known to be multiples of: how wide an access may be."""
+"""Known alignment of addresses, which limits the width of an access."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
-#: The widest access of one thread in bytes, and what shared buffers begin at a multiple of.
+#: The widest access of one thread in bytes, and the alignment of shared buffers.
 WIDEST = 16
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """What a text takes for granted about a launch.
+    """The alignment that a text assumes of a launch.
 
     Attributes
     ----------
     addresses
-        By parameter the bytes that its address is a multiple of; buffers that are not named have the size of an
-        element.
+        Alignment of the address in bytes, by parameter; other buffers are aligned to the size of an element.
     divisors
-        By symbol a number that divides its value.
+        A divisor of the value, by symbol.
     """
 
     addresses: Mapping[Any, int] = field(default_factory=dict)
     divisors: Mapping[Any, int] = field(default_factory=dict)
 
     def of(self, buffer: Any, indices: Sequence[Any], known: Mapping[Any, int] | None = None) -> int:
-        """Return the bytes that the address of an element is a multiple of, up to ``WIDEST``.
+        """Return the alignment of an element's address in bytes, up to ``WIDEST``.
 
         Parameters
         ----------
@@ -54,7 +53,7 @@ class Aligned:
 
 
 def row_symbols(buffer: Any) -> set[Any]:
-    """Return the symbols in the strides of a buffer's rows: what has to be divided for each row to be aligned."""
+    """Return the symbols in a buffer's row strides, whose divisors decide whether each row is aligned."""
     return {v for s in strides_of(buffer)[:-1] for v in collect(nodes.int_const(0) + s, tirx.Var)}
 
 
@@ -72,7 +71,7 @@ def strides_of(buffer: Any) -> list[Any]:
 
 
 def factor(e: Any, known: Mapping[Any, int]) -> int:
-    """Return a number that divides an integer expression; 0 if it is zero."""
+    """Return a divisor of an integer expression; 0 if it is zero."""
     value = nodes.as_int(e)
     if isinstance(value, int):
         return abs(value)
@@ -97,7 +96,7 @@ def factor(e: Any, known: Mapping[Any, int]) -> int:
 
 
 def together(layout: Any, width: int) -> int:
-    """Return how many neighbours of the last dimension a layout keeps together, at a multiple of their number.
+    """Return how many elements of the last dimension a layout keeps contiguous and aligned to their count.
 
     Parameters
     ----------

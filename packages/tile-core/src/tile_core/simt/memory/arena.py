@@ -1,4 +1,4 @@
-"""Where each shared buffer lies in the block's shared memory: buffers whose lives do not overlap share bytes."""
+"""Allocation of the block's shared memory: buffers whose live ranges do not overlap share bytes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, role
 from tile_core.simt.memory.shared_layouts import SHAPE, base_of, packed_buffers
 
-#: Annotation of an ``AllocBuffer``: the byte at which it begins.
+#: Annotation of an ``AllocBuffer``: its offset in bytes.
 OFFSET = "tile.offset"
-#: Annotation of an ``AllocBuffer``: a power of two that its first byte must be a multiple of.
+#: Annotation of an ``AllocBuffer``: its alignment in bytes, a power of two.
 ALIGN = "tile.align"
 
 _SMALL, _LARGE = 16, 128
@@ -30,7 +30,7 @@ class Array:
     Attributes
     ----------
     name, dtype
-        As the program calls it.
+        As in the program.
     offset, bytes
         Where it lies.
     shape
@@ -38,7 +38,7 @@ class Array:
     where
         The line that allocates it.
     lives
-        The lines that use it first and last, as far as they are known.
+        The lines of its first and last use, if known.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Arena:
     bytes
         Size of the whole.
     arrays
-        What lies where, in the order of the program.
+        The arrays, in program order.
     """
 
     bytes: int
@@ -67,12 +67,12 @@ class Arena:
 
 
 def plan_arena(body: Any, limit: int) -> tuple[Any, Arena]:
-    """Give each shared buffer its place.
+    """Assign each shared buffer an offset.
 
     Parameters
     ----------
     body
-        What one thread does.
+        The per-thread program.
     limit
         Bytes of shared memory that a block of the target has.
 
@@ -102,7 +102,7 @@ def plan_arena(body: Any, limit: int) -> tuple[Any, Arena]:
 
 
 class _Buffer:
-    """An allocation, its size and its life."""
+    """An allocation, its size and its live range."""
 
     def __init__(self, alloc: Any, span: tuple[int, int] | None, packed: bool, managed: bool) -> None:
         self.buffer, self.span, self.where = alloc.buffer, span, nodes.where_of(alloc)
@@ -115,11 +115,11 @@ class _Buffer:
         self.bytes = -(-count * bits // 8) if packed else count * max(8, bits) // 8
         asked = int(nodes.as_int(notes.get(ALIGN, 1)))
         self.align = max(asked, _LARGE if self.bytes >= _LARGE else _SMALL)
-        # The first dimension of what a pipelined loop manages is the slot.
+        # The first dimension of a buffer managed by a pipelined loop is the slot.
         self.stages = max(self.shape[0], 1) if managed and self.shape else 1
 
     def meets(self, other: _Buffer) -> bool:
-        """Whether both are in use at one time."""
+        """Whether the live ranges overlap."""
         if self.span is None or other.span is None:
             return False
         return self.span[0] <= other.span[1] and other.span[0] <= self.span[1]
@@ -131,10 +131,10 @@ class _Buffer:
 
 
 class _Lives:
-    """The first and the last time at which each shared buffer is used; a step is one moment.
+    """Liveness of shared buffers: the first and last time each is used, where a step counts as one time.
 
-    A buffer that a loop uses and that is allocated outside of it lives through the whole loop. The sides of a branch
-    may run one after the other, so what one of them uses lives through both.
+    A buffer allocated outside a loop that uses it is live throughout the loop. The sides of a branch may run one after
+    the other, so a buffer used in one is live in both.
     """
 
     def __init__(self, body: Any) -> None:
@@ -144,7 +144,7 @@ class _Lives:
         self.bases: dict[Any, Any] = {}
         self.managed: set[Any] = set()
         self.line: Where | None = None
-        #: The line of each moment.
+        #: The source line of each time.
         self.lines: list[Where | None] = [None]
         self.visit(body)
 
@@ -173,7 +173,7 @@ class _Lives:
             self.use(s)
 
     def use(self, *parts: Any) -> None:
-        """Note that all shared buffers in ``parts`` are used at the next moment."""
+        """Record that all shared buffers in ``parts`` are used at the next time."""
         self.now += 1
         self.lines.append(self.line)
         stored = [x.buffer for part in parts for x in collect(part, tirx.BufferStore)]
@@ -220,7 +220,7 @@ def listed(node: Any, bases: dict[Any, Any]) -> set[Any]:
     node
         The attribute's node.
     bases
-        The buffer whose memory each buffer shows, itself for most.
+        The buffer that each buffer aliases; itself for most.
     """
     found: set[Any] = set()
     for x in [node] if isinstance(node, (str, tirx.Var)) else list(node):
@@ -241,7 +241,7 @@ def _orders(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
 
 
 def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[Any, int]]:
-    """Place each buffer at the lowest byte that no buffer of its time has."""
+    """Place each buffer at the lowest offset that no simultaneously live buffer occupies."""
     placed: list[tuple[_Buffer, int]] = []
     for b in order:
         at = 0

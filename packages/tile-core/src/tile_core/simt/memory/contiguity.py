@@ -1,4 +1,4 @@
-"""What is known about places in shared memory: runs of neighbours, alignment, tiles inside of their buffers."""
+"""Facts about shared-memory addresses: contiguous runs, alignment, tiles inside their buffers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile_core.ops.base import View
 
 
 def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: Any) -> bool:
-    """Whether every ``run`` neighbours along a dimension, counted from the tile's corner, lie together and aligned.
+    """Whether each run of ``run`` elements along a dimension, from the tile's corner, is contiguous and aligned.
 
     ``ranges`` is an analyzer that knows the variables of the corner.
     """
@@ -53,7 +53,7 @@ def divides(by: int, value: Any, ranges: Any) -> bool:
 
 
 def conditions(view: View, ranges: Any) -> list[Any]:
-    """Return what must hold for a tile to lie inside its buffer, as far as that is not known."""
+    """Return the conditions, if not proven, under which a tile lies inside its buffer."""
     starts = [nodes.int_const(low) if isinstance(low, int) else low for low in view.mins]
     found = []
     for start, extent, (below, above, size) in zip(starts, view.extents, _open(view, ranges), strict=True):
@@ -63,14 +63,14 @@ def conditions(view: View, ranges: Any) -> list[Any]:
 
 
 def _ends(start: Any, extent: int, size: Any, ranges: Any) -> Any:
-    """Return that a tile ends inside; of a start that may be anywhere, its end may not be a number of its type."""
+    """Return the condition that a tile ends inside; for an unbounded start, computing the end may overflow its type."""
     if ranges.const_int_bound(start).max_value + extent <= whole(nodes.dtype_of(start))[1]:
         return tirx.LE(*_same_type(start + extent, size))
     return tirx.LE(*_same_type(start, size - extent))
 
 
 def inside(view: View, indices: list[Any], ranges: Any) -> list[Any]:
-    """Return what must hold for an element of a tile to lie inside the buffer, as far as that is not known."""
+    """Return the conditions, if not proven, under which an element of a tile lies inside the buffer."""
     found = []
     for index, (below, above, size) in zip(indices, _open(view, ranges), strict=True):
         found += [tirx.GE(index, nodes.int_const(0, nodes.dtype_of(index)))] if below else []

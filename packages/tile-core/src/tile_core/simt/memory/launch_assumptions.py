@@ -1,4 +1,4 @@
-"""What a text assumes about the arguments of a launch, which the launch then checks."""
+"""Assumptions of a text about the arguments of a launch, which the launch then checks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tile_core.simt.memory.alignment import WIDEST, Aligned, row_symbols
 
 
 def assume(params: Iterable[Any], address: int = WIDEST) -> Aligned:
-    """Return what a fast text assumes: addresses of all parameters, and symbols that are part of their row strides.
+    """Return the assumptions of a fast text: alignment of all parameters, divisors of symbols in their row strides.
 
-    A symbol is assumed to be a multiple of the elements that have the bytes of an address, so that a row of float16
-    need not be as long as one of int8.
+    A symbol is assumed to be a multiple of the number of elements in an address's alignment, so a row of float16 need
+    not be as long as one of int8.
     """
     buffers = [p for p in params if tirx.is_buffer_var(p)]
     divisors: dict[Any, int] = {}
@@ -28,7 +28,7 @@ def assume(params: Iterable[Any], address: int = WIDEST) -> Aligned:
 
 
 def relied(body: Any, aligned: Aligned) -> Aligned:
-    """Return what the wide accesses of a thread's code need of an assumption."""
+    """Return the part of an assumption that the wide accesses of a thread's code need."""
     used: set[Any] = set()
     for call in collect(body, ir.Call):
         if nodes.is_tile_call(call, "move") or nodes.is_tile_call(call, "address"):
@@ -43,7 +43,7 @@ def relied(body: Any, aligned: Aligned) -> Aligned:
 
 
 def _shown(body: Any) -> list[tuple[Any, int]]:
-    """Return each buffer outside with the bytes of an element of a view of it, of which its address is a multiple."""
+    """Return the required alignment of each global buffer: the size of an element of a view of it."""
     views = {
         d.buffer: next((v for v in collect(d.data, tirx.Var) if tirx.is_buffer_var(v)), None)
         for d in collect(body, tirx.DeclBuffer)

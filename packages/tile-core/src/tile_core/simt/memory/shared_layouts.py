@@ -1,4 +1,4 @@
-"""Shared buffers become one-dimensional: every access goes to the place that the buffer's layout gives.
+"""Shared buffers become one-dimensional: every access goes to the address given by the buffer's layout.
 
 A buffer without a layout is row-major. A view shares the bytes of its buffer, so both are row-major.
 """
@@ -28,7 +28,7 @@ def apply_shared_layouts(body: Any, layouts: Mapping[Any, Any], block: Block | N
     Parameters
     ----------
     body
-        What one thread does.
+        The per-thread program.
     layouts
         Layouts of shared buffers over their whole shapes, by buffer.
     block
@@ -48,15 +48,15 @@ def apply_shared_layouts(body: Any, layouts: Mapping[Any, Any], block: Block | N
 class Folding(ExprOps):
     """Index arithmetic that is simplified as it is made, with the bits of a swizzle apart from the rest of the index.
 
-    An XOR only touches the digit of the index that it can change: ``row * 64 + (chunk ^ row % 8) * 8``. What is added
-    to the other digits is then a constant offset of the address.
+    An XOR only applies to the digit of the index that it can change: ``row * 64 + (chunk ^ row % 8) * 8``. Terms added
+    to the other digits then are constant offsets of the address.
     """
 
     def __init__(self, analyzer: Any) -> None:
         self.analyzer = analyzer
 
     def simplify(self, index: Any) -> Any:
-        """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
+        """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""
         floats = [c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat"))]
         return index if floats else self.analyzer.simplify(index)
 
@@ -119,7 +119,7 @@ class Folding(ExprOps):
 
 
 class _Plan:
-    """A shared buffer, its one-dimensional form, and how an element's index becomes a place."""
+    """A shared buffer, its one-dimensional form, and the map from an element's index to its address."""
 
     def __init__(self, buffer: Any, layout: Any, packed: bool, base: Any = None) -> None:
         self.layout = layout
@@ -168,14 +168,14 @@ def _plans(body: Any, layouts: Mapping[Any, Any]) -> dict[Any, _Plan]:
 
 
 def base_of(view: Any) -> Any:
-    """Return the buffer that a ``DeclBuffer`` shows, or ``None`` if it shows a pointer."""
+    """Return the buffer that a ``DeclBuffer`` aliases, or ``None`` if it is a view of a pointer."""
     return next((v for v in collect(view.data, tirx.Var) if tirx.is_buffer_var(v)), None)
 
 
 def packed_buffers(body: Any) -> set[Any]:
-    """Return the buffers of elements smaller than a byte whose bytes a view shows as another type.
+    """Return the buffers of sub-byte elements whose bytes a view reinterprets as another type.
 
-    These hold two elements per byte, as memory outside does; other scratch has a byte for each element.
+    These hold two elements per byte, as global memory does; other scratch uses one byte per element.
     """
     views = [(v.buffer, base_of(v)) for v in collect(body, tirx.DeclBuffer)]
     small = {b for pair in views for b in pair if b is not None and DTYPES[nodes.element_type(b)].bits < 8}
@@ -190,7 +190,7 @@ def packed_buffers(body: Any) -> set[Any]:
 
 
 class _Apply(StmtRewriter):
-    """Rewrites the accesses; what is known about variables follows the scopes."""
+    """Rewrites the accesses; facts about variables follow the scopes."""
 
     def __init__(self, plans: dict[Any, _Plan], block: Block | None) -> None:
         self.plans = plans
@@ -244,7 +244,7 @@ class _Apply(StmtRewriter):
         new = super().visit_Bind(s)
         is_index = nodes.dtype_of(new.value).startswith("int")
         if is_index and (self.thread is None or not s.var.same_as(self.thread)):
-            # Its range alone: the simplifier would put the value itself in its place.
+            # Its range only: given the value, the simplifier would substitute it.
             self.analyzer.bounded(s.var, new.value)
         return new
 

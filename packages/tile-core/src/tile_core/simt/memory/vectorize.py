@@ -1,8 +1,8 @@
-"""Wide accesses of memory: neighbours that a thread loads or stores one by one are moved at once.
+"""Vectorization: adjacent elements that a thread loads or stores one by one become one wide access.
 
-The loops to look at are marked by the annotation ``tile.vector``: their turns are iterations of a data-parallel nest,
-so they may be done in any order, or all loads of all turns first and all stores last. What remains of such a loop works
-on small arrays in registers::
+Candidate loops are marked by the annotation ``tile.vector``: their iterations belong to a data-parallel nest, so they
+may run in any order, or with all loads first and all stores last. The rest of such a loop works on small arrays in
+registers::
 
     move(x, A[i, 8 * t], 16 bytes)
     for v in 0 … 7: y[v] = f(x[v])
@@ -25,7 +25,7 @@ from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of,
 if TYPE_CHECKING:
     from tile_core.target import Capabilities
 
-#: Annotation of a loop whose turns are independent neighbours of the last dimension.
+#: Annotation of a loop whose iterations are independent and access adjacent elements of the last dimension.
 VECTOR = "tile.vector"
 
 
@@ -37,25 +37,25 @@ def vectorize(body: Any, capabilities: Capabilities, aligned: Aligned, layouts: 
     body
         Code of one thread, with logical indices.
     capabilities
-        Which widths there are.
+        Which access widths the target has.
     aligned
-        What is known about addresses.
+        Known alignment of addresses.
     layouts
-        Layouts of shared buffers; row-major if there is none. A layout must keep the neighbours of an access together.
+        Layouts of shared buffers; row-major if there is none. A layout must keep the elements of an access contiguous.
     """
     return _Vectorize(body, capabilities.vector_bytes, aligned, dict(layouts or {})).stmt(body)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Accesses of the turns of a loop to neighbours.
+    """Accesses to adjacent elements by the iterations of a loop.
 
     Attributes
     ----------
     buffer
-        What is accessed.
+        The buffer.
     start
-        Indices of the first turn.
+        Indices of the first iteration.
     width
         Elements per wide access.
     array
@@ -69,7 +69,7 @@ class _Run:
 
     @property
     def key(self) -> str:
-        """What two accesses of the same elements have in common."""
+        """The key shared by accesses of the same elements."""
         return _key(self.buffer, self.start)
 
 
@@ -103,7 +103,7 @@ class _Vectorize(StmtRewriter):
         return self.loop(s, extent)
 
     def invariant(self, branch: Any, turn: Any) -> bool:
-        """Whether a condition is the same in all turns, whatever they do."""
+        """Whether a condition is loop-invariant, regardless of the body's stores."""
         if uses_var(branch.condition, turn) or any(nodes.is_tile_call(c) for c in collect(branch.condition, ir.Call)):
             return False
         written = {self.root(x.buffer) for x in collect(branch, tirx.BufferStore)}
@@ -115,7 +115,7 @@ class _Vectorize(StmtRewriter):
     # One loop
 
     def loop(self, s: Any, turns: int) -> Any:
-        """Return a loop with its accesses moved out, as far as that is right."""
+        """Return a loop with its accesses hoisted where that is legal."""
         body = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
         if not all(isinstance(x, (tirx.BufferStore, tirx.Bind)) for x in body):
             return super().visit_For(s)
@@ -137,7 +137,7 @@ class _Vectorize(StmtRewriter):
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
     def stores(self, body: Sequence[Any], turn: Any, turns: int, own: set[Any]) -> dict[str, _Run]:
-        """Return the runs that stores become, by key: of buffers all of whose stores do, and that are read before."""
+        """Return the runs that stores form, by key; only for buffers whose stores all do, and that are read before."""
         found: dict[str, _Run] = {}
         refused: set[Any] = set()
         for x in body:
@@ -156,7 +156,7 @@ class _Vectorize(StmtRewriter):
     def loads(
         self, body: Sequence[Any], turn: Any, turns: int, own: set[Any], stores: Mapping[str, _Run]
     ) -> dict[str, _Run]:
-        """Return the runs that loads become, by key."""
+        """Return the runs that loads form, by key."""
         found: dict[str, _Run] = {}
         written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
         for x in body:
@@ -168,13 +168,13 @@ class _Vectorize(StmtRewriter):
                     continue
                 if self.root(load.source) in written and not self.reads_first(self.root(load.source), body):
                     continue
-                # What is read and then written at one place goes through the same registers.
+                # A read and a later write of the same elements go through the same registers.
                 same = stores.get(run.key)
                 found[run.key] = run if same is None else _Run(run.buffer, run.start, run.width, same.array)
         return found
 
     def reads_first(self, root: Any, body: Sequence[Any]) -> bool:
-        """Whether a turn reads a buffer that it writes only before, and only what it writes."""
+        """Whether an iteration reads a buffer only before writing it, and only the elements that it writes."""
         mine = [x for x in body if isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root)]
         places = {_key(x.buffer, x.indices) for x in mine}
         stored = False
@@ -186,7 +186,7 @@ class _Vectorize(StmtRewriter):
         return True
 
     def run(self, buffer: Any, indices: Sequence[Any], turn: Any, turns: int, own: set[Any]) -> _Run | None:
-        """Return the run that an access of every turn makes up, or ``None``."""
+        """Return the run that an access forms over all iterations, or ``None``."""
         if not indices or any(v in own for i in indices for v in collect(i, tirx.Var)):
             return None
         if any(collect(i, ir.TensorLoad) for i in indices) or any(uses_var(i, turn) for i in indices[:-1]):
@@ -205,7 +205,7 @@ class _Vectorize(StmtRewriter):
         return _Run(buffer, start, width, array)
 
     def width(self, buffer: Any, start: Sequence[Any], turns: int) -> int:
-        """Return how many elements one access may have."""
+        """Return the number of elements that one access may have."""
         bits = DTYPES[nodes.element_type(buffer)].bits
         if bits % 8 or nodes.as_int(strides_of(buffer)[-1]) != 1:
             return 1
@@ -223,10 +223,10 @@ class _Vectorize(StmtRewriter):
         fits = [w // size for w in self.widths if bytes_ % w == 0 and w % size == 0 and turns % (w // size) == 0]
         return max([n for n in fits if n >= 1], default=1)
 
-    # What becomes of it
+    # The wide accesses
 
     def plain_copy(self, body: Sequence[Any], loads: Mapping[str, _Run], stores: Mapping[str, _Run], turns: int) -> Any:
-        """Return moves from memory to memory, if that is all that a loop does."""
+        """Return moves from memory to memory if the loop does nothing else."""
         if len(body) != 1 or len(loads) != 1 or len(stores) != 1 or not isinstance(body[0].value, ir.TensorLoad):
             return None
         (source,), (to,) = loads.values(), stores.values()
@@ -253,7 +253,7 @@ class _Vectorize(StmtRewriter):
         return found
 
     def shifted(self, run: _Run, by: int) -> list[Any]:
-        """Return the indices of a turn."""
+        """Return the indices of an iteration."""
         return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
 
     def key_at(self, buffer: Any, indices: Sequence[Any], turn: Any) -> str:
@@ -263,7 +263,7 @@ class _Vectorize(StmtRewriter):
 
 
 class _Registers(StmtRewriter):
-    """Lets a loop's body work on registers."""
+    """Rewrites a loop's body to use registers."""
 
     def __init__(
         self, owner: _Vectorize, turn: Any, loads: Mapping[str, _Run], stores: Mapping[str, _Run]
@@ -283,7 +283,7 @@ class _Registers(StmtRewriter):
         return new if run is None else tirx.BufferStore(run.array, new.value, [self.turn], s.span)
 
     def moves(self, indices: Sequence[Any]) -> bool:
-        """Whether an access moves along with the turns (another one may only begin at the same place)."""
+        """Whether an access advances with the loop (another one may merely start at the same address)."""
         last = indices[-1]
         base = substitute(last, {self.turn: nodes.int_const(0, nodes.dtype_of(self.turn))})
         rest = self.owner.analyzer.simplify(last - base - nodes.cast(self.turn, nodes.dtype_of(last)))
@@ -291,7 +291,7 @@ class _Registers(StmtRewriter):
 
 
 def _always(s: Any) -> list[Any]:
-    """Return the loads of a statement that every execution of it does."""
+    """Return the loads that every execution of a statement performs."""
     found: list[Any] = []
 
     def visit(e: Any) -> None:
@@ -307,7 +307,7 @@ def _always(s: Any) -> list[Any]:
             for a in e.args:
                 visit(a)
         elif isinstance(e, tirx.Select):
-            # Both values of a selection are computed, but what is written so may rely on one of them being skipped.
+            # Both values of a select are computed, but the program may rely on one of them being skipped.
             visit(e.condition)
         else:
             for name in ("a", "b", "value"):

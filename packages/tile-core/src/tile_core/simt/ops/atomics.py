@@ -1,7 +1,7 @@
-"""Atomics on threads: who does them, under which conditions, and what becomes of the result.
+"""Atomics on threads: which thread performs them, under which conditions, and where the result goes.
 
-How one element of memory is updated, loaded or stored is the backend's: it fills in ``Atomics``. What is private to a
-thread is updated like anything else.
+The backend says how one element of memory is updated, loaded or stored: it implements ``Atomics``. A thread's private
+data is updated by ordinary statements.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tile_core.simt.variant import SimtVariant
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Scopes that several threads see.
+#: Scopes visible to several threads.
 MEMORY = ("global", "shared")
 
 
 class Atomics(ABC):
     """How a backend touches one element of memory that other threads may touch at the same time.
 
-    ``at`` is an index of the view's buffer; that the element exists is certain. Values have its type. A method that
-    gives a value returns (a statement that must come first or ``None``, an expression that is evaluated once).
+    ``at`` is an index of the view's buffer; the element is known to exist. Values have its type. A method that yields a
+    value returns (a statement that must come first or ``None``, an expression evaluated once).
     """
 
     @abstractmethod
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
-        """Answer for an op (any of ``atomic_variants``) on memory; the note names what does it."""
+        """Answer for an op (any of ``atomic_variants``) on memory; the note names the implementation."""
 
     @abstractmethod
     def update(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
@@ -42,11 +42,11 @@ class Atomics(ABC):
 
     @abstractmethod
     def fetch(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> tuple[Any, Any]:
-        """Update an element, and give what it was before."""
+        """Update an element, and yield its previous value."""
 
     @abstractmethod
     def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
-        """Give an element, by the call's ``order``."""
+        """Yield an element, by the call's ``order``."""
 
     @abstractmethod
     def store(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
@@ -60,7 +60,7 @@ def atomic_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
 
 
 class _Element(SimtVariant):
-    """What the atomics of elements share: one thread does them, for itself or for the block."""
+    """Base of the atomics of elements: one thread performs them, for itself or for the block."""
 
     priority = 10
     in_thread_code = True
@@ -69,7 +69,7 @@ class _Element(SimtVariant):
         self.name, self.atomics = f"{owner}.{self.op}.instruction", atomics
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
-        """Accept what is private to a thread, and ask the backend about memory."""
+        """Accept thread-private operands, and ask the backend about memory."""
         if call.args[0].scope not in MEMORY:
             return Accept(note="plain: no other thread sees it")
         return self.atomics.accepts(call, ctx)
@@ -86,7 +86,7 @@ class AtomicElement(_Element):
         return guarded(call, dst, updated(self.atomics, call, dst, corner(dst), value, ctx))
 
     def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
-        """Update the element and return what it was; zero if it does not exist."""
+        """Update the element and return its previous value; zero if it does not exist."""
         dst, value = call.args
         at = corner(dst)
         before, make = nodes.alloc([1], dst.dtype, "before", "local")
@@ -100,12 +100,12 @@ class AtomicElement(_Element):
 
 
 class AtomicLoad(_Element):
-    """An element as it is at one moment."""
+    """An atomic load of an element."""
 
     op = "atomic_load"
 
     def lower(self, call: Any, ctx: Context) -> Any:
-        """Do nothing: nobody wants the value."""
+        """Do nothing: the value is unused."""
         del call, ctx
         return nodes.seq([])
 
@@ -123,7 +123,7 @@ class AtomicLoad(_Element):
 
 
 class AtomicStore(_Element):
-    """An element that appears at one moment."""
+    """An atomic store of an element."""
 
     op = "atomic_store"
 
@@ -139,7 +139,7 @@ class AtomicStore(_Element):
 
 
 class _Tile(Variant):
-    """What the atomics of tiles share: they are nests of updates of elements."""
+    """Base of the atomics of tiles: they are nests of updates of elements."""
 
     priority = 10
     in_thread_code = True
@@ -148,13 +148,13 @@ class _Tile(Variant):
         self.name, self.atomics = f"{owner}.{self.op}.nest", atomics
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
-        """Accept what is private to a thread, and ask the backend about memory."""
+        """Accept thread-private operands, and ask the backend about memory."""
         if call.args[0].scope not in MEMORY:
             return Accept(note="plain: it is private")
         return self.atomics.accepts(call, ctx)
 
     def element(self, call: Any, dst: View, indices: Sequence[Any], value: Any, ctx: Context) -> Any:
-        """Return the update of one element of a tile, under the conditions that it exists."""
+        """Return the update of one element of a tile, guarded by the conditions that it exists."""
         at = dst.spread(list(indices))
         return when_inside(call, dst, at, updated(self.atomics, call, dst, at, value, ctx))
 
@@ -177,7 +177,7 @@ class AtomicTile(_Tile):
     op = "atomic_tile"
 
     def lower(self, call: Any, ctx: Context) -> Any:
-        """Return the nest; the few neighbours of a vector are for one thread."""
+        """Return the nest; the few elements of a vector go to one thread."""
         dst, src = call.args
         role = "serial" if "vector" in call.attrs or call.divergent else "parallel"
 
@@ -207,12 +207,12 @@ def bits(value: Any, dtype: str) -> Any:
 
 
 def guarded(call: Any, view: View, body: Any) -> Any:
-    """Return a statement about a view's only element, under the conditions that it exists."""
+    """Return a statement about a view's only element, guarded by the conditions that it exists."""
     return when_inside(call, view, corner(view), body)
 
 
 def when_inside(call: Any, view: View, at: Sequence[Any], body: Any) -> Any:
-    """Return a statement under the conditions that an index is inside of a buffer, where that is not certain."""
+    """Return a statement guarded by the conditions, if not proven, that an index is inside a buffer."""
     ranges = getattr(call, "ranges", None)
     conditions: list[Any] = []
     for d, (index, size) in enumerate(zip(at, nodes.shape_of(view.buffer), strict=True)):
@@ -233,7 +233,7 @@ def when_inside(call: Any, view: View, at: Sequence[Any], body: Any) -> Any:
 def once(call: Any, value: Any, make: Any, body: Any) -> tuple[Any, Any]:
     """Return statements that leave a result in a register, and the result.
 
-    Outside of thread code one thread does it for the block, and the others learn the result from shared memory.
+    Outside of thread code one thread does it for the block, and the others read the result from shared memory.
     """
     dtype = nodes.element_type(value)
     safe = call.places.safe_values.get(call.args[0].buffer)

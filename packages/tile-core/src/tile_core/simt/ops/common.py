@@ -1,4 +1,4 @@
-"""The variants that every target with threads can have: they need threads, and some of them lanes, and nothing else."""
+"""The variants available to every target with threads: they need only threads, and some of them lanes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def thread_variants(owner: str, atomics: Atomics, *, lanes: bool = True) -> tupl
     owner
         The backend's name.
     atomics
-        How it updates one element of memory. Loops are no atomic updates: what it refuses is refused.
+        How it updates one element of memory. Plain loops are not atomic, so there is no fallback for what it refuses.
     lanes
         Whether threads exchange values by shuffles (``Capabilities.execution_width``).
     """

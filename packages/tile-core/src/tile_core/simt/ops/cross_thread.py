@@ -1,9 +1,9 @@
-"""Combining what threads hold: butterflies between the lanes of a group, shared scratch between groups.
+"""Cross-thread reduction: butterfly shuffles between the lanes of a group, shared scratch between groups.
 
-The threads among which results are combined are given as digits of the thread's number. The part of a digit that is a
-field of bits of the lane's number is *near*: there threads exchange registers. The rest is *far*: there each result
-goes through shared memory. Blocks of any number of threads work; threads that hold nothing take part with the neutral
-element, so all lanes of a group shuffle together.
+The threads that combine their results are given as digits of the thread index. The part of a digit that is a bit field
+of the lane index is *near*: its threads exchange registers. The rest is *far*: its results go through shared memory.
+Blocks of any number of threads work; threads that hold nothing contribute the neutral element, so all lanes of a group
+shuffle together.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Combine = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Split:
-    """Digits of the thread's number, by how their threads can exchange values.
+    """Digits of the thread index, by how their threads can exchange values.
 
     Attributes
     ----------
     near
-        Masks of single bits of the lane's number, ascending.
+        Single-bit masks of the lane index, ascending.
     far
-        Digits across groups, or that are no field of bits.
+        Digits that span groups, or are not a bit field.
     """
 
     near: tuple[int, ...]
@@ -39,12 +39,12 @@ class Split:
 
     @property
     def groups(self) -> int:
-        """Partial results that are left after the near threads combined theirs."""
+        """Partial results that remain after the near threads have combined theirs."""
         return prod(d.extent for d in self.far)
 
 
 def split(digits: Sequence[Digit], width: int) -> Split:
-    """Tell near from far digits for groups of ``width`` threads (a power of two)."""
+    """Split digits into near and far for groups of ``width`` threads (a power of two)."""
     near: list[int] = []
     far: list[Digit] = []
     for digit in digits:
@@ -80,11 +80,11 @@ class Crossing:
     Parameters
     ----------
     dist
-        Of the results; the combined digits are among its copies.
+        The distribution of the results; the combined digits are among its copies.
     thread
-        Number of the thread.
+        Index of the thread.
     others
-        Digits of copies that are not combined: such threads hold the same.
+        Digits of copies that are not combined: their threads hold equal values.
     parts
         The combined digits.
     array
@@ -99,7 +99,7 @@ class Crossing:
         )
 
     def write(self) -> Any:
-        """Return the statement with which one of each set of near threads leaves its partial results."""
+        """Return the statement in which one of each set of near threads stores its partial results."""
         walk = Walk(self.dist, self.thread)
         first: list[Any] = [_is_zero(self.dist.digit(self.thread, d)) for d in self.others if d.extent > 1]
         mask = sum(self.parts.near)
@@ -135,11 +135,11 @@ def combine_threads(
     Parameters
     ----------
     dist
-        Of the results; ``digits`` are among its copies.
+        The distribution of the results; ``digits`` are among its copies.
     thread
-        Number of the thread.
+        Index of the thread.
     digits
-        Whose threads hold partial results.
+        The digits whose threads hold partial results.
     width
         Threads of a group that can shuffle.
     array
@@ -148,7 +148,7 @@ def combine_threads(
     Returns
     -------
     tuple
-        What to allocate before, the rest of the first step, and a second step; the first and last may be ``None``.
+        The allocation, the rest of the first step, and a second step; the first and last may be ``None``.
     """
     parts = split(digits, width)
     near = butterfly(array, parts.near, combine)

@@ -1,4 +1,4 @@
-"""``gather`` and ``scatter`` as nests whose columns neighbouring threads share."""
+"""``gather`` and ``scatter`` as nests whose columns are split between adjacent threads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class GatherElements(Variant):
 
 
 class ScatterColumns(Variant):
-    """Columns at once, and of each the rows in order: of equal rows the last wins, without a barrier between rows."""
+    """Columns in parallel, the rows of each in order: the last of equal rows wins, without a barrier between rows."""
 
     op = "scatter"
     priority = 10
@@ -79,7 +79,7 @@ def _row(rows: View, i: Any) -> Any:
 
 
 def _place(table: View, row: Any, wide: list[Any]) -> list[Any]:
-    """Return the index in the buffer of a row's element, by the columns whose extent is not 1."""
+    """Return the buffer index of a row's element, from the columns whose extent is not 1."""
     first = table.mins[0]
     corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row
     rest = iter(wide)

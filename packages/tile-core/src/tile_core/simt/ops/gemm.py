@@ -1,4 +1,4 @@
-"""Dense products on the ordinary units, for what no matrix instruction computes."""
+"""Dense products on ordinary arithmetic units, where no matrix instruction applies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tile_core.simt.variant import SimtVariant
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Steps along K that are written out.
+#: Unroll factor of the loop over K.
 _UNROLLED = 4
 
 
@@ -42,7 +42,7 @@ class ThreadGrid:
     each_m
         Rows of a thread.
     runs_n, vector
-        Runs of neighbouring columns of a thread, and their length.
+        Runs of adjacent columns of a thread, and their length.
     """
 
     rows: int
@@ -86,7 +86,7 @@ class GemmByThreads(SimtVariant):
         return asked(call, False)
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
-        """Accept what lies in shared memory or fragments."""
+        """Accept operands in shared memory or fragments."""
         if call.divergent:
             return Reject("one thread executes it for itself")
         answer = super().accepts(call, ctx)
@@ -97,7 +97,7 @@ class GemmByThreads(SimtVariant):
         return Accept(note=f"{g.rows} x {g.columns} threads of {g.each_m} x {g.each_n} elements")
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Return where C is; A and B are read by many threads, so they are in shared memory."""
+        """Return the layout of C; A and B are read by many threads, so they are in shared memory."""
         del ctx
         p = Problem.of(call)
         found: dict[int, LayoutMap] = {}
@@ -262,7 +262,7 @@ class _ThreadProduct:
         return unrolled("c", g.runs_n, lambda c: unrolled("e", g.vector, lambda e: one(c, e)))
 
     def in_runs(self) -> bool:
-        """Whether the thread's runs of columns of B lie together in memory."""
+        """Whether the thread's runs of columns of B are contiguous in memory."""
         p = self.p
         if p.turned_b or p.b.dtype != self.kind or p.n % self.g.vector or contiguity.conditions(p.b, self.call.ranges):
             return False
@@ -270,7 +270,7 @@ class _ThreadProduct:
         return contiguity.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
 
     def element(self, view: View, turned: bool, line: Any, k: Any, role: int) -> Any:
-        """Return an element of row (or column) ``line``; for one in the padding any other is read."""
+        """Return an element of row (or column) ``line``; in the padding, an arbitrary one is read instead."""
         g, p = self.g, self.p
         lines, most = ((p.m, g.rows * g.each_m), (p.n, g.columns * g.each_n))[role]
         if most > lines:

@@ -1,4 +1,4 @@
-"""What lowerings of products share: the product as its call states it, and what it asks of a legality table."""
+"""Parts that lowerings of products share: the product as its call states it, and its query of a legality table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Problem:
 
 
 def asked(call: SimtCall, sparse: bool) -> Asked:
-    """State what a call asks of a legality table."""
+    """Return a call's query of a legality table."""
     p = Problem.of(call)
     views = {"A": p.a, "B": p.b, "C": p.c}
     if sparse:
@@ -76,7 +76,7 @@ def asked(call: SimtCall, sparse: bool) -> Asked:
 
 
 def policy_of(call: SimtCall, problem: Problem) -> int:
-    """Return how warps are split: a fragment that would be held in copies by several warps decides."""
+    """Return how warps are split: a fragment that several warps would replicate decides."""
 
     def held(view: View) -> bool:
         return view.scope == "local.fragment"
@@ -88,7 +88,7 @@ def policy_of(call: SimtCall, problem: Problem) -> int:
 
 
 def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> FragmentLayout:
-    """Return the layout of a whole buffer from that of its matrix, which is in two of its dimensions."""
+    """Return the layout of a whole buffer from that of its matrix, which occupies two of its dimensions."""
     own = found.permute((1, 0)) if turned else found
     for d in range(len(extents)):
         if d not in (rows, columns):

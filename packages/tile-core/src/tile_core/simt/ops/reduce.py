@@ -1,4 +1,4 @@
-"""``reduce`` on threads: each combines its registers, then lanes exchange them, then groups through shared memory."""
+"""``reduce`` on threads: each combines its registers, then lanes shuffle, then groups go through shared memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tile_core.simt.register_loops import Walk, bounds, choose, kept, load, when
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: The widest access that there is.
+#: The widest access of any target.
 _VECTOR_BYTES = 16
 
 
@@ -30,14 +30,14 @@ class ReduceByShuffles(ByShuffles):
 
     Notes
     -----
-    A result is in all threads that hold elements of its row: ``layouts`` demands that of a destination that is free.
-    A destination with another layout gets its elements through shared scratch.
+    All threads that hold elements of a row hold its result: ``layouts`` demands this of a destination without a
+    layout. A destination with another layout gets its elements through shared scratch.
     """
 
     op = "reduce"
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
-        """Demand that a free destination is where the results are."""
+        """Demand that a destination without a layout has that of the results."""
         del ctx
         src, dst = call.args
         known = call.places.fragments
@@ -53,7 +53,7 @@ class ReduceByShuffles(ByShuffles):
 
 
 def at_destination(found: FragmentLayout, src: View, dst: View, dim: int) -> FragmentLayout | None:
-    """Return the layout that a whole destination has if its elements are where the results are."""
+    """Return the layout of a whole destination whose elements are where the results are."""
     kept_dims = [e for d, e in enumerate(src.extents) if d != dim]
     projected = found.project(dim)
     shape = list(nodes.shape_of(dst.buffer))
@@ -95,7 +95,7 @@ class _Reduce:
         return nodes.seq([self.allocate, scratch, before, first, far, last])
 
     def gather(self) -> Any:
-        """Combine what the thread itself holds, or its share of memory."""
+        """Combine the thread's own elements, or its share of memory."""
         walk = self.walk
         at = walk.register(self.result.dims, self.rows) if self.rows else nodes.int_const(0)
         coordinates = walk.coordinates()
@@ -110,7 +110,7 @@ class _Reduce:
         return walk.wrap(row, self.rows)
 
     def finish(self) -> tuple[Any, Any]:
-        """Return what to allocate, and the statement that stores the results."""
+        """Return the allocation, and the statement that stores the results."""
         array = self.call.places.arrays.get(self.dst.buffer)
         if array is None:
             return None, calls.step(self.to_memory(), self.call.span)
@@ -121,7 +121,7 @@ class _Reduce:
         return self.through_scratch(array, known)
 
     def result_at(self, old: Any, value: Any) -> Any:
-        """Return a result as it is stored, from what the destination held and the reduced elements."""
+        """Return the value to store, from the destination's old value and the reduced elements."""
         if not self.call.attrs["clear"]:
             value = self.combine(convert(old, self.acc), value)
         return convert(value, self.dst.dtype)
@@ -147,7 +147,7 @@ class _Reduce:
         return when(walk.dist.is_first(self.thread), walk.wrap(store))
 
     def through_scratch(self, array: Any, known: FragmentLayout) -> tuple[Any, Any]:
-        """Bring the results to the threads that hold the destination."""
+        """Move the results to the threads that hold the destination."""
         extents = [e for d, e in enumerate(self.src.extents) if d != self.dim and e != 1]
         scratch, allocate = nodes.alloc([prod(extents)], self.acc, "results", "shared")
         walk, to = Walk(self.result, self.thread), Walk(known, self.thread)
@@ -163,7 +163,7 @@ class _Reduce:
 
 
 def shares(src: View, dim: int, threads: int) -> FragmentLayout:
-    """Return which thread reads which elements of a tile in memory: vectors along its rows if they come out even."""
+    """Return which thread reads which elements of a tile in memory: vectors along its rows if they divide evenly."""
     extents = tuple(src.extents)
     vector = _VECTOR_BYTES * 8 // DTYPES[src.dtype].bits
     first = nodes.as_int(src.mins[-1])
@@ -177,7 +177,7 @@ def shares(src: View, dim: int, threads: int) -> FragmentLayout:
 
 
 def covers(expected: FragmentLayout, known: FragmentLayout) -> bool:
-    """Whether each thread that holds an element by ``known`` has it in the same register by ``expected``."""
+    """Whether each thread that holds an element under ``known`` has it in the same register under ``expected``."""
     if expected.shape != known.shape or expected.threads != known.threads:
         return False
     if not np.array_equal(expected.register_table, known.register_table):

@@ -1,23 +1,23 @@
-"""``finalize_reducer`` on threads, and what a reducer is before it.
+"""``finalize_reducer`` on threads, and the forms of a reducer before it.
 
 A reducer is a fragment that many iterations of a data-parallel loop update: ``buf[i] = buf[i] + x``. On threads it has
 one of two forms.
 
 *Partial*: every thread has a copy of every element in its registers, ``partial(shape, threads)``. That form is legal if
-``may_be_partial`` says so of the program, and what touches the buffer then means:
+``may_be_partial`` holds for the program, and accesses of the buffer then mean:
 
-- an update (``is_update``), whatever the layout of its loop, is done by the one thread that runs the iteration,
-  by the first of the threads if the loop's iterations have copies. The loop's layout does not follow the reducer
-  (it is no anchor), and the proof that stores reach all copies is left out for it;
+- an update (``is_update``), whatever the layout of its loop, is done by the thread that runs the iteration,
+  by the first of these threads if iterations are replicated. The loop's layout does not follow the reducer
+  (it is not an anchor), and the proof that stores reach all copies is left out for it;
 - an assignment before the first update (``buf[i] = v``, a fill) stores ``v`` in the copy of thread 0 and the neutral
-  element in all others, ``assigned(value, kind, dtype, thread)``; of the neutral element that is an ordinary store. All
+  element in all others, ``assigned(value, kind, dtype, thread)``; for a neutral ``v`` that is an ordinary store. All
   threads run it: such a loop gets the layout ``partial`` of its own extents;
 - ``finalize_reducer`` combines the copies, so that all hold the result; from then on the buffer is an ordinary fragment
-  of which every thread has a copy.
+  replicated in every thread.
 
 *Shared*: everything else (the reducer is read before it is complete, updated again after it, updated in another way
 than its operation, viewed, or large) makes it a shared buffer, one copy for the block. A loop that updates it must run
-on one thread, in order: the layout of its iterations is ``alone(extents, threads)``, of which only the first copy
+on one thread, in order: the layout of its iterations is ``alone(extents, threads)``, where only the first copy
 runs. ``finalize_reducer`` then does nothing.
 """
 
@@ -43,12 +43,12 @@ from tile_core.simt.register_loops import each
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Elements of a reducer of which every thread can have copies in registers.
+#: The most elements of a reducer that every thread can replicate in registers.
 MOST_ELEMENTS = 64
 
 
 class FinalizeByShuffles(ByShuffles):
-    """Combines the partial results of all threads; what has one copy is left alone."""
+    """Combines the partial results of all threads; a reducer with one copy is left unchanged."""
 
     op = "finalize_reducer"
 
@@ -83,7 +83,7 @@ class FinalizeByShuffles(ByShuffles):
 
 
 def partial(shape: Sequence[int], threads: int) -> FragmentLayout:
-    """Return the layout of a tile of which every thread has a copy."""
+    """Return the layout of a tile that every thread replicates."""
     dims, stride = [], 1
     for extent in reversed(tuple(shape)):
         dims.append((Digit(extent, stride, "register"),))
@@ -92,12 +92,12 @@ def partial(shape: Sequence[int], threads: int) -> FragmentLayout:
 
 
 def alone(extents: Sequence[int], threads: int) -> FragmentLayout:
-    """Return the layout of a loop's iterations of which the first copy runs all, in order."""
+    """Return the layout of a loop's iterations where the first copy runs all of them, in order."""
     return partial(extents, threads)
 
 
 def assigned(value: Any, kind: str, dtype: str, thread: Any) -> Any:
-    """Return what a thread's copy gets when a partial reducer is assigned: the value once, else the neutral element."""
+    """Return the value that assigning a partial reducer stores in a thread's copy: the value once, else neutral."""
     return tirx.Select(tirx.EQ(thread, nodes.int_const(0)), value, neutral(kind, dtype))
 
 
@@ -149,7 +149,7 @@ class _Life:
                 return None
             once = self.visit(s.body, state)
             twice = self.visit(s.body, once)
-            # A loop may not run at all; and turns after the first must find what the first one found.
+            # A loop may run zero times; and later iterations must start in the same state as the first.
             runs = isinstance(nodes.as_int(s.extent), int) and nodes.as_int(s.extent) > 0
             return twice if once == twice and (runs or once in (state, "open")) else None
         if isinstance(s, tirx.AttrStmt):
@@ -201,7 +201,7 @@ class _Life:
 
 
 def _adds(value: Any, old: Any) -> bool:
-    """Whether a value is a sum of which the old value is one term."""
+    """Whether a value is a sum with the old value as a term."""
     if value.same_as(old) or _equal(value, old):
         return True
     if isinstance(value, tirx.Add):

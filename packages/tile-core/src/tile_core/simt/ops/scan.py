@@ -33,7 +33,7 @@ class ScanByShuffles(ByShuffles):
     op = "scan"
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
-        """Demand that a free destination is where a source is whose lines lie inside of threads."""
+        """Demand that a destination without a layout takes that of a source whose lines lie inside threads."""
         del ctx
         src, dst = call.args
         known = call.places.fragments
@@ -85,7 +85,7 @@ class _Scan:
     # Registers
 
     def in_registers(self, dist: FragmentLayout) -> Any:
-        """Scan lines that lie inside of threads."""
+        """Scan lines that lie inside threads."""
         walk = Walk(dist, self.thread)
         source, target = (self.call.places.arrays[v.buffer] for v in (self.src, self.dst))
         total, allocate = nodes.alloc([1], self.acc, "acc", "local")
@@ -109,14 +109,14 @@ class _Scan:
         return nodes.seq([allocate, calls.step(walk.wrap(line, self.others), self.call.span)])
 
     def from_registers(self, dist: FragmentLayout, put: Put) -> Any:
-        """Leave a fragment's elements in scratch."""
+        """Store a fragment's elements to scratch."""
         walk = Walk(dist, self.thread)
         value = convert(self.call.places.arrays[self.src.buffer][walk.register()], self.acc)
         store = when(walk.inside(), put(self.wide(walk.coordinates(), self.src), value))
         return calls.step(when(dist.is_first(self.thread), walk.wrap(store)))
 
     def to_registers(self, dist: FragmentLayout, get: Get) -> Any:
-        """Fetch a fragment's elements from scratch."""
+        """Load a fragment's elements from scratch."""
         walk = Walk(dist, self.thread)
         array = self.call.places.arrays[self.dst.buffer]
         value = convert(get(self.wide(walk.coordinates(), self.dst)), self.dst.dtype)
@@ -174,7 +174,7 @@ class _Scan:
         return nodes.seq([allocate, calls.step(loop, self.call.span)])
 
     def by_groups(self, get: Get, put: Put) -> Any:
-        """Scan with one group of lanes per line; all lanes go through all turns, since they shuffle."""
+        """Scan with one group of lanes per line; all lanes run all iterations, since they shuffle."""
         size = min(self.width, 1 << (self.count.bit_length() - 1))
         groups = self.count // size
         lane = tirx.floormod(self.thread, nodes.int_const(size))
@@ -200,7 +200,7 @@ class _Scan:
         return nodes.seq([make_x, make_carry, calls.step(loop, self.call.span)])
 
     def adder(self, x: Any, lane: Any, distance: int) -> Callable[[Any], Any]:
-        """Return what a lane does with the value of the one ``distance`` below, if there is one."""
+        """Return how a lane combines the value of the one ``distance`` below, if there is one."""
 
         def add(other: Any) -> Any:
             return nodes.store(x, tirx.Select(lane >= distance, self.combine(other, x[0]), x[0]), [0])
@@ -215,7 +215,7 @@ class _Scan:
 
 
 def _in_threads(dist: FragmentLayout, dim: int) -> bool:
-    """Whether every line along a dimension lies inside of one thread."""
+    """Whether every line along a dimension lies inside one thread."""
     return all(g.axis == "register" or g.extent == 1 for g in dist.dims[dim])
 
 

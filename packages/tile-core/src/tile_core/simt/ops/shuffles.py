@@ -1,4 +1,4 @@
-"""What the ops share whose threads exchange registers: their names, their groups and what they accept."""
+"""The base of ops whose threads exchange registers: names, groups and accepted operands."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ class ByShuffles(SimtVariant):
         return Accept(note=f"along {call.args[0].extents[int(call.attrs['dim'])]} elements")
 
     def lanes(self, ctx: Context) -> int:
-        """Return the threads of a group: ``width``, or what the target says, down to a power of two."""
+        """Return the threads of a group: ``width`` or the target's, rounded down to a power of two."""
         found = self.width or ctx.capabilities.execution_width or 1
         return 1 << (found.bit_length() - 1)

@@ -38,7 +38,7 @@ class WarpPartition:
 def splits(tiles_m: int, tiles_n: int, warps: int, policy: int, ratio: int = 2) -> tuple[WarpPartition, ...]:
     """Return the ways to divide ``tiles_m`` x ``tiles_n`` instruction tiles among up to ``warps`` warps, best first.
 
-    Every size has a split: the last warps of a row or column may compute padding. ``Square`` looks for the least work
+    Every size has a split: the last warps of a row or column may compute padding. ``Square`` minimizes the work
     per warp, then for the fewest loads; ``FullRow`` first spreads the rows over as many warps as help, ``FullCol``
     the columns. An instruction tile has ``ratio`` times as many rows as columns, so its rows cost as many loads.
     """

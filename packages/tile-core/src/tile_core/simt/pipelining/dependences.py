@@ -13,8 +13,8 @@ from tile_core.ir.visit import collect, loads_of, role, statements
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
 
-#: Operands of ops that may be one slot of a larger buffer: those that find their dimensions from the end, by extents
-#: other than 1, or by an attribute that counts dimensions and is moved.
+#: Operands of ops that may be one slot of a larger buffer: those that identify dimensions from the end, by extents
+#: other than 1, or by an attribute holding a dimension's number, which is adjusted.
 _SLOT_OPERANDS = {
     "copy": (0,), "transpose": (0,), "gemm": (0, 1), "gemm_sp": (0, 1, 2), "reduce": (0,), "scan": (0,),
     "dp4a": (0, 1), "atomic_tile": (1,),
@@ -29,7 +29,7 @@ class Candidate:
     Attributes
     ----------
     position
-        Its number among the statements of the body.
+        Its index among the statements of the body.
     stmt, call
         The statement, and the call decoded.
     buffer
@@ -56,7 +56,7 @@ def top_level(body: Any) -> list[Any]:
 
 
 def uses(s: Any, buffer: Any) -> bool:
-    """Whether a statement uses a buffer besides allocating it."""
+    """Whether a statement uses a buffer other than to allocate it."""
     if isinstance(s, tirx.AllocBuffer):
         return False
     if isinstance(s, tirx.SeqStmt):
@@ -70,7 +70,7 @@ def uses(s: Any, buffer: Any) -> bool:
 
 
 class Analysis:
-    """What is known about the buffers of a program.
+    """Uses of the buffers of a program.
 
     Parameters
     ----------
@@ -84,13 +84,13 @@ class Analysis:
             for var in collect(view.data, tirx.Var):
                 self.roots[view.buffer] = var
         self.viewed = {self.root(v) for v in self.roots.values()}
-        #: By buffer the pipelined loops around each of its uses.
+        #: The pipelined loops around each use, by buffer.
         self.places: dict[Any, list[tuple[Any, ...]]] = {}
         self._closed: dict[tuple[Any, Any], bool] = {}
         self._place(body, ())
 
     def root(self, buffer: Any) -> Any:
-        """Return the buffer whose storage a view shows."""
+        """Return the buffer that a view aliases."""
         while buffer in self.roots:
             buffer = self.roots[buffer]
         return buffer
@@ -120,7 +120,7 @@ class Analysis:
     # Buffers
 
     def keeps(self, buffer: Any, loop: Any) -> str:
-        """Return why a buffer's contents matter outside of a loop; empty if they do not.
+        """Return why a buffer is live outside a loop; empty if it is not.
 
         Other pipelined loops may use it too, if each of their iterations writes it before it reads it.
         """
@@ -141,7 +141,7 @@ class Analysis:
     # Copies of a loop
 
     def candidates(self, loop: Any) -> list[Candidate]:
-        """Return the copies from global to shared memory that stand at the top of a loop's body."""
+        """Return the copies from global to shared memory at the top level of a loop's body."""
         body = top_level(loop.body)
         written = self._written(loop.body)
         found = []
@@ -151,7 +151,7 @@ class Analysis:
         return found
 
     def elsewhere(self, loop: Any) -> list[str]:
-        """Return the names of shared buffers that copies below the top of a loop's body write."""
+        """Return the names of shared buffers that nested copies in a loop's body write."""
         found: list[str] = []
 
         def visit(s: Any, top: bool) -> None:
@@ -173,7 +173,7 @@ class Analysis:
         return found
 
     def recomputed(self, loop: Any, chosen: Sequence[Candidate]) -> list[int]:
-        """Return the positions of the bindings that the corners of copies need."""
+        """Return the positions of the bindings used by the corners of copies."""
         body = top_level(loop.body)
         defined = {s.var: i for i, s in enumerate(body) if isinstance(s, tirx.Bind)}
         needed: set[int] = set()
@@ -190,7 +190,7 @@ class Analysis:
         return [(i, s, OpCall.decode(s)) for i, s in enumerate(top_level(loop.body)) if _is_load(s)]
 
     def _isolation(self, copy: tuple[int, Any, OpCall], body: Sequence[Any]) -> str:
-        """Return why an iteration sees more of a copy's destination than what the copy wrote; empty if it does not."""
+        """Return why an iteration reads more of a copy's destination than the copy wrote; empty if it does not."""
         position, _, call = copy
         dst = call.args[1]
         if dst.buffer in self.viewed or dst.buffer in self.roots:
@@ -214,7 +214,7 @@ class Analysis:
         return ""
 
     def _source(self, position: int, call: OpCall, body: Sequence[Any], written: set[Any]) -> str:
-        """Return why what a copy reads is not known iterations ahead; empty if it is."""
+        """Return why a copy's source is not available iterations ahead; empty if it is."""
         src = call.args[0]
         if self.root(src.buffer) in written:
             return f"the loop writes {src.name}"
@@ -260,7 +260,7 @@ def _is_load(s: Any) -> bool:
 
 
 def _misuse(s: Any, buffer: Any) -> str:
-    """Return how a statement uses a buffer besides reading its elements; empty if it does not."""
+    """Return how a statement uses a buffer other than to read its elements; empty if it does not."""
     if any(x.buffer.same_as(buffer) for x in collect(s, tirx.BufferStore)):
         return "another statement writes it"
     for x in collect(s, (tirx.Evaluate, tirx.Bind)):

@@ -2,15 +2,15 @@
 
 A loop that copies tiles from global to shared memory and reads them becomes::
 
-    copy iterations 0 … stages - 2, each a group           # as far as they exist
+    copy iterations 0 … stages - 2, each a group           # those that exist
     for k:
         wait for all but the latest stages - 2 groups      # this thread's part of iteration k is there
-        sync_threads                                       # everyone's part is there, and slot k - 1 is read
+        sync_threads                                       # all threads' parts are there, slot k - 1 is free
         copy iteration k + stages - 1 into the slot of k - 1, if there is one; end the group
         compute on slot k % stages
 
-with one slot per stage in each copied buffer. An iteration that does not exist still ends a (then empty) group, so that
-the count of a wait is the same in every iteration and for every trip count. What cannot be moved stays where it was.
+with one slot per stage in each copied buffer. Past the last iteration an empty group is committed, so that a wait has
+the same count in every iteration and for every trip count. Copies that cannot be moved stay in place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CanCopy = Callable[[OpCall], "Accept | Reject | bool"]
 
 @dataclass(frozen=True)
 class LoopReport:
-    """What became of one pipelined loop.
+    """The outcome for one pipelined loop.
 
     Attributes
     ----------
@@ -46,13 +46,13 @@ class LoopReport:
     where
         The user's line.
     stages
-        Slots of each buffer; 0 if the loop stays as it is.
+        Slots of each buffer; 0 if the loop is unchanged.
     buffers
         Names of the buffers that are copied ahead.
     kept
-        Other copies from global to shared memory: (name of the buffer, why it stays where it is).
+        Other copies from global to shared memory: (name of the buffer, why it is not moved).
     reason
-        Why the loop stays as it is; empty if it does not.
+        Why the loop is unchanged; empty if it was pipelined.
     """
 
     name: str
@@ -71,14 +71,14 @@ class LoopReport:
 
 @dataclass(frozen=True)
 class PipelineReport:
-    """What became of all pipelined loops.
+    """The outcome for all pipelined loops.
 
     Attributes
     ----------
     loops
-        In the order of the program, inner ones first.
+        In program order, inner ones first.
     versions
-        Each new buffer ``[stages, ...]`` with the buffer that it stands for, whose annotated layout holds for a slot.
+        Each new buffer ``[stages, ...]`` with the buffer that it replaces, whose annotated layout applies to a slot.
     """
 
     loops: tuple[LoopReport, ...] = ()
@@ -91,7 +91,7 @@ class PipelineReport:
 def plan_pipeline(
     body: Any, can_copy: CanCopy, safe_values: Mapping[str, Any] | None = None
 ) -> tuple[Any, PipelineReport]:
-    """Overlap the copies of pipelined loops with what the loops compute.
+    """Overlap the copies of pipelined loops with their computation.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def plan_pipeline(
     can_copy
         Whether the target can make a copy asynchronous. The facts of an ``Accept`` become attributes of the call.
     safe_values
-        By buffer name what reads outside of it give; asynchronous copies give zero.
+        The value of out-of-bounds reads by buffer name; asynchronous copies yield zero.
 
     Returns
     -------
@@ -136,7 +136,7 @@ class _Pipeliner(StmtRewriter):
         self.placed: dict[Any, list[Any]] = {}
         self.depth = 0
         self.inside_parallel = False
-        #: Whether anything before may still use shared memory, or write what a copy reads.
+        #: Whether earlier statements may still use shared memory, or write the source of a copy.
         self.busy = False
 
     def visit_For(self, s: Any) -> Any:
@@ -178,7 +178,7 @@ class _Pipeliner(StmtRewriter):
     # One loop
 
     def pipelined(self, original: Any, loop: Any) -> Any:
-        """Return the loop pipelined, or as it is; say in the report which."""
+        """Return the loop, pipelined or unchanged; record in the report which."""
         name, where = str(loop.loop_var.name), nodes.where_of(loop)
         reason = self.refusal(loop)
         kept: tuple[tuple[str, str], ...] = ()
@@ -197,7 +197,7 @@ class _Pipeliner(StmtRewriter):
         return _Builder(plan, self.busy, nested=self.depth > 0).build()
 
     def refusal(self, loop: Any) -> str:
-        """Return why a loop is not looked at."""
+        """Return why a loop is not a candidate."""
         stages, trips = annotation(loop, nodes.STAGES, 0), nodes.as_int(loop.extent)
         if stages < 2:
             return f"num_stages is {stages}"
@@ -273,8 +273,8 @@ class _Builder:
         for turn in range(self.stages - 1):
             parts += self.issue(nodes.int_const(turn, self.kind), nodes.int_const(turn))
         parts.append(self.steady())
-        # Every copy that was begun has been waited for by the iteration that reads it. What is left are empty groups,
-        # and a loop around this one that counts on its own copies being in flight.
+        # Every issued copy has been waited for by the iteration that reads it. Only empty groups remain, and an
+        # enclosing loop relies on its own copies staying in flight.
         if not self.nested:
             parts.append(calls.async_wait(0))
         parts.append(calls.sync_threads())
@@ -288,8 +288,8 @@ class _Builder:
         loop, stages = self.loop, self.stages
         turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
         slot, ahead = nodes.fresh("slot"), nodes.fresh("slot_ahead")
-        # One quotient per iteration, for all accesses: a variable that wraps around would be less clear to the proofs
-        # that an access stays inside of its buffer.
+        # One division per iteration, for all accesses: a counter that wraps around would make it harder to prove that
+        # an access stays inside its buffer.
         start = [
             calls.async_wait(stages - 2),
             calls.sync_threads(),
@@ -305,7 +305,7 @@ class _Builder:
         return replace_for(loop, nodes.seq([*start, *rest]), annotations=notes)
 
     def issue(self, turn: Any, slot: Any) -> list[Any]:
-        """Return the copies of one iteration, if there is one, and the end of their group."""
+        """Return the copies of one iteration, if it exists, and the end of their group."""
         loop = self.loop
         at = turn if nodes.as_int(loop.min) == 0 else loop.min + turn
         mapping: dict[Any, Any] = {loop.loop_var: at}
@@ -330,12 +330,12 @@ class _Builder:
         return tirx.Evaluate(nodes.tile_call("copy", [source, to], attrs), c.stmt.span)
 
     def at(self, e: Any, mapping: dict[Any, Any]) -> Any:
-        """Return an expression with variables replaced, sums of constants computed."""
+        """Return an expression with variables substituted and constant sums folded."""
         return self.analyzer.simplify(substitute(e, mapping))
 
 
 class _Versions(StmtRewriter):
-    """Lets a statement read the slots of versioned buffers."""
+    """Rewrites a statement to read the slots of versioned buffers."""
 
     def __init__(self, versions: dict[Any, Any], slot: Any) -> None:
         self.versions, self.slot = versions, slot
@@ -357,7 +357,7 @@ class _Versions(StmtRewriter):
         return tirx.Bind(s.var, self.op(s), s.span) if nodes.is_tile_call(s.value) else super().visit_Bind(s)
 
     def op(self, s: Any) -> Any:
-        """Rewrite a tile call: regions get the slot as their first dimension, attributes that count dimensions move."""
+        """Rewrite a tile call: regions get the slot as their first dimension, dimension attributes shift."""
         call = s.value
         attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
         args = []
@@ -383,7 +383,7 @@ class _Versions(StmtRewriter):
 
 
 class _Allocations(StmtRewriter):
-    """Puts versioned buffers where the buffers were allocated that they stand for, which go if nothing uses them."""
+    """Allocates versioned buffers where the originals were, and drops originals that are unused."""
 
     def __init__(self, body: Any, placed: dict[Any, list[Any]]) -> None:
         self.placed = placed
@@ -418,7 +418,7 @@ def _jumps(s: Any) -> bool:
 
 
 def _without_dead(body: Sequence[Any], moved: set[int], recomputed: Sequence[int]) -> list[Any]:
-    """Return what stays of a body: not the moved copies, and of recomputed bindings those that are still used."""
+    """Return the rest of a body: without the moved copies, and only with recomputed bindings that are still used."""
     kept: list[Any] = []
     used: set[Any] = set()
     for i, s in reversed(list(enumerate(body))):

@@ -1,7 +1,7 @@
 """Pipelined loops whose buffers, with a slot per stage, would not fit into shared memory: they get fewer stages.
 
-``num_stages`` is a matter of speed. A target of little shared memory puts this pass before ``pipeline``; one without it
-refuses such a program with the nearest number of stages.
+``num_stages`` only affects speed. A target with little shared memory puts this pass before ``pipeline``; one without it
+refuses such a program and names the nearest number of stages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def limit_stages() -> Pass:
 
 
 def shared_bytes(buffer: Any) -> int:
-    """Return the bytes of a shared buffer in row-major order; 0 if its extents are no constants."""
+    """Return the bytes of a shared buffer in row-major order; 0 if its extents are not constants."""
     shape = nodes.shape_of(buffer)
     constant = all(isinstance(n, int) for n in shape)
     return prod(shape) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8 if constant else 0

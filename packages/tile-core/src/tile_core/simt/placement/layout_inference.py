@@ -1,8 +1,8 @@
-"""Decide where tiles live: a layout over threads for each fragment, or shared memory if there is none.
+"""Layout inference: a layout over threads for each fragment, or shared memory if there is none.
 
-What ops demand comes first (a product's accumulator); data-parallel nests carry it to the other fragments that they
-touch; what is then still free gets a plain layout. At the end every access of every nest is proved, element by
-element, to find its data in the thread that executes it. A fragment for which that fails, or on which two demands
+Layouts that ops demand come first (a product's accumulator); data-parallel nests propagate them to the other fragments
+that they access; a fragment still without one gets a plain layout. Finally every access of every nest is proved,
+element by element, to find its data in the thread that executes it. A fragment that fails, or on which two demands
 disagree, is *demoted*: it becomes a shared buffer, which is always right, and the caller starts again.
 """
 
@@ -30,7 +30,7 @@ from tile_core.simt.variant import Block, Places, SimtVariant
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Elements of one vector access that a plain layout aims for, in bytes.
+#: The size of one vector access that a plain layout aims for, in bytes.
 _VECTOR_BYTES = 16
 
 
@@ -43,7 +43,7 @@ class Inferred:
     places
         The layouts of fragments and of shared buffers.
     nests
-        The layout of each nest's iterations by number; a nest whose extents are not known has none.
+        The layout of each nest's iterations by number; a nest of unknown extents has none.
     demoted
         Fragments that must become shared buffers, each with the reason; if there are any, the rest is incomplete.
     """
@@ -62,7 +62,7 @@ def infer(
     reducers: Mapping[str, str] | None = None,
     fragments: Mapping[Any, FragmentLayout] | None = None,
 ) -> Inferred:
-    """Decide where the tiles of a program live.
+    """Infer the placement of a program's tiles.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ class _Inference:
             elif buffer in self.sites.viewed:
                 self.demote(buffer, "it has views")
         self.place_reducers()
-        # Ops that tie fragments to each other have the least choice: what they demand reaches the others before these
-        # choose for themselves, and a product chooses one of its ways that fits.
+        # Ops that constrain several fragments have the least choice: their demands reach the others before these
+        # choose for themselves, and a product picks a plan that fits.
         while self.ask_ops(least=2) or self.propagate() or self.ask_ops() or self.decide():
             pass
         self.spread_nests()
@@ -161,10 +161,10 @@ class _Inference:
                     found.append(a.buffer)
         return found
 
-    # What ops want
+    # Demands of ops
 
     def ask_ops(self, least: int = 0) -> bool:
-        """Ask the ops that demand layouts of ``least`` fragments or more."""
+        """Query the ops that demand layouts of at least ``least`` fragments."""
         changed = False
         for site in self.sites.ops:
             changed |= self.ask(site, least)
@@ -208,7 +208,7 @@ class _Inference:
             return True
         return False
 
-    # What nests carry
+    # Propagation through nests
 
     def propagate(self) -> bool:
         changed = False
@@ -228,7 +228,7 @@ class _Inference:
         return changed
 
     def anchor(self, nest: Nest) -> FragmentLayout | None:
-        """Return the iterations' layout that puts each on the thread with its element of a known fragment."""
+        """Return the layout that puts each iteration on the thread holding its element of a known fragment."""
         best: FragmentLayout | None = None
         for a in nest.accesses:
             known = self.known(a.buffer)
@@ -252,7 +252,7 @@ class _Inference:
         return best
 
     def derive(self, nest: Nest) -> bool:
-        """Give free fragments of a nest the layout that its iterations bring."""
+        """Give fragments of a nest without a layout the one implied by its iterations."""
         changed = False
         own = self.result.nests[nest.number]
         for a in sorted(nest.accesses, key=lambda a: not a.is_store):
@@ -264,7 +264,7 @@ class _Inference:
                 changed = True
         return changed
 
-    # What is free
+    # Fragments without a layout
 
     def decide(self) -> bool:
         """Give one open fragment, or one nest that touches one, a plain layout."""
@@ -342,7 +342,7 @@ def _variables(e: Any) -> set[Any]:
 
 
 def _plain(a: Access, nest: Nest) -> dict[Any, int | None] | None:
-    """Return for each loop variable the dimension that it alone indexes; ``None`` if an index is anything else."""
+    """Return the dimension that each loop variable alone indexes; ``None`` if an index has another form."""
     found: dict[Any, int | None] = dict.fromkeys(nest.variables)
     if any(start != 0 for start in nest.starts):
         return None
@@ -355,7 +355,7 @@ def _plain(a: Access, nest: Nest) -> dict[Any, int | None] | None:
 
 
 def _carried(a: Access, nest: Nest, own: FragmentLayout) -> FragmentLayout | None:
-    """Return where a fragment's elements are if each is where the iterations that access it run."""
+    """Return the fragment layout that puts each element where the iterations that access it run."""
     order = _plain(a, nest)
     if order is None:
         return None
@@ -373,7 +373,7 @@ def _carried(a: Access, nest: Nest, own: FragmentLayout) -> FragmentLayout | Non
 
 
 def _contiguous(a: Access, nest: Nest) -> bool:
-    """Whether the last loop counts through neighbours of the buffer."""
+    """Whether the last loop runs over adjacent elements of the buffer."""
     if not a.indices:
         return False
     last = nest.variables[-1]
@@ -390,7 +390,7 @@ def _size(buffer: Any) -> int:
 
 
 def _vector(shape: tuple[int, ...], size: int, threads: int) -> int:
-    """Return the elements of a vector: up to 16 bytes, as long as every thread has one and rows are whole vectors."""
+    """Return the elements of a vector: up to 16 bytes, provided every thread gets one and rows are whole vectors."""
     vector = max(1, _VECTOR_BYTES // size)
     while vector > 1 and (not shape or shape[-1] % vector or prod(shape) // vector < threads):
         vector //= 2

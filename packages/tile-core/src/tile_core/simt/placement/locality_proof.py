@@ -1,4 +1,4 @@
-"""The proof that a nest finds its elements: every iteration runs on the threads that hold what it accesses."""
+"""The proof of locality: every iteration of a nest runs on the threads that hold the elements it accesses."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tile_core.ir.visit import collect
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.placement.tile_uses import Access, Nest
 
-#: Iterations times inner loops that are looked at; beyond, a fragment is moved to shared memory unseen.
+#: Limit on enumerated iterations times inner loops; above it a fragment is moved to shared memory unchecked.
 _MOST = 1 << 22
 
 
 def agrees(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> str:
     """Return why an access of a nest does not fit its fragment's layout; empty if it does.
 
-    A load fits if all threads that run an iteration hold the element; a store if in addition they are all that do.
+    A load fits if all threads that run an iteration hold the element; a store if in addition no other threads do.
     """
     if _identical(a, nest, own, known):
         return ""
@@ -57,7 +57,7 @@ def uniform_register(a: Access, nest: Nest, own: FragmentLayout, known: Fragment
 
 
 def _distinct(values: Any) -> int:
-    """Return how many different values there are; ``numpy.unique`` would import masked arrays for that."""
+    """Return the number of distinct values; ``numpy.unique`` would import masked arrays for that."""
     ordered = np.sort(values, axis=None)
     return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 

@@ -1,4 +1,4 @@
-"""The layouts that a program asks for, as places of its tiles: obeyed, or refused with the reason."""
+"""The layouts that a program asks for, as placements of its tiles: obeyed, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def asked_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[Any, 
     body
         The block's program.
     layouts
-        What the user asked for by the name of a buffer.
+        The layouts that the user asked for, by buffer name.
     versions
-        The buffer that stands for another one with a slot per stage of a pipeline, and that one.
+        Buffers with a slot per pipeline stage, and the buffers that they replace.
     """
     names = {str(new.name): str(old.name) for new, old in versions.items()}
     viewed = {v for d in collect(body, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)}
@@ -52,7 +52,7 @@ def asked_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx: Co
     Raises
     ------
     FragmentLayoutUnsupported
-        If the block's threads cannot hold a fragment so.
+        If the block's threads cannot hold a fragment in that layout.
     """
     found = {}
     for alloc in collect(body, tirx.AllocBuffer):

@@ -1,4 +1,4 @@
-"""The places of a program where tiles are touched: data-parallel nests, tile ops, and everything else."""
+"""The uses of tiles in a program: in data-parallel nests, in tile ops, and elsewhere."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Access:
     Attributes
     ----------
     buffer, indices
-        What is accessed.
+        The buffer, and the element's indices.
     is_store
-        Whether it is written.
+        Whether it is a store.
     inner
         Loops between the nest and the access: (variable, start, extent).
     """
@@ -40,7 +40,7 @@ class Access:
 
 @dataclass
 class Nest:
-    """A data-parallel nest: loops without anything between them, and what their body does.
+    """A data-parallel nest: perfectly nested loops, and the accesses of their body.
 
     Attributes
     ----------
@@ -93,12 +93,12 @@ class OpSite:
 
 @dataclass
 class Sites:
-    """What a walk through a program found.
+    """The uses found in a program.
 
     Attributes
     ----------
     nests, ops
-        In the order of the program.
+        In program order.
     scattered
         Buffers accessed by plain statements, or inside the arguments of ops.
     viewed
@@ -130,7 +130,7 @@ def nest_of(loop: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def find_sites(body: Any) -> Sites:
-    """Return what is touched where; nests must have numbers."""
+    """Return all uses of tiles; nests must have numbers."""
     sites = Sites(viewed=viewed_buffers(body))
     _Walk(sites).visit(body, ())
     return sites
@@ -145,7 +145,7 @@ def viewed_buffers(body: Any) -> set[Any]:
 
 
 def shares_bytes(s: Any, viewed: set[Any]) -> bool:
-    """Whether iterations of a nest store elements of which two lie in a byte: one thread then does them all."""
+    """Whether iterations of a nest store elements that share a byte: one thread then runs them all."""
     for store in collect(s, tirx.BufferStore):
         packed = DTYPES[nodes.element_type(store.buffer)].is_packed
         if packed and (nodes.scope_of(store.buffer) == "global" or store.buffer in viewed):

@@ -1,4 +1,4 @@
-"""Choose a variant for every tile op of a program for threads; what only has its plain loops becomes them now."""
+"""Choose a variant for every tile op of a program for threads; an op with only plain loops is expanded now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Attribute of a selected call: its number in ``Selected.selections``.
 ID = "tile.id"
-#: Ops whose variants take what lies outside of a buffer for zero.
+#: Ops whose variants read out-of-bounds elements as zero.
 _ZERO_OUTSIDE = frozenset({"gemm", "gemm_sp"})
 
 
@@ -33,11 +33,11 @@ class Selected:
     Attributes
     ----------
     body
-        The program; calls that are left have a number (attribute ``tile.id``).
+        The program; remaining calls have a number (attribute ``tile.id``).
     selections
-        What was chosen for each number.
+        The choice for each number.
     choices
-        What was chosen for every op, for ``explain``.
+        The choice for every op, for ``explain``.
     """
 
     body: Any
@@ -57,7 +57,7 @@ def select_ops(
     Parameters
     ----------
     safe_values
-        Names of buffers that read as something else than zero outside: products of them take their plain loops.
+        Names of buffers whose out-of-bounds reads are not zero: products of them take their plain loops.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""From the block's program to what one thread does.
+"""From the block's program to the per-thread program.
 
 A data-parallel nest becomes loops over the registers of a thread; a fragment becomes an array of its registers. A
-statement that all threads would do alike to common memory is done by the first one. Everything else every thread does
-for itself.
+statement that would have the same effect on common memory in all threads is executed by the first one. Every thread
+executes everything else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MEETING = frozenset({"sync_threads"})
 def distribute(
     body: Any, block: Block, places: Places, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
 ) -> Any:
-    """Return what one thread does.
+    """Return the per-thread program.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ def distribute(
     block
         The threads.
     places
-        Where tiles live.
+        The placement of tiles.
     nests
         The layout of each nest's iterations by number.
     names_threads
-        Whether the program names its threads: then statements such as atomics are done by every thread, otherwise once.
+        Whether the program names its threads: then every thread executes such statements as atomics, else one does.
     width
         Threads of a warp.
 
@@ -92,7 +92,7 @@ class _Distribute(StmtRewriter):
     # Statements
 
     def visit_SeqStmt(self, s: Any) -> Any:
-        """Rewrite a sequence; neighbours that one thread does become one step."""
+        """Rewrite a sequence; consecutive statements for one thread become one step."""
         out: list[Any] = []
         single: list[Any] = []
 
@@ -142,7 +142,7 @@ class _Distribute(StmtRewriter):
         return self.stored(super().visit_BufferStore(s))
 
     def is_single(self, s: Any) -> bool:
-        """Whether a statement is done once for the block: it writes common memory, and nothing private."""
+        """Whether a statement is executed once per block: it writes common memory, and nothing private."""
         if self.masked or isinstance(s, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.SeqStmt)):
             return False
         if self.meets(s) or not self.names_nobody(s):
@@ -235,7 +235,7 @@ class _Distribute(StmtRewriter):
 
 
 class _Plain(StmtRewriter):
-    """What stands inside of a nest, or is done by one thread: marks dropped, inner parallel loops in order."""
+    """Rewrites code inside a nest, or for one thread: drops marks, makes inner parallel loops sequential."""
 
     def __init__(self, owner: _Distribute) -> None:
         self.owner = owner
@@ -257,7 +257,7 @@ class _Plain(StmtRewriter):
 
 
 def _acts(s: Any) -> bool:
-    """Whether a statement has an effect besides stores: a print, an assertion, an atomic instruction."""
+    """Whether a statement has an effect other than stores: a print, an assertion, an atomic instruction."""
     for x in collect(s, tirx.Evaluate):
         if nodes.is_tile_call(x.value):
             name = str(x.value.op.name)[5:]
@@ -271,7 +271,7 @@ def _on_memory(call: Any) -> bool:
 
 
 def _is_simple(s: Any) -> bool:
-    """Whether a statement is one that has no steps of its own."""
+    """Whether a statement has no steps of its own."""
     return not any(x.attr_key == calls.STEP for x in collect(s, tirx.AttrStmt)) and not any(
         nodes.is_tile_call(c, "sync_threads") for c in collect(s, ir.Call)
     )

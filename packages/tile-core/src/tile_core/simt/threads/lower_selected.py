@@ -1,4 +1,4 @@
-"""Replace selected ops by what their variants make of them, now that all places are known."""
+"""Lower selected ops by their variants, now that all placements are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tile_core.simt.variant import Block, Places, SimtCall
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute around what an op became: code of one thread already, which all threads of the block execute together.
+#: Attribute around a lowered op: per-thread code already, which all threads of the block execute together.
 LOWERED = "tile.lowered"
 
 
@@ -36,7 +36,7 @@ def lower_selected(
     """Return the body without tile ops; ``sizes`` are the variables of symbolic extents."""
     lower = _Lower(selections, block, places, ctx, uses_threads(body))
     for var in sizes:
-        # Launches leave room above symbolic sizes, so that what is rounded up to a tile stays a number of the type.
+        # Launches leave headroom above symbolic sizes, so that rounding up to a tile does not overflow.
         kind = nodes.dtype_of(var)
         most = nodes.int_const(whole(kind)[1] - SYMBOL_ROOM, kind)
         lower.ranges.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), most))

@@ -1,23 +1,23 @@
-"""Operands of the next turn of a pipelined loop are read before the last step of this one.
+"""Operand prefetch: a pipelined loop reads the next iteration's operands before the last step of this one.
 
-A turn of such a loop begins with a wait and a barrier, and the first instructions of the op that it ends with need
-operands that are read after them: the units stand still. An op that marks its parts (``calls.part``) is turned around::
+An iteration of such a loop begins with a wait and a barrier, and the first instructions of the op at its end need
+operands that are read after them: the units stall. An op that marks its parts (``calls.part``) is rotated::
 
     setup
     wait; sync_threads; first(0)
     for k:
         copies of a later iteration; commit
         middle(k)
-        wait; sync_threads; first(k + 1), or first(k) again in the last turn, for nothing
+        wait; sync_threads; first(k + 1), or first(k) again in the last iteration, unused
         last(k)
 
-Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` stands
-in front of the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
-read to. Where ``middle`` comes in pieces, the copies stand in front of one each: reads of operands would wait behind
-all of them in the queue that both share.
+Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` goes
+before the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
+loaded. Where ``middle`` comes in pieces, one copy goes before each: otherwise operand reads would wait behind all
+copies in their common queue.
 
-The copies may overwrite the slot of iteration k - 1 as before: its last reads stand in front of the barrier of turn
-k - 1. Each wait stands as many groups after the one that it waits for as before.
+The copies may overwrite the slot of iteration k - 1 as before: its last reads precede the barrier of iteration
+k - 1. Each wait is as many groups after the one that it waits for as before.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tile_core.simt.threads.lower_selected import LOWERED
 
 
 def carry(body: Any) -> Any:
-    """Return the body with the pipelined loops turned around whose op allows it."""
+    """Return the body with each pipelined loop rotated if its op allows it."""
     return _Carry().stmt(body)
 
 
 @dataclass(frozen=True)
 class _Turn:
-    """The statements of one turn of a pipelined loop."""
+    """The statements of one iteration of a pipelined loop."""
 
     wait: Any
     sync: Any
@@ -72,7 +72,7 @@ class _Carry(StmtRewriter):
 
 
 def _turn(loop: Any) -> _Turn | None:
-    """Return the statements of a turn if it is: wait, barrier, bindings, copies, end of group, one op."""
+    """Return the statements of an iteration of the form: wait, barrier, bindings, copies, end of group, one op."""
     all_of = list(statements(loop.body))
     if len(all_of) < 4 or not _calls(all_of[0], "async_wait") or not _calls(all_of[1], "sync_threads"):
         return None
@@ -86,7 +86,7 @@ def _turn(loop: Any) -> _Turn | None:
 
 
 def _parts(op: Any) -> dict[str, list[Any]] | None:
-    """Return the marked parts of an op and what is between them."""
+    """Return the marked parts of an op and the statements between them."""
     inner = op.body
     if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
         return None
@@ -110,7 +110,7 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
     more = following < start + extent
 
     def reads(then: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
-        """Return what the reads of another iteration depend on, with names of its own, and the reads."""
+        """Return the renamed bindings that the reads of another iteration depend on, and the reads."""
         names: dict[Any, Any] = {}
         own = []
         for bind in turn.binds:
@@ -125,7 +125,7 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
         return substitute(node, {var: zero})
 
     def at_next(node: Any) -> Any:
-        """Return what a node is in the next iteration, or in this one if it is the last."""
+        """Return a node as of the next iteration, or as of this one if it is the last."""
         if isinstance(node, tirx.Stmt) or loads_of(node):
             return substitute(node, {var: tirx.Select(more, following, var)})
         return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
@@ -134,7 +134,7 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
     begin = nodes.seq([turn.wait, turn.sync, *needed, *pieces])
     if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
         begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
-    # No condition around these reads: instructions are not moved across a branch.
+    # These reads are unconditional: instructions are not scheduled across a branch.
     needed, pieces = reads(at_next)
     last = [around(piece) for piece in parts["last"]]
     early = last[:1] if len(last) > 1 else []
@@ -159,11 +159,11 @@ def _spread(issue: list[Any], middle: list[Any]) -> list[Any]:
 
 
 def _apart(s: Any) -> list[Any]:
-    """Return the copies of a turn one by one, each under the condition that there is such an iteration."""
+    """Return the copies of an iteration one by one, each guarded by the condition that the iteration exists."""
     if not isinstance(s, tirx.IfThenElse) or s.else_case is not None:
         return [s]
     inner = list(statements(s.then_case))
-    if any(isinstance(x, tirx.Bind) for x in inner):  # what it names is used by the copies behind it
+    if any(isinstance(x, tirx.Bind) for x in inner):  # later copies use its name
         return [s]
     return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
 

@@ -19,12 +19,12 @@ from tile_core.simt.placement.tile_uses import Access, Nest
 from tile_core.simt.register_loops import MOST_REGISTERS, UNROLL_FACTOR
 from tile_core.simt.variant import Block, Places
 
-#: Annotation of the innermost loop over registers: its turns are neighbours of the tile's last dimension.
+#: Annotation of the innermost loop over registers: its iterations are adjacent in the tile's last dimension.
 VECTOR = "tile.vector"
-#: Loops over registers up to this many turns are written out where no fragment asks for it.
+#: Trip count up to which loops over registers are unrolled where no fragment asks for it.
 _UNROLLED = 16
-#: Beyond about so many instructions loops over registers are not written out, though registers have no numbers then:
-#: compilers take minutes for more.
+#: Above about this many instructions loops over registers are not unrolled, although arrays then leave registers:
+#: compilers would take minutes.
 _MOST_WRITTEN_OUT = 3000
 
 
@@ -36,11 +36,11 @@ class NestWriter:
     nest
         The nest; its accesses of fragments are by logical indices.
     own
-        Where its iterations run, or ``None`` if its extents are not known at compile time.
+        The layout of its iterations, or ``None`` if its extents are not known at compile time.
     block
         The threads.
     places
-        Where fragments live.
+        The placement of fragments.
     """
 
     def __init__(self, nest: Nest, own: FragmentLayout | None, block: Block, places: Places) -> None:
@@ -57,7 +57,7 @@ class NestWriter:
     # Iterations of constant extents
 
     def spread(self, own: FragmentLayout, span: Any) -> Any:
-        """Return loops over registers, and what a thread's number contributes to each index."""
+        """Return loops over registers, and the contribution of the thread index to each index."""
         digits = [(d, g) for d, group in enumerate(own.dims) for g in group if g.extent > 1]
         registers = sorted(((d, g) for d, g in digits if g.axis == "register"), key=lambda pair: -pair[1].stride)
         turns = {g: nodes.fresh("r" if g.stride > 1 or len(registers) == 1 else "v") for _, g in registers}
@@ -86,7 +86,7 @@ class NestWriter:
         return nodes.seq([*binds, body])
 
     def part(self, own: FragmentLayout, group: Any, value: Any) -> Any:
-        """Return the share of some digits in a coordinate, or ``None`` if they have none."""
+        """Return the contribution of some digits to a coordinate, or ``None`` if they have none."""
         del own
         total: Any = None
         weight = prod(g.extent for g in group)
@@ -101,12 +101,12 @@ class NestWriter:
     def loops(
         self, own: FragmentLayout, registers: list[Any], turns: dict[Any, Any], at: list[Any], body: Any, span: Any
     ) -> Any:
-        """Wrap the body in loops over registers, under the conditions that keep it out of the padding."""
+        """Wrap the body in loops over registers, guarded by the conditions that exclude the padding."""
         in_registers = any(x in self.places.arrays for x in self.buffers())
         inner: Any = registers[-1] if registers else None
         width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
         is_vector = width > 0 and inner[1].stride == 1
-        # The turns of a vector become one access.
+        # The iterations of a vector become one access.
         short = own.registers // (width if is_vector else 1) <= _UNROLLED
         heavy = own.registers * operations(self.nest.body, 1) > _MOST_WRITTEN_OUT or self.overflows()
         unroll = (in_registers or short) and not heavy
@@ -143,12 +143,12 @@ class NestWriter:
         return _First(tirx.all(*guards)).stmt(body) if guards else body
 
     def overflows(self) -> bool:
-        """Whether a fragment is larger than a thread's registers: then it lies in memory, and needs no numbers."""
+        """Whether a fragment is larger than a thread's registers: then it lies in local memory."""
         return any(
             _registers(self.places.arrays[b]) > MOST_REGISTERS for b in self.buffers() if b in self.places.arrays
         )
 
-    # What the body touches
+    # Accesses of the body
 
     def buffers(self) -> set[Any]:
         """Return every buffer that the body reads or writes."""
@@ -156,15 +156,15 @@ class NestWriter:
         return found | {x.source for x in collect(self.nest.body, ir.TensorLoad)}
 
     def touches_memory(self) -> bool:
-        """Whether anything but registers is read or written, so that the padding must be left alone."""
+        """Whether anything but registers is read or written, so that the padding must be skipped."""
         scopes = {nodes.scope_of(b) for b in self.buffers() if b not in self.places.arrays}
         loops = collect(self.nest.body, (tirx.While, tirx.For))
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
 
     def covers(self, own: FragmentLayout) -> bool:
-        """Whether padding of iterations is padding of fragments: these are written whole, and read where they are.
+        """Whether padding of iterations is padding of fragments: these are written whole, and read in place.
 
-        What an iteration of the padding writes must be padding itself, so every store names every padded variable.
+        An iteration of the padding must write only padding, so every store is indexed by every padded variable.
         """
         at = {v: d for d, v in enumerate(self.nest.variables)}
         wide = {d for d in at.values() if own.padded[d] != own.shape[d]}
@@ -191,7 +191,7 @@ class NestWriter:
         return True
 
     def writes_apart(self) -> bool:
-        """Whether something outlives an iteration that is no element of a fragment: a thread's own array or number."""
+        """Whether something other than a fragment is live across iterations: a thread's own array or number."""
         own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)} | set(self.places.arrays)
         return any(x.buffer not in own for x in collect(self.nest.body, tirx.BufferStore))
 
@@ -201,7 +201,7 @@ class NestWriter:
         written = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)} - own
         return any(b in self.places.arrays or nodes.scope_of(b) in PRIVATE for b in written)
 
-    # Iterations whose number is not known
+    # Iterations of unknown trip count
 
     def counted(self, span: Any) -> Any:
         """Return a loop in which the threads take turns through all iterations."""
@@ -268,7 +268,7 @@ def _enclosing(nest: Nest, indices: Any) -> tuple[tuple[Any, Any, Any], ...]:
 
 
 class _First(StmtRewriter):
-    """Lets only the first of the threads that hold copies write to common memory."""
+    """Restricts writes to common memory to the first of the threads that hold copies."""
 
     def __init__(self, condition: Any) -> None:
         self.condition = condition

@@ -3,10 +3,10 @@
 After this pass a program has two calls: ``tile.shuffle(mask, value, lane)`` with the attributes ``mode`` (``idx``,
 ``up``, ``down`` or ``bfly``) and ``width`` on ``uint32`` values, and ``tile.vote(mask, condition)`` with the attribute
 ``mode`` (``ballot``, ``any`` or ``all``). Masks and ballots have one bit per lane: they are ``uint32``, or ``uint64``
-where a group has 64 threads. They are moved out of expressions, in front of the statement:
+where a group has 64 threads. They are hoisted out of expressions, before the statement:
 all lanes of a group execute them together, also where only one side of a choice needs the result. The mask names every
-thread of the block that is in the group, so the last group may be partial. A program whose threads disagree, within a
-group, about whether they reach an operation is outside of the language.
+thread of the block that is in the group, so the last group may be partial. A program in which only some threads
+of a group reach an operation is outside the language.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
 
 
 class _Hoist(StmtRewriter):
-    """Moves warp operations in front of statements."""
+    """Hoists warp operations before statements."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -63,7 +63,7 @@ class _Hoist(StmtRewriter):
         return nodes.seq([*before, new]) if before else new
 
     def visit_While(self, s: Any) -> Any:
-        """Compute the condition at the start of every turn if it needs the other lanes."""
+        """Compute the condition at the start of every iteration if it needs the other lanes."""
         condition = self.expr(s.condition)
         before, self.before = self.before, []
         body = self.body(s.body)
@@ -91,7 +91,7 @@ class _Hoist(StmtRewriter):
         return self.names.get(v, v)
 
     def let(self, e: Any, mutator: Any) -> Any:
-        """Bind a name in front of the statement if an exchange may need it."""
+        """Bind a name before the statement if an exchange may need it."""
         if not any(warp_call(c) for c in collect(e, ir.Call)):
             return mutator.default_mutate(e)
         self.names[e.var] = self.bound(mutator.mutate(e.value), str(e.var.name))
@@ -103,7 +103,7 @@ class _Hoist(StmtRewriter):
         return self.exchange(e, [mutator.mutate(a) for a in e.args])
 
     def visit_Bind(self, s: Any) -> Any:
-        """Let an exchange that is the whole value have the user's name at once."""
+        """Bind an exchange that is the whole value directly to the user's name."""
         new = super().visit_Bind(s)
         last = self.before[-1] if self.before else None
         if not isinstance(last, tirx.Bind) or not last.var.same_as(new.value):
@@ -112,11 +112,11 @@ class _Hoist(StmtRewriter):
         return tirx.Bind(new.var, last.value, new.span)
 
     def exchange(self, e: Any, args: list[Any]) -> Any:
-        """Return the result of a warp operation, whose statements stand in front."""
+        """Return the result of a warp operation, whose statements come before."""
         raise NotImplementedError
 
     def bound(self, value: Any, name: str) -> Any:
-        """Return a name for a value, bound in front of the statement."""
+        """Return a name for a value, bound before the statement."""
         if isinstance(value, (tirx.IntImm, tirx.FloatImm)):
             return value
         var = nodes.fresh(name, nodes.dtype_of(value))
@@ -163,7 +163,7 @@ class _Lower(_Hoist):
         return "uint64" if self.width > 32 else "uint32"
 
     def shuffle(self, name: str, value: Any, amount: Any, width: int) -> Any:
-        """Return the value of another lane; one that does not exist, or is in another segment, gives one's own."""
+        """Return the value of another lane; one that does not exist, or is in another segment, yields the caller's."""
         segment = width or self.width
         known = nodes.as_int(amount)
         whole = self.block.count % segment == 0
@@ -210,7 +210,7 @@ class _Lower(_Hoist):
         combine = combiner(kind, wide, False)
         total = convert(value, wide)
         if DTYPES[dtype].is_float and kind != "sum":
-            total = combine(neutral(kind, wide), total)  # a NaN is left out also where all are
+            total = combine(neutral(kind, wide), total)  # a NaN is left out even if all are
         total = self.bound(total, "total")
         whole = self.block.count % self.width == 0
         step = self.width // 2
@@ -227,7 +227,7 @@ class _Lower(_Hoist):
         return convert(total, dtype)
 
     def lanes(self) -> Any:
-        """Return how many lanes of the thread's group exist."""
+        """Return the number of lanes in the thread's group that exist."""
         first = tirx.floordiv(self.block.thread, self.width) * self.width
         return tirx.min(nodes.int_const(self.width), nodes.int_const(self.block.count) - first)
 

@@ -1,5 +1,5 @@
-"""The frame of products on matrix instructions: what every target that has such instructions shares.
+"""The framework for products on matrix instructions, shared by every target that has them.
 
-A backend states its instructions (``instruction.py``) and where lanes hold their operands, and how it reads an operand
-into registers; the plan of a call, the accumulators and the shape of the lowering are here.
+A backend declares its instructions (``instruction.py``), where lanes hold their operands, and how it loads an operand
+into registers; the plan of a call, the accumulators and the structure of the lowering are here.
 """

@@ -1,4 +1,4 @@
-"""What a matrix instruction takes, as data: where it finds each operand, and until when that must stay as it is."""
+"""Matrix instructions as data: where each operand resides, and how long it must stay unchanged."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ class OperandKind(enum.Enum):
     """Where an instruction finds an operand."""
 
     REGISTERS = "registers"
-    """In registers of the threads that execute it, each of which holds a part."""
+    """In registers, distributed over the threads that execute it."""
     DESCRIPTOR = "shared-memory descriptor"
-    """In shared memory, at the place and in the layout that a descriptor says: no thread reads it."""
+    """In shared memory, at the address and in the layout given by a descriptor: no thread reads it."""
     TENSOR_MEMORY = "tensor memory"
-    """In memory of the matrix unit itself, which threads reach by copies only."""
+    """In memory of the matrix unit itself, which threads access only by copies."""
 
     def __str__(self) -> str:
         return self.value
 
 
 class Until(enum.Enum):
-    """Until when an operand must stay as it is, or, of a result, from when on it is there."""
+    """How long an operand must stay unchanged; for a result, when it becomes available."""
 
     EXECUTED = "executed"
     """The thread's next statement may change it: the instruction is synchronous for this operand."""
     WAITED = "waited for"
-    """Only after the threads have waited for the instruction: it goes on beside what they do next."""
+    """Only after the threads have waited for the instruction: it runs asynchronously."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class MatrixInstruction:
     a, b, c
         The operands; C is added to.
     metadata
-        What says which elements of a sparse A are stored; ``None`` if A is dense.
+        Says which elements of a sparse A are stored; ``None`` if A is dense.
 
     Raises
     ------
     InvalidDeclaration
-        No instruction can be like that: a backend is at fault.
+        No instruction can have this form: the backend is at fault.
     """
 
     m: int
@@ -93,7 +93,7 @@ class MatrixInstruction:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether it goes on beside what its threads do next."""
+        """Whether it is asynchronous."""
         return any(o.until is Until.WAITED for o in self.operands)
 
     @property
@@ -103,5 +103,5 @@ class MatrixInstruction:
 
     @property
     def accumulators(self) -> int:
-        """Elements of C that one thread holds, where C is in registers."""
+        """Elements of C per thread, if C is in registers."""
         return self.m * self.n // self.threads

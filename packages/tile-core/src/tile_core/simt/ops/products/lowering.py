@@ -20,7 +20,7 @@ from tile_core.simt.variant import SimtCall
 class RegisterProduct(ABC, Generic[PlanT]):
     """Makes the statement of a whole product.
 
-    A backend says what its lanes are, which elements of C a lane holds of an instruction, and makes the loop over K.
+    A backend defines its lanes and the elements of C that a lane holds per instruction, and makes the loop over K.
 
     Parameters
     ----------
@@ -32,18 +32,18 @@ class RegisterProduct(ABC, Generic[PlanT]):
     Attributes
     ----------
     lane_names
-        Names of the lane's variables: number, row and column.
+        Names of the lane's variables: index, row and column.
     corner_names
         Names of the variables that hold the first row and column of the warp's part of C.
     lane, rows, columns
         Those variables.
     in_parts
-        Whether ``loop`` has put ``head`` where it wants it: parts of the product may then move out of a loop around it.
+        Whether ``loop`` has placed ``head`` itself: parts of the product may then move out of an enclosing loop.
 
     Raises
     ------
     InternalError
-        The plan's instruction takes other operands than registers, or goes on beside other statements.
+        The plan's instruction takes operands other than registers, or is asynchronous.
     """
 
     lane_names: ClassVar[tuple[str, str, str]]
@@ -60,7 +60,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
 
     @abstractmethod
     def lane_place(self, number: Any) -> tuple[Any, Any]:
-        """Return a lane's row and column, given its number."""
+        """Return a lane's row and column, given its index."""
 
     @abstractmethod
     def tile_loops(self) -> tuple[tuple[str, int], ...]:
@@ -85,17 +85,17 @@ class RegisterProduct(ABC, Generic[PlanT]):
         Parameters
         ----------
         guarded
-            Whether operands may reach beyond their buffers.
+            Whether operands may extend outside their buffers.
         totals
             The accumulators.
         whole
-            Whether the loop is all that there is of the product.
+            Whether the loop is the whole product.
         """
 
     def statement(self) -> Any:
         """Return the product for one thread.
 
-        Operands that may reach beyond their buffers are looked at once: where they do, elements outside are zero.
+        Operands that may extend outside their buffers are checked once: if they do, elements outside are zero.
         """
         plan, call = self.plan, self.call
         memory = [v for v in (plan.problem.a, plan.problem.b) if v.scope in ("shared", "global")]
@@ -130,7 +130,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         ]
 
     def body(self, guarded: bool, whole: bool) -> Any:
-        """Return the product with operands inside of their buffers or possibly not; ``whole`` if it is all there is."""
+        """Return the product with operands inside their buffers, or guarded; ``whole`` if there is no other version."""
         totals, start, end = Totals(self.plan, self.call, self.each).statements()
         whole = whole and not start and not end and self.used == self.plan.threads
         return nodes.seq([*start, *self.loop(guarded, totals, whole), *end])

@@ -23,10 +23,10 @@ class Lane:
     Attributes
     ----------
     number
-        In its group.
+        Its index in its group.
     row, column
-        Its place in the pattern in which the instruction spreads the elements of a tile over lanes, counted as the
-        backend counts.
+        Its position in the instruction's distribution of a tile's elements over lanes, in the backend's
+        numbering.
     """
 
     number: Any
@@ -43,7 +43,7 @@ class ProductOperand:
     view
         The tile.
     turned
-        Whether the tile's rows are K.
+        Whether the tile's rows run along K.
     language, dtype
         Element type as the program names it, and as the instruction takes it.
     lines, depth
@@ -53,7 +53,7 @@ class ProductOperand:
     first
         The warp's first line.
     most
-        Lines with the padding of all warps.
+        Lines, including the padding of all warps.
     array
         The registers of a fragment; ``None`` if the tile is in memory.
     layout
@@ -83,7 +83,7 @@ class ProductOperand:
         return matrix(self.view, self.turned, line, k)
 
     def taken(self, value: Any) -> Any:
-        """Return an element as a register of the instruction holds it."""
+        """Return an element in the form that a register of the instruction holds."""
         return convert(value, self.dtype)
 
     def load(self, line: Any, k: Any, limits: Sequence[Any] = ()) -> Any:
@@ -93,7 +93,7 @@ class ProductOperand:
         return choose([*limits, *inside], self.taken(nodes.load(self.view.buffer, at)))
 
     def clamped(self, line: Any, run: int = 1) -> Any:
-        """Keep (a run of) lines of the padding inside of the tile: what is read for them is not used."""
+        """Clamp (a run of) padding lines into the tile: the values read for them are unused."""
         if self.most <= self.lines:
             return line
         return tirx.min(line, nodes.int_const((self.lines - 1) // run * run))

@@ -1,4 +1,4 @@
-"""The plan of a product on matrix instructions: which instruction, how warps share C, and where fragments must be."""
+"""The plan of a product on matrix instructions: instruction, partition of C among warps, layouts of fragments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ProductPlan(ABC):
 
     @abstractmethod
     def held(self, role: int) -> FragmentLayout:
-        """Return where a fragment of A (0; M x K), B (1; K x N) or C (2; M x N) must be for the instruction."""
+        """Return the fragment layout that the instruction requires of A (0; M x K), B (1; K x N) or C (2; M x N)."""
 
     def fragment(self, role: int) -> FragmentLayout:
         """Return the layout that the buffer of A (0), B (1) or C (2) has if it is a fragment."""
@@ -56,7 +56,7 @@ class ProductPlan(ABC):
         return placed(self.held(role), view.extents, *view.matrix_dims(), turned)
 
     def fits(self, known: Mapping[Any, FragmentLayout]) -> bool:
-        """Whether all fragments whose place is decided are where this plan needs them."""
+        """Whether all fragments with a decided layout have the one that this plan needs."""
         for role, view in enumerate((self.problem.a, self.problem.b, self.problem.c)):
             found = known.get(view.buffer)
             if found is not None:
@@ -68,7 +68,7 @@ class ProductPlan(ABC):
     def wanted(
         self, call: SimtCall, shared_layout: Callable[[tuple[int, ...], int], LayoutMap | None]
     ) -> dict[int, LayoutMap]:
-        """Return what A, B and C must be as fragments, and A and B should be in shared memory, by position.
+        """Return the layouts required of A, B and C as fragments, and preferred for shared A and B, by position.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The accumulators of a product in registers: those of C itself, or others that are filled from C and stored to it."""
+"""The accumulators of a product in registers: those of C itself, or copies loaded from C and stored to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the variants of products on matrix instructions share: whom they accept, and what they ask of operands."""
+"""The base of variants for products on matrix instructions: what they accept, and the layouts they request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MatrixVariant(SimtVariant):
     Attributes
     ----------
     group, group_name
-        Threads of the group, and what the target calls it.
+        Threads of the group, and the target's name for it.
     """
 
     group: int
@@ -31,7 +31,7 @@ class MatrixVariant(SimtVariant):
 
     @abstractmethod
     def plan(self, call: Any) -> ProductPlan | None:
-        """Return the plan of a call that the legality table has; ``None`` if no instruction fits it."""
+        """Return the plan of a call by the legality table; ``None`` if no instruction fits."""
 
     @abstractmethod
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
@@ -42,7 +42,7 @@ class MatrixVariant(SimtVariant):
         """Return the product for one thread, see ``lower``."""
 
     def refuses(self, call: Any) -> str:
-        """Say why a call is refused though there is an instruction of its types and sizes; empty if it is not."""
+        """Return why a call is refused although an instruction has its types and sizes; empty if it is not."""
         del call
         return ""
 
@@ -67,7 +67,7 @@ class MatrixVariant(SimtVariant):
         return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Return the fragments of the instruction, and layouts of shared operands without conflicts of banks."""
+        """Return the fragments of the instruction, and layouts of shared operands without bank conflicts."""
         del ctx
         plan = self.plan(call)
         return {} if plan is None else plan.wanted(call, self.shared_layout)
@@ -81,7 +81,7 @@ class MatrixVariant(SimtVariant):
 
 
 def matrix_legality(atoms: Sequence[Atom], scopes: Mapping[str, tuple[str, ...]]) -> Legality:
-    """Return the table of a product whose atoms say their element types; sizes need not be multiples of them."""
+    """Return the table of a product whose atoms carry their element types; sizes need not be multiples of atoms."""
     return Legality(
         operands=("A", "B", "C"), dtypes=frozenset().union(*(atom.dtypes for atom in atoms)), atoms=tuple(atoms),
         tails=frozenset("MNK"), scopes=scopes,
