@@ -264,7 +264,8 @@ class RuntimeAdapter(ABC):
         Raises
         ------
         KernelError
-            A kernel wrote memory around the array or between its elements: an implementation should guard its arrays.
+            A kernel wrote memory around the array or between its elements: an implementation should guard its arrays,
+            as those of `runtime.guarded` are.
         NotProvided
             As `from_host`.
         """
