@@ -49,12 +49,14 @@ class FragmentLayout(DigitLayout):
     """
 
     def __init__(self, shape: Sequence[int], dims: Sequence[Digits], threads: int, replica: Digits = ()) -> None:
-        padded = [prod(d.extent for d in digits) for digits in dims]
-        if len(padded) != len(shape) or any(p < n for p, n in zip(padded, shape, strict=True)):
-            raise InternalError(stage="layout of a fragment", detail=f"{shape} is more than {padded}")
-        super().__init__(shape, [d for digits in dims for d in digits], replica=replica, padded=padded)
-        self._dims, self.threads, self._axes = tuple(dims), threads, ("thread", "register")
-        if not self._dense("thread") or not self._dense("register") or self.size("thread") > threads:
+        # What is checked here says more than the checks of digits in general, and many of these are made.
+        self.shape, self._dims, self.threads, self.replica = tuple(shape), tuple(dims), threads, tuple(replica)
+        self.padded = tuple(prod(d.extent for d in digits) for digits in self._dims)
+        self.digits = tuple(d for digits in self._dims for d in digits)
+        self.swizzles, self.offset, self.note, self._axes = (), {}, "", ("thread", "register")
+        self.sizes = {axis: self._reached(axis) for axis in self._axes}
+        fits = len(self.padded) == len(self.shape) and all(p >= n for p, n in zip(self.padded, self.shape, strict=True))
+        if not fits or not all(self.sizes.values()) or self.sizes["thread"] > threads:
             raise InternalError(stage="layout of a fragment", detail=f"digits do not fit together: {self}")
 
     @property
@@ -65,7 +67,7 @@ class FragmentLayout(DigitLayout):
     @property
     def registers(self) -> int:
         """Elements (padding included) that each thread holds."""
-        return self.size("register")
+        return self.sizes["register"]
 
     @property
     def vector(self) -> int:
@@ -75,13 +77,16 @@ class FragmentLayout(DigitLayout):
         last = self.dims[-1][-1]
         return last.extent if last.axis == "register" and last.stride == 1 else 1
 
-    def _dense(self, axis: str) -> bool:
+    def _reached(self, axis: str) -> int:
+        """The numbers that the digits of an axis fill without gaps; 0 if there are gaps."""
         reach = 1
-        for digit in sorted((d for d in self.terms(axis) if d.extent > 1), key=lambda d: d.stride):
+        digits = [d for d in (*self.digits, *self.replica) if d.axis == axis and d.extent > 1]
+        digits.sort(key=_stride)
+        for digit in digits:
             if digit.stride != reach:
-                return False
+                return 0
             reach *= digit.extent
-        return True
+        return reach
 
     # From elements to places
 
@@ -228,6 +233,10 @@ def _renumbered(dims: Sequence[Digits]) -> list[Digits]:
     return [
         tuple(d._replace(stride=new.get(d.stride, 1)) if d.axis == "register" else d for d in digits) for digits in dims
     ]
+
+
+def _stride(digit: Digit) -> int:
+    return digit.stride
 
 
 def _arithmetic(value: Any) -> Ops:
