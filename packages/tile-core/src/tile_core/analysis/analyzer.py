@@ -17,7 +17,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 
-__all__ = ["Analyzer", "Bound", "Modulus"]
+__all__ = ["Analyzer", "ConstantBound", "Modulus"]
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
 _NARROW = ("int8", "int16")
@@ -25,7 +25,7 @@ _NARROW = ("int8", "int16")
 _LARGE = 2**20
 
 
-class Bound(NamedTuple):
+class ConstantBound(NamedTuple):
     """Least and greatest value, both inclusive."""
 
     min_value: int
@@ -90,10 +90,14 @@ class Analyzer:
         """Whether a condition is certain."""
         return not self.wraps(condition) and bool(self._ask(lambda a: a.can_prove(condition), False))
 
-    def const_int_bound(self, e: Any) -> Bound:
+    def const_int_bound(self, e: Any) -> ConstantBound:
         """Return the least and the greatest value of an integer expression."""
         found = None if self.wraps(e) else self._ask(lambda a: a.const_int_bound(e), None)
-        return Bound(*whole(type_name(e))) if found is None else Bound(int(found.min_value), int(found.max_value))
+        return (
+            ConstantBound(*whole(type_name(e)))
+            if found is None
+            else ConstantBound(int(found.min_value), int(found.max_value))
+        )
 
     def modular_set(self, e: Any) -> Modulus:
         """Return what divides an integer expression."""

@@ -25,7 +25,7 @@ LIMIT = 1 << 16
 
 
 @dataclass(frozen=True)
-class Access:
+class NestAccess:
     """One load or store in the body of a nest.
 
     Attributes
@@ -68,7 +68,7 @@ class Body:
         Names of the body with their values.
     """
 
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[NestAccess] = field(default_factory=list)
     unclear: list[Any] = field(default_factory=list)
     binds: dict[Any, Any] = field(default_factory=dict)
 
@@ -160,7 +160,7 @@ class _Walker:
     def _add(self, buffer: Any, indices: Any, value: Any, at: _Place, pointed: bool = False) -> None:
         if at.clear:
             places = at.conditions, at.loops, next(self.order)
-            found = Access(self.statement, buffer, tuple(indices), value, *places, pointed)
+            found = NestAccess(self.statement, buffer, tuple(indices), value, *places, pointed)
             self.found.accesses.append(found)
         elif value is not None:
             self.found.unclear.append(self.statement)
@@ -256,7 +256,7 @@ class Space:
         pairs = zip(self.nest, self.values, at, strict=True)
         return {str(loop.loop_var.name): int(values[k]) for loop, values, k in pairs}
 
-    def touched(self, access: Access) -> Touched:
+    def touched(self, access: NestAccess) -> Touched:
         """Return what an access touches.
 
         Raises

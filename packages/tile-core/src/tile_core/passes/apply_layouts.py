@@ -38,10 +38,10 @@ def apply_layouts(body: Any, params: Any, layouts: Mapping[str, Any]) -> Any:
     for buffer, layout in chosen.items():
         if layout.span != layout.numel:
             raise LayoutUnsupported(buffer=buffer.name, span=layout.span, room=layout.numel)
-    return _Apply(chosen).stmt(body) if chosen else body
+    return _ApplyToTensors(chosen).stmt(body) if chosen else body
 
 
-class _Apply(StmtRewriter):
+class _ApplyToTensors(StmtRewriter):
     def __init__(self, layouts: dict[Any, Any]) -> None:
         self.layouts = layouts
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import Access, Body, Space, Touched, body_of
+from tile_core.analysis.iteration_space import Body, NestAccess, Space, Touched, body_of
 from tile_core.analysis.value_numbering import Fingerprint, apart, element_number
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.errors.ops import ParallelRace
@@ -47,7 +47,7 @@ def check_parallel(body: Any, reducers: frozenset[str] = frozenset()) -> None:
     ParallelRace
         Naming the store or load, and two iterations that meet.
     """
-    _Check(reducers, _bases(body)).stmt(body)
+    _CheckIterations(reducers, _bases(body)).stmt(body)
 
 
 def _bases(body: Any) -> dict[Any, Any]:
@@ -59,7 +59,7 @@ def _bases(body: Any) -> dict[Any, Any]:
     return found
 
 
-class _Check(StmtRewriter):
+class _CheckIterations(StmtRewriter):
     def __init__(self, reducers: frozenset[str], bases: Mapping[Any, Any]) -> None:
         self.reducers, self.bases = reducers, bases
         self.loops: list[Any] = []
@@ -94,13 +94,13 @@ class _Check(StmtRewriter):
         if self.loops and role(self.loops[-1]) in _INDEPENDENT and self.loops[-1].body.same_as(s):
             return  # looked at with the loop around it
         if any(_several(loop) for loop in nest) and all(nodes.as_int(loop.extent) != 0 for loop in nest):
-            _Nest(self, nest, body).check()
+            _IndependentNest(self, nest, body).check()
 
 
-class _Nest:
+class _IndependentNest:
     """One nest of independent loops and what surrounds it."""
 
-    def __init__(self, around: _Check, nest: list[Any], body: Any) -> None:
+    def __init__(self, around: _CheckIterations, nest: list[Any], body: Any) -> None:
         self.around, self.nest, self.statement = around, nest, body
         self.own = {str(a.buffer.name) for a in collect(body, tirx.AllocBuffer)} | around.reducers
         self.body: Body = body_of(body)
@@ -124,7 +124,7 @@ class _Nest:
     def base(self, buffer: Any) -> Any:
         return self.around.bases.get(buffer, buffer)
 
-    def _elements(self, accesses: list[Access]) -> None:
+    def _elements(self, accesses: list[NestAccess]) -> None:
         """Refuse if iterations meet wherever they are looked at."""
         met: list[ParallelRace] = []
         decided: set[int] = set()
@@ -148,7 +148,7 @@ class _Nest:
             if access.value is not None and access.order not in decided:
                 _check_left_out(access.statement, self.nest, self.statement)
 
-    def _free(self, accesses: list[Access]) -> list[Any]:
+    def _free(self, accesses: list[NestAccess]) -> list[Any]:
         """Return the variables whose value nobody knows here: symbols, scalars, names of what memory holds."""
         inner = {loop.loop_var for loop in (*self.nest, *self.around.loops)} | set(self.body.binds)
         inner |= {loop.loop_var for a in accesses for loop in a.loops}
@@ -224,7 +224,7 @@ def _assignments(free: list[Any]) -> Iterator[dict[Any, int]]:
 
 @dataclass(frozen=True)
 class _Rows:
-    access: Access
+    access: NestAccess
     touched: Touched
     value: Any
 
@@ -232,7 +232,7 @@ class _Rows:
 class _Table:
     """The elements that the accesses of one buffer touch, for one assignment of what is around."""
 
-    def __init__(self, nest: _Nest, accesses: list[Access], outer: Mapping[Any, Any]) -> None:
+    def __init__(self, nest: _IndependentNest, accesses: list[NestAccess], outer: Mapping[Any, Any]) -> None:
         self.nest = nest
         self.stores: list[_Rows] = []
         self.loads: list[_Rows] = []
@@ -318,7 +318,7 @@ class _Table:
                 return _refusal(found, sizes, _READ_FIX, row.access.statement)
         return None
 
-    def _value(self, access: Access, touched: Touched) -> Any:
+    def _value(self, access: NestAccess, touched: Touched) -> Any:
         """Return what identifies the value that a store writes, or ``None`` if nothing is known."""
         assert self.space is not None
         number = np.arange(self.space.count).reshape(
@@ -347,7 +347,7 @@ class _Table:
         text = ", ".join(f"{n}={v}" for n, v in self.space.named(number).items())
         return text if len(self.space.nest) == 1 else f"({text})"
 
-    def _element(self, access: Access, at: int, unit: int) -> str:
+    def _element(self, access: NestAccess, at: int, unit: int) -> str:
         element = at * unit // _bits(access.buffer)
         extents = [nodes.as_int(e) for e in access.buffer.shape]
         if not extents or not all(isinstance(e, int) for e in extents[1:]):
@@ -396,7 +396,7 @@ def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Any) -> Paral
     return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
 
 
-def _plainly_apart(accesses: list[Access], nest: list[Any]) -> bool:
+def _plainly_apart(accesses: list[NestAccess], nest: list[Any]) -> bool:
     """Whether all accesses have the same indices, of which each loop variable alone is one: the usual case."""
     first = accesses[0]
     for a in accesses[1:]:

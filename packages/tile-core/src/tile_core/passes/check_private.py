@@ -40,10 +40,10 @@ def check_private(body: Any, reducers: frozenset[str] = frozenset()) -> None:
     """
     # The lanes of T.vectorized are one thread's where threads have numbers.
     independent = ("parallel",) if uses_threads(body) else ("parallel", "vectorized")
-    _Walk(independent, reducers).stmt(body)
+    _PrivateFlow(independent, reducers).stmt(body)
 
 
-class _Walk:
+class _PrivateFlow:
     """Goes through a program in its order.
 
     ``left`` holds the private buffers that a loop's iterations wrote, by the loop. Within a loop, ``fresh`` holds those

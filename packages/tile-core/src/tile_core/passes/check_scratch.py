@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import LIMIT, Access, body_of, some_of
+from tile_core.analysis.iteration_space import LIMIT, NestAccess, body_of, some_of
 from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat.tvm import tirx
 from tile_core.errors.language import NegativeIndex
@@ -78,7 +78,7 @@ def _filled(extents: tuple[Any, ...]) -> bool:
     return all(isinstance(e, int) and e > 0 for e in extents)
 
 
-def _check_unrolled(access: Access, binds: dict[Any, Any], ranges: Ranges) -> None:
+def _check_unrolled(access: NestAccess, binds: dict[Any, Any], ranges: Ranges) -> None:
     """Refuse indices of a tensor that are negative in a copy of an unrolled body."""
     unrolled = {loop.loop_var for loop in access.loops if role(loop) == "unroll" and not _factor(loop)}
     if not unrolled:
@@ -96,7 +96,7 @@ def _factor(loop: Any) -> bool:
     return annotation(loop, "tile.unroll_factor") is not None
 
 
-def _inside(access: Access, ranges: Ranges) -> bool:
+def _inside(access: NestAccess, ranges: Ranges) -> bool:
     """Whether the ranges of all indices fit, or an extent is unknown."""
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):
         size = nodes.as_int(extent)
@@ -115,7 +115,7 @@ class _Executions:
         If an index or a condition depends on what nobody knows here.
     """
 
-    def __init__(self, access: Access, binds: dict[Any, Any], ranges: Ranges) -> None:
+    def __init__(self, access: NestAccess, binds: dict[Any, Any], ranges: Ranges) -> None:
         self.access, self.binds, self.ranges = access, binds, ranges
         self.env: dict[Any, Any] = {}
         self.used: dict[Any, None] = {}

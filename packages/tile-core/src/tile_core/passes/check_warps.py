@@ -54,7 +54,7 @@ class _Launches(StmtRewriter):
             return super().visit_For(s)
         sizes = [nodes.as_int(t) for t in threads]
         if all(isinstance(t, int) for t in sizes):
-            _Check(LaneVarying(s.body, [*sizes, 1, 1][:_AXES], self.width)).walk(s.body, False)
+            _CheckLanes(LaneVarying(s.body, [*sizes, 1, 1][:_AXES], self.width)).walk(s.body, False)
         return s
 
 
@@ -120,7 +120,7 @@ class LaneVarying(Varying):
             return None
 
 
-class _Check:
+class _CheckLanes:
     def __init__(self, varying: LaneVarying) -> None:
         self.varying = varying
 

@@ -64,7 +64,7 @@ def check_written(body: Any) -> None:
     NeverWritten
         Naming the first read of what nothing has written.
     """
-    walk = _Walk(body)
+    walk = _WrittenFlow(body)
     walk.stmt(body, ())
     written: dict[Any, list[_Event]] = {}
     for event in walk.writes:
@@ -122,7 +122,7 @@ class _Choice:
         return self is other
 
 
-class _Walk:
+class _WrittenFlow:
     def __init__(self, body: Any) -> None:
         self.reads: list[_Event] = []
         self.writes: list[_Event] = []

@@ -18,10 +18,10 @@ from tile_core.ir.visit import StmtRewriter, collect
 
 def flatten_lets(body: Any) -> Any:
     """Return the statement with flat chains of ``Let``."""
-    return _Flatten().stmt(body) if collect(body, tirx.Let) else body
+    return _FlattenLets().stmt(body) if collect(body, tirx.Let) else body
 
 
-class _Flatten(StmtRewriter):
+class _FlattenLets(StmtRewriter):
     def __init__(self) -> None:
         self.before: list[Any] = []
 

@@ -94,14 +94,14 @@ def legalize_floats(func: Any, native: frozenset[str], conversions: Conversions 
     foreign = frozenset(STORAGE) - native
     if not _mentions(func, foreign):
         return func
-    rewriter = _Rewriter(foreign, conversions or Conversions())
+    rewriter = _RewriteStored(foreign, conversions or Conversions())
     rewriter.packed = _packed_buffers(func, foreign & PACKED)
     params = [rewriter.var(p) for p in func.params]
     body = tvm_ffi.structural_mutate(func.body, rewriter.callbacks())
     return tirx.PrimFunc(params, body, func.ret_type, func.attrs, func.span)
 
 
-class _Rewriter:
+class _RewriteStored:
     """Replaces variables and expressions of foreign types; ``callbacks`` are the entries of a structural mutation."""
 
     def __init__(self, foreign: frozenset[str], conversions: Conversions) -> None:

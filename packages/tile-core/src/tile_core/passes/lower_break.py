@@ -17,7 +17,7 @@ def lower_break(body: Any) -> Any:
     """Return the body without ``Break`` and ``Continue``."""
     if not collect(body, (tirx.Break, tirx.Continue)):
         return body
-    return _Lower().stmt(body)
+    return _LowerJumps().stmt(body)
 
 
 class _Loop:
@@ -36,7 +36,7 @@ class _Loop:
         return tirx.EQ(self.skip[0][0], nodes.int_const(0))
 
 
-class _Lower(StmtRewriter):
+class _LowerJumps(StmtRewriter):
     def __init__(self) -> None:
         self.loops: list[_Loop] = []
 

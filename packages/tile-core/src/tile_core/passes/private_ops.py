@@ -14,10 +14,10 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, role, substitute
 
-__all__ = ["own_ops"]
+__all__ = ["private_ops"]
 
 
-def own_ops(body: Any) -> Any:
+def private_ops(body: Any) -> Any:
     """Return the body with plain loops in the ops that threads do for themselves.
 
     Parameters

@@ -22,8 +22,8 @@ from tile_core.passes.check_scratch import check_scratch
 from tile_core.passes.check_target import check_target
 from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
-from tile_core.passes.lower_ops import Choice, lower_ops
-from tile_core.passes.private_ops import own_ops
+from tile_core.passes.lower_ops import OpChoice, lower_ops
+from tile_core.passes.private_ops import private_ops
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -81,7 +81,7 @@ class Plan:
     body: Any
     params: tuple[Any, ...]
     variants: tuple[Variant, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[OpChoice, ...] = ()
     defined: tuple[Any, ...] = ()
     hidden: tuple[str, ...] = ()
     lowered: Any = None
@@ -243,9 +243,9 @@ def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body, choices=tuple(choices))
 
 
-def _own_ops(plan: Plan, ctx: Context) -> Plan:
+def _private_ops(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=own_ops(plan.body))
+    return plan.replace(body=private_ops(plan.body))
 
 
 SPINE = Spine(
@@ -254,6 +254,6 @@ SPINE = Spine(
         Pass(
             "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
         ),
-        Pass("own_ops", _own_ops, "before loops are distributed: a thread's own arrays are no work of the block"),
+        Pass("private_ops", _private_ops, "before loops are distributed: a thread's own arrays are no work of a block"),
     )
 )

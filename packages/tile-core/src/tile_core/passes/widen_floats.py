@@ -48,12 +48,12 @@ def widen_floats(body: Any, types: frozenset[str] = STORED, *, rounds_integers: 
     Stmt
         ``body`` itself if it computes with none of them.
     """
-    rewriter = _Rewriter(types, rounds_integers)
+    rewriter = _RewriteWide(types, rounds_integers)
     entries = [(_BINARY, rewriter.binary), (tirx.Cast, rewriter.cast), (ir.Call, rewriter.call)]
     return tvm_ffi.structural_mutate(body, entries)
 
 
-class _Rewriter:
+class _RewriteWide:
     def __init__(self, types: frozenset[str], rounds_integers: bool) -> None:
         self.types, self.rounds_integers = types, rounds_integers
 

@@ -69,7 +69,7 @@ def trace_eager(fn: Callable[..., Any], arguments: Mapping[str, Any], scope: Map
         return state.trace(fn, code, where)
 
 
-class _Declared(BaseException):
+class _DeclarationsEnd(BaseException):
     """Ends the first run; no ``Exception``, so that it is nobody's business."""
 
 
@@ -120,7 +120,7 @@ class _State:
         with builder.active():
             try:
                 run(code, [], self._bound(builder))
-            except _Declared:
+            except _DeclarationsEnd:
                 pass
             except TileError as error:
                 problem = error
@@ -178,7 +178,7 @@ class _State:
         self._compare(name, annotation, argument)
         if self.probing:
             if self.waiting == {name}:
-                raise _Declared
+                raise _DeclarationsEnd
             self.waiting.discard(name)
             return argument
         if name not in self.params:
@@ -207,7 +207,7 @@ class _State:
     def empty(self, shape: Any, dtype: Any) -> Buffer:
         """Declare an output."""
         if self.probing:
-            raise _Declared
+            raise _DeclarationsEnd
         builder = current("T.empty")
         name = builder.hints.pop(0) if builder.hints else "out"
         found = tensor(builder, name, TensorType(tuple(shape), to_dtype(dtype)))
@@ -217,7 +217,7 @@ class _State:
     def launching(self) -> None:
         """The declarations are over."""
         if self.probing:
-            raise _Declared
+            raise _DeclarationsEnd
 
     def _returned(self, kernel: str, result: Any) -> list[tuple[Any, Buffer, Any]]:
         items = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]

@@ -78,7 +78,7 @@ def rewrite_function(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
     RefusedSyntax
         At the line of a statement that a kernel cannot have.
     """
-    new = _Rewriter(node, file).function(node)
+    new = _RewriteFunction(node, file).function(node)
     new.decorator_list, new.returns = [], None
     for arg in (*new.args.posonlyargs, *new.args.args, *new.args.kwonlyargs, new.args.vararg, new.args.kwarg):
         if arg is not None:
@@ -97,7 +97,7 @@ def function_node(name: str, args: ast.arguments, body: list[ast.stmt]) -> ast.F
     return node
 
 
-class _Rewriter(ast.NodeTransformer):
+class _RewriteFunction(ast.NodeTransformer):
     """The rewrite of one function; nested functions get a rewriter of their own."""
 
     def __init__(self, node: ast.FunctionDef, file: str) -> None:
@@ -332,7 +332,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
-        return _Rewriter(node, self.file).function(node)
+        return _RewriteFunction(node, self.file).function(node)
 
 
 def _at(new: _Node, old: ast.AST) -> _Node:
