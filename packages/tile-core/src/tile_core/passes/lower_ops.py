@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MeaningVariant(Variant):
-    """The op's own meaning as a variant: the slow way that is right."""
+    """The op's reference semantics as a variant: slow, but correct."""
 
     fallback = True
     priority = -1000
@@ -53,7 +53,7 @@ class _LowerOps(StmtRewriter):
         selection = select(call, self.variants.get(call.name, ()), self.ctx, None if forced is None else str(forced))
         self.choices.append(OpChoice(call, selection))
         lowered = selection.lower(call, self.ctx)
-        # The mark tells later passes that all threads of the block do this together.
+        # The mark tells later passes that all threads of the block execute this together.
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 
     def visit_Evaluate(self, s: Any) -> Any:
