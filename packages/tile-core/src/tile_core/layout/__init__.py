@@ -16,10 +16,10 @@ from tile_core.layout.base import LayoutMap
 from tile_core.layout.digits import AXES, Digit
 from tile_core.layout.draw import draw, to_svg
 from tile_core.layout.fragment import Digits, FragmentLayout, spread
-from tile_core.layout.held import fragment_of
 from tile_core.layout.layout import DigitLayout, column_major, row_major, strided
 from tile_core.layout.proof import Collision, Proof, prove
 from tile_core.layout.recover import recover
+from tile_core.layout.recover_fragment import fragment_of
 from tile_core.layout.shared import bank_conflicts, make_swizzled_layout
 from tile_core.layout.stacked import StackedLayout
 from tile_core.layout.swizzle import PYTHON_OPS, Ops, Swizzle
