@@ -83,7 +83,8 @@ def _share(item: pytest.Item) -> int:
 
 def _skip_emulated(items: list[pytest.Item]) -> None:
     """Skip tests that run texts where no C++ compiler makes a program of them."""
-    found = [i for i in items if i.path.name not in _TEXTS and any(i.path.is_relative_to(f) for f in _EMULATED)]
+    texts = {path: _runs_texts(path) for path in {item.path for item in items}}
+    found = [item for item in items if texts[item.path]]
     if not found:
         return
     from tile_emulator.compilers import find_compiler
@@ -94,6 +95,10 @@ def _skip_emulated(items: list[pytest.Item]) -> None:
     except (HostUnsupported, NoCompiler) as error:
         for item in found:
             item.add_marker(pytest.mark.skip(reason=error.message))
+
+
+def _runs_texts(path: Path) -> bool:
+    return path.name not in _TEXTS and any(path.is_relative_to(folder) for folder in _EMULATED)
 
 
 def _turn() -> int:

@@ -15,7 +15,7 @@ from tile_core.numerics.truncation import limits_of, truncated
 
 from .targets import TARGETS, compiled
 
-pytestmark = pytest.mark.sweep(4)
+pytestmark = pytest.mark.sweep(8)
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz")

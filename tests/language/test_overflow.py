@@ -15,6 +15,8 @@ from tile_core.plugins.manager import installed
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(2)
+
 TOP = 2**31 - 1
 m = T.dynamic("m")
 

@@ -11,7 +11,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.cpu.build import EFFORTS, _effort
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(6)
 
 
 def statements(count: int) -> Any:

@@ -18,7 +18,7 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import Tile2D, accumulator_dtype, micro_gemm
 from tile_core.numerics import exprs
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(4)
 
 SIZES = (1, 7, 8, 17, 24, 48, 63, 96, 127, 129)
 FLIPS = tuple((a, b, c) for a, b, c in itertools.product((False, True), repeat=3))

@@ -20,7 +20,7 @@ from tile_core.ir.visit import collect, substitute
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 
-pytestmark = pytest.mark.sweep(6)
+pytestmark = pytest.mark.sweep(12)
 
 #: A word of the report's "B is read in place, without a copy"; it breaks lines between words.
 IN_PLACE = "without"

@@ -14,7 +14,7 @@ from tile_core.numerics.codecs import decode, encode, pack4, unpack4
 from tile_core.numerics.formats import FORMATS
 from tile_core.passes.legalize_floats import STORAGE, legalize_floats
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(4)
 
 NATIVE = frozenset({"float16", "float32", "float64"})
 NARROW = [n for n in FORMATS if n.startswith("float8")]

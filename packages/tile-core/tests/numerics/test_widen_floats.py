@@ -16,7 +16,7 @@ from tile_core.passes.float_rules import hide, reveal
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.widen_floats import STORED, widen_floats
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(4)
 
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 COUNT = 4099

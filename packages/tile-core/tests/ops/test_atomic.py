@@ -13,7 +13,7 @@ from tile_core.numerics import oracles
 
 from . import kit
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(5)
 
 TYPES = (*kit.INTEGERS, *kit.FLOATS)
 UPDATES = {"add": np.add, "max": np.fmax, "min": np.fmin}

@@ -12,7 +12,7 @@ from tile_core.numerics import oracles
 
 from . import kit
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(5)
 
 SCOPES = ("shared", "fragment", "local")
 

@@ -14,7 +14,7 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import Fp8Operand, ScaleShape
 from tile_core.numerics import codecs
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(5)
 
 FORMATS = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
 

@@ -11,6 +11,8 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.ops import DuplicateRows, RowsOperand, ShapesDiffer
 
+pytestmark = pytest.mark.sweep(5)
+
 
 def rows_with_outsiders(seed: int, count: int, height: int, dtype: str) -> np.ndarray:
     rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from tile_core.numerics import oracles
 
 from . import kit
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(5)
 
 ALLOC = {"shared": T.alloc_shared, "fragment": T.alloc_fragment, "local": T.alloc_local}
 

@@ -13,7 +13,7 @@ import tile_core.language as T
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadElementType, GemmTypes, SparseShape
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(5)
 
 TYPES = [
     ("float16", "float32"), ("bfloat16", "float32"), ("float16", "float16"), ("float32", "float32"), ("int8", "int32"),

@@ -12,7 +12,7 @@ from tile_core.errors.ops import BadAttribute
 
 from . import kit
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(5)
 
 
 def windows(img, kernel, stride, dilation, pad):

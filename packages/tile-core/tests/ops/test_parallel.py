@@ -13,6 +13,8 @@ from tile_core.numerics import oracles
 
 from . import kit
 
+pytestmark = pytest.mark.sweep(5)
+
 COMPUTED = (*kit.INTEGERS, *kit.FLOATS)
 
 

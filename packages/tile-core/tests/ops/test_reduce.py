@@ -12,7 +12,7 @@ from tile_core.numerics import oracles
 
 from . import kit
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(5)
 
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
 ORDERED = ("max", "min", "absmax")

@@ -11,6 +11,8 @@ from tile_core.errors.ops import NotATile, ViewOfPart, ViewSize
 
 from . import kit
 
+pytestmark = pytest.mark.sweep(5)
+
 ALLOC = {"shared": T.alloc_shared, "fragment": T.alloc_fragment, "local": T.alloc_local}
 
 

@@ -25,10 +25,10 @@ def test_a_fixed_sample_of_programs():
     assert counts["right"] >= 4
 
 
-@pytest.mark.sweep(100)
-@pytest.mark.parametrize("part", range(100))
+@pytest.mark.sweep(200)
+@pytest.mark.parametrize("part", range(200))
 def test_two_thousand_programs(part):
-    assert fuzz.fuzz(20, seed=1000 + part, only="tiles").total() >= 17
+    assert fuzz.fuzz(10, seed=1000 + part, only="tiles").total() >= 8
 
 
 @pytest.mark.sweep(4)

@@ -8,6 +8,8 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 
+pytestmark = pytest.mark.sweep(3)
+
 DTYPES = ("int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 #: name -> (of tile values, of Python ints, of two operands, whether the second must not be 0)

@@ -91,6 +91,7 @@ def test_replay_of_a_recording_that_is_not_there(tmp_path):
     assert json.loads((tmp_path / "machine.json").read_text())["python"]
 
 
+@pytest.mark.sweep(3)
 def test_the_kit_on_the_host(tmp_path, capsys):
     given = ["conformance", str(tmp_path), "--target", "cpu", "--workers", "1", "-k", "fill and int8"]
     assert kit.main(given) == 0
@@ -100,6 +101,7 @@ def test_the_kit_on_the_host(tmp_path, capsys):
     assert "all ops" in capsys.readouterr().out
 
 
+@pytest.mark.sweep(3)
 def test_a_run_without_cases_is_no_result(tmp_path):
     with pytest.raises(SystemExit, match=r"no case was run(.|\n)*deselected"):
         kit.main(["conformance", str(tmp_path), "--workers", "0", "-k", "nothing-is-called-so"])

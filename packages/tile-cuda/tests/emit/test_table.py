@@ -9,7 +9,7 @@ from tile_cuda.ptx.errors import InstructionMissing
 
 from .nvrtc import ARCHITECTURES, assemble
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(6)
 
 TYPES = ["typedef unsigned short f16;", "typedef unsigned short bf16;"]
 

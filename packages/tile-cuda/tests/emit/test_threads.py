@@ -16,6 +16,8 @@ from tile_cuda.ptx import atomics
 
 from .kit import buffer, kernel, passed, run, shared
 
+pytestmark = pytest.mark.sweep(3)
+
 TYPES = ("int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
 
 

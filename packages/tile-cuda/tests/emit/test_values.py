@@ -13,6 +13,8 @@ from tile_core.ir import nodes
 
 from .kit import computed
 
+pytestmark = pytest.mark.sweep(3)
+
 COUNT = 251
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 

@@ -12,6 +12,8 @@ from tile_cuda.emit.functions import FUNCTIONS, LINKED
 
 from ..texts import kernel
 
+pytestmark = pytest.mark.sweep(6)
+
 HOST = (
     "pipe read write time malloc free exit abort remove unlink system index select div rand random sync send memset "
     "memcpy printf simt_entry simt_launch strlen signal sleep x data"
@@ -43,6 +45,7 @@ def test_the_kernel_is_run_whatever_its_name_is(name: str) -> None:
     np.testing.assert_array_equal(found, values)
 
 
+@pytest.mark.sweep(6)
 def test_the_device_compiler_takes_every_name() -> None:
     names = sorted({*HOST, *DEVICE, *LINKED, *FUNCTIONS, "_free", "__norm"} - {"main"})
     sources = [tile.compile(copy_named(name), target="cuda:sm_80", runtime="emulator").source for name in names]

@@ -9,7 +9,7 @@ import pytest
 from . import kernels
 from .launches import kinds, run, told
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(4)
 
 ORDERS = [("early", "forward"), ("late", "forward"), ("late", "random"), ("early", "reverse")]
 

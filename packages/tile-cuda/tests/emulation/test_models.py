@@ -11,7 +11,7 @@ from tile_cuda.emulation.opcodes import opcodes
 from ..vectors import groups, record, table
 from .launches import SM90, run_plan
 
-pytestmark = pytest.mark.sweep(4)
+pytestmark = pytest.mark.sweep(12)
 
 GROUPS = groups.groups(SM90)
 RECORDED = sorted((Path(record.__file__).parent / "recorded").glob("*.npz"))

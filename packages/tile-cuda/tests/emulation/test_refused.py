@@ -11,6 +11,8 @@ from tile_emulator.errors import LaunchRefused, TextRefused
 
 from .launches import kinds, poison, run, told
 
+pytestmark = pytest.mark.sweep(2)
+
 ADDRESS = "(unsigned)__cvta_generic_to_shared(smem + {})"
 LDMATRIX = 'asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {{%0,%1}}, [%2];" : "=r"(d), "=r"(e) : "r"({}));'
 SHUFFLE = 'asm volatile("shfl.sync.idx.b32 %0, %1, {}, 0x1f, {};" : "=r"(d) : "r"(t));'

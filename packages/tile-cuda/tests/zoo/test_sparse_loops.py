@@ -11,7 +11,7 @@ from tile_core.plugins.contexts import make_context
 
 from .launch import run
 
-pytestmark = pytest.mark.sweep(6)
+pytestmark = pytest.mark.sweep(30)
 
 #: Rows and columns of a block: its four warps have 1 to 4 by 1 to 4 tiles.
 TILES = ((16, 8), (16, 16), (64, 8), (64, 16), (32, 40), (80, 8), (48, 24), (96, 24), (128, 16), (16, 96), (128, 32))

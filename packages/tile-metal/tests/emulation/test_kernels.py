@@ -12,7 +12,7 @@ from tile_metal.lint import lint
 from . import kernels
 from .launches import HEAD, kinds, run, told
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(4)
 
 
 def peaks(c):

@@ -6,6 +6,8 @@ import pytest
 
 from .launches import poison, right
 
+pytestmark = pytest.mark.sweep(2)
+
 BUILTINS = """
 [[kernel, max_total_threads_per_threadgroup(64)]] void builtins(
     device uint* out [[buffer(0)]],

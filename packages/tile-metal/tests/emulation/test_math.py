@@ -6,6 +6,8 @@ import pytest
 
 from .launches import poison, right
 
+pytestmark = pytest.mark.sweep(4)
+
 ONE = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh,
     "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "exp2": np.exp2, "fabs": np.abs, "floor": np.floor,

@@ -10,6 +10,8 @@ from tile_metal.target import make_target
 
 from .launches import kinds, poison, run, told
 
+pytestmark = pytest.mark.sweep(3)
+
 # Statements of a kernel, in which t is the thread's number, x a float and out an array of floats; words of the message.
 STATEMENTS = {
     "a function of C": ("x = erf(x);", "erf"),

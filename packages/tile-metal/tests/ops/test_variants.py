@@ -13,6 +13,8 @@ from tile_core.errors import TileError
 
 from .kit import TARGETS, right, text
 
+pytestmark = pytest.mark.sweep(4)
+
 
 def stored(x):
     return x.view(np.uint8) if x.dtype.itemsize == 1 else x

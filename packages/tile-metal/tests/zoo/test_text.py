@@ -83,7 +83,7 @@ class TestLoopOverK:
         assert sum(BARRIER in line for line in body) == (1 if stages > 1 else 2)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", [e.name for e in ZOO])
 @pytest.mark.parametrize("target", [METAL, METAL4])
 class TestHeads:

@@ -1,4 +1,4 @@
-"""Value numbering: equal numbers for iterations that provably compute the same value."""
+"""Whether two iterations compute the same value: a number for each, equal where the computation provably is."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SHIFT = np.uint64(29)
 
 
 class Fingerprint:
-    """Value numbers of expressions.
+    """Numbers that stand for the values of expressions.
 
     Parameters
     ----------
     env
         Values of variables, as arrays over the executions of an access.
     binds
-        Names with the values bound to them.
+        Names with the values that they stand for.
     element
-        Maps a load to identifiers of the elements that it reads, an array over the executions.
+        From a load to what identifies the element that it reads, as an array over the executions.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Fingerprint:
         Raises
         ------
         Unknown
-            If it calls a function that is not known to be pure.
+            If it calls something whose result is not known to depend on its operands alone.
         """
         try:
             return _mixed("int", np.asarray(evaluate(e, self.env), np.int64).view(np.uint64))
@@ -76,7 +76,7 @@ def element_number(buffer: Any, at: Any) -> Any:
 
 
 def apart(iteration: Any) -> Any:
-    """Return numbers that differ between iterations, for unknown values."""
+    """Return numbers that differ between iterations, for values of which nothing is known."""
     return _mixed("apart", np.asarray(iteration, np.int64).view(np.uint64))
 
 

@@ -1,4 +1,4 @@
-"""Conditional selection between scalars, and ``any`` and ``all``."""
+"""Choices between scalars, and whether any or all of several hold."""
 
 from __future__ import annotations
 

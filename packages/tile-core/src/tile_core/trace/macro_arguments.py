@@ -1,4 +1,4 @@
-"""Binding of macro parameters to arguments."""
+"""What macro parameters stand for."""
 
 from __future__ import annotations
 

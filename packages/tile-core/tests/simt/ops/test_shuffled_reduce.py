@@ -18,7 +18,7 @@ from tile_core.simt.variant import SimtCall
 
 from ..bench import CTX, Bench, buffer, check, numbers, numpy_type, view
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(4)
 
 WIDTHS = (1, 7, 31, 32, 33, 48, 96, 127, 229, 257)
 THREADS = (32, 48, 64, 96, 128, 256, 1, 31)

@@ -17,7 +17,7 @@ from tile_core.simt.variant import SimtCall
 
 from ..bench import CTX, Bench, buffer, check, numbers, numpy_type, view
 
-pytestmark = pytest.mark.sweep(2)
+pytestmark = pytest.mark.sweep(4)
 
 
 def scan(

@@ -11,19 +11,19 @@ import numpy as np
 from tile_core.errors.base import Where
 from tile_core.ops.base import View
 from tile_core.reference.expressions import compile_expression
-from tile_core.reference.ops.regions import MemoryRegion
-from tile_core.reference.scope import CompileScope
+from tile_core.reference.ops.regions import Region
+from tile_core.reference.scope import Scope
 from tile_core.reference.state import State
 
 
 @dataclass(frozen=True)
-class BoundCall:
+class Bound:
     """A tile call whose operands are known.
 
     Attributes
     ----------
     args
-        ``MemoryRegion`` for regions, values for others.
+        ``Region`` for regions, values for others.
     types
         Element types of the operands.
     attrs
@@ -38,10 +38,10 @@ class BoundCall:
     where: Where | None = None
 
 
-class RegionOperand:
+class Operand:
     """A region operand: a buffer by number, and functions for its corner and extents."""
 
-    def __init__(self, view: View, scope: CompileScope) -> None:
+    def __init__(self, view: View, scope: Scope) -> None:
         self.number, self.dtype, self.where = scope.buffer(view.buffer), view.dtype, scope.where
         self.mins = [compile_expression(m, scope) for m in view.mins]
         self.extents = [compile_expression(e, scope) for e in view.extents]
@@ -50,11 +50,11 @@ class RegionOperand:
         """Return the corner, an entry of which may differ between lanes."""
         return [m(state) for m in self.mins]
 
-    def bound(self, state: State) -> MemoryRegion | None:
+    def bound(self, state: State) -> Region | None:
         """Return the region, or ``None`` if it is not the same memory for all lanes."""
         home = state.memories[self.number].root.home
         corner, extents = self.corner(state), [e(state) for e in self.extents]
         if (home is not None and home.count > 1) or any(isinstance(x, np.ndarray) for x in (*corner, *extents)):
             return None
         mins, sizes = tuple(int(m) for m in corner), tuple(int(e) for e in extents)
-        return MemoryRegion(state, self.number, mins, sizes, self.dtype, self.where)
+        return Region(state, self.number, mins, sizes, self.dtype, self.where)

@@ -7,7 +7,8 @@ import importlib
 from tile_core.testing.case import Case, Unit
 
 TABLES = (
-    "casts", "copies", "fills", "views", "products", "sparse", "scaled", "rows", "reductions", "atomics", "scalars", "loops",
+    "casts", "copies", "fills", "views", "products", "sparse", "scaled", "rows", "reductions", "atomics", "scalars",
+    "loops",
     "control", "threads", "shapes",
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Atomics: every operation and element type, per element, per tile and with a scalar; previous values; memory orders."""
+"""Atomics: every operation and element type, of elements, tiles and a scalar; previous values; memory orders."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from tile_core.dtypes import DTYPES
 from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
 from tile_core.testing.data import COMPUTED, Array, numbers, values
+from tile_core.testing.source import lines
 
 OPS = ("add", "max", "min")
 
@@ -64,7 +65,10 @@ def _vectors() -> list[Unit]:
     for dtype in ("float32", "float16", "int32", "int64", "bfloat16", "uint8"):
         parts = {}
         for width in (2, 4):
-            body = f"for i in T.serial({16 // width}):\n    T.atomic_addx{width}(B{width}[i * {width}], A[bx, i * {width}])"
+            body = lines(f"""
+                for i in T.serial({16 // width}):
+                    T.atomic_addx{width}(B{width}[i * {width}], A[bx, i * {width}])
+            """)
             need = frozenset({f"atomic:add:{dtype}"})
 
             def want(d: Data, width: int = width, t: str = dtype) -> Array:
@@ -85,7 +89,13 @@ def _mixed() -> list[Unit]:
     """#2382: the value is converted to the element type of the destination."""
     found = []
     for dtype in ("float16", "bfloat16", "int32", "float64"):
-        body = "s = T.alloc_shared((24,), 'float32')\nT.copy(A, s)\nT.atomic_add(B, s)\nfor i in T.Parallel(24):\n    T.atomic_add(C[i], s[i])"
+        body = lines("""
+            s = T.alloc_shared((24,), 'float32')
+            T.copy(A, s)
+            T.atomic_add(B, s)
+            for i in T.Parallel(24):
+                T.atomic_add(C[i], s[i])
+        """)
 
         def want(d: Data, t: str = dtype) -> dict[str, Array]:
             return {n: values(d[n], t) + values(d["A"], "float32").astype(values(d[n], t).dtype) for n in "BC"}
@@ -105,34 +115,44 @@ def _counts() -> list[Unit]:
     c = output("C", "int32", 2)
     need = frozenset({"atomic:add:int32", "atomic:max:int32"})
     threads = need | {"threads"}
-    histogram = '''
+    histogram = """
         h = T.alloc_shared((16,), "int32")
         T.clear(h)
         for i in T.Parallel(64):
             T.atomic_add(h[A[bx * 64 + i] % 16], 1)
         T.atomic_add(B, h)
-    '''
+    """
 
     def data(rng: Any) -> Data:
         return {"A": rng.integers(0, 1000, 256).astype(np.int32), "B": np.zeros(16, np.int32)}
 
-    sorted_previous = '''
+    sorted_previous = """
         i = T.get_thread_binding(0)
         P[bx * 128 + T.atomic_add(C[bx], 1, return_prev=True)] = 1
         T.atomic_max(C[bx], i)
-    '''
+    """
     previous = [c, output("P", "int32", 256)]
     return [
-        one("atomic", "per-block", [c], "T.atomic_add(C[0], 1)", lambda d: np.array([7, 0]), zero, grid="7", needs=need),
+        one("atomic", "per-block", [c], "T.atomic_add(C[0], 1)", lambda d: np.array([7, 0]), zero, grid="7",
+            needs=need),
         one("atomic", "per-iteration", [c], "for i in T.Parallel(50):\n    T.atomic_add(C[i % 2], i)",
             lambda d: np.array([600, 625]), zero, needs=need),
-        one("atomic", "#2959-per-thread", [c], "i = T.get_thread_binding(0)\nT.atomic_add(C[0], 1)\nT.atomic_max(C[1], i)",
+        one("atomic", "#2959-per-thread", [c], lines("""
+            i = T.get_thread_binding(0)
+            T.atomic_add(C[0], 1)
+            T.atomic_max(C[1], i)
+        """),
             lambda d: np.array([256, 127]), zero, grid="2", needs=threads),
         one("atomic", "histogram", [tensor("A", "int32", 256), output("B", "int32", 16)], histogram,
             lambda d: np.bincount(d["A"] % 16, minlength=16), {"": data}, grid="4", needs=need),
         one("atomic", "#2667-previous", previous, sorted_previous,
             lambda d: {"C": np.array([128, 128]), "P": np.ones(256)}, zero, grid="2", needs=threads),
-        one("atomic", "#2594-load-before", [c, output("P", "int32", 1)], "if C[1] == 0:\n    v = C[0]\n    T.atomic_add(C[0], 5)\n    P[0] = v",
+        one("atomic", "#2594-load-before", [c, output("P", "int32", 1)], lines("""
+            if C[1] == 0:
+                v = C[0]
+                T.atomic_add(C[0], 5)
+                P[0] = v
+        """),
             lambda d: {"C": np.array([5, 0]), "P": np.zeros(1)}, zero, needs=need),
     ]  # fmt: skip
 
@@ -144,7 +164,7 @@ def _orders() -> list[Unit]:
         body = f'''
             v = T.atomic_load(A[2], memory_order="{order}")
             T.atomic_store(B[1], v + 1, memory_order="{store}")
-            T.atomic_add(B[0], v, memory_order="{'acq_rel' if order == 'acquire' else order}")
+            T.atomic_add(B[0], v, memory_order="{"acq_rel" if order == "acquire" else order}")
         '''
         params = [tensor("A", "int32", 4), output("B", "int32", 2)]
         data = {"": lambda rng: {"A": numbers(rng, (4,), "int32"), "B": np.array([3, 4], np.int32)}}

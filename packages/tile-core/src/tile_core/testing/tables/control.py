@@ -8,13 +8,14 @@ import numpy as np
 
 from tile_core.testing.case import Data, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array
+from tile_core.testing.source import lines
 
 N = 20
 
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_per_block(), *_loops(), *_launches(), *_refusals()]
+    return [*_branches(), *_serial(), *_names(), *_loops(), *_launches(), *_refusals()]
 
 
 def _blockwise(name: str, code: str, function: Any, before: str = "") -> Unit:
@@ -25,7 +26,11 @@ def _blockwise(name: str, code: str, function: Any, before: str = "") -> Unit:
         return np.array([function(int(x), int(y)) for x, y in zip(d["A"], d["D"], strict=True)])
 
     def data(rng: Any) -> Data:
-        return {"A": rng.integers(0, 12, N).astype(np.int32), "D": rng.integers(-3, 5, N).astype(np.int32), "B": np.full(N, -1, np.int32)}
+        return {
+            "A": rng.integers(0, 12, N).astype(np.int32),
+            "D": rng.integers(-3, 5, N).astype(np.int32),
+            "B": np.full(N, -1, np.int32),
+        }
 
     params = [tensor("A", "int32", N), tensor("D", "int32", N), output("B", "int32", N)]
     return one("control", name, params, body, want, {"": data}, grid=str(N), threads=32, before=before)
@@ -71,39 +76,169 @@ def _nested(x: int, y: int) -> int:
     return total
 
 
-def _per_block() -> list[Unit]:
-    var = "c = T.alloc_var('int32', init={})\n"
-    n, c = "n = T.alloc_var('int32', init=x)\n", var.format(0)
+_ZERO = "c = T.alloc_var('int32', init=0)\n"
+
+
+def _branches() -> list[Unit]:
     return [
         _blockwise("if", "if x > 5:\n    B[bx] = y", lambda x, y: y if x > 5 else -1),
-        _blockwise("else", "if x > y:\n    B[bx] = x\nelse:\n    B[bx] = y", max),
-        _blockwise("elif", "if x < 3:\n    B[bx] = 1\nelif x < 6:\n    B[bx] = 2\nelif y > 0:\n    B[bx] = 3\nelse:\n    B[bx] = 4",
+        _blockwise("else", lines("""
+            if x > y:
+                B[bx] = x
+            else:
+                B[bx] = y
+        """), max),
+        _blockwise("elif", lines("""
+            if x < 3:
+                B[bx] = 1
+            elif x < 6:
+                B[bx] = 2
+            elif y > 0:
+                B[bx] = 3
+            else:
+                B[bx] = 4
+        """),
                    lambda x, y: 1 if x < 3 else 2 if x < 6 else 3 if y > 0 else 4),
-        _blockwise("nested-if", "if x > 2:\n    if y > 1:\n        B[bx] = 1\n    else:\n        B[bx] = 2",
+        _blockwise("nested-if", lines("""
+            if x > 2:
+                if y > 1:
+                    B[bx] = 1
+                else:
+                    B[bx] = 2
+        """),
                    lambda x, y: (1 if y > 1 else 2) if x > 2 else -1),
-        _blockwise("and-or-not", "if (x > 3 and not y > 2) or x == 0:\n    B[bx] = 1\nelse:\n    B[bx] = 0",
+        _blockwise("and-or-not", lines("""
+            if (x > 3 and not y > 2) or x == 0:
+                B[bx] = 1
+            else:
+                B[bx] = 0
+        """),
                    lambda x, y: int((x > 3 and not y > 2) or x == 0)),
-        _blockwise("chained", "if 2 < x <= 7:\n    B[bx] = 1\nelse:\n    B[bx] = 0", lambda x, y: int(2 < x <= 7)),
-        _blockwise("choice", "B[bx] = T.if_then_else(y > 0, x // T.max(y, 1), -x)", lambda x, y: x // y if y > 0 else -x),
-        _blockwise("while", n + c + "while n > 1:\n    if n % 2 == 0:\n        n = n // 2\n    else:\n        n = 3 * n + 1\n    c += 1\nB[bx] = c", _collatz),
-        _blockwise("#2202-while-false", c + "while x < 0:\n    c += 1\nB[bx] = c", lambda x, y: 0),
-        _blockwise("#2539-two-conditions", c + "for i in T.serial(4):\n    if x < 2:\n        c += i\n    if y < 2:\n        c += 10 * i\nB[bx] = c", _two),
-        _blockwise("break-continue", c + "for i in T.serial(10):\n    if i == x:\n        break\n    if i % 2 == 0:\n        continue\n    c += i\nB[bx] = c", _scan),
-        _blockwise("#3026-break-unrolled", c + "for i in T.unroll(10):\n    if i == x:\n        break\n    if i % 2 == 0:\n        continue\n    c += i\nB[bx] = c", _scan),
-        _blockwise("nested-break", c + "for i in T.serial(5):\n    for j in T.serial(5):\n        if i * j > x:\n            break\n        c += 1\n    if i > y + 3:\n        break\nB[bx] = c", _nested),
-        _blockwise("while-break", c + "while c < 100:\n    c += x + 1\n    if c > 20:\n        break\nB[bx] = c", lambda x, y: next(k for k in range(x + 1, 200, x + 1) if k > 20)),
-        _blockwise("#3231-name-again", "i = T.alloc_var('int32', init=x)\nB[bx] = i\nfor j in T.serial(3):\n    i = i + j\nB[bx] = i", lambda x, y: x + 3),
-        _blockwise("#2594-read-before", "v = A[bx]\nif y > 0:\n    B[bx] = v + y", lambda x, y: x + y if y > 0 else -1),
-        _blockwise("macro", "B[bx] = twice(x) + twice(y)", lambda x, y: 2 * x + 2 * y, "@T.macro\ndef twice(v):\n    return v + v"),
-        _blockwise("macro-branch", "c = T.alloc_var('int32', init=y)\nraised(c, x)\nB[bx] = c", lambda x, y: x if x > y else y,
-                   "@T.macro\ndef raised(c: T.Ref, v):\n    if v > c:\n        c = v"),
+        _blockwise("chained", lines("""
+            if 2 < x <= 7:
+                B[bx] = 1
+            else:
+                B[bx] = 0
+        """), lambda x, y: int(2 < x <= 7)),
+        _blockwise("choice", "B[bx] = T.if_then_else(y > 0, x // T.max(y, 1), -x)",
+                   lambda x, y: x // y if y > 0 else -x),
+    ]  # fmt: skip
+
+
+def _serial() -> list[Unit]:
+    return [
+        _blockwise("while", "n = T.alloc_var('int32', init=x)\n" + _ZERO + lines("""
+            while n > 1:
+                if n % 2 == 0:
+                    n = n // 2
+                else:
+                    n = 3 * n + 1
+                c += 1
+            B[bx] = c
+        """), _collatz),
+        _blockwise("#2202-while-false", _ZERO + "while x < 0:\n    c += 1\nB[bx] = c", lambda x, y: 0),
+        _blockwise("#2539-two-conditions", _ZERO + lines("""
+            for i in T.serial(4):
+                if x < 2:
+                    c += i
+                if y < 2:
+                    c += 10 * i
+            B[bx] = c
+        """), _two),
+        _blockwise("break-continue", _ZERO + lines("""
+            for i in T.serial(10):
+                if i == x:
+                    break
+                if i % 2 == 0:
+                    continue
+                c += i
+            B[bx] = c
+        """), _scan),
+        _blockwise("#3026-break-unrolled", _ZERO + lines("""
+            for i in T.unroll(10):
+                if i == x:
+                    break
+                if i % 2 == 0:
+                    continue
+                c += i
+            B[bx] = c
+        """), _scan),
+        _blockwise("nested-break", _ZERO + lines("""
+            for i in T.serial(5):
+                for j in T.serial(5):
+                    if i * j > x:
+                        break
+                    c += 1
+                if i > y + 3:
+                    break
+            B[bx] = c
+        """), _nested),
+        _blockwise("while-break", _ZERO + lines("""
+            while c < 100:
+                c += x + 1
+                if c > 20:
+                    break
+            B[bx] = c
+        """), lambda x, y: next(k for k in range(x + 1, 200, x + 1) if k > 20)),
+    ]  # fmt: skip
+
+
+def _names() -> list[Unit]:
+    """Names that are bound again, macros, what Python knows while it traces, and what is assumed."""
+    return [
+        _blockwise("#3231-name-again", lines("""
+            i = T.alloc_var('int32', init=x)
+            B[bx] = i
+            for j in T.serial(3):
+                i = i + j
+            B[bx] = i
+        """), lambda x, y: x + 3),
+        _blockwise("#2594-read-before", lines("""
+            v = A[bx]
+            if y > 0:
+                B[bx] = v + y
+        """), lambda x, y: x + y if y > 0 else -1),
+        _blockwise("macro", "B[bx] = twice(x) + twice(y)", lambda x, y: 2 * x + 2 * y, lines("""
+            @T.macro
+            def twice(v):
+                return v + v
+        """)),
+        _blockwise("macro-branch", lines("""
+            c = T.alloc_var('int32', init=y)
+            raised(c, x)
+            B[bx] = c
+        """), lambda x, y: x if x > y else y,
+                   lines("""
+                       @T.macro
+                       def raised(c: T.Ref, v):
+                           if v > c:
+                               c = v
+                   """)),
         _blockwise("helper", "B[bx] = mixed(x, y)", lambda x, y: x * 3 - y, "def mixed(a, b):\n    return a * 3 - b"),
-        _blockwise("tuple-swap", "p = T.alloc_var('int32', init=x)\nq = T.alloc_var('int32', init=y)\np, q = q, p\nB[bx] = p * 100 + q", lambda x, y: y * 100 + x),
+        _blockwise("tuple-swap", lines("""
+            p = T.alloc_var('int32', init=x)
+            q = T.alloc_var('int32', init=y)
+            p, q = q, p
+            B[bx] = p * 100 + q
+        """), lambda x, y: y * 100 + x),
         _blockwise("#3019-assert", "assert N > 3\nB[bx] = x", lambda x, y: x, "N = 20"),
-        _blockwise("python-if", "if FLAG:\n    B[bx] = x\nelse:\n    B[bx] = undefined_name", lambda x, y: x, "FLAG = True"),
-        _blockwise("static-range", c + "for i in T.static_range(4):\n    c += x * i\nB[bx] = c", lambda x, y: 6 * x),
+        _blockwise("python-if", lines("""
+            if FLAG:
+                B[bx] = x
+            else:
+                B[bx] = undefined_name
+        """), lambda x, y: x, "FLAG = True"),
+        _blockwise("static-range", _ZERO + lines("""
+            for i in T.static_range(4):
+                c += x * i
+            B[bx] = c
+        """), lambda x, y: 6 * x),
         _blockwise("assume", "T.assume(x >= 0)\nB[bx] = x % 4", lambda x, y: x % 4),
-        _blockwise("#2886-unroll-nothing", c + "for i in T.unroll(0, 0, 2):\n    c += 1\nB[bx] = c", lambda x, y: 0),
+        _blockwise("#2886-unroll-nothing", _ZERO + lines("""
+            for i in T.unroll(0, 0, 2):
+                c += 1
+            B[bx] = c
+        """), lambda x, y: 0),
     ]  # fmt: skip
 
 
@@ -111,7 +246,7 @@ def _loops() -> list[Unit]:
     """Bounds and steps, from Python and at run time."""
     found = []
     for start, stop, step in ((0, 0, 1), (0, 1, 1), (2, 11, 3), (10, 0, -3), (5, 5, -1), (-4, 4, 2), (7, 3, 1)):
-        body = f'''
+        body = f"""
             c = T.alloc_var("int32", init=0)
             for i in T.serial({start}, {stop}, {step}):
                 c = c * 3 + i
@@ -124,17 +259,36 @@ def _loops() -> list[Unit]:
             for i in T.unroll({start}, {stop}, {step}):
                 c = c * 3 + i
             B[2] = c
-        '''
+        """
         total = 0
         for i in range(start, stop, step):
             total = total * 3 + i
         data = {"": lambda rng, p=start, q=stop: {"p": p, "q": q}}  # type: ignore[misc]
         params = [scalar("p"), scalar("q"), output("B", "int32", 3)]
-        found.append(one("control", f"range-{start},{stop},{step}", params, body, lambda d, t=total: np.full(3, t), data, threads=32))  # type: ignore[misc]
+        found.append(
+            one(
+                "control",
+                f"range-{start},{stop},{step}",
+                params,
+                body,
+                lambda d, t=total: np.full(3, t),
+                data,
+                threads=32,
+            )
+        )  # type: ignore[misc]
     body = "for i, j, k in T.grid(2, 3, 4):\n    B[i, j, k] = i * 100 + j * 10 + k"
     indices = np.indices((2, 3, 4))
     params = [output("B", "int32", 2, 3, 4)]
-    found.append(one("control", "grid", params, body, lambda d: indices[0] * 100 + indices[1] * 10 + indices[2], {"": lambda rng: {}}))
+    found.append(
+        one(
+            "control",
+            "grid",
+            params,
+            body,
+            lambda d: indices[0] * 100 + indices[1] * 10 + indices[2],
+            {"": lambda rng: {}},
+        )
+    )
     return found
 
 
@@ -148,26 +302,82 @@ def _launches() -> list[Unit]:
     ):  # fmt: skip
         data = {"": lambda rng, s=shape: {"B": np.zeros(s, np.int32)}}  # type: ignore[misc]
         want = np.ones(shape)
-        found.append(one("control", f"launch-{name}", [output("B", "int32", *shape)], cells.format(at), lambda d, w=want: w, data, grid=grid, axes=axes))  # type: ignore[misc]
+        found.append(
+            one(
+                "control",
+                f"launch-{name}",
+                [output("B", "int32", *shape)],
+                cells.format(at),
+                lambda d, w=want: w,
+                data,
+                grid=grid,
+                axes=axes,
+            )
+        )  # type: ignore[misc]
     for n in (0, 1, 5):
         data = {"": lambda rng, n=n: {"n": n, "B": np.zeros(8, np.int32)}}  # type: ignore[misc]
         want = (np.arange(8) < n).astype(int)
         params = [scalar("n"), output("B", "int32", 8)]
-        found.append(one("control", f"launch-runtime-{n}", params, cells.format("bx"), lambda d, w=want: w, data, grid="n"))  # type: ignore[misc]
+        found.append(
+            one("control", f"launch-runtime-{n}", params, cells.format("bx"), lambda d, w=want: w, data, grid="n")
+        )  # type: ignore[misc]
     body = "T.use_swizzle(4)\n" + cells.format("by, bx")
     data = {"": lambda rng: {"B": np.zeros((9, 13), np.int32)}}
-    found.append(one("control", "swizzle", [output("B", "int32", 9, 13)], body, lambda d: np.ones((9, 13)), data, grid="13, 9", axes="(bx, by)"))
+    found.append(
+        one(
+            "control",
+            "swizzle",
+            [output("B", "int32", 9, 13)],
+            body,
+            lambda d: np.ones((9, 13)),
+            data,
+            grid="13, 9",
+            axes="(bx, by)",
+        )
+    )
     body = "for by, bz in T.Persistent((9, 13), 4, bx):\n    B[by, bz] = B[by, bz] + 1"
-    found.append(one("control", "persistent", [output("B", "int32", 9, 13)], body, lambda d: np.ones((9, 13)), data, grid="4"))
+    found.append(
+        one("control", "persistent", [output("B", "int32", 9, 13)], body, lambda d: np.ones((9, 13)), data, grid="4")
+    )
     return found
 
 
 def _refusals() -> list[Unit]:
     a = [tensor("A", "float32", 8), tensor("N", "int32", 8), scalar("n")]
     codes: dict[str, tuple[str, tuple[str, ...], str]] = {
-        "#2977-rebound": ("v = A[0]\nif n > 0:\n    v = 1.0\nA[1] = v", ("K111",), "1"),
-        "#2946-for-else": ("for i in T.serial(4):\n    if N[i] > 0:\n        break\nelse:\n    A[0] = 1.0", ("K117",), "1"),
-        "#2946-while-else": ("while N[0] > 0:\n    N[0] = N[0] - 1\n    if N[1] > 0:\n        break\nelse:\n    A[0] = 1.0", ("K117",), "1"),
+        "#2977-rebound": (
+            lines("""
+            v = A[0]
+            if n > 0:
+                v = 1.0
+            A[1] = v
+        """),
+            ("K111",),
+            "1",
+        ),
+        "#2946-for-else": (
+            lines("""
+            for i in T.serial(4):
+                if N[i] > 0:
+                    break
+            else:
+                A[0] = 1.0
+        """),
+            ("K117",),
+            "1",
+        ),
+        "#2946-while-else": (
+            lines("""
+            while N[0] > 0:
+                N[0] = N[0] - 1
+                if N[1] > 0:
+                    break
+            else:
+                A[0] = 1.0
+        """),
+            ("K117",),
+            "1",
+        ),
         "runtime-unroll": ("for i in T.unroll(n):\n    A[i] = 0.0", ("K119",), "1"),
         "zero-step": ("for i in T.serial(0, 4, 0):\n    A[i] = 0.0", ("K119",), "1"),
         "constant-index": ("A[8] = 0.0", ("K106",), "1"),

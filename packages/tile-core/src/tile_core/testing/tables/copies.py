@@ -9,6 +9,7 @@ import numpy as np
 from tile_core.numerics import oracles
 from tile_core.testing.case import Data, Launch, Param, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import TYPES, Array, anything, numbers, values
+from tile_core.testing.source import lines
 
 SCOPES = ("shared", "fragment", "local")
 SIZES = (1, 7, 8, 17, 24, 48, 63, 96, 127, 129)
@@ -17,7 +18,18 @@ THREADS = (1, 2, 31, 32, 33, 96, 128, 384)
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_scopes(), *_tiles(), *_windows(), *_threads(), *_offsets(), *_strided(), *_shapes(), *_hints(), *_refusals()]
+    return [
+        *_scopes(),
+        *_tiles(),
+        *_windows(),
+        *_threads(),
+        *_offsets(),
+        *_strided(),
+        *_shapes(),
+        *_packed(),
+        *_hints(),
+        *_refusals(),
+    ]
 
 
 def held(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
@@ -83,7 +95,18 @@ def _tiles() -> list[Unit]:
 def _windows() -> list[Unit]:
     """A window at any corner, read and written; both may lie partly or wholly outside."""
     rows, cols = 5, 18
-    corners = ((-6, 0), (-5, -17), (-1, -1), (0, 0), (1, 3), (7, 22), (11, 39), (12, 40), (112, -18), (2**31 - 20, 2**31 - 40))
+    corners = (
+        (-6, 0),
+        (-5, -17),
+        (-1, -1),
+        (0, 0),
+        (1, 3),
+        (7, 22),
+        (11, 39),
+        (12, 40),
+        (112, -18),
+        (2**31 - 20, 2**31 - 40),
+    )
     found = []
     for dtype in ("float32", "int8", "bfloat16", "int64"):
         body = f'''
@@ -105,7 +128,8 @@ def _windows() -> list[Unit]:
                 "i": i, "j": j, "A": anything(rng, (12, 40), t), "W": numbers(rng, (12, 40), t)
             }  # fmt: skip
         params = [
-            tensor("A", dtype, 12, 40), scalar("i"), scalar("j"), output("R", dtype, rows, cols), output("W", dtype, 12, 40)
+            tensor("A", dtype, 12, 40), scalar("i"), scalar("j"), output("R", dtype, rows, cols),
+            output("W", dtype, 12, 40)
         ]  # fmt: skip
         found.append(one("copy", f"windows-{dtype}", params, body, want, launches, threads=32))
     return found
@@ -115,11 +139,11 @@ def _threads() -> list[Unit]:
     """#2562: any number of threads stores everything; #2529: a length that is no multiple of the block."""
     found = []
     for threads in THREADS:
-        body = '''
+        body = """
             s = T.alloc_shared((256,), "float16")
             T.copy(A[bx * 256], s)
             T.copy(s, B[bx * 256])
-        '''
+        """
         launches = {
             str(n): lambda rng, n=n: {"n": n, "A": anything(rng, (n,), "float16")} for n in (1, 255, 256, 257, 1000)
         }  # type: ignore[misc]
@@ -202,26 +226,63 @@ def _strided() -> list[Unit]:
 
 
 def _shapes() -> list[Unit]:
-    """Ranks, rows, columns, elements; sides that overlap; a safe value; packed elements at odd places."""
+    """Ranks, rows, columns, elements; sides that overlap; a safe value."""
     a = tensor("A", "float32", 2, 3, 9, 20)
     cases = {
-        "plane": ((9, 20), "s = T.alloc_shared((9, 20), 'float32')\nT.copy(A[1, z, 0:9, 0:20], s)\nT.copy(s, B)", lambda x, z: x[1, z]),
-        "row": ((20,), "s = T.alloc_shared((1, 20), 'float32')\nT.copy(A[z, 1, 4, :], s)\nT.copy(s, B)", lambda x, z: x[z, 1, 4]),
-        "column": ((9,), "s = T.alloc_fragment((9, 1), 'float32')\nT.copy(A[0, z, :, 7], s)\nT.copy(s[:, 0], B)", lambda x, z: x[0, z, :, 7]),
+        "plane": ((9, 20), lines("""
+            s = T.alloc_shared((9, 20), 'float32')
+            T.copy(A[1, z, 0:9, 0:20], s)
+            T.copy(s, B)
+        """), lambda x, z: x[1, z]),
+        "row": ((20,), lines("""
+            s = T.alloc_shared((1, 20), 'float32')
+            T.copy(A[z, 1, 4, :], s)
+            T.copy(s, B)
+        """), lambda x, z: x[z, 1, 4]),
+        "column": ((9,), lines("""
+            s = T.alloc_fragment((9, 1), 'float32')
+            T.copy(A[0, z, :, 7], s)
+            T.copy(s[:, 0], B)
+        """), lambda x, z: x[0, z, :, 7]),
         "element": ((1,), "T.copy(A[z, 1, 3, 5], B)", lambda x, z: x[z, 1, 3, 5:6]),
         "outer": ((3, 20), "T.copy(A[z, 0:3, 8, :], B)", lambda x, z: x[z, :, 8]),
-        "overlap-up": ((20,), "s = T.alloc_shared((20,), 'float32')\nT.copy(A[0, 0, z, :], s)\nT.copy(s[0:15], s[3:18])\nT.copy(s, B)",
+        "overlap-up": ((20,), lines("""
+            s = T.alloc_shared((20,), 'float32')
+            T.copy(A[0, 0, z, :], s)
+            T.copy(s[0:15], s[3:18])
+            T.copy(s, B)
+        """),
                        lambda x, z: np.concatenate([x[0, 0, z, :3], x[0, 0, z, :15], x[0, 0, z, 18:]])),
-        "overlap-down": ((20,), "s = T.alloc_shared((20,), 'float32')\nT.copy(A[0, 0, z, :], s)\nT.copy(s[3:18], s[0:15])\nT.copy(s, B)",
+        "overlap-down": ((20,), lines("""
+            s = T.alloc_shared((20,), 'float32')
+            T.copy(A[0, 0, z, :], s)
+            T.copy(s[3:18], s[0:15])
+            T.copy(s, B)
+        """),
                          lambda x, z: np.concatenate([x[0, 0, z, 3:18], x[0, 0, z, 15:]])),
-        "safe-value": ((12,), "T.annotate_safe_value({A: -7.0})\ns = T.alloc_shared((12,), 'float32')\nT.copy(A[z, 2, 8, 14], s)\nT.copy(s, B)",
+        "safe-value": ((12,), lines("""
+            T.annotate_safe_value({A: -7.0})
+            s = T.alloc_shared((12,), 'float32')
+            T.copy(A[z, 2, 8, 14], s)
+            T.copy(s, B)
+        """),
                        lambda x, z: np.concatenate([x[z, 2, 8, 14:], np.full(6, -7.0)])),
     }  # fmt: skip
     found = []
     for name, (shape, body, of) in cases.items():
         launches = {f"{z}": lambda rng, z=z: {"z": z, "A": anything(rng, (2, 3, 9, 20), "float32")} for z in (0, 1)}  # type: ignore[misc]
         params = [a, scalar("z"), output("B", "float32", *shape)]
-        found.append(one("copy", name, params, body, lambda d, of=of: of(values(d["A"], "float32"), d["z"]), launches, threads=32))  # type: ignore[misc]
+        found.append(
+            one(
+                "copy", name, params, body, lambda d, of=of: of(values(d["A"], "float32"), d["z"]), launches, threads=32
+            )
+        )  # type: ignore[misc]
+    return found
+
+
+def _packed() -> list[Unit]:
+    """Packed elements at odd places."""
+    found = []
     for dtype in ("int4", "uint4", "float4_e2m1fn"):
         body = f'''
             s = T.alloc_shared((4, 6), "{dtype}")
@@ -243,11 +304,11 @@ def _shapes() -> list[Unit]:
 
 def _hints() -> list[Unit]:
     """#3007: hints are never errors."""
-    body = '''
+    body = """
         s = T.alloc_shared((17,), "float32")
         T.copy(A, s, coalesced_width={width})
         T.copy(s, B, coalesced_width={width}, disable_tma=True, eviction_policy="evict_first")
-    '''
+    """
     params = [tensor("A", "float32", 17), output("B", "float32", 17)]
     data = {"": lambda rng: {"A": anything(rng, (17,), "float32")}}
     want = held("A", "float32", (17,))

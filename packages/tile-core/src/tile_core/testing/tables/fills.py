@@ -10,6 +10,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import Data, Launch, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import TYPES, Array, anything, numbers, values
+from tile_core.testing.source import lines
 
 
 def units() -> list[Unit]:
@@ -44,7 +45,11 @@ def _fills() -> list[Unit]:
                 T.fill(s_{tag}, {_literal(value)})
                 T.copy(s_{tag}, B_{tag})
             '''
-            result = np.full(shape, value) if DTYPES[dtype].is_float else np.full(shape, int(value), f"{'u' * (value >= 0)}int64")
+            result = (
+                np.full(shape, value)
+                if DTYPES[dtype].is_float
+                else np.full(shape, int(value), f"{'u' * (value >= 0)}int64")
+            )
             parts[name] = Part((output(f"B_{tag}", dtype, *shape),), body, lambda d, r=result: r)  # type: ignore[misc]
         if dtype != "float8_e8m0fnu":
             parts["clear"] = Part((output("C", dtype, *shape),), "T.clear(C)", lambda d: np.zeros(shape, np.int64))
@@ -83,7 +88,9 @@ def _regions() -> list[Unit]:
 def _transposes() -> list[Unit]:
     found = []
     shapes = ((1, 1), (7, 33), (17, 8), (64, 64), (1, 40), (129, 3))
-    for n, dtype in enumerate(("float32", "float16", "bfloat16", "int8", "int32", "uint16", "bool", "float8_e5m2", "int64")):
+    for n, dtype in enumerate(
+        ("float32", "float16", "bfloat16", "int8", "int32", "uint16", "bool", "float8_e5m2", "int64")
+    ):
         parts = {}
         for k in range(3):
             shape = shapes[(n + 2 * k) % 6]
@@ -99,10 +106,16 @@ def _transposes() -> list[Unit]:
             parts[tag] = Part((output(f"B_{tag}", dtype, *shape[::-1]),), body, want)
         launch = Launch(lambda rng, t=dtype: {"A": anything(rng, (129, 64), t)})  # type: ignore[misc]
         found.append(Unit("transpose", dtype, (tensor("A", dtype, 129, 64),), "", parts, {"": launch}))
-    body = "s = T.alloc_shared((3, 7, 18), 'float32')\nT.copy(A, s)\nT.transpose(s, B)"
+    body = lines("""
+        s = T.alloc_shared((3, 7, 18), 'float32')
+        T.copy(A, s)
+        T.transpose(s, B)
+    """)
     params = [tensor("A", "float32", 3, 7, 18), output("B", "float32", 3, 18, 7)]
     data = {"": lambda rng: {"A": anything(rng, (3, 7, 18), "float32")}}
-    found.append(one("transpose", "#2626-batches", params, body, lambda d: values(d["A"], "float32").swapaxes(1, 2), data))
+    found.append(
+        one("transpose", "#2626-batches", params, body, lambda d: values(d["A"], "float32").swapaxes(1, 2), data)
+    )
     params = [tensor("A", "float32", 7, 18), output("B", "float16", 18, 7)]
     data = {"": lambda rng: {"A": anything(rng, (7, 18), "float32")}}
     found.append(one("transpose", "cast", params, "T.transpose(A, B)", lambda d: values(d["A"], "float32").T, data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from tile_core.numerics import oracles
 from tile_core.testing.case import EXACT, VALUE, Data, Param, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, numbers, values
+from tile_core.testing.source import lines
 
 WIDTHS = (1, 2, 7, 24, 40, 48, 63, 96, 127, 129, 257)
 THREADS = (1, 2, 31, 32, 33, 48, 96, 128, 384)
@@ -16,7 +18,17 @@ THREADS = (1, 2, 31, 32, 33, 48, 96, 128, 384)
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_widths(), *_guards(), *_bodies(), *_private(), *_races(), *_pipelines(), *_siblings()]
+    return [
+        *_widths(),
+        *_guards(),
+        *_bodies(),
+        *_trip_counts(),
+        *_private(),
+        *_races(),
+        *_pipelines(),
+        *_siblings(),
+        *_pipelined_bodies(),
+    ]
 
 
 def _widths() -> list[Unit]:
@@ -24,7 +36,7 @@ def _widths() -> list[Unit]:
     found = []
     for n, width in enumerate(WIDTHS):
         threads = THREADS[n % 9]
-        body = f'''
+        body = f"""
             x = T.alloc_fragment((9, {width}), "float32")
             d = T.alloc_fragment(({width},), "float32")
             T.copy(D, d)
@@ -34,7 +46,7 @@ def _widths() -> list[Unit]:
             for i, j in T.Parallel(9, {width}):
                 x[i, j] = x[i, j] * d[j] * 2
             T.copy(x, B)
-        '''
+        """
 
         def want(d: Data, width: int = width) -> Array:
             a = values(d["A"], "float32").copy()
@@ -43,37 +55,39 @@ def _widths() -> list[Unit]:
 
         data = {"": lambda rng, w=width: {"A": numbers(rng, (9, w), "float32"), "D": numbers(rng, (w,), "float32")}}  # type: ignore[misc]
         params = [tensor("A", "float32", 9, width), tensor("D", "float32", width), output("B", "float32", 9, width)]
-        found.append(one("parallel", f"#2394-#2957-width-{width}-{threads}", params, body, want, data, VALUE, threads=threads))
+        found.append(
+            one("parallel", f"#2394-#2957-width-{width}-{threads}", params, body, want, data, VALUE, threads=threads)
+        )
     return found
 
 
 def _guards() -> list[Unit]:
     """Tiles over matrices of any size: by condition, by the out-of-range rule, by a shorter trip count."""
     bodies = {
-        "condition": '''
+        "condition": """
             for i, j in T.Parallel(16, 24):
                 if by * 16 + i < m and bx * 24 + j < n:
                     B[by * 16 + i, bx * 24 + j] = A[by * 16 + i, bx * 24 + j] * 2 + 1
-        ''',
-        "rule": '''
+        """,
+        "rule": """
             for i, j in T.Parallel(16, 24):
                 B[by * 16 + i, bx * 24 + j] = A[by * 16 + i, bx * 24 + j] * 2 + 1
-        ''',
-        "trips": '''
+        """,
+        "trips": """
             for i, j in T.Parallel(T.min(16, m - by * 16), T.min(24, n - bx * 24)):
                 B[by * 16 + i, bx * 24 + j] = A[by * 16 + i, bx * 24 + j] * 2 + 1
-        ''',
-        "choice": '''
+        """,
+        "choice": """
             for i, j in T.Parallel(16, 24):
                 r, c = by * 16 + i, bx * 24 + j
                 B[r, c] = T.if_then_else(T.all_of(r < m, c < n), A[r, c] * 2 + 1, 0)
-        ''',
-        "rows-and-columns": '''
+        """,
+        "rows-and-columns": """
             row = T.alloc_fragment((24,), "float32")
             T.copy(A[by * 16, bx * 24], row) if False else T.clear(row)
             for i, j in T.Parallel(16, 24):
                 B[by * 16 + i, bx * 24 + j] = A[by * 16 + i, bx * 24 + j] * 2 + 1 + row[j]
-        ''',
+        """,
     }
     found = []
     for n, (name, body) in enumerate(bodies.items()):
@@ -91,7 +105,7 @@ def _guards() -> list[Unit]:
 
 
 def _bodies() -> list[Unit]:
-    """Stencils, strides, indices from memory, branches on data (#2616), selections in lanes (#2682), zero trips."""
+    """Stencils, strides, indices from memory, branches on data (#2616), selections in lanes (#2682)."""
     n = 63
     a, index = tensor("A", "float32", n), tensor("I", "int32", n)
 
@@ -115,10 +129,23 @@ def _bodies() -> list[Unit]:
         "backwards": ("B[62 - i] = A[i]", lambda d: values(d["A"], "float32")[::-1]),
         "gathered": ("B[i] = A[I[i]]", lambda d: padded(d)[200 + d["I"]]),
         "scattered": ("B[I[i]] = A[i]", stored_at),
-        "quotients": ("B[i] = A[i // 2] + A[i % 7]", lambda d: values(d["A"], "float32")[i // 2] + values(d["A"], "float32")[i % 7]),
-        "#2616-nested": ("if A[i] > 0:\n        if i % 4 == 0:\n            B[i] = A[i]\n        elif v > 3:\n            B[i] = -A[i]",
-                         lambda d: np.where(values(d["A"], "float32") > 0, np.where(i % 4 == 0, 1, -1) * values(d["A"], "float32"), 100.0)),
-        "#2616-else": ("if A[i] > 0:\n        B[i] = A[i]\n    else:\n        B[i] = A[i] * 2",
+        "quotients": ("B[i] = A[i // 2] + A[i % 7]",
+                      lambda d: values(d["A"], "float32")[i // 2] + values(d["A"], "float32")[i % 7]),
+        "#2616-nested": (lines("""
+            if A[i] > 0:
+                if i % 4 == 0:
+                    B[i] = A[i]
+                elif v > 3:
+                    B[i] = -A[i]
+        """),
+                         lambda d: np.where(values(d["A"], "float32") > 0,
+                             np.where(i % 4 == 0, 1, -1) * values(d["A"], "float32"), 100.0)),
+        "#2616-else": (lines("""
+            if A[i] > 0:
+                B[i] = A[i]
+            else:
+                B[i] = A[i] * 2
+        """),
                        lambda d: np.where(values(d["A"], "float32") > 0, 1, 2) * values(d["A"], "float32")),
         "#2682-select": ("B[i] = T.Select(A[i] > 0, A[i], A[i] + 1)",
                          lambda d: values(d["A"], "float32") + (values(d["A"], "float32") <= 0)),
@@ -127,10 +154,14 @@ def _bodies() -> list[Unit]:
     }  # fmt: skip
     found = []
     for k, (name, (code, want)) in enumerate(cases.items()):
-        body = f"for i in T.{'vectorized' if name == '#2682-select' else 'Parallel'}({n}):\n    {code}"
+        body = f"for i in T.{'vectorized' if name == '#2682-select' else 'Parallel'}({n}):\n" + indent(code, "    ")
         launches = {"": lambda rng: {**data(rng), "B": np.full(n, 100, np.float32)}}
         params = [a, index, scalar("v"), output("B", "float32", n)]
         found.append(one("parallel", name, params, body, want, launches, VALUE, threads=THREADS[k % 9]))
+    return found
+
+
+def _trip_counts() -> list[Unit]:
     body = "for i, j in T.Parallel(p, q):\n    B[i, j] = i * 100 + j"
     launches = {f"{p}x{q}": lambda rng, p=p, q=q: {"p": p, "q": q, "B": np.full((20, 30), -1, np.int32)}
                 for p, q in ((0, 5), (1, 1), (2, 0), (2, 2), (20, 30), (25, 40), (-3, 4), (7, 29))}  # fmt: skip
@@ -141,12 +172,12 @@ def _bodies() -> list[Unit]:
         return np.where(rows & cols, full, -1)
 
     params = [scalar("p"), scalar("q"), output("B", "int32", 20, 30)]
-    return [*found, one("parallel", "trip-counts", params, body, counted, launches, threads=32)]  # type: ignore[arg-type]
+    return [one("parallel", "trip-counts", params, body, counted, launches, threads=32)]  # type: ignore[arg-type]
 
 
 def _private() -> list[Unit]:
     """Every iteration has its own array and variable; inner loops with trip counts from memory."""
-    body = '''
+    body = """
         for i in T.Parallel(17):
             own = T.alloc_local((9,), "float32")
             total = T.alloc_var("float32", 0.0)
@@ -157,7 +188,7 @@ def _private() -> list[Unit]:
             B[i] = total
             for j in T.unroll(9):
                 C[i, j] = own[j]
-    '''
+    """
 
     def want(d: Data) -> dict[str, Array]:
         a = values(d["A"], "float32")[:, ::-1]
@@ -167,12 +198,23 @@ def _private() -> list[Unit]:
     def data(rng: Any) -> Data:
         return {"A": numbers(rng, (17, 9), "float32"), "N": rng.integers(-2, 12, 17).astype(np.int32)}
 
-    params = [tensor("A", "float32", 17, 9), tensor("N", "int32", 17), output("B", "float32", 17), output("C", "float32", 17, 9)]
+    params = [
+        tensor("A", "float32", 17, 9),
+        tensor("N", "int32", 17),
+        output("B", "float32", 17),
+        output("C", "float32", 17, 9),
+    ]
     return [one("parallel", "private", params, body, want, {"": data}, VALUE, threads=t) for t in (32,)]
 
 
 def _races() -> list[Unit]:
-    start = "s = T.alloc_shared((8, 8), 'float32')\nT.clear(s)\nfor i, j in T.Parallel(8, 8):\n    {}\nT.copy(s, A)"
+    start = lines("""
+        s = T.alloc_shared((8, 8), 'float32')
+        T.clear(s)
+        for i, j in T.Parallel(8, 8):
+            {}
+        T.copy(s, A)
+    """)
     a = [tensor("A", "float32", 8, 8)]
     codes = {
         "one-element": "s[0, 0] = A[i, j]", "a-row": "s[i, 0] = A[i, j]", "a-sum": "s[i, 0] = s[i, 0] + A[i, j]",
@@ -180,7 +222,18 @@ def _races() -> list[Unit]:
     }  # fmt: skip
     found = [refused("parallel", f"illegal-race-{k}", start.format(v), "K214", params=a) for k, v in codes.items()]
     found.append(refused("parallel", "illegal-extent", "for i in T.Parallel(-1):\n    A[0, 0] = 1.0", "K119", params=a))
-    found.append(refused("parallel", "illegal-float-extent", "for i in T.Parallel(2.5):\n    A[i, 0] = 1.0", "K119", params=a))
+    found.append(
+        refused(
+            "parallel",
+            "illegal-float-extent",
+            lines("""
+        for i in T.Parallel(2.5):
+            A[i, 0] = 1.0
+    """),
+            "K119",
+            params=a,
+        )
+    )
     return found
 
 
@@ -188,7 +241,7 @@ def _pipelines() -> list[Unit]:
     """Stages 0 to 4 and trip counts 0, 1, 2 and more; what stays in the last stage (#3039)."""
     found = []
     for stages in range(5):
-        body = f'''
+        body = f"""
             s = T.alloc_shared((16, 24), "float16")
             f = T.alloc_fragment((16, 24), "float32")
             T.clear(f)
@@ -199,28 +252,38 @@ def _pipelines() -> list[Unit]:
                     f[i, j] = f[i, j] + s[i, j]
             T.copy(f, B)
             T.copy(s, C)
-        '''
+        """
 
         def want(d: Data) -> dict[str, Array]:
             a, t = values(d["A"], "float16").reshape(8, 16, 24), d["trips"]
             return {"B": a[:t].sum(0), "C": a[t - 1] if t else np.full((16, 24), 5)}
 
-        launches = {f"trips-{t}": lambda rng, t=t: {"trips": t, "A": numbers(rng, (128, 24), "float16")} for t in (0, 1, 2, 3, 8)}
-        params = [tensor("A", "float16", 128, 24), scalar("trips"), output("B", "float32", 16, 24), output("C", "float16", 16, 24)]
+        launches = {
+            f"trips-{t}": lambda rng, t=t: {"trips": t, "A": numbers(rng, (128, 24), "float16")}
+            for t in (0, 1, 2, 3, 8)
+        }
+        params = [
+            tensor("A", "float16", 128, 24),
+            scalar("trips"),
+            output("B", "float32", 16, 24),
+            output("C", "float16", 16, 24),
+        ]
         found.append(one("pipelined", f"#2566-#3039-stages-{stages}", params, body, want, launches, VALUE))  # type: ignore[arg-type]
     return found
 
 
+_TILES = tensor("A", "float32", 64, 24), output("B", "float32", 16, 24)
+
+
+def _tiles(rng: Any) -> Data:
+    return {"A": numbers(rng, (64, 24), "float32"), "M": np.array([1, 0, 1, 1], np.int32)}
+
+
 def _siblings() -> list[Unit]:
-    """#2309: two loops over the same tiles; #2876: a condition; #1792: a variable as index; writes to the source."""
+    """#2309: two loops over the same tiles."""
     found = []
-    a, b = tensor("A", "float32", 64, 24), output("B", "float32", 16, 24)
-
-    def data(rng: Any) -> Data:
-        return {"A": numbers(rng, (64, 24), "float32"), "M": np.array([1, 0, 1, 1], np.int32)}
-
     for first, second in ((2, 4), (4, 2), (3, 1), (3, 3)):
-        body = f'''
+        body = f"""
             s = T.alloc_shared((16, 24), "float32")
             f = T.alloc_fragment((16, 24), "float32")
             T.clear(f)
@@ -233,31 +296,53 @@ def _siblings() -> list[Unit]:
                 for i, j in T.Parallel(16, 24):
                     f[i, j] += s[i, j] * s[i, j]
             T.copy(f, B)
-        '''
+        """
 
         def want(d: Data) -> Array:
             x = values(d["A"], "float32").reshape(4, 16, 24)
             total: Array = (x + x * x).sum(0)
             return total
 
-        found.append(one("pipelined", f"#2309-{first}-{second}", [a, b], body, want, {"": data}, VALUE))
+        found.append(one("pipelined", f"#2309-{first}-{second}", list(_TILES), body, want, {"": _tiles}, VALUE))
+    return found
+
+
+def _pipelined_bodies() -> list[Unit]:
+    """#2876: a condition; #1792: a variable as index; writes to the source."""
+    found, (a, b) = [], _TILES
     bodies: dict[str, tuple[str, Any, tuple[Param, ...]]] = {
         "#2876-condition": (
-            "if M[k] != 0:\n    T.copy(A[k * 16, 0], s)\n    for i, j in T.Parallel(16, 24):\n        f[i, j] += s[i, j]",
+            lines("""
+                if M[k] != 0:
+                    T.copy(A[k * 16, 0], s)
+                    for i, j in T.Parallel(16, 24):
+                        f[i, j] += s[i, j]
+            """),
             lambda d: values(d["A"], "float32").reshape(4, 16, 24)[[0, 2, 3]].sum(0), (tensor("M", "int32", 4),),
         ),
         "#1792-variable": (
-            "T.copy(A[at, 0], s)\nat = 48 - k * 16\nfor i, j in T.Parallel(16, 24):\n    f[i, j] += s[i, j] * (k + 1)",
-            lambda d: np.einsum("kij,k->ij", values(d["A"], "float32").reshape(4, 16, 24)[[0, 3, 2, 1]], [1, 2, 3, 4]), (),
+            lines("""
+                T.copy(A[at, 0], s)
+                at = 48 - k * 16
+                for i, j in T.Parallel(16, 24):
+                    f[i, j] += s[i, j] * (k + 1)
+            """),
+            lambda d: np.einsum("kij,k->ij", values(d["A"], "float32").reshape(4, 16, 24)[[0, 3, 2, 1]],
+                [1, 2, 3, 4]), (),
         ),
         "carried": (
-            "for i, j in T.Parallel(16, 24):\n    s[i, j] = f[i, j] + A[k * 16 + i, j]\nfor i, j in T.Parallel(16, 24):\n    f[i, j] = s[15 - i, j]",
+            lines("""
+                for i, j in T.Parallel(16, 24):
+                    s[i, j] = f[i, j] + A[k * 16 + i, j]
+                for i, j in T.Parallel(16, 24):
+                    f[i, j] = s[15 - i, j]
+            """),
             lambda d: _carried(values(d["A"], "float32").reshape(4, 16, 24)), (),
         ),
     }  # fmt: skip
     for name, (code, want_of, more) in bodies.items():
         indented = code.replace("\n", "\n                ")
-        body = f'''
+        body = f"""
             s = T.alloc_shared((16, 24), "float32")
             f = T.alloc_fragment((16, 24), "float32")
             at = T.alloc_var("int32", init=0)
@@ -265,9 +350,17 @@ def _siblings() -> list[Unit]:
             for k in T.Pipelined(4, num_stages=3):
                 {indented}
             T.copy(f, B)
-        '''
-        found.append(one("pipelined", name, [a, *more, b], body, want_of, {"": data}, VALUE))
-    found.append(refused("pipelined", "illegal-stages", "for k in T.Pipelined(4, num_stages=-1):\n    A[0, 0] = 1.0", "K119", params=[a]))
+        """
+        found.append(one("pipelined", name, [a, *more, b], body, want_of, {"": _tiles}, VALUE))
+    found.append(
+        refused(
+            "pipelined",
+            "illegal-stages",
+            "for k in T.Pipelined(4, num_stages=-1):\n    A[0, 0] = 1.0",
+            "K119",
+            params=[a],
+        )
+    )
     return found
 
 

@@ -13,13 +13,16 @@ from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, numbers, values
+from tile_core.testing.source import lines
 
 #: (A, B, accumulator).
 TYPES = (
     ("float16", "float16", "float32"), ("bfloat16", "bfloat16", "float32"), ("float32", "float32", "float32"),
-    ("int8", "int8", "int32"), ("float8_e4m3fn", "float8_e4m3fn", "float32"), ("float8_e5m2", "float8_e4m3fn", "float32"),
+    ("int8", "int8", "int32"), ("float8_e4m3fn", "float8_e4m3fn", "float32"),
+    ("float8_e5m2", "float8_e4m3fn", "float32"),
     ("float16", "float16", "float16"), ("uint8", "int8", "int32"), ("tfloat32", "tfloat32", "float32"),
-    ("bfloat16", "float32", "float32"), ("float64", "float64", "float64"), ("float8_e4m3fn", "float8_e4m3fn", "float16"),
+    ("bfloat16", "float32", "float32"), ("float64", "float64", "float64"),
+    ("float8_e4m3fn", "float8_e4m3fn", "float16"),
     ("float4_e2m1fn", "float4_e2m1fn", "float32"), ("int16", "int16", "int32"), ("uint8", "uint8", "uint32"),
     ("bfloat16", "bfloat16", "bfloat16"), ("int4", "int4", "int32"), ("float8_e4m3fnuz", "float8_e5m2fnuz", "float32"),
 )  # fmt: skip
@@ -34,7 +37,8 @@ def units() -> list[Unit]:
 
 
 def blocked(
-    name: str, tile: tuple[int, int, int], types: tuple[str, str, str], sizes: Any, *, stages: int = 2, threads: int = 128,
+    name: str, tile: tuple[int, int, int], types: tuple[str, str, str], sizes: Any, *, stages: int = 2,
+    threads: int = 128,
     turned: tuple[bool, bool] = (False, False), scopes: tuple[str, str, str] = SCOPES[0], flags: str = "", **rest: Any,
 ) -> Unit:  # fmt: skip
     """Return the usual product in tiles of matrices of any size; a launch per (m, n, k) of ``sizes``."""
@@ -65,7 +69,9 @@ def blocked(
 
     launches = {f"{m}x{n}x{k}": lambda rng, s=(m, n, k): data(rng, *s) for m, n, k in sizes}
     held = ((bm * bk, a), (bk * bn, b), (bm * bn, c))
-    room = sum(count * max(8, DTYPES[t].bits) // 8 for (count, t), scope in zip(held, scopes, strict=True) if scope == "shared")
+    room = sum(
+        count * max(8, DTYPES[t].bits) // 8 for (count, t), scope in zip(held, scopes, strict=True) if scope == "shared"
+    )
     params = [tensor("A", a, *left), tensor("B", b, *right), output("C", c, "m", "n")]
     return one(
         "gemm", name, params, body, want, launches, VALUE, threads=threads, symbols=("m", "n", "k"),
@@ -95,7 +101,9 @@ def _tiles() -> list[Unit]:
         scopes, threads = SCOPES[n % 5], (1, 31, 32, 96, 128, 384)[n % 6]
         name = f"tile-{bm}x{bn}x{bk}-{'t' if turned[0] else 'n'}{'t' if turned[1] else 'n'}-{types[0]}"
         sizes = [(bm, bn, bk), (bm + 5, bn, 2 * bk), (max(1, bm - 3), 2 * bn + 1, bk + 1)]
-        found.append(blocked(name, (bm, bn, bk), types, sizes, turned=turned, scopes=scopes, threads=threads, stages=n % 5))
+        found.append(
+            blocked(name, (bm, bn, bk), types, sizes, turned=turned, scopes=scopes, threads=threads, stages=n % 5)
+        )
     return found
 
 
@@ -112,7 +120,9 @@ def _scopes() -> list[Unit]:
     for n, scopes in enumerate(SCOPES):
         turned = (n % 2 == 0, n % 3 == 0)
         name = "scopes-" + "-".join(s[0] for s in scopes)
-        found.append(blocked(name, (32, 24, 48), TYPES[n % 4], [(32, 24, 48), (37, 23, 51)], scopes=scopes, turned=turned))
+        found.append(
+            blocked(name, (32, 24, 48), TYPES[n % 4], [(32, 24, 48), (37, 23, 51)], scopes=scopes, turned=turned)
+        )
     for policy in ("Square", "FullRow", "FullCol"):
         flags = f", policy=T.GemmWarpPolicy.{policy}, k_pack=1, wg_wait=0"
         found.append(blocked(f"#2522-{policy}", (256, 24, 16), TYPES[0], [(256, 24, 32)], threads=256, flags=flags))
@@ -139,13 +149,13 @@ def _peers() -> list[Unit]:
 
 def _whole(name: str, body: str, m: int, n: int, k: int, want: Any, outs: tuple[Any, ...] = (), **rest: Any) -> Unit:
     params = [tensor("A", "float16", m, k), tensor("B", "float16", k, n), *(outs or (output("C", "float32", m, n),))]
-    start = f'''
+    start = f"""
         A_s = T.alloc_shared(({m}, {k}), "float16")
         B_s = T.alloc_shared(({k}, {n}), "float16")
         C_f = T.alloc_fragment(({m}, {n}), "float32")
         T.copy(A, A_s)
         T.copy(B, B_s)
-    '''
+    """
     data = {"": lambda rng: {"A": numbers(rng, (m, k), "float16"), "B": numbers(rng, (k, n), "float16")}}
     unit = one("gemm", name, params, body, want, data, VALUE, **rest)
     unit.body = start
@@ -159,38 +169,75 @@ def _product(d: Data) -> Array:
 def _others() -> list[Unit]:
     """Accumulation, elementwise work on an accumulator, slices, views, operands that are used again."""
     fill = "T.fill(C_f, 7.0)\n"
-    turn = "T.gemm(A_s, B_f, C_f, clear_accum=True)\nT.copy(C_f, C)"
-    b_f = 'B_f = T.alloc_fragment((48, 17), "float16")\nT.copy(B_s, B_f)\n'
+    turn = lines("""
+        B_f = T.alloc_fragment((48, 17), "float16")
+        T.copy(B_s, B_f)
+        T.gemm(A_s, B_f, C_f, clear_accum=True)
+        T.copy(C_f, C)
+    """)
     a_f = 'A_f = T.alloc_fragment((24, 48), "float16")\nT.copy(A_s, A_f)\nT.clear(C_f)\nT.gemm(A_f, B_s, C_f)\n'
-    slices = "for k in range(3):\n    T.gemm(A_s[:, k * 16 : k * 16 + 16], B_s[k * 16 : k * 16 + 16, :], C_f{flag})\nT.copy(C_f, C)"
-    found = [
-        _whole("#2627-clear", fill + b_f + turn, 17, 17, 48, _product),
+    slices = lines("""
+        for k in range(3):
+            T.gemm(A_s[:, k * 16 : k * 16 + 16], B_s[k * 16 : k * 16 + 16, :], C_f{flag})
+        T.copy(C_f, C)
+    """)
+    return [
+        _whole("#2627-clear", fill + turn, 17, 17, 48, _product),
         _whole("accumulate", fill + "T.gemm(A_s, B_s, C_f)\nT.copy(C_f, C)", 17, 24, 48, lambda d: _product(d) + 7),
         _whole("#2627-first-slice", fill + slices.format(flag=", clear_accum=k == 0"), 17, 24, 48, _product),
         _whole("slices", fill + slices.format(flag=""), 17, 24, 48, lambda d: _product(d) + 7),
         _whole(
-            "pr3199-scaled", "T.clear(C_f)\nT.gemm(A_s, B_s, C_f)\nfor i, j in T.Parallel(32, 32):\n"
-            "    C_f[i, j] = C_f[i, j] * 2.0\nT.copy(C_f, C)", 32, 32, 32, lambda d: _product(d) * 2, threads=32,
+            "pr3199-scaled", lines("""
+                T.clear(C_f)
+                T.gemm(A_s, B_s, C_f)
+                for i, j in T.Parallel(32, 32):
+                    C_f[i, j] = C_f[i, j] * 2.0
+                T.copy(C_f, C)
+            """), 32, 32, 32, lambda d: _product(d) * 2, threads=32,
         ),
         _whole(
-            "#2954-operand-again", a_f + 'S = T.alloc_shared((24, 48), "float16")\nT.copy(A_f, S)\nT.copy(S, D)\nT.copy(C_f, C)',
+            "#2954-operand-again", a_f + lines("""
+                S = T.alloc_shared((24, 48), "float16")
+                T.copy(A_f, S)
+                T.copy(S, D)
+                T.copy(C_f, C)
+            """),
             24, 17, 48, lambda d: {"C": _product(d), "D": values(d["A"], "float16")},
             (output("C", "float32", 24, 17), output("D", "float16", 24, 48)),
         ),
         _whole(
-            "#2547-before-and-inside", "T.clear(C_f)\nT.gemm(A_s, B_s, C_f)\nfor k in T.Pipelined(3, num_stages=2):\n"
-            "    T.copy(A[:, k * 16 : k * 16 + 16], A_s[:, 0:16])\n    T.copy(B[k * 16 : k * 16 + 16, :], B_s[0:16, :])\n"
-            "    T.gemm(A_s[:, 0:16], B_s[0:16, :], C_f)\nT.copy(C_f, C)", 64, 64, 48, lambda d: 2 * _product(d),
+            "#2547-before-and-inside", lines("""
+                T.clear(C_f)
+                T.gemm(A_s, B_s, C_f)
+                for k in T.Pipelined(3, num_stages=2):
+                    T.copy(A[:, k * 16 : k * 16 + 16], A_s[:, 0:16])
+                    T.copy(B[k * 16 : k * 16 + 16, :], B_s[0:16, :])
+                    T.gemm(A_s[:, 0:16], B_s[0:16, :], C_f)
+                T.copy(C_f, C)
+            """), 64, 64, 48, lambda d: 2 * _product(d),
         ),
-        _whole(
-            "chain", 'T.clear(C_f)\nT.gemm(A_s, B_s, C_f)\nP = T.alloc_shared((24, 24), "float16")\n'
-            'D_f = T.alloc_fragment((24, 48), "float32")\nT.copy(C_f, P)\nT.gemm(P, B_s, D_f, transpose_B=True, '
-            "clear_accum=True)\nT.copy(D_f, D)", 24, 24, 48,
-            lambda d: {"D": oracles.cast(_product(d), "float16").astype(np.float64) @ values(d["B"], "float16").T},
-            (output("D", "float32", 24, 48),),
-        ),
+        _chain(), _reshaped(), _infinities(), _runtime_clear(),
     ]  # fmt: skip
-    body = '''
+
+
+def _chain() -> Unit:
+    return _whole(
+        "chain", lines("""
+            T.clear(C_f)
+            T.gemm(A_s, B_s, C_f)
+            P = T.alloc_shared((24, 24), "float16")
+            D_f = T.alloc_fragment((24, 48), "float32")
+            T.copy(C_f, P)
+            T.gemm(P, B_s, D_f, transpose_B=True, clear_accum=True)
+            T.copy(D_f, D)
+        """), 24, 24, 48,
+        lambda d: {"D": oracles.cast(_product(d), "float16").astype(np.float64) @ values(d["B"], "float16").T},
+        (output("D", "float32", 24, 48),),
+    )  # fmt: skip
+
+
+def _reshaped() -> Unit:
+    body = """
         line = T.alloc_shared((1024,), "float16")
         B_s = T.alloc_shared((32, 24), "float16")
         C_f = T.alloc_fragment((32, 24), "float32")
@@ -199,14 +246,13 @@ def _others() -> list[Unit]:
         T.clear(C_f)
         T.gemm(T.reshape(line, (32, 32)), B_s, C_f)
         T.copy(C_f, C)
-    '''
+    """
     params = [tensor("A", "float16", 1024), tensor("B", "float16", 32, 24), output("C", "float32", 32, 24)]
     data = {"": lambda rng: {"A": numbers(rng, (1024,), "float16"), "B": numbers(rng, (32, 24), "float16")}}
-    reshaped = one(
+    return one(
         "gemm", "#3012-reshaped", params, body,
         lambda d: values(d["A"], "float16").reshape(32, 32) @ values(d["B"], "float16"), data, VALUE,
     )  # fmt: skip
-    return [*found, reshaped, _infinities(), _runtime_clear()]
 
 
 def _infinities() -> Unit:
@@ -223,7 +269,7 @@ def _infinities() -> Unit:
 
 
 def _runtime_clear() -> Unit:
-    body = '''
+    body = """
         A_s = T.alloc_shared((9, 16), "float32")
         B_s = T.alloc_shared((16, 11), "float32")
         C_f = T.alloc_fragment((9, 11), "float32")
@@ -232,10 +278,19 @@ def _runtime_clear() -> Unit:
         T.fill(C_f, 3.0)
         T.gemm(A_s, B_s, C_f, clear_accum=flag > 0)
         T.copy(C_f, C)
-    '''
-    params = [tensor("A", "float32", 9, 16), tensor("B", "float32", 16, 11), scalar("flag"), output("C", "float32", 9, 11)]
+    """
+    params = [
+        tensor("A", "float32", 9, 16),
+        tensor("B", "float32", 16, 11),
+        scalar("flag"),
+        output("C", "float32", 9, 11),
+    ]
     launches = {
-        str(f): lambda rng, f=f: {"flag": f, "A": numbers(rng, (9, 16), "float32"), "B": numbers(rng, (16, 11), "float32")}
+        str(f): lambda rng, f=f: {
+            "flag": f,
+            "A": numbers(rng, (9, 16), "float32"),
+            "B": numbers(rng, (16, 11), "float32"),
+        }
         for f in (0, 1)
     }
 

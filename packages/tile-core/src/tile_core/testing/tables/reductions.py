@@ -10,6 +10,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
+from tile_core.testing.source import lines
 
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
 #: (source, destination).
@@ -80,7 +81,7 @@ def _widths() -> list[Unit]:
     """#2394, #2399, #2542: widths that no power of two and no number of threads divides."""
     found = []
     for n, width in enumerate((1, 2, 31, 48, 96, 100, 120, 127, 192, 229, 257)):
-        body = f'''
+        body = f"""
             f = T.alloc_fragment((5, {width}), "float32")
             r = T.alloc_fragment((5,), "float32")
             q = T.alloc_fragment((5, 1), "float32")
@@ -89,7 +90,7 @@ def _widths() -> list[Unit]:
             T.reduce_max(f, q, dim=-1)
             T.copy(r, B)
             T.copy(q[:, 0], C)
-        '''
+        """
 
         def want(d: Data) -> dict[str, Array]:
             a = values(d["A"], "float32")
@@ -98,7 +99,9 @@ def _widths() -> list[Unit]:
         params = [tensor("A", "float32", 5, width), output("B", "float32", 5), output("C", "float32", 5)]
         for threads in (128, (32, 48, 96, 64)[n % 4]):
             data = {"": lambda rng, w=width: {"A": numbers(rng, (5, w), "float32", -99, 99)}}  # type: ignore[misc]
-            found.append(one("reduce", f"#2399-width-{width}-{threads}", params, body, want, data, VALUE, threads=threads))
+            found.append(
+                one("reduce", f"#2399-width-{width}-{threads}", params, body, want, data, VALUE, threads=threads)
+            )
     return found
 
 
@@ -115,7 +118,9 @@ def _nan() -> list[Unit]:
                     T.reduce_{kind}(s, r_{kind}, dim=1, clear={clear}, nan_propagate={nan})
                     T.copy(r_{kind}, B_{kind})
                 '''
-                parts[kind] = Part((output(f"B_{kind}", dtype, 9),), body, _reduced(kind, dtype, dtype, 1, clear, nan), VALUE)
+                parts[kind] = Part(
+                    (output(f"B_{kind}", dtype, 9),), body, _reduced(kind, dtype, dtype, 1, clear, nan), VALUE
+                )
             start = f's = T.alloc_shared((9, 70), "{dtype}")\nT.copy(A, s)'
             params = (tensor("A", dtype, 9, 70), tensor("S", dtype, 9))
             launch = Launch(lambda rng, t=dtype: _special(rng, t))  # type: ignore[misc]
@@ -139,14 +144,14 @@ def _others() -> list[Unit]:
     for dim in (0, 1, 2, -1, -3):
         kept = tuple(1 if d == dim % 3 else e for d, e in enumerate(shape))
         less = tuple(e for d, e in enumerate(shape) if d != dim % 3)
-        body = f'''
+        body = f"""
             s = T.alloc_shared({shape}, "int32")
             k = T.alloc_fragment({kept}, "int32")
             T.copy(A, s)
             T.reduce_sum(s, k, dim={dim})
             T.copy(k, B)
             T.reduce_max(A, C, dim={dim})
-        '''
+        """
 
         def want(d: Data, dim: int = dim) -> dict[str, Array]:
             return {"B": d["A"].sum(dim, keepdims=True, dtype=np.int32), "C": d["A"].max(dim)}
@@ -154,7 +159,7 @@ def _others() -> list[Unit]:
         params = [tensor("A", "int32", *shape), output("B", "int32", *kept), output("C", "int32", *less)]
         data = {"": lambda rng: {"A": anything(rng, shape, "int32")}}
         found.append(one("reduce", f"rank3-dim{dim}", params, body, want, data))
-    body = '''
+    body = """
         s = T.alloc_shared((40, 80), "float32")
         v = T.alloc_fragment((80,), "float32")
         one = T.alloc_fragment((1,), "float32")
@@ -165,7 +170,7 @@ def _others() -> list[Unit]:
         T.copy(one, C[0])
         T.reduce_max(s[z, 5:75], C[1:2])
         T.reduce_min(s[z : z + 7, 2], C[2])
-    '''
+    """
 
     def sliced(d: Data) -> dict[str, Array]:
         a, z = values(d["A"], "float32"), d["z"]
@@ -175,7 +180,12 @@ def _others() -> list[Unit]:
     launches = {str(z): lambda rng, z=z: {"z": z, "A": numbers(rng, (40, 80), "float32", -99, 99)} for z in (0, 33, 36)}
     params = [tensor("A", "float32", 40, 80), scalar("z"), output("B", "float32", 20), output("C", "float32", 3)]
     found.append(one("reduce", "#3022-slices", params, body, sliced, launches, VALUE))  # type: ignore[arg-type]
-    body = "s = T.alloc_shared((9, 40), 'float32')\nT.copy(A, s)\nT.reduce_sum(s, s[:, 3], dim=1)\nT.copy(s, B)"
+    body = lines("""
+        s = T.alloc_shared((9, 40), 'float32')
+        T.copy(A, s)
+        T.reduce_sum(s, s[:, 3], dim=1)
+        T.copy(s, B)
+    """)
 
     def into_itself(d: Data) -> Array:
         a: Array = values(d["A"], "float32").copy()
@@ -221,7 +231,7 @@ def _fragment_reducers() -> list[Unit]:
     """Reducers over fragments whose extents do not come out even over the threads."""
     found = []
     for rows, columns, threads in ((4, 96, 128), (5, 130, 64), (9, 21, 96), (3, 33, 31)):
-        body = f'''
+        body = f"""
             a = T.alloc_fragment(({rows}, {columns}), "float32")
             total = T.alloc_reducer(({rows},), "float32", op="sum")
             low = T.alloc_reducer(({columns},), "float32", op="min")
@@ -233,7 +243,7 @@ def _fragment_reducers() -> list[Unit]:
             T.finalize_reducer(low)
             T.copy(total, B)
             T.copy(low, C)
-        '''
+        """
 
         def want(d: Data) -> dict[str, Array]:
             a = values(d["A"], "float32")
@@ -285,12 +295,30 @@ def _scan_peers() -> list[Unit]:
         a[64:] = np.cumsum(a[64:], 0)
         return a
 
-    body = "s = T.alloc_shared((128, 8), 'float32')\nT.copy(A, s)\nT.cumsum(s[64:128, :])\nT.copy(s, B)"
+    body = lines("""
+        s = T.alloc_shared((128, 8), 'float32')
+        T.copy(A, s)
+        T.cumsum(s[64:128, :])
+        T.copy(s, B)
+    """)
     found = [one("scan", "#2536-rows", params, body, upper, data, VALUE, threads=96)]
-    body = "s = T.alloc_shared((128, 8), 'float32')\nf = T.alloc_fragment((128, 8), 'float32')\nT.copy(A, s)\nT.cumsum(s, f, dim=1)\nT.copy(f, B)"
-    found.append(one("scan", "#3011-to-fragment", params, body, lambda d: np.cumsum(values(d["A"], "float32"), 1), data, VALUE))
+    body = lines("""
+        s = T.alloc_shared((128, 8), 'float32')
+        f = T.alloc_fragment((128, 8), 'float32')
+        T.copy(A, s)
+        T.cumsum(s, f, dim=1)
+        T.copy(f, B)
+    """)
+    found.append(
+        one("scan", "#3011-to-fragment", params, body, lambda d: np.cumsum(values(d["A"], "float32"), 1), data, VALUE)
+    )
     for nan in (False, True):
-        body = f"s = T.alloc_shared((9, 70), 'float32')\nT.copy(A, s)\nT.cummax(s, dim=1, nan_propagate={nan})\nT.copy(s, B)"
+        body = lines(f"""
+            s = T.alloc_shared((9, 70), 'float32')
+            T.copy(A, s)
+            T.cummax(s, dim=1, nan_propagate={nan})
+            T.copy(s, B)
+        """)
         special = {"": lambda rng: {"A": _special(rng, "float32")["A"]}}
         params = [tensor("A", "float32", 9, 70), output("B", "float32", 9, 70)]
 
@@ -303,7 +331,11 @@ def _scan_peers() -> list[Unit]:
 
 def _refusals() -> list[Unit]:
     def body(src: str, dst: str, call: str, a: Any = (8, 16), b: Any = (8,)) -> str:
-        return f"s = T.alloc_shared({a}, '{src}')\nd = T.alloc_shared({b}, '{dst}')\n{call}"
+        return lines(f"""
+            s = T.alloc_shared({a}, '{src}')
+            d = T.alloc_shared({b}, '{dst}')
+            {call}
+        """)
 
     f = "float32"
     return [

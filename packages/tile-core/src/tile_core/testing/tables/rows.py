@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.testing.case import Data, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, values
+from tile_core.testing.source import lines
 
 TYPES = ("float32", "float16", "int8", "bfloat16", "int64", "float8_e4m3fn", "uint16", "bool")
 
@@ -93,10 +94,26 @@ def _others() -> list[Unit]:
     def picked(d: Data, rows: Any, columns: slice) -> Array:
         return values(d["A"], "float32")[rows, columns]
 
-    constant = "s = T.alloc_shared((4, 8), 'float32')\nT.gather(A[0, 8], [0, 39, 2, 3], s)\nT.copy(s, B)"
-    corner = "s = T.alloc_shared((4, 8), 'float32')\nT.gather(A[0, c], [7, 3, 1, 0], s)\nT.copy(s, B)"
-    put = "s = T.alloc_shared((3, 24), 'float32')\nT.copy(A[0:3, :], s)\nT.scatter(s, C, [5, 0, 2])"
-    sliced = "s = T.alloc_shared((4, 24), 'float32')\nT.gather(A, R[bx * 4 : bx * 4 + 4], s)\nT.copy(s, C[bx * 4, 0])"
+    constant = lines("""
+        s = T.alloc_shared((4, 8), 'float32')
+        T.gather(A[0, 8], [0, 39, 2, 3], s)
+        T.copy(s, B)
+    """)
+    corner = lines("""
+        s = T.alloc_shared((4, 8), 'float32')
+        T.gather(A[0, c], [7, 3, 1, 0], s)
+        T.copy(s, B)
+    """)
+    put = lines("""
+        s = T.alloc_shared((3, 24), 'float32')
+        T.copy(A[0:3, :], s)
+        T.scatter(s, C, [5, 0, 2])
+    """)
+    sliced = lines("""
+        s = T.alloc_shared((4, 24), 'float32')
+        T.gather(A, R[bx * 4 : bx * 4 + 4], s)
+        T.copy(s, C[bx * 4, 0])
+    """)
 
     def scattered(d: Data) -> Array:
         return _scattered(values(d["C"], "float32"), np.array([5, 0, 2]), values(d["A"], "float32")[:3])
@@ -108,7 +125,8 @@ def _others() -> list[Unit]:
     c = output("C", "float32", 10, 24)
     return [
         one("gather", "#2601-constant-rows", [a, b], constant, lambda d: picked(d, [0, 39, 2, 3], slice(8, 16)), data),
-        one("gather", "corner", [a, b, scalar("c")], corner, lambda d: picked(d, [7, 3, 1, 0], slice(d["c"], d["c"] + 8)), at),  # type: ignore[arg-type]
+        one("gather", "corner", [a, b, scalar("c")], corner,
+            lambda d: picked(d, [7, 3, 1, 0], slice(d["c"], d["c"] + 8)), at),  # type: ignore[arg-type]
         one("scatter", "#2601-constant-rows", [a, output("C", "float32", 6, 24)], put, scattered, {"": both}),
         one("gather", "blocks", [a, tensor("R", "int32", 10), c], sliced,
             lambda d: _gathered(values(d["A"], "float32"), d["R"]), rows, grid="T.ceildiv(10, 4)"),

@@ -11,6 +11,7 @@ import numpy as np
 from tile_core.dtypes import DTYPES
 from tile_core.testing.case import EXACT, VALUE, Data, Launch, Part, Tolerance, Unit, one, output, refused, tensor
 from tile_core.testing.data import COMPUTED, FLOATS, INTEGERS, Array, all_codes, anything, numbers, stored, values
+from tile_core.testing.source import lines
 
 SHAPE = (9, 47)
 #: Rows of a block at most: tiles of more would not fit the shared memory of every target.
@@ -23,9 +24,14 @@ def units() -> list[Unit]:
 
 
 def _elementwise(
-    op: str, name: str, dtype: str, parts: dict[str, tuple[str, Any, str, Tolerance]], data: Any, shape: tuple[int, ...] = SHAPE
+    op: str,
+    name: str,
+    dtype: str,
+    parts: dict[str, tuple[str, Any, str, Tolerance]],
+    data: Any,
+    shape: tuple[int, ...] = SHAPE,
 ) -> Unit:
-    """Return a unit of expressions over a[i, j] and b[i, j]: part -> (expression, reference, output type, tolerance)."""
+    """Return a unit of expressions of a[i, j] and b[i, j]: part -> (expression, reference, output type, tolerance)."""
     rows = min(shape[0], BLOCK)
     tile, made = (rows, *shape[1:]), {}
     for part, (expression, want, out, tolerance) in parts.items():
@@ -75,7 +81,13 @@ def _arithmetic() -> list[Unit]:
         parts = {k: (e, _applied(dtype, f), dtype, EXACT) for k, (e, f) in table.items()}
         found.append(_elementwise("arithmetic", dtype, dtype, parts, _pair(dtype)))
     for dtype in FLOATS:
-        near = Tolerance(rtol=2.0**-22) if dtype == "float32" else Tolerance(rtol=2.0**-51) if dtype == "float64" else EXACT
+        near = (
+            Tolerance(rtol=2.0**-22)
+            if dtype == "float32"
+            else Tolerance(rtol=2.0**-51)
+            if dtype == "float64"
+            else EXACT
+        )
         parts = {"div": ("a[i, j] / b[i, j]", _applied(dtype, np.divide), dtype, near)}
         found.append(_elementwise("arithmetic", f"{dtype}-div", dtype, parts, _pair(dtype)))
     return found
@@ -110,7 +122,8 @@ def _integers() -> list[Unit]:
         bits = DTYPES[dtype].bits
         division: dict[str, tuple[str, Any]] = {
             "floordiv": ("a[i, j] // b[i, j]", np.floor_divide), "mod": ("a[i, j] % b[i, j]", np.mod),
-            "truncdiv": ("T.truncdiv(a[i, j], b[i, j])", _truncdiv), "truncmod": ("T.truncmod(a[i, j], b[i, j])", np.fmod),
+            "truncdiv": ("T.truncdiv(a[i, j], b[i, j])", _truncdiv),
+            "truncmod": ("T.truncmod(a[i, j], b[i, j])", np.fmod),
         }  # fmt: skip
         parts = {k: (e, _applied(dtype, f), dtype, EXACT) for k, (e, f) in division.items()}
         found.append(_elementwise("arithmetic", f"{dtype}-divisions", dtype, parts, _divisors(dtype)))
@@ -121,8 +134,10 @@ def _integers() -> list[Unit]:
         parts = {k: (e, _applied(dtype, f), dtype, EXACT) for k, (e, f) in logic.items()}
         found.append(_elementwise("arithmetic", f"{dtype}-bits", dtype, parts, _pair(dtype)))
         shifts: dict[str, tuple[str, Any]] = {
-            "shl": ("a[i, j] << 3", lambda a, b: a << a.dtype.type(3)), "shr": ("a[i, j] >> 3", lambda a, b: a >> a.dtype.type(3)),
-            "narrow_2961": (f"(a[i, j] << {bits // 2}) >> {bits // 2}", lambda a, b, n=bits // 2: a << a.dtype.type(n) >> a.dtype.type(n)),
+            "shl": ("a[i, j] << 3", lambda a, b: a << a.dtype.type(3)),
+            "shr": ("a[i, j] >> 3", lambda a, b: a >> a.dtype.type(3)),
+            "narrow_2961": (f"(a[i, j] << {bits // 2}) >> {bits // 2}", lambda a, b,
+                n=bits // 2: a << a.dtype.type(n) >> a.dtype.type(n)),
         }  # fmt: skip
         parts = {k: (e, _applied(dtype, f), dtype, EXACT) for k, (e, f) in shifts.items()}
         parts["popcount"] = ("T.popcount(a[i, j])", _popcount(dtype), "int32", EXACT)
@@ -152,7 +167,8 @@ def _popcount(dtype: str) -> Any:
 
 _MATH: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: 10.0**x, "log": np.log, "log2": np.log2, "log10": np.log10,
-    "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x), "sin": np.sin, "cos": np.cos,
+    "tan": np.tan,
     "tanh": np.tanh, "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)), "erf": np.vectorize(math.erf, otypes=[np.float64]),
 }  # fmt: skip
 _ROUNDINGS: dict[str, Callable[[Any], Any]] = {
@@ -175,7 +191,9 @@ def _mathematics() -> list[Unit]:
             found.append(_elementwise("math", f"{dtype}-{group[0]}", dtype, parts, _reals(dtype, shape), shape))
         parts = {n: (f"T.{n}(a[i, j])", _math(dtype, f), dtype, EXACT) for n, f in _ROUNDINGS.items()}
         found.append(_elementwise("math", f"{dtype}-roundings", dtype, parts, _reals(dtype, shape), shape))
-        tests = {n: (f"T.{n}(a[i, j])", _math(dtype, getattr(np, n)), "bool", EXACT) for n in ("isnan", "isinf", "isfinite")}
+        tests = {
+            n: (f"T.{n}(a[i, j])", _math(dtype, getattr(np, n)), "bool", EXACT) for n in ("isnan", "isinf", "isfinite")
+        }
         found.append(_elementwise("math", f"{dtype}-tests", dtype, tests, _reals(dtype, shape), shape))
     return found
 
@@ -216,7 +234,12 @@ def _extremes() -> list[Unit]:
         }
         if floats:
             parts["maxnan"] = ("T.max(a[i, j], b[i, j], nan_propagate=True)", _applied(dtype, _max_nan), dtype, EXACT)
-            parts["max0_2882"] = ("T.max(a[i, j], 0.0)", _applied(dtype, lambda a, b: _fmax(a, np.zeros_like(a))), dtype, EXACT)
+            parts["max0_2882"] = (
+                "T.max(a[i, j], 0.0)",
+                _applied(dtype, lambda a, b: _fmax(a, np.zeros_like(a))),
+                dtype,
+                EXACT,
+            )
         found.append(_elementwise("math", f"#3024-{dtype}-extremes", dtype, parts, _pair(dtype)))
     return found
 
@@ -246,7 +269,12 @@ def _powers() -> list[Unit]:
             tag = f"p{n}" if n >= 0 else f"m{-n}"
             parts[tag] = (f"T.pow(a[i, j], {n})", _applied(dtype, lambda a, b, n=n: _power(a, n)), dtype, near)
         if dtype != "int32":
-            parts["runtime"] = ("T.pow(T.abs(a[i, j]), b[i, j])", _applied(dtype, lambda a, b: np.abs(a).astype(float) ** b), dtype, near)
+            parts["runtime"] = (
+                "T.pow(T.abs(a[i, j]), b[i, j])",
+                _applied(dtype, lambda a, b: np.abs(a).astype(float) ** b),
+                dtype,
+                near,
+            )
 
         def data(rng: Any, t: str = dtype) -> Data:
             a = numbers(rng, SHAPE, t, -3, 3)
@@ -268,7 +296,8 @@ def _others() -> list[Unit]:
     for dtype in ("float32", "int16", "float16", "uint8"):
         parts: dict[str, tuple[str, Any, str, Tolerance]] = {
             "select_2682": (
-                "T.Select(a[i, j] > 2, a[i, j], b[i, j])", _applied(dtype, lambda a, b: np.where(a > 2, a, b)), dtype, EXACT,
+                "T.Select(a[i, j] > 2, a[i, j], b[i, j])", _applied(dtype, lambda a, b: np.where(a > 2, a, b)), dtype,
+                EXACT,
             ),
             "chosen": (
                 "T.if_then_else(i * 47 + j < 100, a[i, j], b[i, j])",
@@ -278,14 +307,31 @@ def _others() -> list[Unit]:
         }  # fmt: skip
         unsigned = f"uint{DTYPES[dtype].bits}"
         if unsigned != dtype:
-            parts["bits"] = (f"T.reinterpret(a[i, j], '{unsigned}')", lambda d, u=unsigned: d["A"].view(u), unsigned, EXACT)
+            parts["bits"] = (
+                f"T.reinterpret(a[i, j], '{unsigned}')",
+                lambda d, u=unsigned: d["A"].view(u),
+                unsigned,
+                EXACT,
+            )
         found.append(_elementwise("arithmetic", f"#2682-{dtype}-choices", dtype, parts, _pair(dtype)))
     for dtype in ("float32", "float16", "bfloat16", "float64"):
-        body = f"B[0] = T.infinity('{dtype}')\nB[1] = T.max_value('{dtype}')\nB[2] = T.min_value('{dtype}')"
-        top = {"float32": float(np.finfo(np.float32).max), "float16": 65504.0, "float64": float(np.finfo(np.float64).max)}
+        body = lines(f"""
+            B[0] = T.infinity('{dtype}')
+            B[1] = T.max_value('{dtype}')
+            B[2] = T.min_value('{dtype}')
+        """)
+        top = {
+            "float32": float(np.finfo(np.float32).max),
+            "float16": 65504.0,
+            "float64": float(np.finfo(np.float64).max),
+        }
         largest = top.get(dtype, 2.0**127 * (2 - 2**-7))
         result = np.array([np.inf, largest, -largest])
-        found.append(one("math", f"constants-{dtype}", [output("B", dtype, 3)], body, lambda d, r=result: r, {"": lambda rng: {}}))  # type: ignore[misc]
+        found.append(
+            one(
+                "math", f"constants-{dtype}", [output("B", dtype, 3)], body, lambda d, r=result: r, {"": lambda rng: {}}
+            )
+        )  # type: ignore[misc]
     f = [tensor("F", "float32", 8), tensor("N", "int32", 8)]
     found += [
         refused("arithmetic", "illegal-float-bits", "x = F[0] & 1", "K103", params=f),

@@ -56,20 +56,26 @@ def _unit(a: str, b: str, scale: str, kind: str, turned: bool) -> Unit:
             return total
         return (x @ y) * (p[:, None] if kind == "row" else p) * q
 
-    params = [tensor("A", a, m, k), tensor("SA", scale, *sa), tensor("B", b, *right), tensor("SB", scale, *sb), output("C", "float32", m, n)]
+    params = [
+        tensor("A", a, m, k),
+        tensor("SA", scale, *sa),
+        tensor("B", b, *right),
+        tensor("SB", scale, *sb),
+        output("C", "float32", m, n),
+    ]
     name = f"{a}-{b}-{kind}-{scale}{'-t' if turned else ''}"
     return one("fp8_scaled_matmul", name, params, body, want, {"": data}, VALUE)
 
 
 def _refusals() -> list[Unit]:
-    lines = '''
+    lines = """
         a = T.alloc_shared((16, 32), "{a}")
         b = T.alloc_shared((32, 16), "float8_e4m3fn")
         s = T.alloc_shared({s}, "float32")
         t = T.alloc_shared((1,), "float32")
         c = T.alloc_fragment((16, 16), "float32")
         T.fp8_scaled_matmul(a, s, b, t, c)
-    '''
+    """
     op = "fp8_scaled_matmul"
     return [
         refused(op, "illegal-float16", lines.format(a="float16", s=(1,)), "K222"),

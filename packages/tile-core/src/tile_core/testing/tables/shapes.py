@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.testing.case import VALUE, Data, Param, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
+from tile_core.testing.source import lines
 
 
 def units() -> list[Unit]:
@@ -17,10 +18,10 @@ def units() -> list[Unit]:
 
 def _symbolic() -> list[Unit]:
     """Sizes in several parameters and in arithmetic; #3017: an output before the input that defines its size."""
-    body = '''
+    body = """
         for i, j in T.Parallel(32, 32):
             O[by * 32 + i, bx * 32 + j] = X[by * 32 + i] * Y[bx * 32 + j] * s
-    '''
+    """
 
     def want(d: Data) -> Array:
         return np.outer(values(d["X"], "float32"), values(d["Y"], "float32")) * d["s"]
@@ -31,14 +32,19 @@ def _symbolic() -> list[Unit]:
         }
         for m, n in ((1, 1), (33, 65), (32, 31), (0, 4), (5, 0), (100, 7))
     }  # type: ignore[misc]  # fmt: skip
-    params = [output("O", "float32", "m", "n"), tensor("X", "float32", "m"), tensor("Y", "float32", "n"), scalar("s", "float32")]
+    params = [
+        output("O", "float32", "m", "n"),
+        tensor("X", "float32", "m"),
+        tensor("Y", "float32", "n"),
+        scalar("s", "float32"),
+    ]
     grid = {"grid": "T.ceildiv(n, 32), T.ceildiv(m, 32)", "axes": "(bx, by)", "symbols": ("m", "n")}
     found = [one("shapes", "#3017-outer", params, body, want, launches, VALUE, **grid)]  # type: ignore[arg-type]
-    body = '''
+    body = """
         for i in T.Parallel(64):
             if bx * 64 + i < 2 * n:
                 B[bx * 64 + i] = A[(bx * 64 + i) // 2] + n
-    '''
+    """
 
     def twice(d: Data) -> Array:
         return np.repeat(d["A"], 2) + d["n"]
@@ -46,24 +52,44 @@ def _symbolic() -> list[Unit]:
     launches = {str(n): lambda rng, n=n: {"n": n, "A": numbers(rng, (n,), "int32")} for n in (0, 1, 31, 32, 33, 500)}  # type: ignore[misc]
     params = [tensor("A", "int32", "n"), output("B", "int32", "2 * n")]
     found.append(one("shapes", "twice", params, body, twice, launches, grid="T.ceildiv(2 * n, 64)", symbols=("n",)))  # type: ignore[arg-type]
-    body = "r = T.alloc_fragment((1,), 'float32')\nT.clear(r)\nfor i in T.serial(n):\n    r[0] = r[0] + A[i]\nB[0] = r[0]"
+    body = lines("""
+        r = T.alloc_fragment((1,), 'float32')
+        T.clear(r)
+        for i in T.serial(n):
+            r[0] = r[0] + A[i]
+        B[0] = r[0]
+    """)
     launches = {str(n): lambda rng, n=n: {"n": n, "A": numbers(rng, (n,), "float32")} for n in (0, 1, 77)}  # type: ignore[misc]
     params = [tensor("A", "float32", "n"), output("B", "float32", 1)]
-    found.append(one("shapes", "serial-sum", params, body, lambda d: values(d["A"], "float32").sum()[None], launches, VALUE, symbols=("n",)))  # type: ignore[arg-type]
+    found.append(
+        one(
+            "shapes",
+            "serial-sum",
+            params,
+            body,
+            lambda d: values(d["A"], "float32").sum()[None],
+            launches,
+            VALUE,
+            symbols=("n",),
+        )
+    )  # type: ignore[arg-type]
     return found
 
 
 def _scalars() -> list[Unit]:
     found = []
     samples: dict[str, tuple[Any, ...]] = {
-        "int8": (-128, 127), "int16": (-32768, 5), "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**40), "uint8": (0, 255),
+        "int8": (-128, 127), "int16": (-32768, 5), "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**40),
+        "uint8": (0, 255),
         "uint16": (65535, 1), "uint32": (2**32 - 1, 7), "uint64": (2**63, 3), "float32": (1.5, float("inf")),
         "float64": (1e300, -0.0), "float16": (65504.0, 0.25), "bfloat16": (1.5, -3.0), "bool": (True, False),
     }  # fmt: skip
     for dtype, picks in samples.items():
         launches = {f"{v}": lambda rng, v=v: {"v": v} for v in picks}
         params = [scalar("v", dtype), output("B", dtype, 3)]
-        found.append(one("shapes", f"scalar-{dtype}", params, "T.fill(B, v)", lambda d: np.full(3, d["v"]), launches, threads=32))  # type: ignore[arg-type]
+        found.append(
+            one("shapes", f"scalar-{dtype}", params, "T.fill(B, v)", lambda d: np.full(3, d["v"]), launches, threads=32)
+        )  # type: ignore[arg-type]
     return found
 
 
@@ -79,12 +105,24 @@ def _ranks() -> list[Unit]:
         body = loop if shape else "B[()] = A[()] + 1"
         data = {"": lambda rng, s=shape: {"A": np.asarray(numbers(rng, s, "int32")).reshape(s)}}  # type: ignore[misc]
         params = [tensor("A", "int32", *shape), output("B", "int32", *shape)]
-        found.append(one("shapes", f"rank-{'x'.join(map(str, shape)) or 0}", params, body, lambda d, c=count: d["A"] + c, data))  # type: ignore[misc]
+        found.append(
+            one("shapes", f"rank-{'x'.join(map(str, shape)) or 0}", params, body, lambda d, c=count: d["A"] + c, data)
+        )  # type: ignore[misc]
     many = [tensor(f"A{k}", "float32", 3) for k in range(24)]
     body = "for i in T.Parallel(3):\n    B[i] = " + " + ".join(f"A{k}[i] * {k}" for k in range(24))
     data = {"": lambda rng: {f"A{k}": numbers(rng, (3,), "float32") for k in range(24)}}
     total = [*many, output("B", "float32", 3)]
-    found.append(one("shapes", "24-parameters", total, body, lambda d: sum(values(d[f"A{k}"], "float32") * k for k in range(24)), data, VALUE))
+    found.append(
+        one(
+            "shapes",
+            "24-parameters",
+            total,
+            body,
+            lambda d: sum(values(d[f"A{k}"], "float32") * k for k in range(24)),
+            data,
+            VALUE,
+        )
+    )
     return found
 
 
@@ -101,7 +139,17 @@ def _strides() -> list[Unit]:
         return {"A": view(numbers(rng, (30, 30), "float32")), "p": p, "q": q}
 
     launches = {k: lambda rng, v=v: data(rng, v[0], *v[1]) for k, v in forms.items()}
-    return [one("shapes", "strides", params, body, lambda d: values(np.ascontiguousarray(d["A"]), "float32") * 2, launches, symbols=("p", "q"))]  # type: ignore[arg-type]
+    return [
+        one(
+            "shapes",
+            "strides",
+            params,
+            body,
+            lambda d: values(np.ascontiguousarray(d["A"]), "float32") * 2,
+            launches,
+            symbols=("p", "q"),
+        )
+    ]  # type: ignore[arg-type]
 
 
 def _large() -> list[Unit]:

@@ -14,7 +14,8 @@ from tile_core.testing.data import Array, numbers, poisoned, stored, values
 #: (A and B, accumulator, metadata).
 TYPES = (
     ("float16", "float32", "int16"), ("bfloat16", "float32", "int16"), ("float16", "float32", "int32"),
-    ("int8", "int32", "int32"), ("int8", "int32", "uint8"), ("float32", "float32", "int16"), ("float16", "float16", "uint16"),
+    ("int8", "int32", "int32"), ("int8", "int32", "uint8"), ("float32", "float32", "int16"),
+    ("float16", "float16", "uint16"),
     ("float8_e4m3fn", "float32", "int32"), ("float8_e5m2", "float32", "uint32"), ("uint8", "int32", "int8"),
     ("tfloat32", "float32", "int32"),
 )  # fmt: skip
@@ -36,16 +37,24 @@ def _factor(dtype: str, meta: str) -> int:
     return DTYPES[meta].bits // 4 * (2 if DTYPES[dtype].bits == 32 else 4)
 
 
-def _unit(types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int = 2) -> Unit:
+def _unit(
+    types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int = 2
+) -> Unit:
     (dtype, acc, meta), (m, n, bk), (ta, te, tb) = types, tile, turned
     f = _factor(dtype, meta)
-    shapes = {"A": (m, bk // 2)[:: -1 if ta else 1], "E": (m, bk // f)[:: -1 if te else 1], "B": (bk, n)[:: -1 if tb else 1]}
+    shapes = {
+        "A": (m, bk // 2)[:: -1 if ta else 1],
+        "E": (m, bk // f)[:: -1 if te else 1],
+        "B": (bk, n)[:: -1 if tb else 1],
+    }
     rows = {"A": f"{m}", "E": f"{m}", "B": f"{n}"}
     whole = {
-        "A": (m, "k // 2")[:: -1 if ta else 1], "E": (m, f"k // {f}")[:: -1 if te else 1], "B": ("k", n)[:: -1 if tb else 1]
+        "A": (m, "k // 2")[:: -1 if ta else 1], "E": (m, f"k // {f}")[:: -1 if te else 1],
+        "B": ("k", n)[:: -1 if tb else 1]
     }  # fmt: skip
     corner = {
-        "A": f"ko * {bk // 2}, 0" if ta else f"0, ko * {bk // 2}", "E": f"ko * {bk // f}, 0" if te else f"0, ko * {bk // f}",
+        "A": f"ko * {bk // 2}, 0" if ta else f"0, ko * {bk // 2}",
+        "E": f"ko * {bk // f}, 0" if te else f"0, ko * {bk // f}",
         "B": f"0, ko * {bk}" if tb else f"ko * {bk}, 0",
     }  # fmt: skip
     del rows
@@ -77,7 +86,12 @@ def _unit(types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple
         product: Array = d["dense"] @ (b.T if tb else b)
         return product.astype(np.int64) if DTYPES[acc].is_integer else product
 
-    params = [tensor("A", dtype, *whole["A"]), tensor("E", meta, *whole["E"]), tensor("B", dtype, *whole["B"]), output("C", acc, m, n)]
+    params = [
+        tensor("A", dtype, *whole["A"]),
+        tensor("E", meta, *whole["E"]),
+        tensor("B", dtype, *whole["B"]),
+        output("C", acc, m, n),
+    ]
     launches = {f"k{k}": lambda rng, k=k: data(rng, k) for k in (bk, 3 * bk)}
     marks = "".join("t" if t else "n" for t in turned)
     name = f"{dtype}-{meta}-{m}x{n}x{bk}-{marks}"
@@ -116,7 +130,10 @@ def _refusals() -> list[Unit]:
     return [
         refused("gemm_sp", "illegal-k", body((16, 32), (16, 4), (32, 16), f), "K219"),
         refused("gemm_sp", "illegal-metadata-shape", body((16, 32), (16, 8), (64, 16), f), "K219"),
-        refused("gemm_sp", "illegal-metadata-type", body((16, 32), (16, 4), (64, 16), ("float16", "float16", "float16", "float32")), "K211"),
-        refused("gemm_sp", "illegal-type", body((16, 32), (16, 4), (64, 16), ("float64", "int16", "float64", "float64")), "K211"),
-        refused("gemm_sp", "illegal-mix", body((16, 32), (16, 4), (64, 16), ("int8", "int16", "float16", "float32")), "K208"),
+        refused("gemm_sp", "illegal-metadata-type",
+            body((16, 32), (16, 4), (64, 16), ("float16", "float16", "float16", "float32")), "K211"),
+        refused("gemm_sp", "illegal-type",
+            body((16, 32), (16, 4), (64, 16), ("float64", "int16", "float64", "float64")), "K211"),
+        refused("gemm_sp", "illegal-mix", body((16, 32), (16, 4), (64, 16), ("int8", "int16", "float16", "float32")),
+            "K208"),
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.testing.case import LANES, VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, anything, numbers, values
+from tile_core.testing.source import lines
 
 THREADS = (1, 7, 31, 32, 48, 64, 96, 384)
 NEEDS = frozenset({"threads"})
@@ -25,11 +26,16 @@ def _indices() -> list[Unit]:
         dims = (threads, 1, 1) if isinstance(threads, int) else (*threads, 1, 1)[:3]
         shape = dims[::-1]
         z, y, x = np.indices(shape)
-        body = "x, y, z = T.get_thread_bindings()\nB[z, y, x] = z * 10000 + y * 100 + x\nC[z, y, x] = T.get_thread_binding(0)"
+        body = lines("""
+            x, y, z = T.get_thread_bindings()
+            B[z, y, x] = z * 10000 + y * 100 + x
+            C[z, y, x] = T.get_thread_binding(0)
+        """)
         params = [output("B", "int32", *shape), output("C", "int32", *shape)]
         result = {"B": z * 10000 + y * 100 + x, "C": x}
         found.append(
-            one("threads", f"indices-{'x'.join(map(str, dims))}", params, body, lambda d, r=result: r, {"": lambda rng: {}},
+            one("threads", f"indices-{'x'.join(map(str, dims))}", params, body, lambda d, r=result: r,
+                {"": lambda rng: {}},
                 threads=threads, needs=NEEDS)  # type: ignore[misc]
         )  # fmt: skip
     return found
@@ -42,37 +48,50 @@ def _barriers() -> list[Unit]:
         a = tensor("A", "float32", threads)
         b = output("B", "float32", threads)
         data = {"": lambda rng, n=threads: {"A": numbers(rng, (n,), "float32"), "B": np.full(n, -1, np.float32)}}  # type: ignore[misc]
-        body = f'''
+        body = f"""
             tx = T.get_thread_binding(0)
             s = T.alloc_shared(({threads},), "float32")
             s[tx] = A[tx]
             T.sync_threads()
             B[tx] = s[{threads - 1} - tx]
-        '''
-        found.append(one("threads", f"exchange-{threads}", [a, b], body, lambda d: values(d["A"], "float32")[::-1], data, threads=threads, needs=NEEDS))
+        """
+        found.append(
+            one(
+                "threads",
+                f"exchange-{threads}",
+                [a, b],
+                body,
+                lambda d: values(d["A"], "float32")[::-1],
+                data,
+                threads=threads,
+                needs=NEEDS,
+            )
+        )
         active = max(1, threads * 3 // 4)
-        body = f'''
+        body = f"""
             tx = T.get_thread_binding(0)
             s = T.alloc_shared(({threads},), "float32")
             if tx < {active}:
                 s[tx] = A[tx]
                 B[tx] = s[{active - 1} - tx]
-        '''
+        """
 
         def reversed_part(d: Data, active: int = active) -> Array:
             out = np.full(len(d["A"]), -1.0)
             out[:active] = values(d["A"], "float32")[:active][::-1]
             return out
 
-        found.append(one("threads", f"#2556-branch-{threads}", [a, b], body, reversed_part, data, threads=threads, needs=NEEDS))
-    return [*found, *_trees(), *_loops()]
+        found.append(
+            one("threads", f"#2556-branch-{threads}", [a, b], body, reversed_part, data, threads=threads, needs=NEEDS)
+        )
+    return [*found, *_trees(), *_loops(), *_tiles()]
 
 
 def _trees() -> list[Unit]:
     found = []
     for steps in (1, 5, 7):
         n = 2**steps
-        body = f'''
+        body = f"""
             tx = T.get_thread_binding(0)
             s = T.alloc_shared(({n},), "float32")
             s[tx] = A[tx]
@@ -83,10 +102,22 @@ def _trees() -> list[Unit]:
                 T.sync_threads()
             if tx == 0:
                 B[0] = s[0]
-        '''
+        """
         data = {"": lambda rng, n=n: {"A": numbers(rng, (n,), "float32")}}  # type: ignore[misc]
         params = [tensor("A", "float32", n), output("B", "float32", 1)]
-        found.append(one("threads", f"tree-{n}", params, body, lambda d: values(d["A"], "float32").sum()[None], data, VALUE, threads=n, needs=NEEDS))
+        found.append(
+            one(
+                "threads",
+                f"tree-{n}",
+                params,
+                body,
+                lambda d: values(d["A"], "float32").sum()[None],
+                data,
+                VALUE,
+                threads=n,
+                needs=NEEDS,
+            )
+        )
     return found
 
 
@@ -94,7 +125,7 @@ def _loops() -> list[Unit]:
     n = 64
     found = []
     for name, condition in (("mask", "M[tx] != 0"), ("modulo", "tx % 4 == 0")):
-        body = f'''
+        body = f"""
             tx = T.get_thread_binding(0)
             s = T.alloc_shared(({n},), "int32")
             s[tx] = A[tx]
@@ -102,7 +133,7 @@ def _loops() -> list[Unit]:
                 for k in T.serial(3):
                     s[tx] = s[(tx + 4) % {n}] + 1
                 B[tx] = s[(tx + 8) % {n}]
-        '''
+        """
 
         def want(d: Data) -> Array:
             s = d["A"].copy()
@@ -114,11 +145,19 @@ def _loops() -> list[Unit]:
             return out
 
         def data(rng: Any) -> Data:
-            return {"M": (np.arange(n) % 4 == 0).astype(np.int32), "A": numbers(rng, (n,), "int32"), "B": np.full(n, -1, np.int32)}
+            return {
+                "M": (np.arange(n) % 4 == 0).astype(np.int32),
+                "A": numbers(rng, (n,), "int32"),
+                "B": np.full(n, -1, np.int32),
+            }
 
         params = [tensor("M", "int32", n), tensor("A", "int32", n), output("B", "int32", n)]
         found.append(one("threads", f"#2612-{name}", params, body, want, {"": data}, threads=n, needs=NEEDS))
-    body = '''
+    return found
+
+
+def _tiles() -> list[Unit]:
+    body = """
         tx = T.get_thread_binding(0)
         s = T.alloc_shared((64, 16), "float32")
         r = T.alloc_local((16,), "float32")
@@ -133,11 +172,22 @@ def _loops() -> list[Unit]:
         for j in T.serial(16):
             total += s[tx, j] + r[j]
         B[tx] = total
-    '''
+    """
     rows = {"": lambda rng: {"A": numbers(rng, (64, 16), "float32")}}
     params = [tensor("A", "float32", 64, 16), output("B", "float32", 64)]
-    found.append(one("threads", "tiles-and-threads", params, body, lambda d: 3 * values(d["A"], "float32").sum(1) + 16, rows, VALUE, threads=64, needs=NEEDS))
-    return found
+    return [
+        one(
+            "threads",
+            "tiles-and-threads",
+            params,
+            body,
+            lambda d: 3 * values(d["A"], "float32").sum(1) + 16,
+            rows,
+            VALUE,
+            threads=64,
+            needs=NEEDS,
+        )
+    ]
 
 
 def _halves() -> list[Unit]:
@@ -150,13 +200,33 @@ def _halves() -> list[Unit]:
             "threads": ("1", tx + f"at = tx\nB[at] = {value}", 64),
             "turned": ("1", tx + f"at = 63 - tx\nB[at] = {value}", 64),
             "blocks": ("64", f"at = bx\nB[at] = {value}", 32),
-            "tiles": ("13", f"for i in T.Parallel(5):\n    at = bx * 5 + i\n    B[at] = {value}", 32),
+            "tiles": (
+                "13",
+                lines(f"""
+                for i in T.Parallel(5):
+                    at = bx * 5 + i
+                    B[at] = {value}
+            """),
+                32,
+            ),
         }
         for name, (grid, body, threads) in kinds.items():
             data = {"": lambda rng: {"A": numbers(rng, (64,), "float32", 0, 4)}}
             params = [tensor("A", "float32", 64), output("B", dtype, 64)]
             needs = NEEDS if name in ("threads", "turned") else frozenset()
-            found.append(one("threads", f"halves-{dtype}-{name}", params, body, lambda d: values(d["A"], "float32"), data, grid=grid, threads=threads, needs=needs))
+            found.append(
+                one(
+                    "threads",
+                    f"halves-{dtype}-{name}",
+                    params,
+                    body,
+                    lambda d: values(d["A"], "float32"),
+                    data,
+                    grid=grid,
+                    threads=threads,
+                    needs=needs,
+                )
+            )
     return found
 
 
@@ -192,7 +262,18 @@ def _warps() -> list[Unit]:
                              lambda d, t=lane: t // d[LANES] * 100 + t % d[LANES])  # type: ignore[misc]  # fmt: skip
         launch = Launch(lambda rng, n=threads: {"A": numbers(rng, (n,), "int32", -4, 4)})  # type: ignore[misc]
         params = (tensor("A", "int32", threads),)
-        found.append(Unit("warps", f"#2599-{threads}", params, "tx = T.get_thread_binding(0)", parts, {"": launch}, threads=threads, needs=WARPS))
+        found.append(
+            Unit(
+                "warps",
+                f"#2599-{threads}",
+                params,
+                "tx = T.get_thread_binding(0)",
+                parts,
+                {"": launch},
+                threads=threads,
+                needs=WARPS,
+            )
+        )
     return found
 
 
@@ -220,7 +301,9 @@ def _shuffles() -> list[Unit]:
         launch = Launch(lambda rng, dtype=dtype: {"A": anything(rng, (n,), dtype)})  # type: ignore[misc]
         params = (tensor("A", dtype, n),)
         start = "tx = T.get_thread_binding(0)\nv = A[tx]"
-        found.append(Unit("warps", f"#2569-shuffle-{dtype}", params, start, parts, {"": launch}, threads=n, needs=WARPS))
+        found.append(
+            Unit("warps", f"#2569-shuffle-{dtype}", params, start, parts, {"": launch}, threads=n, needs=WARPS)
+        )
     return found
 
 
@@ -228,10 +311,49 @@ def _refusals() -> list[Unit]:
     a = [tensor("A", "float32", 64), tensor("Q", "bool", 64)]
     tx = "tx = T.get_thread_binding(0)\n"
     return [
-        refused("threads", "illegal-divergent-barrier", tx + "if tx < 32:\n    A[tx] = 0.0\n    T.sync_threads()", "K218", params=a, threads=64, needs=NEEDS),
-        refused("threads", "illegal-divergent-tile-op", tx + "s = T.alloc_shared((64,), 'float32')\nif tx < 32:\n    T.copy(A, s)\nA[tx] = s[tx]", "K218", params=a, threads=64, needs=NEEDS),
+        refused(
+            "threads",
+            "illegal-divergent-barrier",
+            tx
+            + lines("""
+            if tx < 32:
+                A[tx] = 0.0
+                T.sync_threads()
+        """),
+            "K218",
+            params=a,
+            threads=64,
+            needs=NEEDS,
+        ),
+        refused(
+            "threads",
+            "illegal-divergent-tile-op",
+            tx
+            + lines("""
+            s = T.alloc_shared((64,), 'float32')
+            if tx < 32:
+                T.copy(A, s)
+            A[tx] = s[tx]
+        """),
+            "K218",
+            params=a,
+            threads=64,
+            needs=NEEDS,
+        ),
         refused("threads", "illegal-axis", "tx = T.get_thread_binding(3)\nA[tx] = 0.0", "K128", params=a, needs=NEEDS),
-        refused("warps", "#2599-bits-of-floats", tx + "A[tx] = T.warp_reduce_bitand(A[tx])", "K128", params=a, threads=64, needs=WARPS),
-        refused("warps", "illegal-width", tx + "A[tx] = T.shfl_xor(A[tx], 1, 24)", "K128", params=a, threads=64, needs=WARPS),
-        refused("warps", "illegal-bool", tx + "Q[tx] = T.shfl_xor(Q[tx], 1)", "K128", params=a, threads=64, needs=WARPS),
+        refused(
+            "warps",
+            "#2599-bits-of-floats",
+            tx + "A[tx] = T.warp_reduce_bitand(A[tx])",
+            "K128",
+            params=a,
+            threads=64,
+            needs=WARPS,
+        ),
+        refused(
+            "warps", "illegal-width", tx + "A[tx] = T.shfl_xor(A[tx], 1, 24)", "K128", params=a, threads=64, needs=WARPS
+        ),
+        refused(
+            "warps", "illegal-bool", tx + "Q[tx] = T.shfl_xor(Q[tx], 1)", "K128", params=a, threads=64, needs=WARPS
+        ),
     ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.testing.case import Data, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, anything, numbers, values
+from tile_core.testing.source import lines
 
 
 def units() -> list[Unit]:
@@ -17,9 +18,12 @@ def units() -> list[Unit]:
 
 #: Element type of the buffer and of the view, and their shapes.
 VIEWS = (
-    ("bfloat16", (7, 48), "float32", (7, 24)), ("float32", (17, 6), "float16", (17, 12)), ("float32", (4, 6), "uint32", (6, 4)),
-    ("int8", (16, 24), "int32", (96,)), ("float16", (63, 8), "uint16", (7, 72)), ("uint8", (5, 32), "float8_e4m3fn", (160,)),
-    ("int64", (9, 4), "float32", (9, 8)), ("float32", (1, 129), "int32", (129,)), ("int16", (24, 10), "int16", (2, 3, 40)),
+    ("bfloat16", (7, 48), "float32", (7, 24)), ("float32", (17, 6), "float16", (17, 12)),
+    ("float32", (4, 6), "uint32", (6, 4)),
+    ("int8", (16, 24), "int32", (96,)), ("float16", (63, 8), "uint16", (7, 72)),
+    ("uint8", (5, 32), "float8_e4m3fn", (160,)),
+    ("int64", (9, 4), "float32", (9, 8)), ("float32", (1, 129), "int32", (129,)),
+    ("int16", (24, 10), "int16", (2, 3, 40)),
 )  # fmt: skip
 
 
@@ -28,11 +32,16 @@ def _views() -> list[Unit]:
     for n, (a, shape, b, turned) in enumerate(VIEWS):
         for scope in ("shared", "global"):
             alloc = f's = T.alloc_shared({shape}, "{a}")\nT.copy(A, s)\n'
-            call = f'T.reshape({{0}}, {turned})' if a == b else f'T.view({{0}}, shape={turned}, dtype="{b}")'
+            call = f"T.reshape({{0}}, {turned})" if a == b else f'T.view({{0}}, shape={turned}, dtype="{b}")'
             if scope == "global":
                 body = f"T.copy({call.format('A')}, B)\nT.copy(A, C)"
             else:
-                body = alloc + f"v = {call.format('s')}\nT.copy(v, B)\nT.fill(v, 1)\nT.copy(s, C)"
+                body = alloc + lines(f"""
+                    v = {call.format("s")}
+                    T.copy(v, B)
+                    T.fill(v, 1)
+                    T.copy(s, C)
+                """)
 
             def want(d: Data, a: str = a, b: str = b, turned: Any = turned, scope: str = scope) -> dict[str, Array]:
                 raw = np.ascontiguousarray(d["A"])
@@ -59,7 +68,16 @@ def _refusals() -> list[Unit]:
         refused("view", "illegal-size-of-type", s + "v = T.view(s, shape=(8, 16), dtype='float16')", "K215"),
         refused("view", "illegal-slice", s + "v = T.reshape(s[0:4, :], (64,))", "K216"),
         refused("view", "illegal-packed", p + "v = T.view(p, dtype='int8')", "K216"),
-        refused("view", "illegal-variable", "x = T.alloc_var('float32', init=0)\nv = T.view(x, dtype='int32')", "K216", "K201"),
+        refused(
+            "view",
+            "illegal-variable",
+            lines("""
+            x = T.alloc_var('float32', init=0)
+            v = T.view(x, dtype='int32')
+        """),
+            "K216",
+            "K201",
+        ),
     ]
 
 
@@ -115,11 +133,16 @@ def _columns(a: Array, kernel: int, stride: int, dilation: int, pad: int, out_h:
 
 def _dots() -> list[Unit]:
     found = []
-    for a, b, c in (("int8", "int8", "int32"), ("uint8", "uint8", "uint32"), ("int8", "uint8", "int32"), ("uint8", "int8", "int32")):
-        body = '''
+    for a, b, c in (
+        ("int8", "int8", "int32"),
+        ("uint8", "uint8", "uint32"),
+        ("int8", "uint8", "int32"),
+        ("uint8", "int8", "int32"),
+    ):
+        body = """
             for i in T.Parallel(9):
                 T.dp4a(A[i, 4], B[i, 0], C[i])
-        '''
+        """
         params = [tensor("A", a, 9, 8), tensor("B", b, 9, 4), output("C", c, 9)]
 
         def data(rng: Any, a: str = a, b: str = b, c: str = c) -> Data:
