@@ -20,7 +20,7 @@ from tile_core.plugins.contexts import make_context
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_slow, warn_of_spills
 from tile_core.runtime.arguments import normalise_out_idx
-from tile_core.runtime.disk_slots import Slot, slot_of
+from tile_core.runtime.disk_slots import DiskSlot, slot_of
 from tile_core.runtime.export import write_artefact
 from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.settings import path_of, program_of
@@ -189,7 +189,7 @@ def _reaching(program: Program, signature: Signature, bits: int) -> Signature:
     return dataclasses.replace(signature, offset_bits=max(bits, signature.index_bits))
 
 
-def _lowered(plan: Callable[[], Plan], slot: Slot | None, ctx: Context) -> tuple[Any, Sequence[str]]:
+def _lowered(plan: Callable[[], Plan], slot: DiskSlot | None, ctx: Context) -> tuple[Any, Sequence[str]]:
     """Return what a runtime loads, from disk if it is there, and the symbols that a launch takes besides."""
     found = None if slot is None else slot.find(lambda: plan().lowered)
     if found is not None:

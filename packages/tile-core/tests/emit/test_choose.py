@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
-from tile_core.emit.choose import Assumptions, Choice
+from tile_core.emit.choose import Assumptions, TextChoice
 from tile_core.errors import InternalError, Where
 from tile_core.errors.launch import TextDoesNotServe
 
@@ -42,7 +42,7 @@ class Texts:
         self.plain = KernelText("plain", facts(0, {}))
         middle = KernelText("middle", facts(4, {"n": 3}), lambda: self.make(self.plain))
         self.first = KernelText("first", facts(), lambda: self.make(middle))
-        self.choice = Choice(self.first, self.load)
+        self.choice = TextChoice(self.first, self.load)
 
     def make(self, kernel):
         self.made.append(kernel.text)
@@ -127,7 +127,7 @@ def test_threads_share_what_is_made():
     ],
 )
 def test_without_a_general_text_a_call_is_refused(change, message):
-    choice = Choice(KernelText("first", facts()), lambda kernel: kernel.text)
+    choice = TextChoice(KernelText("first", facts()), lambda kernel: kernel.text)
     with pytest.raises(TextDoesNotServe, match=r"\[K435\] gemm: ") as caught:
         choice([change.get(i, v) for i, v in enumerate(GOOD)])
     assert message in str(caught.value)
@@ -143,7 +143,7 @@ def test_a_load_that_fails_is_tried_again():
             raise result
         return result
 
-    choice = Choice(KernelText("first", facts()), load)
+    choice = TextChoice(KernelText("first", facts()), load)
     with pytest.raises(OSError, match="no driver"):
         choice(GOOD)
     assert choice(GOOD) == "loaded"
@@ -151,6 +151,6 @@ def test_a_load_that_fails_is_tried_again():
 
 def test_the_general_text_is_called_alike():
     other = KernelText("other", facts(0, {}, params=facts().params[:-1]))
-    choice = Choice(KernelText("first", facts(), lambda: other), lambda kernel: kernel.text)
+    choice = TextChoice(KernelText("first", facts(), lambda: other), lambda kernel: kernel.text)
     with pytest.raises(InternalError, match="other parameters"):
         choice((1, 100, 16, 7, 0.5))

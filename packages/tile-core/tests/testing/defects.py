@@ -109,7 +109,7 @@ def arrays_of_the_block(patch: Any) -> None:
     """CPU: a tile op on a thread's own array is done once for the block."""
     from tile_core.passes import spine
 
-    patch.setattr(spine, "own_ops", lambda body: body)
+    patch.setattr(spine, "private_ops", lambda body: body)
 
 
 def halves_are_stored_alone(patch: Any) -> None:

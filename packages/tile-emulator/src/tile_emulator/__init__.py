@@ -13,8 +13,8 @@ effect as early or as late as the device may let them.
 
 from tile_emulator.api import CHECKS, RunResult, Stats, run
 from tile_emulator.limits import RunLimits
-from tile_emulator.reports import Access, Place, Report, Waiting
+from tile_emulator.reports import FaultAccess, FaultPlace, Report, Waiting
 
 __version__ = "0.1.0"
 
-__all__ = ["CHECKS", "Access", "Place", "Report", "RunLimits", "RunResult", "Stats", "Waiting", "run"]
+__all__ = ["CHECKS", "FaultAccess", "FaultPlace", "Report", "RunLimits", "RunResult", "Stats", "Waiting", "run"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tile_core.abi.adapter import HOST_DEVICE, RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
-from tile_core.emit.choose import Choice
+from tile_core.emit.choose import TextChoice
 from tile_core.emit.dialect import Dialect
 from tile_emulator.api import CHECKS, Completion, Order, run
 from tile_emulator.errors import NotEmulated
@@ -90,7 +90,7 @@ class EmulatorAdapter(RuntimeAdapter):
         if not isinstance(artefact, KernelText):
             raise NotEmulated(target=self.target, reason=f"it is built from {type(artefact).__name__}, not from text")
         params = artefact.facts.params
-        choose: Choice[KernelText] = Choice(artefact, lambda kernel: kernel)
+        choose: TextChoice[KernelText] = TextChoice(artefact, lambda kernel: kernel)
 
         def emulate(*values: Any) -> None:
             given = {p.name: _given(p.kind, value) for p, value in zip(params, values, strict=True)}

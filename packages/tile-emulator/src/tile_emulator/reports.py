@@ -38,7 +38,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class FaultPlace:
     """A place in the kernel.
 
     Attributes
@@ -65,13 +65,13 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Access:
+class FaultAccess:
     """The access that another one is in conflict with: who, where, and whether it writes."""
 
     block: Position
     thread: Position
     write: bool
-    place: Place
+    place: FaultPlace
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Waiting:
     block: Position
     threads: tuple[tuple[int, int], ...]
     what: str
-    place: Place
+    place: FaultPlace
 
     def __str__(self) -> str:
         who = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in self.threads)
@@ -117,13 +117,13 @@ class Report:
 
     kind: str
     detail: str
-    place: Place = Place()
+    place: FaultPlace = FaultPlace()
     block: Position | None = None
     thread: Position | None = None
     array: str | None = None
     index: Index | None = None
     count: int = 1
-    other: Access | None = None
+    other: FaultAccess | None = None
     waiting: tuple[Waiting, ...] = ()
 
     @property
@@ -187,7 +187,7 @@ class Reader:
             waiting=tuple(self._waiting(w) for w in record.get("waiting", ())),
         )
 
-    def place(self, frames: Sequence[int], line: int) -> Place:
+    def place(self, frames: Sequence[int], line: int) -> FaultPlace:
         """Find the place of a chain of addresses, the innermost first: where the user's own line is, if one is."""
         found = [number for address in frames for name, number in self._symbols.lines(address) if name == TEXT]
         if line:
@@ -197,15 +197,15 @@ class Reader:
                 number for address in frames for name, number in self._symbols.lines(address, True) if name == TEXT
             ]
         if not found:
-            return Place()
+            return FaultPlace()
         mapped = [number for number in found if self._facts.line_map.where(number) is not None]
         number = (mapped or found)[0]
         text = self._lines[number - 1].strip() if number <= len(self._lines) else ""
-        return Place(number, text, self._facts.line_map.where(number))
+        return FaultPlace(number, text, self._facts.line_map.where(number))
 
-    def _access(self, record: dict[str, Any]) -> Access:
+    def _access(self, record: dict[str, Any]) -> FaultAccess:
         place = self.place(record["frames"], 0)
-        return Access(_sure(record["block"]), _sure(record["thread"]), record["write"], place)
+        return FaultAccess(_sure(record["block"]), _sure(record["thread"]), record["write"], place)
 
     def _waiting(self, record: dict[str, Any]) -> Waiting:
         threads = tuple((int(a), int(b)) for a, b in record["threads"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tile_metal.emulation.tokens import (
     SPACES,
-    Function,
+    FunctionTokens,
     Outline,
     Token,
     matching,
@@ -52,7 +52,7 @@ _ENDS_NAME = frozenset({"=", ";", ",", "[", "(", "{", ")", ":"})
 
 
 @dataclass(frozen=True)
-class _Declared:
+class _DeclaredName:
     """A name that is declared: whether it is a pointer or a reference, and to which space; of others, their own."""
 
     name: Token
@@ -63,14 +63,14 @@ class _Declared:
 
 
 @dataclass
-class _Text:
+class _LintedText:
     """A text as the rules see it."""
 
     tokens: list[Token]
     code: list[Token]
     outline: Outline
     types: set[str]
-    declared: list[_Declared] = field(default_factory=list)
+    declared: list[_DeclaredName] = field(default_factory=list)
     places: list[int] = field(default_factory=list)  # index in `code` of each of them
     findings: list[Finding] = field(default_factory=list)
 
@@ -91,7 +91,7 @@ def lint(text: str) -> tuple[Finding, ...]:
     """
     tokens = tokenize(text)
     code = [t for t in tokens if t.kind != "directive"]
-    read = _Text(tokens, code, outline(code), set(SCALARS | VECTORS | MATRICES | OTHERS))
+    read = _LintedText(tokens, code, outline(code), set(SCALARS | VECTORS | MATRICES | OTHERS))
     _collect_types(read)
     _declarations(read)
     for rule in (
@@ -102,7 +102,7 @@ def lint(text: str) -> tuple[Finding, ...]:
     return tuple(sorted(set(read.findings)))
 
 
-def _collect_types(read: _Text) -> None:
+def _collect_types(read: _LintedText) -> None:
     code = read.code
     for i, token in enumerate(code):
         after = read.word(i + 1)
@@ -116,21 +116,21 @@ def _collect_types(read: _Text) -> None:
 # ------------------------------------------------------------------------------------------------------ declarations
 
 
-def _declarations(read: _Text) -> None:
+def _declarations(read: _LintedText) -> None:
     """Find all names that are declared, and pointers and references without a space."""
     i = 0
     while i < len(read.code):
         i = _declaration(read, i) if _begins_type(read, i) else i + 1
 
 
-def _begins_type(read: _Text, i: int) -> bool:
+def _begins_type(read: _LintedText, i: int) -> bool:
     token = read.code[i]
     if token.kind != "name" or read.word(i - 1) in (".", "->"):
         return False
     return token.text in read.types or (token.text in TEMPLATES and read.word(i + 1) == "<")
 
 
-def _declaration(read: _Text, i: int) -> int:
+def _declaration(read: _LintedText, i: int) -> int:
     """Read what a type begins; returns where to go on."""
     first = i
     while first and read.word(first - 1) in _QUALIFIERS:
@@ -170,7 +170,7 @@ def _declaration(read: _Text, i: int) -> int:
     return max(j, i + 1)
 
 
-def _declarators(read: _Text, first: int, j: int, pointer: bool, reference: bool, space: str) -> None:
+def _declarators(read: _LintedText, first: int, j: int, pointer: bool, reference: bool, space: str) -> None:
     """Note the name behind a type, and those behind commas if it begins a statement."""
     token = read.code[j] if j < len(read.code) else None
     if token is None or token.kind != "name" or read.word(j + 1) not in _ENDS_NAME or token.text == "operator":
@@ -179,7 +179,7 @@ def _declarators(read: _Text, first: int, j: int, pointer: bool, reference: bool
         return
     follows = read.word(j + 1)
     array = follows == "["
-    read.declared.append(_Declared(token, pointer, array, space, reference))
+    read.declared.append(_DeclaredName(token, pointer, array, space, reference))
     read.places.append(j)
     if read.word(first - 1) not in (";", "{", "}", "") or follows == "(":
         return
@@ -190,7 +190,7 @@ def _declarators(read: _Text, first: int, j: int, pointer: bool, reference: bool
         elif read.word(at) == "<" and (stop := matching_angle(read.code, at)) > 0:
             at = stop
         elif read.word(at) == "," and read.code[min(at + 1, len(read.code) - 1)].kind == "name":
-            read.declared.append(_Declared(read.code[at + 1], False, read.word(at + 2) == "[", space))
+            read.declared.append(_DeclaredName(read.code[at + 1], False, read.word(at + 2) == "[", space))
             read.places.append(at + 1)
         at += 1
 
@@ -198,7 +198,7 @@ def _declarators(read: _Text, first: int, j: int, pointer: bool, reference: bool
 # --------------------------------------------------------------------------------------------------- words and names
 
 
-def _language(read: _Text) -> None:
+def _language(read: _LintedText) -> None:
     """Words and functions of C++ and C that MSL does not have, 64-bit floats, strings."""
     own = {f.name.text for f in read.outline.functions}
     for i, token in enumerate(read.code):
@@ -223,7 +223,7 @@ def _language(read: _Text) -> None:
             read.find(token, "atomic", "floats in threadgroup memory have no atomic functions")
 
 
-def _names(read: _Text) -> None:
+def _names(read: _LintedText) -> None:
     """Names that are words of the language, or hide a function that the text calls."""
     reserved = WORDS | SCALARS | VECTORS | MATRICES | OTHERS | {"vec", "atomic", "simdgroup_matrix", "metal"}
     places = set(read.places)
@@ -255,7 +255,7 @@ def _names(read: _Text) -> None:
             read.find(read.code[i + 1], "reserved", f"'{after}' is a word of the language")
 
 
-def _attribute_names(read: _Text) -> None:
+def _attribute_names(read: _LintedText) -> None:
     """Names that MLX declares itself where it makes a kernel's head."""
     taken, arrays = set(), set()
     for function in read.outline.functions:
@@ -274,9 +274,9 @@ def _attribute_names(read: _Text) -> None:
 # ------------------------------------------------------------------------------------------- functions and variables
 
 
-def _functions(read: _Text) -> None:
+def _functions(read: _LintedText) -> None:
     """Functions of one name whose parameters differ in nothing but spaces."""
-    seen: dict[tuple[str, ...], Function] = {}
+    seen: dict[tuple[str, ...], FunctionTokens] = {}
     for function in read.outline.functions:
         if function.open == function.close:
             continue
@@ -292,7 +292,7 @@ def _functions(read: _Text) -> None:
         seen[tuple(shape)] = function
 
 
-def _program_scope(read: _Text) -> None:
+def _program_scope(read: _LintedText) -> None:
     """Variables outside of functions are ``constant``."""
     passed = {"using", "typedef", "static_assert", "template", "struct", "class", "union", "enum", "namespace"}
     for statement in read.outline.outside:
@@ -305,7 +305,7 @@ def _program_scope(read: _Text) -> None:
             read.find(statement[0], "program-scope", "a 'constant' variable needs a value")
 
 
-def _threadgroup_memory(read: _Text) -> None:
+def _threadgroup_memory(read: _LintedText) -> None:
     """Threadgroup variables stand in kernels, and are no more than there is."""
     kernels = [f for f in read.outline.functions if f.is_kernel]
     sums = [0] * len(kernels)
@@ -322,7 +322,7 @@ def _threadgroup_memory(read: _Text) -> None:
             read.find(declared.name, "threadgroup-memory", message)
 
 
-def _bytes(read: _Text, at: int) -> int:
+def _bytes(read: _LintedText, at: int) -> int:
     """The size of an array whose name is at an index, as far as numbers tell it."""
     kind = read.word(at - 1)
     size = SIZES.get(kind, 0)
@@ -337,7 +337,7 @@ def _bytes(read: _Text, at: int) -> int:
     return size
 
 
-def _buffers(read: _Text) -> None:
+def _buffers(read: _LintedText) -> None:
     """Numbers of buffers, and types of positions."""
     for function in read.outline.functions:
         if not function.is_kernel:
@@ -361,7 +361,7 @@ def _buffers(read: _Text) -> None:
 # --------------------------------------------------------------------------------------------------- spaces of values
 
 
-def _spaces_of_values(read: _Text) -> None:
+def _spaces_of_values(read: _LintedText) -> None:
     """Casts, initial values and arguments that would change the space of a pointer."""
     helpers = [f for f in read.outline.functions if not f.is_kernel]
     pointers = {f.name.text: [_pointer_space(p.tokens) for p in f.parameters] for f in helpers}
@@ -389,12 +389,12 @@ def _spaces_of_values(read: _Text) -> None:
                 _require(read, at, declared.space, found, f"the value of {declared.name.text}")
 
 
-def _require(read: _Text, i: int, space: str, found: str, what: str) -> None:
+def _require(read: _LintedText, i: int, space: str, found: str, what: str) -> None:
     if space and found and space != found:
         read.find(read.code[i], "address-space", f"{what}: a pointer to {found} memory becomes one to {space} memory")
 
 
-def _known(read: _Text, function: Function) -> Iterator[tuple[str, _Declared]]:
+def _known(read: _LintedText, function: FunctionTokens) -> Iterator[tuple[str, _DeclaredName]]:
     """The variables of a function, by name."""
     for declared, at in zip(read.declared, read.places, strict=True):
         if read.code[function.first].start <= read.code[at].start <= read.code[function.close].end:
@@ -406,7 +406,7 @@ def _pointer_space(tokens: Sequence[Token]) -> str:
     return next((w for w in words if w in SPACES), "") if "*" in words or "&" in words else ""
 
 
-def _cast_at(read: _Text, i: int) -> tuple[str, int, int] | None:
+def _cast_at(read: _LintedText, i: int) -> tuple[str, int, int] | None:
     """Space, and where the operand begins and ends, of the cast to a pointer that begins at an index."""
     if read.word(i) == "(" and read.word(i + 1) in _QUALIFIERS | read.types:
         close = matching(read.code, i)
@@ -422,7 +422,7 @@ def _cast_at(read: _Text, i: int) -> tuple[str, int, int] | None:
     return (spaces[0], begin, end) if spaces and words[-1] in ("*", "const") and "*" in words and alone else None
 
 
-def _space_of(read: _Text, begin: int, end: int, known: dict[str, _Declared]) -> str:
+def _space_of(read: _LintedText, begin: int, end: int, known: dict[str, _DeclaredName]) -> str:
     """The space that an expression points to; empty if that is not seen."""
     i, address = begin, False
     while i < end and read.word(i) == "(":

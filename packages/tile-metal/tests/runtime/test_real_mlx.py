@@ -9,7 +9,7 @@ from tile_core.runtime.arrays import facts_of, share_memory
 from tile_core.runtime.binder import Binder
 from tile_metal.runtime.mlx import storage_of
 from tile_metal.runtime.pack import words_of
-from tile_metal.runtime.source import Slot, mlx_source, split
+from tile_metal.runtime.source import ArraySlot, mlx_source, split
 
 from .fake_mlx import Mlx
 from .test_source import accidents
@@ -153,14 +153,14 @@ def generated(capfd, tmp_path, given, shapes, outputs):
 
 
 FORMS = {
-    "output": (scale, [Slot("input"), Slot("output")], [((9,), "float32"), ((1,), "int64")], ["float32"]),
-    "renewed": (add_some, [Slot("input"), Slot("renewed")],
+    "output": (scale, [ArraySlot("input"), ArraySlot("output")], [((9,), "float32"), ((1,), "int64")], ["float32"]),
+    "renewed": (add_some, [ArraySlot("input"), ArraySlot("renewed")],
                 [((3, 3), "float32"), ((9,), "float32"), ((1,), "int64")], ["uint8"]),
-    "guarded": (add_some, [Slot("input", 256), Slot("renewed", 260)],
+    "guarded": (add_some, [ArraySlot("input", 256), ArraySlot("renewed", 260)],
                 [((600,), "uint8"), ((600,), "uint8"), ((1,), "int64")], ["uint8"]),
-    "many": (gemm, [Slot("input"), Slot("input"), Slot("output")],
+    "many": (gemm, [ArraySlot("input"), ArraySlot("input"), ArraySlot("output")],
              [((8, 8), "float16"), ((8, 8), "float16"), ((8,), "int64")], ["float32"]),
-    "words": (accidents, [Slot("output")], [((1,), "int64")], ["float32"]),
+    "words": (accidents, [ArraySlot("output")], [((1,), "int64")], ["float32"]),
 }  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""Questions that passes ask about a program: ranges, proofs about indices, elements that loops touch, uniformity."""
+"""Analyses of a program: value ranges, proofs about indices, elements accessed by loops, uniformity."""

@@ -1,8 +1,8 @@
-"""TVM's analyzer for targets with threads: asked only about what it is right about, and usable after it failed.
+"""TVM's analyzer for targets with threads: queried only where it is sound, and usable after a failure.
 
-A failure in the middle of an expression leaves the conditions around that place behind, and later answers believe
-them: a comparison of something else is then "known", or the process ends where TVM finds them. So what may fail among
-conditions is not asked, and an analyzer that failed is replaced by one that is told the same.
+A failure inside an expression leaves the enclosing conditions in the analyzer as facts. Later answers rely on them: an
+unrelated comparison is then "known", or TVM aborts when it finds them. So expressions that may fail under conditions
+are not queried, and an analyzer that failed is replaced by a new one with the same facts.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 
-__all__ = ["Analyzer", "Bound", "Modulus"]
+__all__ = ["Analyzer", "ConstantBound", "Modulus"]
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
 _NARROW = ("int8", "int16")
-#: Constants of which TVM makes others that may not fit into 32 bits.
+#: Constants from which TVM derives others that may not fit into 32 bits.
 _LARGE = 2**20
 
 
-class Bound(NamedTuple):
+class ConstantBound(NamedTuple):
     """Least and greatest value, both inclusive."""
 
     min_value: int
@@ -33,17 +33,17 @@ class Bound(NamedTuple):
 
 
 class Modulus(NamedTuple):
-    """What a number is: ``coeff`` times an integer, plus ``base``."""
+    """A modular set: ``coeff`` times an integer, plus ``base``."""
 
     coeff: int
     base: int
 
 
 class Analyzer:
-    """What is known about variables at one place of a program.
+    """Facts about variables at one point of a program.
 
-    An expression that TVM is wrong about is only known by its type: one with a conversion or narrow arithmetic that may
-    wrap, with unsigned arithmetic or unsigned constants, or with choices among large constants.
+    Where TVM is unsound, only the type of an expression is known: if it has a conversion or narrow arithmetic that may
+    wrap, unsigned arithmetic or constants, or selects among large constants.
     """
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class Analyzer:
         self._conditions: list[list[Any]] = []
 
     def bind(self, var: Any, value: Any, allow_override: bool = False) -> None:
-        """Note the range of a variable, or its value."""
+        """Record the range of a variable, or its value."""
         said = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
         if not any(self.wraps(e) for e in said):
             self._tell(lambda a: a.bind(var, value, allow_override))
 
     def bounded(self, var: Any, value: Any) -> None:
-        """Note the range and the divisors of what a variable is bound to, not the value: the name stays."""
+        """Record the range and divisors of a variable's value, not the value itself: the name stays."""
         low, high = self.const_int_bound(value)
         least, most = whole(type_name(var))
         if least < low or high < most:
@@ -71,7 +71,7 @@ class Analyzer:
 
     @contextmanager
     def constraint_scope(self, condition: Any) -> Iterator[None]:
-        """Believe a condition for a while; one that TVM is wrong about says nothing."""
+        """Assume a condition in a scope; one that TVM handles unsoundly is ignored."""
         entry: list[Any] = [condition, None]
         if not self.wraps(condition) and self._ask(lambda a: self._enter(a, entry), None) is not None:
             self._conditions.append(entry)
@@ -83,25 +83,29 @@ class Analyzer:
                 entry[1].__exit__(None, None, None)
 
     def simplify(self, e: Any) -> Any:
-        """Return a simpler form; the same where TVM must not look into it."""
+        """Return a simplified form; the same expression where TVM must not look into it."""
         return e if self.wraps(e) else self._ask(lambda a: a.simplify(e), e)
 
     def can_prove(self, condition: Any) -> bool:
-        """Whether a condition is certain."""
+        """Whether a condition is proven."""
         return not self.wraps(condition) and bool(self._ask(lambda a: a.can_prove(condition), False))
 
-    def const_int_bound(self, e: Any) -> Bound:
+    def const_int_bound(self, e: Any) -> ConstantBound:
         """Return the least and the greatest value of an integer expression."""
         found = None if self.wraps(e) else self._ask(lambda a: a.const_int_bound(e), None)
-        return Bound(*whole(type_name(e))) if found is None else Bound(int(found.min_value), int(found.max_value))
+        return (
+            ConstantBound(*whole(type_name(e)))
+            if found is None
+            else ConstantBound(int(found.min_value), int(found.max_value))
+        )
 
     def modular_set(self, e: Any) -> Modulus:
-        """Return what divides an integer expression."""
+        """Return the modular set of an integer expression."""
         found = None if self.wraps(e) else self._ask(lambda a: a.modular_set(e), None)
         return Modulus(1, 0) if found is None else Modulus(int(found.coeff), int(found.base))
 
     def wraps(self, e: Any) -> bool:
-        """Whether TVM must not look into an expression: a part may wrap as far as it knows, or it might fail there."""
+        """Whether TVM must not look into an expression: a part may wrap, or TVM might fail on it."""
         if isinstance(e, (tirx.Var, tirx.IntImm)):
             return False
         large = False
@@ -116,7 +120,7 @@ class Analyzer:
                 large = large or abs(int(x.value)) >= _LARGE
             elif kind in _NARROW and not self._fits(x, kind):
                 return True
-        # A failure inside of choices ends the process: TVM finds their conditions left behind while it unwinds.
+        # A failure inside a select aborts the process: TVM finds its conditions still in force while it unwinds.
         return large and any(not isinstance(x, ir.Call) or _chooses(x) for x in collect(e, (tirx.Select, ir.Call)))
 
     def _converted(self, cast: Any, kind: str) -> bool:
@@ -140,7 +144,7 @@ class Analyzer:
             self._told.append(fact)
 
     def _ask(self, question: Callable[[Any], Any], otherwise: Any) -> Any:
-        """Return an answer of TVM's; where it fails, another value, and the analyzer is made anew."""
+        """Return TVM's answer; if it fails, a default value, and the analyzer is rebuilt."""
         try:
             return question(self.tvm)
         except (tvm.error.InternalError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Index expressions evaluated on arrays of their variables: how proofs about placements look at every iteration."""
+"""Index expressions evaluated on arrays of their variables: proofs about placements check every iteration this way."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def evaluate(e: Any, env: Mapping[Any, Any]) -> Any:
 
 
 def _wrapped(value: Any, bits: int) -> Any:
-    """Return an integer as a type of so many bits holds it; a bool as 0 or 1."""
+    """Return an integer wrapped to a type of the given width; a bool as 0 or 1."""
     value = int(value) if isinstance(value, (bool, int)) else np.asarray(value).astype(np.int64)
     half = 1 << (bits - 1)
     return value if bits == 64 else ((value + half) & (2 * half - 1)) - half

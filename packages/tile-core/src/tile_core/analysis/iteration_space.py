@@ -1,8 +1,8 @@
-"""Every access of a loop nest with the elements that it touches: index by index, by NumPy's integers.
+"""Every access of a loop nest with the elements that it touches, enumerated with NumPy integers.
 
-``accesses_of`` lists the loads and stores of a nest's body with the conditions and inner loops that they stand under.
-``Space`` holds values of the loop variables, all of them where there are few enough, and says which element an access
-touches in which iteration.
+``accesses_of`` lists the loads and stores of a nest's body with their enclosing conditions and inner loops.
+``Space`` holds values of the loop variables (all of them, or a sample), and says which element an access touches in
+which iteration.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
-#: Largest number of (iteration, inner iteration) pairs that are looked at for one access.
+#: Largest number of (iteration, inner iteration) pairs that are enumerated for one access.
 LIMIT = 1 << 16
 
 
 @dataclass(frozen=True)
-class Access:
+class NestAccess:
     """One load or store in the body of a nest.
 
     Attributes
@@ -33,15 +33,15 @@ class Access:
     statement
         The store, or the statement that holds the load.
     buffer, indices, value
-        What it touches; ``value`` is what a store writes and ``None`` for a load.
+        The element; ``value`` is the stored value, ``None`` for a load.
     conditions
-        Conditions that hold where it is reached, each with the value that it must have.
+        Conditions that guard it, each with the value that it must have.
     loops
         Loops between the nest and the access, outermost first.
     order
-        Place in the order of the program.
+        Position in program order.
     pointed
-        Whether only the address of what it touches is taken here.
+        Whether only the address of the element is taken here.
     """
 
     statement: Any
@@ -56,19 +56,19 @@ class Access:
 
 @dataclass
 class Body:
-    """What the body of a nest does.
+    """The accesses of a nest's body.
 
     Attributes
     ----------
     accesses
         Loads and stores that a condition or loop of known kind guards.
     unclear
-        Stores under control flow that nothing is known about: ``while``, loops that are left early.
+        Stores under unknown control flow: ``while``, loops with an early exit.
     binds
-        Names of the body with their values.
+        Names bound in the body, with their values.
     """
 
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[NestAccess] = field(default_factory=list)
     unclear: list[Any] = field(default_factory=list)
     binds: dict[Any, Any] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class _Place:
 
 
 def body_of(body: Any) -> Body:
-    """List what the body of a nest does."""
+    """List the accesses of a nest's body."""
     walker = _Walker()
     leaves = bool(collect(body, (tirx.Break, tirx.Continue)))
     walker.stmt(body, _Place(clear=not (leaves and _leaves(body))))
@@ -92,7 +92,7 @@ def body_of(body: Any) -> Body:
 
 
 def _leaves(s: Any) -> bool:
-    """Whether a statement leaves the loop around it, or its iteration."""
+    """Whether a statement leaves its enclosing loop, or ends the iteration."""
     if isinstance(s, (tirx.Break, tirx.Continue)):
         return True
     if isinstance(s, tirx.SeqStmt):
@@ -160,7 +160,7 @@ class _Walker:
     def _add(self, buffer: Any, indices: Any, value: Any, at: _Place, pointed: bool = False) -> None:
         if at.clear:
             places = at.conditions, at.loops, next(self.order)
-            found = Access(self.statement, buffer, tuple(indices), value, *places, pointed)
+            found = NestAccess(self.statement, buffer, tuple(indices), value, *places, pointed)
             self.found.accesses.append(found)
         elif value is not None:
             self.found.unclear.append(self.statement)
@@ -209,13 +209,13 @@ class Touched:
     Attributes
     ----------
     element
-        Numbers of the elements in their buffer, row-major.
+        Row-major indices of the elements in their buffer.
     iteration
         Numbers of the iterations of the nest.
     env
         Values of the variables, in the shape that ``kept`` has.
     kept
-        Which executions happen, and inside of the buffer.
+        Which executions happen, and inside the buffer.
     """
 
     element: Any
@@ -232,14 +232,14 @@ class Space:
     nest
         The loops, outermost first.
     outer
-        Values of the variables from outside.
+        Values of the variables bound outside.
     binds
         Names of the body with their values; those that cannot be computed stay unknown.
 
     Raises
     ------
     Unknown
-        If an extent of the nest reads memory or names something unknown.
+        If an extent of the nest reads memory or uses an unknown variable.
     """
 
     def __init__(self, nest: Sequence[Any], outer: Mapping[Any, Any], binds: Mapping[Any, Any]) -> None:
@@ -256,7 +256,7 @@ class Space:
         pairs = zip(self.nest, self.values, at, strict=True)
         return {str(loop.loop_var.name): int(values[k]) for loop, values, k in pairs}
 
-    def touched(self, access: Access) -> Touched:
+    def touched(self, access: NestAccess) -> Touched:
         """Return what an access touches.
 
         Raises
@@ -310,12 +310,12 @@ def _along(values: Any, axis: int, dims: int) -> Any:
 
 
 def _some(extent: int, dims: int, total: int, limit: int = LIMIT) -> Any:
-    """Return all indices below an extent, or some of them where all are too many."""
+    """Return all indices below an extent, or a sample if there are too many."""
     return np.arange(extent) if total <= limit else some_of(extent, max(2, int(limit ** (1 / max(1, dims)))))
 
 
 def some_of(extent: int, budget: int) -> Any:
-    """Return all indices below an extent, or the first, the last and some between where they are more than a budget."""
+    """Return all indices below an extent, or the first, the last and some between if they exceed a budget."""
     if extent <= budget:
         return np.arange(extent)
     ends = [x for k in range(max(1, budget // 4)) for x in (k, extent - 1 - k)]

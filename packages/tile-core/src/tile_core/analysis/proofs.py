@@ -1,8 +1,9 @@
-"""Proofs about indices by TVM's analyzer, which is shown only what it is right about and quick with.
+"""Proofs about indices by TVM's analyzer, which gets only expressions that it handles soundly and fast.
 
-Its bounds take a conversion for one that never wraps: ``uint8(-1)`` is 0 for it. It fails on unsigned constants, takes
-minutes over quotients by symbols, and believes what was said of an element of memory after the element was written.
-What it must not look into becomes a variable here, with a range by intervals (``analysis/ranges.py``).
+Its bounds assume that a conversion never wraps: ``uint8(-1)`` is 0 to it. It fails on unsigned constants, takes
+minutes over quotients by symbols, and keeps facts about an element of memory after the element is overwritten.
+Expressions that it must not see become opaque variables here, with ranges from interval arithmetic
+(``analysis/ranges.py``).
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
 class Proofs:
-    """What is known at one place of a program.
+    """Facts at one point of a program.
 
     Parameters
     ----------
     aliased
-        Whether buffers of the program have other names.
+        Whether buffers of the program may alias.
     """
 
     def __init__(self, aliased: bool = False) -> None:
@@ -42,19 +43,19 @@ class Proofs:
         self.shown: dict[Any, Any] = {}
 
     def size(self, var: Any) -> None:
-        """Note a variable that is not negative."""
+        """Record a variable that is not negative."""
         kind = type_name(var)
-        # Launches leave room above symbolic sizes, so that kernels can round them up (K422).
+        # Launches leave headroom above symbolic sizes, so that kernels can round them up (K422).
         self.ranges.set(var, (0, whole(kind)[1] - SYMBOL_ROOM))
         self.analyzer.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
 
     def loop(self, s: Any) -> None:
-        """Note the range of a loop's variable."""
+        """Record the range of a loop's variable."""
         self.ranges.loop(s)
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(self.show(s.min), self.show(s.extent)), True)
 
     def value(self, s: Any) -> None:
-        """Note what a binding says."""
+        """Record a binding."""
         kind = type_name(s.var)
         if _integer(kind):
             self.ranges.set(s.var, self.ranges.of(s.value))
@@ -62,7 +63,7 @@ class Proofs:
             self.analyzer.bind(s.var, self.show(s.value), True)
 
     def under(self, condition: Any, body: Any) -> AbstractContextManager[Any]:
-        """Return the scope of a branch, whose condition holds in it unless the branch writes what the condition reads.
+        """Return the scope of a branch, where its condition holds unless the branch writes memory that it reads.
 
         Parameters
         ----------
@@ -80,7 +81,7 @@ class Proofs:
         return self.analyzer.constraint_scope(self.show(condition))
 
     def holds(self, condition: Any) -> bool:
-        """Whether a condition is certain."""
+        """Whether a condition is proven."""
         return self.analyzer.can_prove(self.show(condition))
 
     def bound(self, e: Any) -> Interval:
@@ -90,18 +91,18 @@ class Proofs:
         return max(low, found.min_value), min(high, found.max_value)
 
     def wraps(self, e: Any) -> bool:
-        """Whether an index may leave its type on the way, as far as is known."""
+        """Whether computing an index may overflow its type."""
         kind = type_name(e)
         return kind.startswith("int") and self.ranges.of(e) == whole(kind) and bool(collect(e, _LINEAR[:3]))
 
     def simplify(self, e: Any) -> Any:
-        """Return a simpler form of a condition or index; the same where TVM must not look into it."""
+        """Return a simplified condition or index; the same expression where TVM must not look into it."""
         return self.analyzer.simplify(e) if tvm_ffi.structural_equal(self.show(e), e) else e
 
     def show(self, e: Any) -> Any:
-        """Return what TVM may see of an expression: the same object if that is all of it."""
+        """Return the form of an expression that TVM may see: the same object if it may see all of it."""
         if isinstance(e, tirx.IntImm):
-            # Constants are equal as keys where their values are, whatever their types.
+            # Constants of equal value are equal as keys, whatever their types.
             return nodes.int_const(int(e.value), "int64") if type_name(e).startswith("u") else e
         found = self.shown.get(e)
         if found is None:
@@ -180,10 +181,10 @@ class Proofs:
 
 
 def linear_parts(e: Any, variables: list[Any]) -> list[Any]:
-    """Return the coefficients of variables in an index, and what is left of it; nothing if it is not linear."""
+    """Return the coefficients of variables in an index, and the remaining term; nothing if it is not linear."""
     try:
         return list(tvm.sym.detect_linear_equation(e, variables))
-    except (tvm.error.InternalError, TypeError, ValueError):  # constants that it computes, and that do not fit
+    except (tvm.error.InternalError, TypeError, ValueError):  # it computes constants that do not fit
         return []
 
 

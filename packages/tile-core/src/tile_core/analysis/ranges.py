@@ -1,7 +1,7 @@
 """The least and greatest value of an integer expression, from the ranges of its variables.
 
-Plain interval arithmetic on Python integers: linear in the size of the expression, whatever its sizes are. TVM's
-analyses simplify what they bound, and take minutes over ``x % m`` with symbolic ``m``.
+Plain interval arithmetic on Python integers: linear in the size of the expression. TVM's analyses simplify the
+expressions that they bound, and take minutes over ``x % m`` with symbolic ``m``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Interval = tuple[int, int]
 
 
 class Ranges:
-    """The ranges of variables that are known at one place, and of expressions over them.
+    """The known ranges of variables at one point, and of expressions over them.
 
-    The range of an expression is one of mathematical integers cut to its type: indices do not overflow, and what may
-    overflow has the whole range of its type.
+    The range of an expression is that of mathematical integers clamped to its type: indices do not overflow, and an
+    expression that may overflow has the whole range of its type.
     """
 
     def __init__(self) -> None:
@@ -32,18 +32,18 @@ class Ranges:
         self.known: dict[Any, Interval] = {}
 
     def set(self, var: Any, interval: Interval) -> None:
-        """Note the range of a variable, which is bound once."""
+        """Record the range of a variable, which is bound once."""
         self.variables[var] = interval
 
     def loop(self, loop: Any) -> None:
-        """Note the range of a loop's variable: all its values if the loop runs at all."""
+        """Record the range of a loop's variable: all its values if the loop runs at all."""
         low, high = self.of(loop.min)
         extent = self.of(loop.extent)[1]
         step = 1 if loop.step is None else max(1, self.of(loop.step)[1])
         self.set(loop.loop_var, _cut((low, max(low, high + (extent - 1) * step)), type_name(loop.loop_var)))
 
     def of(self, e: Any) -> Interval:
-        """Return the range of an integer expression; of all its lanes."""
+        """Return the range of an integer expression, over all its lanes."""
         if isinstance(e, tirx.IntImm):
             return int(e.value), int(e.value)
         if isinstance(e, tirx.Var):
@@ -62,13 +62,13 @@ class Ranges:
         return self.of(e.body)
 
     def call(self, e: Any) -> Interval:
-        """Return the range of a call: of a condition that of both sides."""
+        """Return the range of a call: for a conditional, of both sides."""
         if nodes.operator_name(e) == "if_then_else":
             return _union(self.of(e.args[1]), self.of(e.args[2]))
         return whole(type_name(e))
 
     def select(self, e: Any) -> Interval:
-        """Return the range of a choice; that of ``select(b == 0, x, b)`` leaves zero out."""
+        """Return the range of a select; that of ``select(b == 0, x, b)`` excludes a zero ``b``."""
         yes, no = self.of(e.true_value), self.of(e.false_value)
         c = e.condition
         if isinstance(c, tirx.EQ) and nodes.as_int(c.b) == 0 and c.a.same_as(e.false_value):
@@ -102,7 +102,7 @@ class RangedRewriter(StmtRewriter):
         return replace_for(s, body, start=start, extent=extent)
 
     def visit_Bind(self, s: Any) -> Any:
-        """Rewrite a binding; what follows knows the range of its value."""
+        """Rewrite a binding; later code knows the range of its value."""
         if type_name(s.var).startswith(("int", "uint")):
             self.ranges.set(s.var, self.ranges.of(s.value))
         return super().visit_Bind(s)
@@ -114,7 +114,7 @@ def sizes_of(params: Iterable[Any]) -> list[Any]:
 
 
 def whole(kind: str) -> Interval:
-    """Return the range of an integer type; of bools that of one bit."""
+    """Return the range of an integer type; for bools that of one bit."""
     if kind == "bool":
         return 0, 1
     if not _integer(kind):
@@ -128,7 +128,7 @@ def _integer(kind: str) -> bool:
 
 
 def _cut(interval: Interval, kind: str) -> Interval:
-    """Return the interval, or all of the type where a value would not fit."""
+    """Return the interval, or the type's whole range if a value would not fit."""
     low, high = whole(kind)
     return interval if low <= interval[0] and interval[1] <= high else (low, high)
 

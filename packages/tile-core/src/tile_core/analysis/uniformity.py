@@ -1,4 +1,4 @@
-"""Which values of a kernel differ between the threads of a block."""
+"""Uniformity analysis: which values of a kernel differ between the threads of a block."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tile_core.ir.warp import WARP_CALLS
 
 #: Calls whose result differs between threads.
 VARYING_CALLS = frozenset({"thread_index", "lane_index", "warp_index", "per_thread", "instruction", *WARP_CALLS})
-#: Tile ops that every thread does for itself, also when nothing in them names a thread.
+#: Tile ops that every thread executes for itself, even if they do not mention a thread.
 PER_THREAD_OPS = frozenset("atomic atomic_fill atomic_load atomic_store dp4a print".split())
-#: Scopes of which every thread has storage of its own.
+#: Scopes with separate storage per thread.
 
 
 class Varying:
@@ -24,16 +24,16 @@ class Varying:
     Parameters
     ----------
     body
-        What the block does, or one of its threads.
+        The program of the block, or of one of its threads.
     seeds
-        Variables that differ between threads, though nothing in the body says so.
+        Variables that differ between threads although the body does not show it.
 
     Attributes
     ----------
     vars, buffers
-        What may differ between threads.
+        Those that may differ between threads.
     loops
-        Loop variables of loops that some threads may leave before others.
+        Induction variables of loops that some threads may leave before others.
     """
 
     def __init__(self, body: Any, seeds: Iterable[Any] = ()) -> None:
@@ -53,7 +53,7 @@ class Varying:
         return any(v in self.vars or v in self.buffers for v in collect(e, tirx.Var))
 
     def stmt(self, s: Any) -> bool:
-        """Whether a statement names something that differs between threads, or is a per-thread op."""
+        """Whether a statement uses a value that differs between threads, or is a per-thread op."""
         for mark in collect(s, tirx.AttrStmt):
             if mark.attr_key == nodes.OP_MARK and str(mark.node.value) in PER_THREAD_OPS:
                 return True
@@ -62,7 +62,7 @@ class Varying:
         return self.expr(s) or any(st.buffer in self.buffers for st in collect(s, tirx.BufferStore))
 
     def loop(self, s: Any) -> bool:
-        """Whether threads may differ in how often they go through a ``For`` or ``While``."""
+        """Whether the trip count of a ``For`` or ``While`` may differ between threads."""
         if isinstance(s, tirx.While):
             return self.expr(s.condition) or self._leaves(s.body, False)
         return self.expr(s.extent) or self.expr(s.min) or s.loop_var in self.loops
@@ -75,7 +75,7 @@ class Varying:
             if self.expr(s.extent) or self.expr(s.min):
                 self.vars.add(s.loop_var)
                 divergent = True
-            # Iterations of a data-parallel loop keep private buffers for themselves, not per thread.
+            # Private buffers of a data-parallel loop belong to an iteration, not to a thread.
             if role(s) != "parallel":
                 leaves = self._leaves(s.body, False)
                 if leaves:
@@ -106,7 +106,7 @@ class Varying:
                 self._written_by(call, divergent)
 
     def _written_by(self, call: Any, divergent: bool) -> None:
-        """Note the private buffers that a call of a per-thread program writes."""
+        """Record the private buffers that a call of a per-thread program writes."""
         if nodes.is_tile_call(call, "move"):
             target, source = call.args
             varies = divergent or self.expr(source) or any(self.expr(i) for i in target.indices)

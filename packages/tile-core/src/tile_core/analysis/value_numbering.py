@@ -1,4 +1,4 @@
-"""Whether two iterations compute the same value: a number for each, equal where the computation provably is."""
+"""Value numbering: equal numbers for iterations that provably compute the same value."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SHIFT = np.uint64(29)
 
 
 class Fingerprint:
-    """Numbers that stand for the values of expressions.
+    """Value numbers of expressions.
 
     Parameters
     ----------
     env
         Values of variables, as arrays over the executions of an access.
     binds
-        Names with the values that they stand for.
+        Names with the values bound to them.
     element
-        From a load to what identifies the element that it reads, as an array over the executions.
+        Maps a load to identifiers of the elements that it reads, an array over the executions.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Fingerprint:
         Raises
         ------
         Unknown
-            If it calls something whose result is not known to depend on its operands alone.
+            If it calls a function that is not known to be pure.
         """
         try:
             return _mixed("int", np.asarray(evaluate(e, self.env), np.int64).view(np.uint64))
@@ -76,7 +76,7 @@ def element_number(buffer: Any, at: Any) -> Any:
 
 
 def apart(iteration: Any) -> Any:
-    """Return numbers that differ between iterations, for values of which nothing is known."""
+    """Return numbers that differ between iterations, for unknown values."""
     return _mixed("apart", np.asarray(iteration, np.int64).view(np.uint64))
 
 

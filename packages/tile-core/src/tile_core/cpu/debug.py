@@ -21,7 +21,7 @@ def lower_debug(body: Any) -> Any:
     if not calls_back(body):
         return body
     _register()
-    return _Lower().stmt(body)
+    return _LowerDebug().stmt(body)
 
 
 def calls_back(body: Any) -> bool:
@@ -29,7 +29,7 @@ def calls_back(body: Any) -> bool:
     return any(nodes.is_tile_call(c, n) for c in collect(body, ir.Call) for n in ("print", "device_assert"))
 
 
-class _Lower(StmtRewriter):
+class _LowerDebug(StmtRewriter):
     def visit_Evaluate(self, s: Any) -> Any:
         if nodes.is_tile_call(s.value, "print"):
             return self.show(OpCall.decode(s))

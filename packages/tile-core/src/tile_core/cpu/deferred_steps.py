@@ -9,7 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 
 
-class Step(ABC):
+class DeferredStep(ABC):
     """Something that each thread does in a loop over the threads."""
 
     @abstractmethod
@@ -17,7 +17,7 @@ class Step(ABC):
         """Return the statement of thread ``t``; ``rewriter.expr`` gives an expression as that thread sees it."""
 
 
-class Keep(Step):
+class Keep(DeferredStep):
     """Store a value in the thread's slot."""
 
     def __init__(self, slot: Any, value: Any) -> None:
@@ -28,7 +28,7 @@ class Keep(Step):
         return nodes.store(self.slot, rewriter.expr(self.value), [t])
 
 
-class Restore(Step):
+class Restore(DeferredStep):
     """Do a store with the value of the thread's slot."""
 
     def __init__(self, slot: Any, store: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
-from tile_core.cpu.deferred_steps import Keep, Restore, Step
+from tile_core.cpu.deferred_steps import DeferredStep, Keep, Restore
 from tile_core.cpu.warp_calls import has_warp_call, hoist
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
@@ -174,7 +174,7 @@ class Threads:
         """Return a loop over the threads for a stretch of thread code."""
         t = nodes.fresh("thread")
         rewriter = _PerThread(self, t)
-        parts = [p.emit(rewriter, t) if isinstance(p, Step) else rewriter.stmt(p) for p in group]
+        parts = [p.emit(rewriter, t) if isinstance(p, DeferredStep) else rewriter.stmt(p) for p in group]
         body = nodes.seq(parts)
         for mask, wanted in reversed(self.masks):
             body = tirx.IfThenElse(tirx.EQ(mask[t], nodes.int_const(wanted)), body, None)
@@ -248,7 +248,7 @@ def _is_barrier(s: Any) -> bool:
 
 def _touched(s: Any) -> tuple[set[Any], set[Any]]:
     """Return the block's own buffers that a statement reads and writes."""
-    if isinstance(s, Step):
+    if isinstance(s, DeferredStep):
         return set(), set()
     own = {a.buffer for a in collect(s, tirx.AllocBuffer)}
     reads = {x.source for x in loads_of(s) if _common(x.source)}

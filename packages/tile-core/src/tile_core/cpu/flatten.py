@@ -46,10 +46,10 @@ def flatten(func: Any) -> Any:
         )
     if all(old.same_as(new) for old, new in flat.items()):
         return func
-    return func.with_body(nodes.seq([*views, _Flatten(flat, params).stmt(func.body)]))
+    return func.with_body(nodes.seq([*views, _FlattenBuffers(flat, params).stmt(func.body)]))
 
 
-class _Flatten(StmtRewriter):
+class _FlattenBuffers(StmtRewriter):
     def __init__(self, flat: dict[Any, Any], params: frozenset[Any]) -> None:
         self.flat = flat
         # Tensors keep their names in what is no access: their views begin where they do.

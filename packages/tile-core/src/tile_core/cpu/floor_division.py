@@ -29,10 +29,12 @@ def lower_floors(func: Any) -> Any:
     func
         A function whose divisors are not zero, unless the result is not used.
     """
-    return func.with_body(_Lower(sizes_of(func.params)).stmt(func.body)) if collect(func.body, _FLOORS) else func
+    return (
+        func.with_body(_LowerDivisions(sizes_of(func.params)).stmt(func.body)) if collect(func.body, _FLOORS) else func
+    )
 
 
-class _Lower(RangedRewriter):
+class _LowerDivisions(RangedRewriter):
     def expr(self, e: Any) -> Any:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e

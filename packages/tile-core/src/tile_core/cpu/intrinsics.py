@@ -21,10 +21,10 @@ _TABLES = ("llvm.FLowerIntrinsic", "llvm.FLegalize", "default.FLowerIntrinsic", 
 
 def lower_intrinsics(body: Any) -> Any:
     """Return the statement with calls of intrinsics and library functions for the operators that stand for them."""
-    return _Lower().stmt(body)
+    return _LowerIntrinsics().stmt(body)
 
 
-class _Lower(StmtRewriter):
+class _LowerIntrinsics(StmtRewriter):
     def expr(self, e: Any) -> Any:
         return map_expr(e, self.call, ir.Call)
 

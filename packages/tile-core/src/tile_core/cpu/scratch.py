@@ -35,11 +35,11 @@ def place(body: Any) -> Any:
         if base is not None:
             mapping[view.buffer] = _moved(view.buffer, nodes.scope_of(base), tirx.buffer_data(base))
     # Substitution renames the definitions, too; what they say besides is said anew.
-    moved = _Annotate(set(mapping.values())).stmt(substitute(body, mapping)) if mapping else body
-    return _Hoist().whole(moved)
+    moved = _AnnotateScratch(set(mapping.values())).stmt(substitute(body, mapping)) if mapping else body
+    return _HoistAllocations().whole(moved)
 
 
-class _Hoist(StmtRewriter):
+class _HoistAllocations(StmtRewriter):
     """Moves allocations to the beginning of the block (or of a program that launches nothing)."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class _Hoist(StmtRewriter):
     def visit_For(self, s: Any) -> Any:
         if role(s) != "grid":
             return super().visit_For(s)
-        block = _Hoist()
+        block = _HoistAllocations()
         return replace_for(s, block.whole(s.body))
 
     def visit_AllocBuffer(self, s: Any) -> Any:
@@ -60,7 +60,7 @@ class _Hoist(StmtRewriter):
         return nodes.seq([])
 
 
-class _Annotate(StmtRewriter):
+class _AnnotateScratch(StmtRewriter):
     """Keeps small scratch on the stack."""
 
     def __init__(self, placed: set[Any]) -> None:

@@ -24,10 +24,10 @@ _COPIED = 4
 
 def vectorize(body: Any, vector_bits: int) -> Any:
     """Return the body with its innermost parallel loops in vectors of ``vector_bits``; with 0 bits no loop has any."""
-    return _Vectorize(vector_bits).stmt(body)
+    return _VectorizeLoops(vector_bits).stmt(body)
 
 
-class _Vectorize(StmtRewriter):
+class _VectorizeLoops(StmtRewriter):
     def __init__(self, vector_bits: int) -> None:
         self.vector_bits = vector_bits
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
-from tile_core.cpu.deferred_steps import Keep, Step
+from tile_core.cpu.deferred_steps import DeferredStep, Keep
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, WARP, warp_call
@@ -77,7 +77,7 @@ def _stored(operand: Any) -> Any:
     return tirx.Cast("int32", operand) if nodes.dtype_of(operand) == "bool" else operand
 
 
-class _Look(Step):
+class _Look(DeferredStep):
     """Compute one thread's result of a warp operation from what all threads left."""
 
     def __init__(self, call: Any, left: Any, result: Any, count: int) -> None:

@@ -19,7 +19,7 @@ from tile_core.errors.launch import TextDoesNotServe
 Loaded = TypeVar("Loaded")
 
 
-class Choice(Generic[Loaded]):
+class TextChoice(Generic[Loaded]):
     """The texts of one kernel, each loaded when it is first needed; safe to call from several threads.
 
     Parameters

@@ -135,7 +135,7 @@ def renamed(s: Any) -> Any:
     s = map_expr(
         substitute(s, mapping), lambda e: tirx.Let(mapping.get(e.var, e.var), e.value, e.body, e.span), tirx.Let
     )
-    return _Define(mapping).stmt(s)
+    return _RenameDefinitions(mapping).stmt(s)
 
 
 def _another(b: Any, data: Any) -> Any:
@@ -143,7 +143,7 @@ def _another(b: Any, data: Any) -> Any:
     return tirx.decl_buffer(list(b.shape), nodes.element_type(b), b.name, **facts)
 
 
-class _Define(StmtRewriter):
+class _RenameDefinitions(StmtRewriter):
     """Renames definitions, which substitution leaves alone."""
 
     def __init__(self, mapping: dict[Any, Any]) -> None:

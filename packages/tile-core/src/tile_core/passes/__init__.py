@@ -1,1 +1,1 @@
-"""Passes from a traced program to loops of one target's kind: one pass per file; ``spine.py`` is the list."""
+"""Passes that lower a traced program to loops for one kind of target, one pass per file; ``spine.py`` lists them."""

@@ -1,7 +1,7 @@
-"""Annotated layouts of tensor parameters: where an element that the program names lies in the caller's memory.
+"""Annotated layouts of tensor parameters: where the program's elements lie in the caller's memory.
 
-The program indexes such a tensor by its logical coordinates; this pass rewrites each access to the place that the
-layout gives. Layouts of scratch buffers change nothing that a program can see; a target that follows them does so when
+The program indexes such a tensor by its logical coordinates; this pass rewrites each access to the address given by
+the layout. Layouts of scratch buffers change nothing that a program can see; a target that follows them does so when
 it plans its memory.
 """
 
@@ -18,7 +18,7 @@ from tile_core.layout.expressions import place_of
 
 
 def apply_layouts(body: Any, params: Any, layouts: Mapping[str, Any]) -> Any:
-    """Return the body with accesses of annotated parameters at their places in memory.
+    """Return the body with accesses of annotated parameters at their addresses in memory.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ def apply_layouts(body: Any, params: Any, layouts: Mapping[str, Any]) -> Any:
     for buffer, layout in chosen.items():
         if layout.span != layout.numel:
             raise LayoutUnsupported(buffer=buffer.name, span=layout.span, room=layout.numel)
-    return _Apply(chosen).stmt(body) if chosen else body
+    return _ApplyToTensors(chosen).stmt(body) if chosen else body
 
 
-class _Apply(StmtRewriter):
+class _ApplyToTensors(StmtRewriter):
     def __init__(self, layouts: dict[Any, Any]) -> None:
         self.layouts = layouts
 

@@ -1,4 +1,4 @@
-"""Refuse annotated layouts that no target could follow, so that none is ignored in silence."""
+"""Refuse annotated layouts that no target could follow, so that none is silently ignored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap, row_major
 
-#: What the elements of each scope can be on.
+#: Where a layout may place the elements of each scope.
 _HELD = {"shared": frozenset({"memory"}), "local.fragment": frozenset({"thread", "warp", "lane", "register"})}
 
 

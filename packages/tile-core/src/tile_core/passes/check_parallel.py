@@ -1,9 +1,9 @@
 """Refuse ``T.Parallel`` loops whose iterations touch the same element.
 
-Iterations of ``T.Parallel`` are independent: what one writes, no other may read, or write with another value. Indices
-are computed for the iterations (all, or a sample of large loops), so that a refusal names two that meet. Where the
-extents are symbolic, several sizes are tried, and the loop is refused if iterations meet in all of them. What depends
-on memory is not decided here.
+Iterations of ``T.Parallel`` are independent: an element written by one may not be read by another, or written with
+another value. Indices are computed for the iterations (all, or a sample of large loops), so that a refusal names two
+that conflict. For symbolic extents several sizes are tried, and the loop is refused if iterations conflict in all of
+them. Indices that depend on memory are not decided here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import Access, Body, Space, Touched, body_of
+from tile_core.analysis.iteration_space import Body, NestAccess, Space, Touched, body_of
 from tile_core.analysis.value_numbering import Fingerprint, apart, element_number
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.errors.ops import ParallelRace
@@ -45,13 +45,13 @@ def check_parallel(body: Any, reducers: frozenset[str] = frozenset()) -> None:
     Raises
     ------
     ParallelRace
-        Naming the store or load, and two iterations that meet.
+        Naming the store or load, and two iterations that conflict.
     """
-    _Check(reducers, _bases(body)).stmt(body)
+    _CheckIterations(reducers, _bases(body)).stmt(body)
 
 
 def _bases(body: Any) -> dict[Any, Any]:
-    """Return the buffer that each view shows."""
+    """Return the buffer that each view aliases."""
     found: dict[Any, Any] = {}
     for view in collect(body, tirx.DeclBuffer):
         for var in collect(view.data, tirx.Var):
@@ -59,7 +59,7 @@ def _bases(body: Any) -> dict[Any, Any]:
     return found
 
 
-class _Check(StmtRewriter):
+class _CheckIterations(StmtRewriter):
     def __init__(self, reducers: frozenset[str], bases: Mapping[Any, Any]) -> None:
         self.reducers, self.bases = reducers, bases
         self.loops: list[Any] = []
@@ -92,15 +92,15 @@ class _Check(StmtRewriter):
             nest.append(body)
             body = body.body
         if self.loops and role(self.loops[-1]) in _INDEPENDENT and self.loops[-1].body.same_as(s):
-            return  # looked at with the loop around it
+            return  # checked with the enclosing loop
         if any(_several(loop) for loop in nest) and all(nodes.as_int(loop.extent) != 0 for loop in nest):
-            _Nest(self, nest, body).check()
+            _IndependentNest(self, nest, body).check()
 
 
-class _Nest:
+class _IndependentNest:
     """One nest of independent loops and what surrounds it."""
 
-    def __init__(self, around: _Check, nest: list[Any], body: Any) -> None:
+    def __init__(self, around: _CheckIterations, nest: list[Any], body: Any) -> None:
         self.around, self.nest, self.statement = around, nest, body
         self.own = {str(a.buffer.name) for a in collect(body, tirx.AllocBuffer)} | around.reducers
         self.body: Body = body_of(body)
@@ -124,7 +124,7 @@ class _Nest:
     def base(self, buffer: Any) -> Any:
         return self.around.bases.get(buffer, buffer)
 
-    def _elements(self, accesses: list[Access]) -> None:
+    def _elements(self, accesses: list[NestAccess]) -> None:
         """Refuse if iterations meet wherever they are looked at."""
         met: list[ParallelRace] = []
         decided: set[int] = set()
@@ -148,7 +148,7 @@ class _Nest:
             if access.value is not None and access.order not in decided:
                 _check_left_out(access.statement, self.nest, self.statement)
 
-    def _free(self, accesses: list[Access]) -> list[Any]:
+    def _free(self, accesses: list[NestAccess]) -> list[Any]:
         """Return the variables whose value nobody knows here: symbols, scalars, names of what memory holds."""
         inner = {loop.loop_var for loop in (*self.nest, *self.around.loops)} | set(self.body.binds)
         inner |= {loop.loop_var for a in accesses for loop in a.loops}
@@ -204,7 +204,7 @@ def _holds(condition: Any, env: Mapping[Any, Any]) -> bool | None:
 
 
 def _picks(loops: int) -> list[tuple[int, ...]]:
-    """Return iterations of the loops around a nest to look at; the last one stands for larger numbers."""
+    """Return the iterations of the enclosing loops to try; the last one represents larger numbers."""
     if not loops:
         return [()]
     draw = random.Random(loops)
@@ -224,15 +224,15 @@ def _assignments(free: list[Any]) -> Iterator[dict[Any, int]]:
 
 @dataclass(frozen=True)
 class _Rows:
-    access: Access
+    access: NestAccess
     touched: Touched
     value: Any
 
 
 class _Table:
-    """The elements that the accesses of one buffer touch, for one assignment of what is around."""
+    """The elements that the accesses of one buffer touch, for one assignment of the enclosing variables."""
 
-    def __init__(self, nest: _Nest, accesses: list[Access], outer: Mapping[Any, Any]) -> None:
+    def __init__(self, nest: _IndependentNest, accesses: list[NestAccess], outer: Mapping[Any, Any]) -> None:
         self.nest = nest
         self.stores: list[_Rows] = []
         self.loads: list[_Rows] = []
@@ -256,7 +256,7 @@ class _Table:
         return not found or len({int(f(i)) for i in found for f in (np.min, np.max)}) < 2
 
     def race(self, sizes: Mapping[str, int]) -> ParallelRace | None:
-        """Return the refusal of two iterations that meet, if there are such."""
+        """Return the refusal of two iterations that conflict, if there are any."""
         if self.space is None or not self.stores:
             return None
         unit = min(_bits(r.access.buffer) for r in (*self.stores, *self.loads))
@@ -318,7 +318,7 @@ class _Table:
                 return _refusal(found, sizes, _READ_FIX, row.access.statement)
         return None
 
-    def _value(self, access: Access, touched: Touched) -> Any:
+    def _value(self, access: NestAccess, touched: Touched) -> Any:
         """Return what identifies the value that a store writes, or ``None`` if nothing is known."""
         assert self.space is not None
         number = np.arange(self.space.count).reshape(
@@ -347,7 +347,7 @@ class _Table:
         text = ", ".join(f"{n}={v}" for n, v in self.space.named(number).items())
         return text if len(self.space.nest) == 1 else f"({text})"
 
-    def _element(self, access: Access, at: int, unit: int) -> str:
+    def _element(self, access: NestAccess, at: int, unit: int) -> str:
         element = at * unit // _bits(access.buffer)
         extents = [nodes.as_int(e) for e in access.buffer.shape]
         if not extents or not all(isinstance(e, int) for e in extents[1:]):
@@ -366,7 +366,7 @@ def _bits(buffer: Any) -> int:
 
 
 def _columns(rows: _Rows, unit: int, number: int) -> tuple[Any, Any, Any, Any]:
-    """Return (unit of storage, iteration, value, number of the access), elements wider than a unit as several."""
+    """Return (unit of storage, iteration, value, index of the access); wide elements take several units."""
     parts = _bits(rows.access.buffer) // unit
     touched, count = rows.touched, len(rows.touched.element)
     value = np.zeros(count, np.uint64) if rows.value is None else rows.value
@@ -377,12 +377,12 @@ def _columns(rows: _Rows, unit: int, number: int) -> tuple[Any, Any, Any, Any]:
 
 
 def _stacked(rows: list[_Rows], unit: int) -> list[Any]:
-    """Return the columns of several accesses under one another."""
+    """Return the columns of several accesses, concatenated."""
     return [np.concatenate(c) for c in zip(*(_columns(r, unit, k) for k, r in enumerate(rows)), strict=True)]
 
 
 def _unlike(who: Any, what: Any) -> tuple[int, int]:
-    """Return two rows of different iterations and different values, of rows that differ in both."""
+    """Return two rows that differ in both iteration and value."""
     for first in (0, int(np.flatnonzero(who != who[0])[0])):
         other = np.flatnonzero((who != who[first]) & (what != what[first]))
         if len(other):
@@ -396,7 +396,7 @@ def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Any) -> Paral
     return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
 
 
-def _plainly_apart(accesses: list[Access], nest: list[Any]) -> bool:
+def _plainly_apart(accesses: list[NestAccess], nest: list[Any]) -> bool:
     """Whether all accesses have the same indices, of which each loop variable alone is one: the usual case."""
     first = accesses[0]
     for a in accesses[1:]:
@@ -415,7 +415,7 @@ def _several(loop: Any) -> bool:
 
 
 def _check_left_out(store: Any, nest: list[Any], body: Any) -> None:
-    """Refuse a store of values that differ whose index leaves a loop out, where elements cannot be computed."""
+    """Refuse a store of varying values whose index omits a loop, where elements cannot be computed."""
     used: set[Any] = set()
     for index in store.indices:
         if collect(index, ir.TensorLoad):
@@ -447,7 +447,7 @@ def _depends(value: Any, v: Any, inner: dict[Any, Any]) -> bool:
 
 
 def _pinned(store: Any, v: Any, body: Any) -> bool:
-    """Whether the store stands under a condition on ``v`` or in data-dependent control flow."""
+    """Whether the store is guarded by a condition on ``v`` or in data-dependent control flow."""
     for branch in collect(body, tirx.IfThenElse):
         if not (uses_var(branch.condition, v) or collect(branch.condition, ir.TensorLoad)):
             continue

@@ -1,8 +1,8 @@
-"""Refuse values that go from one iteration of ``T.Parallel`` to another, or out of the loop, in a thread's own memory.
+"""Refuse private memory that carries a value between iterations of ``T.Parallel``, or out of the loop.
 
-Iterations are independent, and where there are threads each of them runs some. A variable or local array from outside
-of the loop can hold a value within one iteration only: a running total in it is another number in every thread. So an
-iteration must write before it reads, and after the loop nothing reads what the loop wrote.
+Iterations are independent, and where there are threads each of them runs some. A variable or local array declared
+outside the loop can hold a value only within one iteration: a running total in it would differ between threads. So an
+iteration must write before it reads, and no code after the loop may read what the loop wrote.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def check_private(body: Any, reducers: frozenset[str] = frozenset()) -> None:
     ParallelRace
         Naming the read.
     """
-    # The lanes of T.vectorized are one thread's where threads have numbers.
+    # The lanes of T.vectorized belong to one thread where threads have indices.
     independent = ("parallel",) if uses_threads(body) else ("parallel", "vectorized")
-    _Walk(independent, reducers).stmt(body)
+    _PrivateFlow(independent, reducers).stmt(body)
 
 
-class _Walk:
+class _PrivateFlow:
     """Goes through a program in its order.
 
     ``left`` holds the private buffers that a loop's iterations wrote, by the loop. Within a loop, ``fresh`` holds those
@@ -84,7 +84,7 @@ class _Walk:
         self.left.update(dict.fromkeys(self.shared, s))
 
     def twice(self, body: Any) -> None:
-        """Go through the body of a loop again: what its end left, its beginning meets."""
+        """Walk the body of a loop again, starting in the state at its end."""
         self.stmt(body)
         if self.nest is None:
             self.stmt(body)

@@ -1,8 +1,8 @@
-"""Tensors of constant shape that 32-bit indices do not reach, refused before anything is built.
+"""Refuse tensors of constant shape that are too large for 32-bit indices, before anything is built.
 
-A target counts the elements of a tensor with integers of ``Capabilities.offset_bits``. Where those have 64 bits, a
-tensor may have more than 2**31 elements as long as each of its extents, and each number that the program computes to
-index it, has 32.
+A target addresses the elements of a tensor with integers of ``Capabilities.offset_bits``. If those have 64 bits, a
+tensor may have more than 2**31 elements as long as each of its extents, and each index that the program computes, fits
+into 32.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
 
 
 def check_reach(program: Program, offset_bits: int) -> None:
-    """Refuse tensors of constant shape that are larger than the indices of a program.
+    """Refuse tensors of constant shape that are too large for the indices of a program.
 
     Parameters
     ----------
     program
         A program whose sizes are 32-bit integers.
     offset_bits
-        Width of the integers that the target counts elements with.
+        Width of the integers with which the target addresses elements.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def _too_many(program: Program, name: str, span: int) -> TooManyElements:
 
 
 def _overflows(body: Any) -> bool:
-    """Whether 32-bit arithmetic on the numbers of blocks and iterations leaves 32 bits."""
+    """Whether 32-bit arithmetic on block indices and induction variables overflows."""
     search = _Search()
     search.stmt(body)
     return search.found

@@ -1,9 +1,9 @@
-"""Refuse accesses of scratch memory that provably lie outside of it, and negative indices of unrolled loops.
+"""Refuse scratch accesses that are provably out of bounds, and negative indices of unrolled loops.
 
-Outside of a scratch buffer there is nothing: a program whose loop runs past its end does not mean what it says. The
-ranges of the indices are looked at first; where they do not fit, indices and conditions are computed for the iterations
-(all, or a sample with the ends of large loops), so that a refusal names one that happens. What depends on memory, on
-scalars or on symbolic sizes is not decided here: such an access reads the fill value or is dropped where it is outside.
+An out-of-bounds access of a scratch buffer is a mistake in the program. The ranges of the indices are checked first; if
+they do not fit, indices and conditions are computed for the iterations (all, or a sample with the ends of large loops),
+so that a refusal names one that happens. Indices that depend on memory, scalars or symbolic sizes are not decided here:
+such an access, if out of bounds, reads the fill value or is dropped.
 
 The variables of ``T.unroll`` are constants in every copy of the body, so a negative index of a tensor is refused there
 as it is in a static loop.
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import LIMIT, Access, body_of, some_of
+from tile_core.analysis.iteration_space import LIMIT, NestAccess, body_of, some_of
 from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat.tvm import tirx
 from tile_core.errors.language import NegativeIndex
@@ -60,7 +60,7 @@ def check_scratch(body: Any) -> None:
 
 
 class _Corners(StmtRewriter):
-    """Puts loads of the first and the last element of each scratch tile in place of tile ops."""
+    """Replaces tile ops by loads of the first and last element of each scratch tile."""
 
     def visit_Evaluate(self, s: Any) -> Any:
         if not is_op(s):
@@ -78,7 +78,7 @@ def _filled(extents: tuple[Any, ...]) -> bool:
     return all(isinstance(e, int) and e > 0 for e in extents)
 
 
-def _check_unrolled(access: Access, binds: dict[Any, Any], ranges: Ranges) -> None:
+def _check_unrolled(access: NestAccess, binds: dict[Any, Any], ranges: Ranges) -> None:
     """Refuse indices of a tensor that are negative in a copy of an unrolled body."""
     unrolled = {loop.loop_var for loop in access.loops if role(loop) == "unroll" and not _factor(loop)}
     if not unrolled:
@@ -96,7 +96,7 @@ def _factor(loop: Any) -> bool:
     return annotation(loop, "tile.unroll_factor") is not None
 
 
-def _inside(access: Access, ranges: Ranges) -> bool:
+def _inside(access: NestAccess, ranges: Ranges) -> bool:
     """Whether the ranges of all indices fit, or an extent is unknown."""
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):
         size = nodes.as_int(extent)
@@ -112,10 +112,10 @@ class _Executions:
     Raises
     ------
     Unknown
-        If an index or a condition depends on what nobody knows here.
+        If an index or a condition depends on an unknown value.
     """
 
-    def __init__(self, access: Access, binds: dict[Any, Any], ranges: Ranges) -> None:
+    def __init__(self, access: NestAccess, binds: dict[Any, Any], ranges: Ranges) -> None:
         self.access, self.binds, self.ranges = access, binds, ranges
         self.env: dict[Any, Any] = {}
         self.used: dict[Any, None] = {}
@@ -125,14 +125,14 @@ class _Executions:
         self.loops: list[Any] = []
         for loop in reversed(access.loops):
             trips = (loop.min, loop.extent)
-            # A loop that the access does not depend on counts as one that runs, unless another one decides that.
+            # A loop that the access does not depend on is assumed to run, unless another loop decides that.
             if loop.loop_var in self.used or any(v in inner for e in trips for v in collect(e, tirx.Var)):
                 self.loops.insert(0, loop)
                 for e in trips:
                     self.look(e)
 
     def look(self, e: Any) -> None:
-        """Note the variables of an expression, through their names; refuse to say anything where it may wrap."""
+        """Record the variables of an expression, through bindings; give up if it may wrap."""
         for part in collect(e, _WRAPPING):
             kind = type_name(part)
             if kind.startswith(("int", "uint")) and self.ranges.of(part) == whole(kind):
@@ -144,7 +144,7 @@ class _Executions:
                     self.look(self.binds[var])
 
     def check(self) -> None:
-        """Refuse if one of them is outside."""
+        """Refuse if one of them is out of bounds."""
         happens = self.happening()
         if not np.any(happens):
             return

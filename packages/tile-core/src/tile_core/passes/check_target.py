@@ -1,4 +1,4 @@
-"""What a target cannot do at all, told before anything is lowered: its threads, and names of other targets."""
+"""Refuse, before lowering, what a target lacks entirely: too many threads, or names of other targets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["check_target"]
 
 
 def check_target(body: Any, program: Program, variants: Sequence[Variant], ctx: Context) -> None:
-    """Refuse a program that asks for what the target does not have.
+    """Refuse a program that uses features that the target lacks.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Refuse operations of a warp under control flow that its lanes may go through differently.
+"""Refuse warp operations in control flow that may diverge within a warp.
 
-All lanes of a warp must reach such an operation together: on a device the others are waited for, for ever, or the
-result is anything. Branches that only differ between warps (``if T.get_warp_idx() == 0``, ``if tid < 64``) are legal.
+All lanes of a warp must reach such an operation together: otherwise a device deadlocks, or the result is
+undefined. Branches that only differ between warps (``if T.get_warp_idx() == 0``, ``if tid < 64``) are legal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
 from tile_core.ir.warp import UNIFORM_CALLS, WARP_CALLS
 
-#: Operations that all lanes of a warp come to.
+#: Operations that all lanes of a warp must reach together.
 _TOGETHER = WARP_CALLS | {"sync_warp"}
 _AXES = 3
 
@@ -54,7 +54,7 @@ class _Launches(StmtRewriter):
             return super().visit_For(s)
         sizes = [nodes.as_int(t) for t in threads]
         if all(isinstance(t, int) for t in sizes):
-            _Check(LaneVarying(s.body, [*sizes, 1, 1][:_AXES], self.width)).walk(s.body, False)
+            _CheckLanes(LaneVarying(s.body, [*sizes, 1, 1][:_AXES], self.width)).walk(s.body, False)
         return s
 
 
@@ -64,7 +64,7 @@ class LaneVarying(Varying):
     Parameters
     ----------
     body
-        What the block does.
+        The block's program.
     threads
         Threads of the block along x, y and z; lanes count x fastest.
     width
@@ -90,7 +90,7 @@ class LaneVarying(Varying):
         return super().expr(e) and not self._same(e)
 
     def _same(self, e: Any) -> bool:
-        """Whether an expression is the same in all lanes, as far as can be seen."""
+        """Whether an expression is provably the same in all lanes."""
         value = self._value(e)
         if value is not None:
             whole = np.broadcast_to(value, (self.count,))
@@ -106,7 +106,7 @@ class LaneVarying(Varying):
         return all(self._same(part) for part in _parts(e)) and (bool(_parts(e)) or not super().expr(e))
 
     def _value(self, e: Any) -> Any:
-        """Return the value of an expression of a thread's indices, for all threads; ``None`` if it is none."""
+        """Return the value of an expression of thread indices for all threads; ``None`` if it is not one."""
 
         def known(call: Any) -> Any:
             if not nodes.is_tile_call(call):
@@ -120,12 +120,12 @@ class LaneVarying(Varying):
             return None
 
 
-class _Check:
+class _CheckLanes:
     def __init__(self, varying: LaneVarying) -> None:
         self.varying = varying
 
     def walk(self, s: Any, apart: bool) -> None:
-        """Check a statement; ``apart`` if lanes may differ in whether they come to it."""
+        """Check a statement; ``apart`` if it is in divergent control flow."""
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
                 self.walk(x, apart)
@@ -149,7 +149,7 @@ class _Check:
             self.own([s], apart, s)
 
     def own(self, parts: list[Any], apart: bool, s: Any) -> None:
-        """Check what a statement itself computes; parts of it may be evaluated under a condition."""
+        """Check the expressions of a statement; parts may be evaluated conditionally."""
         for part in parts:
             found = _operations(part)
             if found and not apart:

@@ -1,9 +1,9 @@
-"""Refuse reads of scratch memory that nothing can have written before.
+"""Refuse reads of uninitialized scratch memory.
 
-Scratch memory holds anything at first. The program is walked in its order: a read is refused if every write of the
-same elements comes after it, whichever branches are taken. Where a loop may carry a write of one iteration to a read of
-the next, the read counts only if the loop's first iteration certainly reaches it before the write; a write that may not
-happen (in a branch, in a loop that may run zero times) counts as one. The rest is found when a kernel is emulated.
+Scratch memory is uninitialized at first. The program is walked in order: a read is refused if every write of the same
+elements comes after it, whichever branches are taken. Where a loop may carry a write of one iteration to a read of
+the next, the read counts only if the loop's first iteration certainly reaches it before the write; a conditional write
+(in a branch, in a loop that may run zero times) counts as a write. Emulation finds the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tile_core.ops.registry import OPS
 
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 _WRITE_FIRST = "write it first, with T.copy, T.clear, T.fill or element by element"
-#: Where an accumulating op says that it starts afresh: the op's name and what to add to the call.
+#: How an accumulating op says that it starts from zero: the op's name and the argument to add.
 _AFRESH = {"gemm": "clear_accum=True", "gemm_sp": "clear_accum=True", "reduce": "clear=True"}
 
 _Box = tuple[tuple[int, int], ...] | None
@@ -36,15 +36,15 @@ class _Event:
     Attributes
     ----------
     buffer
-        The buffer whose storage it is.
+        The buffer that owns the storage.
     path
         Branches and loops around it, outermost first, as (statement, side).
     box
         First and last index in each dimension, or ``None`` for anything in the buffer.
     order
-        Place in the order of the program; a statement reads before it writes.
+        Position in program order; a statement reads before it writes.
     statement, what, fix
-        For the message: the statement, what reads, and what to do.
+        For the message: the statement, the reader, and the remedy.
     """
 
     buffer: Any
@@ -62,9 +62,9 @@ def check_written(body: Any) -> None:
     Raises
     ------
     NeverWritten
-        Naming the first read of what nothing has written.
+        Naming the first uninitialized read.
     """
-    walk = _Walk(body)
+    walk = _WrittenFlow(body)
     walk.stmt(body, ())
     written: dict[Any, list[_Event]] = {}
     for event in walk.writes:
@@ -77,7 +77,7 @@ def check_written(body: Any) -> None:
 
 
 def _may_come_first(write: _Event, read: _Event) -> bool:
-    """Whether a write of what is read may happen before the read."""
+    """Whether a write of the elements may happen before the read."""
     if not _meet(write.box, read.box):
         return False
     if write.order < read.order:
@@ -93,7 +93,7 @@ def _may_come_first(write: _Event, read: _Event) -> bool:
 
 
 def _certain(path: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether the first iteration of the outermost of these loops reaches what stands in the innermost."""
+    """Whether the first iteration of the outermost of these loops reaches the body of the innermost."""
     for depth, (s, _) in enumerate(path):
         if not isinstance(s, (tirx.For, tirx.While)):
             return False
@@ -122,7 +122,7 @@ class _Choice:
         return self is other
 
 
-class _Walk:
+class _WrittenFlow:
     def __init__(self, body: Any) -> None:
         self.reads: list[_Event] = []
         self.writes: list[_Event] = []
@@ -162,7 +162,7 @@ class _Walk:
                 self.expr(s.value, path, s)
 
     def call(self, s: Any, path: tuple[tuple[Any, Any], ...]) -> None:
-        """Note what a tile call reads, then what it writes; an op that the core does not define may write first."""
+        """Record a tile call's reads, then its writes; an op that the core does not define may write first."""
         call = OpCall.decode(s)
         op = OPS.get(call.name)
         for arg in call.args:
@@ -234,7 +234,7 @@ def _name(call: OpCall) -> str:
 
 
 def _starts_afresh(call: OpCall) -> bool:
-    """Whether an accumulating op does not, or not always, read its destination."""
+    """Whether an accumulating op never, or only sometimes, reads its destination."""
     if call.name == "reduce":
         return bool(call.attrs["clear"])
     if call.name not in ("gemm", "gemm_sp"):

@@ -1,7 +1,7 @@
 """Floats to integers by the language's rule (``numerics/truncation.py``), on targets whose own conversions differ.
 
-A conversion of what provably fits stays the target's own. Others become a call of ``tile.float_truncate`` where the
-target's text has the rule, and are written out elsewhere.
+A conversion whose operand provably fits stays the target's own. Others become a call of ``tile.float_truncate`` where
+the target's text has the rule, and are expanded elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["total_conversions"]
 
 
 def total_conversions(body: Any, own: frozenset[tuple[str, str]] = frozenset()) -> Any:
-    """Return the statement with conversions from floats to integers that have the language's result for all numbers.
+    """Return the statement with float-to-integer conversions that give the language's result for all numbers.
 
     Parameters
     ----------

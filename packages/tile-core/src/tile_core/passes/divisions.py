@@ -1,7 +1,7 @@
-"""Integer division for every operand: by zero, and of the least number by -1.
+"""Integer division defined for every operand: by zero, and of the least number by -1.
 
-Processors stop a process at ``x / 0`` and at ``INT_MIN / -1``. In the language a quotient and a remainder by zero are
-0, and the quotient of the least number by -1 is the least number, as wrapping says. The pass replaces divisors that are
+Processors trap on ``x / 0`` and ``INT_MIN / -1``. In the language a quotient and a remainder by zero are
+0, and the quotient of the least number by -1 is the least number, by wrapping. The pass replaces divisors that are
 not constant so that both hold; a division costs more than the two comparisons.
 """
 
@@ -23,7 +23,7 @@ _REMAINDERS = (tirx.FloorMod, tirx.Mod)
 
 
 def total_divisions(body: Any, sizes: Iterable[Any] = ()) -> Any:
-    """Return the statement with divisions that have a result for all operands.
+    """Return the statement with divisions defined for all operands.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class _Total(RangedRewriter):
         if not by_zero and not overflows:
             return new
         made = _Division(type(new), by_zero, overflows)
-        # A dividend that is written once needs no name.
+        # A dividend that occurs once needs no name.
         dividend = bind if overflows else lambda value, body, _hint: body(value)
         return dividend(new.a, lambda a: bind(new.b, lambda b: made.total(a, b), "divisor"), "dividend")
 
 
 class _Division:
-    """A kind of division, and what may be wrong with its operands."""
+    """A kind of division, and which operands need care."""
 
     def __init__(self, node: Any, by_zero: bool, overflows: bool) -> None:
         self.node, self.by_zero, self.overflows = node, by_zero, overflows
@@ -79,7 +79,7 @@ class _Division:
 
 
 def _by_constant(e: Any) -> Any:
-    """By -1 the quotient is the negated number, which wraps: code generators take it for impossible that it would."""
+    """By -1 the quotient is the negated number, which wraps: code generators assume that it cannot overflow."""
     divisor = e.b.value if isinstance(e.b, tirx.Broadcast) else e.b
     if not isinstance(divisor, tirx.IntImm) or int(divisor.value) != -1:
         return e

@@ -1,6 +1,6 @@
-"""Names that nothing reads are left out: what is printed holds what a reader needs.
+"""Dead-code elimination of bindings: names that are never read are dropped.
 
-Passes bind coordinates, slots and parts of an index before they know whether an access will need them.
+Passes bind coordinates, slots and parts of an index before they know whether an access needs them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 
-#: Tile calls that only ask where a thread is.
+#: Tile calls that only query a thread's indices.
 _PLACES = frozenset({"tile.thread_index", "tile.block_index", "tile.lane_index", "tile.warp_index"})
 
 
 def drop_unused(body: Any) -> Any:
     """Return a statement without the bindings whose names are not used.
 
-    A binding stays if its value may do something besides having a value: an atomic access, an instruction, what lanes
-    exchange.
+    A binding stays if evaluating its value may have a side effect: an atomic access, an instruction, a shuffle.
     """
     binds: dict[Any, list[Any]] = {}
     for bind in collect(body, tirx.Bind):
         binds.setdefault(bind.var, []).append(bind)
-    # A binding's own name is met once where it stands.
+    # A binding's own name occurs once at the binding.
     uses = Counter(collect(body, tirx.Var))
     unused: set[Any] = set()
     candidates = list(binds)

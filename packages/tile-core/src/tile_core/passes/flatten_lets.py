@@ -1,9 +1,9 @@
 """Let-expressions as one flat chain per expression: no value of a ``Let`` contains another one.
 
 TVM's analyses bind the variable of a ``Let`` and then simplify its value again: that doubles the work with every level
-of nesting, and inner variables that are met a second time, with a value that simplified differently, are an error for
+of nesting, and an inner variable visited again with a differently simplified value is an error for
 them. The sides of an ``if_then_else`` cannot join the chain, since one of them is not evaluated: where they hold a
-``Let``, the choice becomes a branch that leaves its result in a variable.
+``Let``, the expression becomes a branch that stores its result in a variable.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tile_core.ir.visit import StmtRewriter, collect
 
 def flatten_lets(body: Any) -> Any:
     """Return the statement with flat chains of ``Let``."""
-    return _Flatten().stmt(body) if collect(body, tirx.Let) else body
+    return _FlattenLets().stmt(body) if collect(body, tirx.Let) else body
 
 
-class _Flatten(StmtRewriter):
+class _FlattenLets(StmtRewriter):
     def __init__(self) -> None:
         self.before: list[Any] = []
 
@@ -32,7 +32,7 @@ class _Flatten(StmtRewriter):
         return nodes.seq([*before, new]) if before else new
 
     def visit_While(self, s: Any) -> Any:
-        """Keep the condition, which is evaluated again and again."""
+        """Keep the condition, which is evaluated in every iteration."""
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
 
@@ -49,7 +49,7 @@ def _is_choice(e: Any) -> bool:
 
 
 def _chain(e: Any) -> Any:
-    """Return the expression with all its bindings in front."""
+    """Return the expression with all its bindings hoisted."""
     found: dict[Any, Any] = {}
 
     def let(x: Any, mutator: Any) -> Any:
@@ -65,10 +65,10 @@ def _chain(e: Any) -> Any:
 
 
 class _Statements:
-    """Moves bindings and choices of an expression to statements in front of it.
+    """Hoists bindings and conditional expressions into statements before the expression.
 
-    ``names`` are the variables that are visible so far, by the one that they replace: a binding that occurs on both
-    sides of a choice is made twice.
+    ``names`` maps each variable to its replacement in scope: a binding that occurs on both sides of a conditional is
+    made twice.
     """
 
     def __init__(self, out: list[Any], names: dict[Any, Any]) -> None:

@@ -1,8 +1,8 @@
 """Keep TVM's simplifier away from floats: its rules are those of the real numbers.
 
-It turns ``(x + c) - c`` into ``x`` and ``x - x`` and ``0 * x`` into 0, ``not (a < b)`` into ``b <= a``, and takes
-``b <= a`` for granted in the ``else`` of ``if a < b``; rounding, NaN, infinities and signed zeros make each of them
-wrong. Code generators make ``a != b`` false if one side is NaN, and know no comparison of bools. ``hide`` replaces the
+It turns ``(x + c) - c`` into ``x`` and ``x - x`` and ``0 * x`` into 0, ``not (a < b)`` into ``b <= a``, and assumes
+``b <= a`` in the ``else`` of ``if a < b``; rounding, NaN, infinities and signed zeros make each of them
+wrong. Code generators make ``a != b`` false if one side is NaN, and cannot compare bools. ``hide`` replaces the
 operations by opaque calls before the first simplification; ``reveal`` puts them back after the last one, with "not
 equal" as the negation of "equal".
 """
@@ -46,7 +46,7 @@ def reveal(body: Any) -> Any:
         if not name.startswith(PREFIX):
             return e
         kind = name[len(PREFIX) :]
-        if kind not in _OPERATIONS:  # one of numerics/extremes.py, which is no node of the IR
+        if kind not in _OPERATIONS:  # one of numerics/extremes.py, which is not an IR node
             return e
         return tirx.Not(tirx.EQ(*e.args)) if kind == "ne" else _OPERATIONS[kind](*e.args)
 

@@ -1,8 +1,8 @@
-"""The out-of-range rule: a read outside a buffer gives its safe value (zero), a write outside is dropped.
+"""The out-of-range rule: a read outside a buffer yields its safe value (zero), a write outside is dropped.
 
-An access whose indices are provably inside stays as it is. For a loop nest with accesses that are not, the pass emits
-two versions: one without guards, taken when the whole nest stays inside, and one with a guard on each access. So a full
-tile runs at full speed, and the tile at the edge is right.
+An access with provably in-bounds indices is unchanged. For a loop nest with other accesses, the pass emits two
+versions: one without guards, taken when the whole nest stays in bounds, and one with a guard on each access. So a full
+tile runs at full speed, and the tile at the edge is correct.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
 from tile_core.passes.wide_indices import wide_index, widen_indices
 
 _VERSIONED = ("parallel", "vectorized")
-#: Attribute around a statement whose accesses are inside of their buffers by a condition that was tested before.
+#: Attribute around a statement whose accesses are in bounds by a condition tested before.
 _GUARDED = "tile.guarded"
 
 
@@ -29,7 +29,7 @@ def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any 
     body
         A statement without tile ops.
     safe_values
-        By buffer name, what an out-of-range read gives instead of zero.
+        The value of an out-of-range read instead of zero, by buffer name.
     symbols
         Variables of symbolic dimensions, which are not negative.
     """
@@ -40,7 +40,7 @@ def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any 
 
 
 def guarded(s: Any) -> Any:
-    """Mark a statement whose accesses are all inside of their buffers: ``guard`` leaves it as it is."""
+    """Mark a statement whose accesses are all in bounds: ``guard`` leaves it unchanged."""
     return tirx.AttrStmt(ir.StringImm(""), _GUARDED, nodes.int_const(0), s)
 
 
@@ -55,13 +55,13 @@ class _Condition:
         return tirx.GE(self.index, _zero(self.index)) if self.extent is None else tirx.LT(self.index, self.extent)
 
     def key(self) -> tuple[int, int]:
-        """Return the same for the same condition on the same variables, whose names may be those of others."""
+        """Return a key that is equal for equal conditions on the same variables; variable names may be reused."""
         return _identity(self.index), 0 if self.extent is None else _identity(self.extent)
 
     def hull(self, loops: list[Any], wide: bool = False) -> Any:
         """Return the condition that implies this one for all iterations of ``loops``, or ``None``.
 
-        ``wide`` computes it in 64 bits: what overflows in 32 is not inside.
+        ``wide`` computes it in 64 bits: an index that overflows 32 is out of bounds.
         """
         variables = [loop.loop_var for loop in loops]
         parts = linear_parts(self.index, variables)
@@ -100,7 +100,7 @@ class _Guard(StmtRewriter):
         return guarded if fast is None else tirx.IfThenElse(fast[0], fast[1], guarded, s.span)
 
     def unguarded(self, nest: Any, conditions: list[_Condition]) -> tuple[Any, Any] | None:
-        """Return (condition, nest without the guards that it makes needless)."""
+        """Return (condition, nest without the guards that it makes redundant)."""
         loops = collect(nest, tirx.For)
         inner = {loop.loop_var for loop in loops} | {b.var for b in collect(nest, tirx.Bind)}
         written = {str(st.buffer.name) for st in collect(nest, tirx.BufferStore)}
@@ -150,7 +150,7 @@ class _Guard(StmtRewriter):
 
     def visit_BufferStore(self, s: Any) -> Any:
         new = super().visit_BufferStore(s)
-        conditions = self.conditions(new.buffer, new.indices)  # of indices that are guarded themselves
+        conditions = self.conditions(new.buffer, new.indices)  # its indices are guarded themselves
         if not conditions:
             return new
         before: list[Any] = []
@@ -209,11 +209,11 @@ class _Guard(StmtRewriter):
         if isinstance(size, int) and high < size:
             return result
         if _remains(index, extent):
-            # A remainder by the extent itself is inside if there is anything to be inside of.
+            # A remainder by the extent itself is in bounds unless the extent is zero.
             index = _zero(extent)
         index, extent = _alike(index, extent)
         if not self.proofs.holds(tirx.LT(index, extent)):
-            # What overflows is negative: that the sum of numbers that are not negative is none proves nothing then.
+            # An overflow is negative: so a sum of non-negative numbers is not proven to be non-negative.
             wraps = not result and self.proofs.wraps(index)
             result += [*([lowest] if wraps else []), _Condition(index, extent)]
         return result
@@ -237,7 +237,7 @@ def _identity(e: Any) -> int:
 
 
 def _bound(value: Any, before: list[Any]) -> Any:
-    """Name a value with a shuffle or vote in front of a guard: lanes whose store is dropped take part in it."""
+    """Bind a value with a shuffle or vote before a guard: lanes whose store is dropped take part in it."""
     if not any(nodes.is_tile_call(c) for c in collect(value, ir.Call)):
         return value
     var = nodes.fresh("value", nodes.dtype_of(value))

@@ -1,13 +1,13 @@
 """Storage types: rewrite the element types that a target lacks to integers, with conversions where values are used.
 
 An expression of a type that is not native becomes an expression of its *code*: uint8 for the 8-bit floats and float4,
-uint16 for bfloat16 and float16, int8 and uint8 for int4 and uint4. Loads, stores, variables and selections only carry
+uint16 for bfloat16 and float16, int8 and uint8 for int4 and uint4. Loads, stores, variables and selects only carry
 codes; casts and arithmetic convert. bfloat16 and float16 arithmetic is done in float32 and rounded after every
 operation, 4-bit integers wrap. The conversions are those of ``tile_core.numerics.exprs``.
 
-4-bit elements of parameters (and of memory that is viewed as another type) lie two to a byte, as
+4-bit elements of parameters (and of memory that is viewed as another type) are packed two to a byte, as
 ``tile_core.numerics.rules`` says: a load takes its nibble, a store merges it into the byte. Such a store is not
-independent of its neighbour, so loops around it that were parallel or vectorised become serial; grid loops stay, so
+independent of its neighbour, so enclosing parallel or vectorised loops become serial; grid loops stay, so
 blocks must own whole bytes.
 
 The pass runs on scalar IR, before vectorization. tfloat32 needs nothing here: it is float32 in TVM, and its casts are
@@ -35,13 +35,13 @@ STORAGE = {
     "float8_e8m0fnu": "uint8", "float4_e2m1fn": "uint8", "bfloat16": "uint16", "float16": "uint16",
     "int4": "int8", "uint4": "uint8",
 }  # fmt: skip
-"""The type of the code that stands for an element in expressions and in scratch buffers."""
+"""The type of the code that represents an element in expressions and in scratch buffers."""
 
 PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
-"""Types of which parameters hold two per byte."""
+"""Types packed two per byte in parameters."""
 
 _INTEGERS = frozenset({"int4", "uint4"})
-#: Calls whose loads stand for places in memory: what lies there is not converted.
+#: Calls whose loads denote addresses: the element there is not converted.
 _PLACES = frozenset({"tile.address", "tile.move"})
 _CONSTANTS = (tirx.FloatImm, tirx.IntImm)
 _BINARY = (
@@ -54,14 +54,14 @@ _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 @dataclass(frozen=True)
 class Conversions:
-    """Conversions between codes and numbers that a target has; all others are integer arithmetic.
+    """Conversions between codes and numbers that are native to a target; all others are integer arithmetic.
 
     Attributes
     ----------
     decode
         By the type of the code: a function from the code and the type wanted (float16, float32 or float64).
     encode
-        By the type of the code: a function from a float32 number, which follows ``numerics/rules.py`` for every one.
+        By the type of the code: a function from a float32 number, which follows ``numerics/rules.py`` for every input.
     split
         The statement that stores one half of a byte where other threads may store the other one: of the buffer of
         bytes, the indices, the code as ``uint8`` and which half (``"low"`` or ``"high"``). Stores that
@@ -84,7 +84,7 @@ def legalize_floats(func: Any, native: frozenset[str], conversions: Conversions 
         Names of the types that the target loads, stores and computes with. Types that have no entry in ``STORAGE``
         are native in any case.
     conversions
-        What the target converts by itself.
+        The target's native conversions.
 
     Returns
     -------
@@ -94,14 +94,14 @@ def legalize_floats(func: Any, native: frozenset[str], conversions: Conversions 
     foreign = frozenset(STORAGE) - native
     if not _mentions(func, foreign):
         return func
-    rewriter = _Rewriter(foreign, conversions or Conversions())
+    rewriter = _RewriteStored(foreign, conversions or Conversions())
     rewriter.packed = _packed_buffers(func, foreign & PACKED)
     params = [rewriter.var(p) for p in func.params]
     body = tvm_ffi.structural_mutate(func.body, rewriter.callbacks())
     return tirx.PrimFunc(params, body, func.ret_type, func.attrs, func.span)
 
 
-class _Rewriter:
+class _RewriteStored:
     """Replaces variables and expressions of foreign types; ``callbacks`` are the entries of a structural mutation."""
 
     def __init__(self, foreign: frozenset[str], conversions: Conversions) -> None:
@@ -172,7 +172,7 @@ class _Rewriter:
         return tirx.BufferStore(buffer, merged, place, s.span)
 
     def half(self, buffer: Any, place: list[Any], nibble: Any, index: Any, span: Any) -> Any:
-        """Return the store of a nibble that leaves the other one of its byte to whoever stores that."""
+        """Return the store of a nibble that preserves concurrent stores of the other one in its byte."""
         assert self.conversions.split is not None
         code = tirx.Var("code", "uint8")
         low, high = (self.conversions.split(buffer, place, code, which) for which in ("low", "high"))
@@ -236,12 +236,12 @@ class _Rewriter:
         return self.code_of(value, target) if target in self.foreign else cast(target, value)
 
     def value_of(self, code: Any, name: str, to: str = "float32") -> Any:
-        """The number that a code stands for: in ``to`` if that is native, else in float32; integers are themselves."""
+        """The number that a code represents: in ``to`` if that is native, else in float32; integers unchanged."""
         if name in _INTEGERS:
             return code
         to = "float32" if to in self.foreign else to
         if isinstance(code, tirx.IntImm):
-            # A number and not its decoding: TVM substitutes what it finds constant, and meets inner variables twice.
+            # A number and not its decoding: TVM substitutes constants, and would visit inner variables twice.
             bits = np.asarray(code.value).astype(STORAGE[name])
             return constant(float(decode(bits, name, to)), to, code)
         decoded = self.conversions.decode.get(name)
@@ -324,10 +324,10 @@ def _mentions(func: Any, types: frozenset[str]) -> bool:
 
 
 def _packed_buffers(func: Any, types: frozenset[str]) -> set[Any]:
-    """The buffers of ``types`` that hold two elements per byte: parameters, and what shares memory with other types.
+    """The buffers of ``types`` that hold two elements per byte: parameters, and aliases of other types.
 
-    A scratch buffer of 4-bit elements is packed as soon as one view shows its memory as another type, and a 4-bit view
-    of other memory always is; views among 4-bit types follow each other.
+    A scratch buffer of 4-bit elements is packed as soon as one view reinterprets its memory as another type, and a
+    4-bit view of other memory always is; views between 4-bit types follow each other.
     """
     packed = {p for p in func.params if tirx.is_buffer_var(p) and _element(p) in types}
     pairs: list[tuple[Any, Any]] = []

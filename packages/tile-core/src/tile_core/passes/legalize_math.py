@@ -30,7 +30,7 @@ MATH: Mapping[str, Builder] = {
     "tirx.max": max_expr,
     "tirx.min": min_expr,
 }  # fmt: skip
-"""Expression builders by the name of the operator that they replace; ``tirx.max`` and ``min`` stand for the nodes."""
+"""Expression builders by the name of the operator that they replace; ``tirx.max`` and ``min`` denote the nodes."""
 
 
 WIDE: Mapping[str, Builder] = {
@@ -48,7 +48,7 @@ WIDE: Mapping[str, Builder] = {
 def legalize_math(func: Any, table: Mapping[str, Builder] = MATH, rounded: Mapping[str, Builder] = ROUNDED) -> Any:
     """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
 
-    float16 goes through float32 (and is rounded once). float64 stays with the target's library, but for ``WIDE``.
+    float16 goes through float32 (and is rounded once). float64 stays with the target's library, except for ``WIDE``.
     bfloat16 must have been lowered before (``legalize_floats``).
 
     Parameters
@@ -58,7 +58,7 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH, rounded: Mappi
     table
         Builders by operator name; a target that has an exact, vectorised function of its own leaves it out.
     rounded
-        Builders of operations that name their rounding; a target whose text prints them has none.
+        Builders of operations that name their rounding; empty for a target whose text prints them.
 
     Returns
     -------

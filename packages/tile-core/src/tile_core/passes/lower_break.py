@@ -1,4 +1,4 @@
-"""Replace ``break`` and ``continue`` by flags, for targets whose text or code generator has neither.
+"""Replace ``break`` and ``continue`` by flags, for targets whose text or code generator lacks them.
 
 ``break`` sets a flag that is part of the loop's condition; what follows a statement that may break or continue runs
 under the flag's negation. A counted loop with ``break`` keeps its count: its remaining iterations do nothing.
@@ -17,7 +17,7 @@ def lower_break(body: Any) -> Any:
     """Return the body without ``Break`` and ``Continue``."""
     if not collect(body, (tirx.Break, tirx.Continue)):
         return body
-    return _Lower().stmt(body)
+    return _LowerJumps().stmt(body)
 
 
 class _Loop:
@@ -36,7 +36,7 @@ class _Loop:
         return tirx.EQ(self.skip[0][0], nodes.int_const(0))
 
 
-class _Lower(StmtRewriter):
+class _LowerJumps(StmtRewriter):
     def __init__(self) -> None:
         self.loops: list[_Loop] = []
 
@@ -99,7 +99,7 @@ class _Lower(StmtRewriter):
 
 
 def _own_jumps(s: Any) -> set[str]:
-    """Return the kinds of jumps in ``s`` that belong to the loop around it."""
+    """Return the kinds of jumps in ``s`` that belong to its enclosing loop."""
     if isinstance(s, (tirx.Break, tirx.Continue)):
         return {type(s).__name__}
     if isinstance(s, tirx.SeqStmt):

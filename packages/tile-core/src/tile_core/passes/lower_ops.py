@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MeaningVariant(Variant):
-    """The op's own meaning as a variant: the slow way that is right."""
+    """The op's reference semantics as a variant: slow, but correct."""
 
     fallback = True
     priority = -1000
@@ -35,25 +35,25 @@ class MeaningVariant(Variant):
 
 
 @dataclass(frozen=True)
-class Choice:
+class OpChoice:
     """What was selected for one op, for ``explain``."""
 
     call: OpCall
     selection: Selection
 
 
-class _Lower(StmtRewriter):
+class _LowerOps(StmtRewriter):
     def __init__(self, ctx: Context, variants: Mapping[str, Sequence[Variant]]) -> None:
         self.ctx = ctx
         self.variants = variants
-        self.choices: list[Choice] = []
+        self.choices: list[OpChoice] = []
 
     def lower(self, call: OpCall) -> Any:
         forced = call.attrs.get("variant")
         selection = select(call, self.variants.get(call.name, ()), self.ctx, None if forced is None else str(forced))
-        self.choices.append(Choice(call, selection))
+        self.choices.append(OpChoice(call, selection))
         lowered = selection.lower(call, self.ctx)
-        # The mark tells later passes that all threads of the block do this together.
+        # The mark tells later passes that all threads of the block execute this together.
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 
     def visit_Evaluate(self, s: Any) -> Any:
@@ -72,7 +72,7 @@ class _Lower(StmtRewriter):
         return nodes.seq([tirx.Bind(s.var, mine, s.span), self.lower(call)])
 
 
-def lower_ops(body: Any, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[Choice]]:
+def lower_ops(body: Any, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[OpChoice]]:
     """Return the body without tile ops, and what was chosen for each.
 
     Raises
@@ -83,5 +83,5 @@ def lower_ops(body: Any, ctx: Context, variants: Sequence[Variant]) -> tuple[Any
     by_op: dict[str, list[Variant]] = {}
     for variant in variants:
         by_op.setdefault(variant.op, []).append(variant)
-    rewriter = _Lower(ctx, by_op)
+    rewriter = _LowerOps(ctx, by_op)
     return rewriter.stmt(body), rewriter.choices

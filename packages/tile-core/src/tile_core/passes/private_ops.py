@@ -1,7 +1,7 @@
-"""Tile ops that each thread does for itself, in programs that name their threads.
+"""Tile ops that each thread executes for itself, in programs that name their threads.
 
-An array from ``T.alloc_local`` belongs to one thread there. An op that reads or writes one, or whose operands depend on
-the thread's number, is no work of the block: each thread does all of it, one element after the other.
+There, an array from ``T.alloc_local`` belongs to one thread. An op that reads or writes one, or whose operands
+depend on the thread index, is not collective: each thread does all of it, one element after another.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, role, substitute
 
-__all__ = ["own_ops"]
+__all__ = ["private_ops"]
 
 
-def own_ops(body: Any) -> Any:
+def private_ops(body: Any) -> Any:
     """Return the body with plain loops in the ops that threads do for themselves.
 
     Parameters
@@ -56,7 +56,7 @@ def _touches_private(s: Any) -> bool:
 
 
 def _private_scratch(s: Any) -> Any:
-    """Return the statement with scratch of its own as arrays of the thread."""
+    """Return the statement with its own scratch as per-thread arrays."""
     mapping = {}
     for alloc in collect(s, tirx.AllocBuffer):
         old = alloc.buffer

@@ -1,4 +1,4 @@
-"""Passes over scalar arithmetic that every target's tail has: what the language defines and machines do not.
+"""Passes over scalar arithmetic in every target's tail: cases that the language defines and machines do not.
 
 They run in this order: conversions while floats have their own types, divisions before passes that hide arithmetic,
 and wrapping before passes that add integer arithmetic of their own.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def conversions(own: frozenset[tuple[str, str]] = frozenset()) -> Pass:
-    """Return the pass after which conversions to integers have a result for all floats.
+    """Return the pass that defines conversions to integers for all floats.
 
     Parameters
     ----------
     own
-        Pairs of element types that the target converts so by itself, see ``total_conversions``.
+        Pairs of element types whose conversion by the target already is so, see ``total_conversions``.
     """
 
     def run(plan: Plan, ctx: Context) -> Plan:
@@ -36,7 +36,7 @@ def conversions(own: frozenset[tuple[str, str]] = frozenset()) -> Pass:
 
 
 def divisions(*, sized: bool = False) -> Pass:
-    """Return the pass after which divisions have a result for all operands.
+    """Return the pass that defines divisions for all operands.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def divisions(*, sized: bool = False) -> Pass:
 
 
 def wrap() -> Pass:
-    """Return the pass after which integer arithmetic that may overflow says that it wraps."""
+    """Return the pass that makes the wrapping of integer arithmetic explicit."""
 
     def run(plan: Plan, ctx: Context) -> Plan:
         del ctx
@@ -62,7 +62,7 @@ def wrap() -> Pass:
 
 
 def extremes() -> Pass:
-    """Return the pass after which the larger and smaller of two floats are comparisons and selections."""
+    """Return the pass that lowers the maximum and minimum of floats to comparisons and selects."""
 
     def run(plan: Plan, ctx: Context) -> Plan:
         del ctx

@@ -1,6 +1,6 @@
 """The passes of a compilation, as one readable list.
 
-``SPINE`` is what every target shares. A backend's ``tile_pipeline`` hook gets it and returns its own list: it inserts
+``SPINE`` is shared by every target. A backend's ``tile_pipeline`` hook gets it and returns its own list: it inserts
 passes at published points and appends its tail. Each pass is a pure function from ``Plan`` and ``Context`` to ``Plan``.
 """
 
@@ -22,8 +22,8 @@ from tile_core.passes.check_scratch import check_scratch
 from tile_core.passes.check_target import check_target
 from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
-from tile_core.passes.lower_ops import Choice, lower_ops
-from tile_core.passes.private_ops import own_ops
+from tile_core.passes.lower_ops import OpChoice, lower_ops
+from tile_core.passes.private_ops import private_ops
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -41,7 +41,7 @@ class Note(Generic[T]):
     Attributes
     ----------
     name
-        Stands in messages.
+        Appears in messages.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Note(Generic[T]):
 
 @dataclass(frozen=True)
 class Plan:
-    """What travels through the passes.
+    """The state that passes transform.
 
     Attributes
     ----------
@@ -58,30 +58,30 @@ class Plan:
     body
         The statement that passes rewrite.
     params
-        The parameters that it uses.
+        Its parameters.
     variants
         The target's lowering variants.
     choices
-        What was selected for each tile op.
+        The variant selected for each tile op.
     defined
         Variables that the body uses and a later pass defines.
     hidden
         Symbols of the program that a launch takes after the parameters.
     lowered
-        What the target's runtime loads, which the last pass makes: a ``KernelText``, or what a backend understands.
+        The output of the last pass, which the target's runtime loads: a ``KernelText``, or an object of the backend's.
     source
-        Its text; empty if there is none but that of ``lowered``.
+        Its text; empty if ``lowered`` holds the only one.
     seconds
-        Name and time of each pass, if somebody timed them.
+        Name and time of each pass, if timed.
     notes
-        Facts that passes leave for later ones, by their keys: ``plan[KEY]``.
+        Facts that passes leave for later ones, by key: ``plan[KEY]``.
     """
 
     program: Program
     body: Any
     params: tuple[Any, ...]
     variants: tuple[Variant, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[OpChoice, ...] = ()
     defined: tuple[Any, ...] = ()
     hidden: tuple[str, ...] = ()
     lowered: Any = None
@@ -130,7 +130,7 @@ class Pass:
     run
         The step.
     why
-        Why it stands where it does.
+        Why it has its position.
     stage
         The grammar's stage that its result belongs to (a key of ``ir.grammar.STAGES``); "" if it stays the same.
     """
@@ -146,7 +146,7 @@ class Pass:
         Raises
         ------
         HookFailed, HookReturned
-            It is a backend's, and raises something that is not of the catalogue, or returns no plan.
+            It is a backend's, and raises an error outside the catalogue, or returns no plan.
         """
         hook = f"tile_pipeline, pass {self.name!r},"
         try:
@@ -243,9 +243,9 @@ def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body, choices=tuple(choices))
 
 
-def _own_ops(plan: Plan, ctx: Context) -> Plan:
+def _private_ops(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=own_ops(plan.body))
+    return plan.replace(body=private_ops(plan.body))
 
 
 SPINE = Spine(
@@ -254,6 +254,6 @@ SPINE = Spine(
         Pass(
             "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
         ),
-        Pass("own_ops", _own_ops, "before loops are distributed: a thread's own arrays are no work of the block"),
+        Pass("private_ops", _private_ops, "before loops are distributed: a thread's own arrays are no work of a block"),
     )
 )

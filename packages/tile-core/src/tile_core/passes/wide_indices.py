@@ -1,4 +1,4 @@
-"""Indices with factors so large that TVM's index analyses, which multiply extents by them, leave 32 bits."""
+"""Widens indices with factors so large that TVM's index analyses, which multiply extents by them, overflow 32 bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
-#: A factor from which on an index is computed in 64 bits.
+#: The least factor for which an index is computed in 64 bits.
 LARGE = 1 << 20
 _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul)
 

@@ -1,8 +1,8 @@
 """Types that a target stores but does not compute with: arithmetic on them in float32, rounded after every operation.
 
-The rule is that of ``legalize_floats``; here the elements keep their type. Loads, stores, variables, selections and
-reinterpretations stay, casts convert between the type and float32 or float64, and everything else gets its operands as
-float32 and gives its result back through one rounding. The target then needs text for the casts alone.
+The rule is that of ``legalize_floats``; here the elements keep their type. Loads, stores, variables, selects and
+reinterpretations stay, casts convert between the type and float32 or float64, and every other operation takes its
+operands as float32 and rounds its result once. The target then needs text only for the casts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BINARY = (
     tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE,
 )  # fmt: skip
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
-#: Calls that carry a value without looking at it.
+#: Calls that pass a value through unchanged.
 _CARRY = frozenset({"if_then_else", "reinterpret", "address_of", "buffer_data", "likely"})
 _WIDE_INTEGERS = frozenset({"int32", "uint32", "int64", "uint64"})
 
@@ -48,12 +48,12 @@ def widen_floats(body: Any, types: frozenset[str] = STORED, *, rounds_integers: 
     Stmt
         ``body`` itself if it computes with none of them.
     """
-    rewriter = _Rewriter(types, rounds_integers)
+    rewriter = _RewriteWide(types, rounds_integers)
     entries = [(_BINARY, rewriter.binary), (tirx.Cast, rewriter.cast), (ir.Call, rewriter.call)]
     return tvm_ffi.structural_mutate(body, entries)
 
 
-class _Rewriter:
+class _RewriteWide:
     def __init__(self, types: frozenset[str], rounds_integers: bool) -> None:
         self.types, self.rounds_integers = types, rounds_integers
 
@@ -69,7 +69,7 @@ class _Rewriter:
         return result if isinstance(e, _COMPARISONS) else cast(name, result)
 
     def cast(self, e: Any, mutator: Any) -> Any:
-        """Round once: a wide integer does not go through float32, unless all that it rounds there is infinite here."""
+        """Round once: a wide integer goes through float32 only if every value that float32 rounds is infinite here."""
         new = mutator.default_mutate(e)
         source, target = type_name(new.value), type_name(new)
         if target not in self.types or source not in _WIDE_INTEGERS or self.rounds_integers:

@@ -1,8 +1,8 @@
-"""Index arithmetic that leaves its type, as operations that wrap.
+"""Index arithmetic that overflows its type, as wrapping operations.
 
-Code generators and analyzers take overflow of indices for impossible. Where the numbers of blocks and iterations alone
-make it happen, and in conditions, where a scalar of the launch can, the operation becomes one that wraps and that
-nothing looks into (``passes/wrapping.py``).
+Code generators and analyzers assume that indices do not overflow. Where block indices and induction variables alone
+cause overflow, and in conditions where a scalar of the launch can, the operation becomes an opaque one that wraps
+(``passes/wrapping.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
 def wrap_known(body: Any, sizes: Iterable[Any] = ()) -> Any:
-    """Return the statement with calls for the signed arithmetic that leaves its type.
+    """Return the statement with calls for the signed arithmetic that overflows its type.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ class _Wrap(RangedRewriter):
         return e if a.same_as(e.a) and b.same_as(e.b) else type(e)(a, b, e.span)
 
     def leaves(self, e: Any) -> bool:
-        """Whether an operation leaves its type, by what is known of its variables."""
+        """Whether an operation overflows its type, given the known ranges of its variables."""
         if self.ranges.of(e) != whole(type_name(e)):
             return False
         if collect(e, (ir.TensorLoad, ir.Call)):
-            return False  # data, which another pass looks after
+            return False  # data, which another pass handles
         if _negates(e):
-            return True  # the least number of a type: -x and abs(x) leave it for nothing else
+            return True  # the least number of a type: the only one for which -x and abs(x) overflow
         variables = collect(e, tirx.Var)
         if any(v in self.sizes for v in variables):
             return _far(e)
@@ -81,5 +81,5 @@ def _negates(e: Any) -> bool:
 
 
 def _far(e: Any) -> bool:
-    """Whether a sum with a size goes beyond the room above sizes, which is there for rounding them up (K422)."""
+    """Whether a sum with a size exceeds the headroom above sizes, which is there for rounding them up (K422)."""
     return any(isinstance(x, tirx.IntImm) and abs(int(x.value)) > SYMBOL_ROOM for x in (e.a, e.b))

@@ -1,11 +1,11 @@
-"""Integer arithmetic that wraps, on code generators that take overflow for impossible.
+"""Integer arithmetic that wraps, on code generators that assume it does not overflow.
 
 TVM's LLVM code generator marks additions, subtractions and products of 32 and 64 bits as never overflowing, unsigned
-ones too: ``0 - x`` of unsigned integers becomes 0, ``x + 1 > x`` true. Its own simplifier reasons alike. In the
+ones too: ``0 - x`` of unsigned integers becomes 0, ``x + 1 > x`` true. Its simplifier does the same. In the
 language integers wrap. ``hide`` replaces the arithmetic of *data* by opaque calls before the first simplification;
-``reveal`` puts forms back that cannot overflow: 32-bit operations in 64 bits, from which LLVM makes single
-instructions again, and 64-bit ones by the bit without its carry. Arithmetic of indices stays as it is: it must be
-seen through.
+``reveal`` puts back forms that cannot overflow: 32-bit operations in 64 bits, which LLVM turns into single
+instructions again, and 64-bit ones with the top bit handled apart. Index arithmetic is unchanged: analyses must see
+it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _OPERATIONS = {"add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul}
 _NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}
 _WIDE = ("int32", "int64", "uint32", "uint64")
 
-#: Beginning of the names of the operators that stand for wrapping operations.
+#: Name prefix of the operators for wrapping operations.
 PREFIX = "tile.wrapping_"
 
 
 def hide(body: Any, params: Iterable[Any] = ()) -> Any:
     """Return the statement with the 32 and 64-bit integer arithmetic of its data as calls.
 
-    Data are values that are read from memory, scalars among the parameters, what is computed from both, and all
-    unsigned values, except where they are indices, loop bounds or extents.
+    Data are values read from memory, scalar parameters, values computed from both, and all unsigned values, except
+    where they are indices, loop bounds or extents.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def hide(body: Any, params: Iterable[Any] = ()) -> Any:
 
 
 def reveal(body: Any) -> Any:
-    """Return the statement with operations, in lanes where they were vectorised, that wrap and never overflow."""
+    """Return the statement with operations that wrap and never overflow, per lane where they were vectorised."""
 
     def restore(e: Any) -> Any:
         name = str(getattr(e.op, "name", ""))
@@ -55,7 +55,7 @@ def reveal(body: Any) -> Any:
 
 
 def operation(e: Any, a: Any, b: Any) -> Any:
-    """Return the call that stands for an addition, subtraction or product of ``a`` and ``b`` like ``e``."""
+    """Return the call for an addition, subtraction or product of ``a`` and ``b`` like ``e``."""
     return ir.Call(nodes.register_scalar_op(PREFIX + _NAMES[type(e).__name__]), [a, b], ret_ty=e.ty, span=e.span)
 
 
@@ -111,7 +111,7 @@ class _Hide(StmtRewriter):
 
 
 def _bits(e: Any) -> int:
-    """Return how many bits hold every value of an expression, with its sign; 99 where nothing is known.
+    """Return the bits, with sign, that hold every value of an expression; 99 if unknown.
 
     Products of 8-bit integers cannot overflow: as plain products they become the dot product instructions of
     processors.
@@ -139,7 +139,7 @@ def _wrapping(name: str, a: Any, b: Any) -> Any:
     if isinstance(a, tirx.IntImm) and isinstance(b, tirx.IntImm):
         return constant(_folded(name, int(a.value), int(b.value), kind), kind, a)
     if kind in ("int32", "uint32"):
-        # Of two 32-bit numbers the sum, difference and product fit into 64 bits with a sign, but for unsigned products.
+        # The sum, difference and product of two 32-bit numbers fit into signed 64 bits, except for unsigned products.
         wide = "uint64" if kind == "uint32" and name == "mul" else "int64"
         return cast(kind, _OPERATIONS[name](cast(wide, a), cast(wide, b)))
     build = {"add": _add64, "sub": _sub64, "mul": _mul64}[name]
@@ -163,19 +163,19 @@ def _low63(x: Any) -> Any:
 
 
 def _add64(x: Any, y: Any) -> Any:
-    """The sum without the highest bits does not carry out; those are added by exclusive or."""
+    """The sum without the top bits has no carry out; the top bits are added by exclusive or."""
     top = tirx.bitwise_and(tirx.bitwise_xor(x, y), _high(x))
     return tirx.bitwise_xor(tirx.Add(_low63(x), _low63(y)), top)
 
 
 def _sub64(x: Any, y: Any) -> Any:
-    """With the highest bit of ``x`` set and that of ``y`` clear nothing is borrowed."""
+    """With the top bit of ``x`` set and that of ``y`` clear there is no borrow."""
     top = tirx.bitwise_and(tirx.bitwise_not(tirx.bitwise_xor(x, y)), _high(x))
     return tirx.bitwise_xor(tirx.Sub(tirx.bitwise_or(x, _high(x)), _low63(y)), top)
 
 
 def _mul64(x: Any, y: Any) -> Any:
-    """By halves: the product of the low ones, and the low halves of the mixed ones, shifted."""
+    """By halves: the product of the low halves, plus the low halves of the cross products, shifted."""
     half, mask = constant(32, "uint64", x), constant(2**32 - 1, "uint64", x)
     xl, yl = tirx.bitwise_and(x, mask), tirx.bitwise_and(y, mask)
     xh, yh = tirx.shift_right(x, half), tirx.shift_right(y, half)

@@ -10,7 +10,7 @@ import numpy as np
 from tile_core.errors.base import Where
 from tile_core.reference.elements import constant
 from tile_core.reference.lanes import both
-from tile_core.reference.memory import Memory
+from tile_core.reference.memory import LaneMemory
 
 if TYPE_CHECKING:
     from tile_core.reference.state import State
@@ -20,7 +20,7 @@ __all__ = ["load", "store"]
 
 def load(state: State, number: int, indices: Sequence[Any], where: Where | None) -> Any:
     """Return the element of a buffer at the indices of each lane; the fill value where that lies outside."""
-    memory: Memory = state.memories[number]
+    memory: LaneMemory = state.memories[number]
     flat, inside = memory.locate(indices, state.slot(memory.root))
     watch = state.sanitizer
     if inside is not None and watch is not None and state.mask is not False:
@@ -37,7 +37,7 @@ def store(state: State, number: int, indices: Sequence[Any], value: Any, where: 
     """Write an element of a buffer in each active lane; nothing where that lies outside."""
     if state.mask is False:
         return
-    memory: Memory = state.memories[number]
+    memory: LaneMemory = state.memories[number]
     root = memory.root
     flat, inside = memory.locate(indices, state.slot(root))
     watch = state.sanitizer
@@ -69,7 +69,9 @@ def fill(state: State, number: int) -> Any:
     return constant(0, state.memories[number].dtype) if found is None else found
 
 
-def _write(state: State, number: int, memory: Memory, flat: Any, value: Any, active: Any, where: Where | None) -> None:
+def _write(
+    state: State, number: int, memory: LaneMemory, flat: Any, value: Any, active: Any, where: Where | None
+) -> None:
     watch, root = state.sanitizer, memory.root
     if watch is None:
         memory.flat[flat] = value
@@ -86,7 +88,7 @@ def _write(state: State, number: int, memory: Memory, flat: Any, value: Any, act
         root.touched[at] = True
 
 
-def _units(memory: Memory, flat: Any) -> Any:
+def _units(memory: LaneMemory, flat: Any) -> Any:
     """Return the units of elements."""
     return (np.atleast_1d(flat)[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
 

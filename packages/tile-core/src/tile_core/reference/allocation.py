@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_core.reference.elements import holder
-from tile_core.reference.lanes import Lanes
-from tile_core.reference.memory import Memory, Root, row_major
+from tile_core.reference.lanes import LaneSet
+from tile_core.reference.memory import LaneMemory, Root, row_major
 
 if TYPE_CHECKING:
     from tile_core.reference.state import State
@@ -20,15 +20,15 @@ __all__ = ["at_address", "poisoned", "scratch", "view"]
 
 
 def scratch(
-    state: State, dtype: str, shape: Sequence[int], home: Lanes | None, unit: int, name: str, scope: str
-) -> Memory:
+    state: State, dtype: str, shape: Sequence[int], home: LaneSet | None, unit: int, name: str, scope: str
+) -> LaneMemory:
     """Return a new scratch buffer: full of bytes that nobody leaves by accident, and written by nobody."""
     count = math.prod(shape) * (1 if home is None else home.count)
     data = poisoned(count, dtype)
     valid = None
     if state.sanitizer is not None:
         valid = np.zeros(count * data.dtype.itemsize // unit, np.bool_)
-    return Memory(Root(data, home, valid, unit, name, scope), dtype, shape)
+    return LaneMemory(Root(data, home, valid, unit, name, scope), dtype, shape)
 
 
 def poisoned(count: int, dtype: str) -> Any:
@@ -42,12 +42,12 @@ def poisoned(count: int, dtype: str) -> Any:
     return data
 
 
-def view(shown: Memory, dtype: str, shape: Sequence[int]) -> Memory:
+def view(shown: LaneMemory, dtype: str, shape: Sequence[int]) -> LaneMemory:
     """Return a buffer that shows the storage of another with another shape or element type."""
-    return Memory(shown.root, dtype, shape, table=shown.table)
+    return LaneMemory(shown.root, dtype, shape, table=shown.table)
 
 
-def at_address(address: Any, dtype: str, shape: Sequence[int], strides: Sequence[int] | None, name: str) -> Memory:
+def at_address(address: Any, dtype: str, shape: Sequence[int], strides: Sequence[int] | None, name: str) -> LaneMemory:
     """Return a tensor at an address of this process: an int, a ``ctypes`` pointer, or an array that begins there."""
     kind = holder(dtype)
     steps = row_major(shape) if strides is None else tuple(strides)
@@ -58,4 +58,4 @@ def at_address(address: Any, dtype: str, shape: Sequence[int], strides: Sequence
     else:
         raw = (ctypes.c_uint8 * (span * kind.itemsize)).from_address(int(getattr(address, "value", address)))
         data = np.frombuffer(raw, kind)
-    return Memory(Root(data, None, None, kind.itemsize, name, "global"), dtype, shape, strides)
+    return LaneMemory(Root(data, None, None, kind.itemsize, name, "global"), dtype, shape, strides)

@@ -16,7 +16,7 @@ from tile_core.errors import InternalError
 from tile_core.ir import nodes
 from tile_core.numerics.codecs import pack4, unpack4
 from tile_core.reference.elements import constant, holder, wrap
-from tile_core.reference.memory import Memory, Root
+from tile_core.reference.memory import LaneMemory, Root
 
 if TYPE_CHECKING:
     from tile_core.reference.program import Compiled
@@ -113,7 +113,7 @@ def _note(compiled: Compiled, known: dict[int, int], dim: Any, value: int, *, we
         known[number] = value
 
 
-def _tensor(compiled: Compiled, state: State, number: int, param: Any, argument: Any) -> Memory:
+def _tensor(compiled: Compiled, state: State, number: int, param: Any, argument: Any) -> LaneMemory:
     dtype, name = nodes.element_type(param), str(param.name)
     dims, steps = compiled.shapes[number]
     shape = [int(d(state)) for d in dims]
@@ -128,7 +128,7 @@ def _tensor(compiled: Compiled, state: State, number: int, param: Any, argument:
     else:
         data = _flat(np.asarray(argument), dtype, shape, strides)
     unit = compiled.scope.units[number]
-    return Memory(Root(data, None, None, unit, name, "global"), dtype, shape, strides, table)
+    return LaneMemory(Root(data, None, None, unit, name, "global"), dtype, shape, strides, table)
 
 
 def _bytes(argument: Any) -> Any:

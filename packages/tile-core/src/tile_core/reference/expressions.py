@@ -16,7 +16,7 @@ from tile_core.ir import nodes
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
-from tile_core.reference.scope import Expression, Scope
+from tile_core.reference.scope import CompileScope, Expression
 from tile_core.reference.state import State
 
 __all__ = ["compile_expression", "thread_number"]
@@ -32,7 +32,7 @@ _BITWISE = {
 }  # fmt: skip
 
 
-def compile_expression(e: Any, scope: Scope) -> Expression:
+def compile_expression(e: Any, scope: CompileScope) -> Expression:
     """Return the function that evaluates an expression.
 
     Parameters
@@ -84,7 +84,7 @@ def _binary(function: Callable[[Any, Any], Any], a: Expression, b: Expression) -
     return lambda state: function(a(state), b(state))
 
 
-def _and(e: Any, scope: Scope) -> Expression:
+def _and(e: Any, scope: CompileScope) -> Expression:
     a, b = compile_expression(e.a, scope), compile_expression(e.b, scope)
 
     def evaluate(state: State) -> Any:
@@ -96,7 +96,7 @@ def _and(e: Any, scope: Scope) -> Expression:
     return evaluate
 
 
-def _or(e: Any, scope: Scope) -> Expression:
+def _or(e: Any, scope: CompileScope) -> Expression:
     a, b = compile_expression(e.a, scope), compile_expression(e.b, scope)
 
     def evaluate(state: State) -> Any:
@@ -120,22 +120,22 @@ def _masked(state: State, e: Expression, condition: Any, otherwise: Any) -> Any:
     return value
 
 
-def _not(e: Any, scope: Scope) -> Expression:
+def _not(e: Any, scope: CompileScope) -> Expression:
     a = compile_expression(e.a, scope)
     return lambda state: np.logical_not(a(state))
 
 
-def _invert(e: Any, scope: Scope) -> Expression:
+def _invert(e: Any, scope: CompileScope) -> Expression:
     a, dtype = compile_expression(e.a, scope), nodes.dtype_of(e)
     return lambda state: elements.wrap(np.invert(a(state)), dtype)
 
 
-def _cast(e: Any, scope: Scope) -> Expression:
+def _cast(e: Any, scope: CompileScope) -> Expression:
     value, source, target = compile_expression(e.value, scope), nodes.dtype_of(e.value), nodes.dtype_of(e)
     return lambda state: elements.convert(value(state), source, target)
 
 
-def _select(e: Any, scope: Scope) -> Expression:
+def _select(e: Any, scope: CompileScope) -> Expression:
     condition, yes, no = (compile_expression(x, scope) for x in (e.condition, e.true_value, e.false_value))
 
     def evaluate(state: State) -> Any:
@@ -147,7 +147,7 @@ def _select(e: Any, scope: Scope) -> Expression:
     return evaluate
 
 
-def _choice(e: Any, scope: Scope) -> Expression:
+def _choice(e: Any, scope: CompileScope) -> Expression:
     condition, yes, no = (compile_expression(x, scope) for x in e.args)
 
     def evaluate(state: State) -> Any:
@@ -170,7 +170,7 @@ def _choice(e: Any, scope: Scope) -> Expression:
     return evaluate
 
 
-def _let(e: Any, scope: Scope) -> Expression:
+def _let(e: Any, scope: CompileScope) -> Expression:
     value = compile_expression(e.value, scope)
     number = scope.define(e.var)
     body = compile_expression(e.body, scope)
@@ -182,14 +182,14 @@ def _let(e: Any, scope: Scope) -> Expression:
     return evaluate
 
 
-def _load(e: Any, scope: Scope) -> Expression:
+def _load(e: Any, scope: CompileScope) -> Expression:
     number, where = scope.buffer(e.source), scope.where
     indices = [compile_expression(i, scope) for i in e.indices]
     scope.reads.add(number)
     return lambda state: access.load(state, number, [i(state) for i in indices], where)
 
 
-def _call(e: Any, scope: Scope) -> Expression:
+def _call(e: Any, scope: CompileScope) -> Expression:
     name = nodes.operator_name(e)
     if name == "if_then_else":
         return _choice(e, scope)
@@ -229,7 +229,7 @@ def _special(name: str, values: list[Expression], types: list[str], dtype: str) 
     return lambda state: test(elements.decode(x(state), types[0]))
 
 
-def _tile_call(e: Any, name: str, scope: Scope) -> Expression:
+def _tile_call(e: Any, name: str, scope: CompileScope) -> Expression:
     """Return the calls of the language that have a value: where a thread is, extremes, operations of a warp."""
     dtype = nodes.dtype_of(e)
     if f"tile.{name}" in _EXTREMES:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Lanes", "Mask", "both", "either", "expanded", "without"]
+__all__ = ["LaneSet", "Mask", "both", "either", "expanded", "without"]
 
 Mask = np.ndarray[Any, Any] | bool | None
 
 
-class Lanes:
+class LaneSet:
     """Lanes that run side by side.
 
     Parameters
@@ -29,7 +29,7 @@ class Lanes:
         For each lane the number of its parent; ``None`` if that is lane 0 for all.
     """
 
-    def __init__(self, count: int, parent: Lanes | None = None, index: Any = None) -> None:
+    def __init__(self, count: int, parent: LaneSet | None = None, index: Any = None) -> None:
         self.count, self.parent, self.index = count, parent, index
         self._maps: dict[int, Any] = {}
         self._numbers: Any = None
@@ -41,7 +41,7 @@ class Lanes:
             self._numbers = np.arange(self.count)
         return self._numbers
 
-    def within(self, home: Lanes) -> Any:
+    def within(self, home: LaneSet) -> Any:
         """Return for each lane the number of its ancestor in ``home``: an array, or 0 if that is the same for all."""
         if home is self:
             return self.numbers if self.count > 1 else 0

@@ -1,8 +1,8 @@
 """Memory of a launch: tensors, scratch of a block, private arrays of its lanes, and views that share them.
 
-A ``Root`` is one piece of storage, a ``Memory`` a buffer of the program that shows it with a type and a shape. Private
-memory has one slot a lane, one after the other. An access finds flat indices; what lies outside of the shape reads as
-the fill value and is not written.
+A ``Root`` is one piece of storage, a ``LaneMemory`` a buffer of the program that shows it with a type and a shape.
+Private memory has one slot a lane, one after the other. An access finds flat indices; what lies outside of the shape
+reads as the fill value and is not written.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tile_core.reference.elements import holder
-from tile_core.reference.lanes import Lanes
+from tile_core.reference.lanes import LaneSet
 
-__all__ = ["Memory", "Root", "row_major"]
+__all__ = ["LaneMemory", "Root", "row_major"]
 
 
 class Root:
@@ -45,10 +45,10 @@ class Root:
         What was read and written since the lanes last met, see ``sanitizer``.
     """
 
-    def __init__(self, data: Any, home: Lanes | None, valid: Any, unit: int, name: str, scope: str) -> None:
+    def __init__(self, data: Any, home: LaneSet | None, valid: Any, unit: int, name: str, scope: str) -> None:
         self.data, self.home, self.valid, self.unit = data, home, valid, unit
         self.name, self.scope = name, scope
-        self.members: list[Memory] = []
+        self.members: list[LaneMemory] = []
         self.touched: Any = None
         self.track: Any = None
 
@@ -57,14 +57,14 @@ class Root:
         """How many units there are in all slots."""
         return int(self.data.size * self.data.dtype.itemsize // self.unit)
 
-    def rebind(self, data: Any, home: Lanes | None, valid: Any) -> None:
+    def rebind(self, data: Any, home: LaneSet | None, valid: Any) -> None:
         """Give it other storage of as many bytes a slot."""
         self.data, self.home, self.valid = data, home, valid
         for member in self.members:
             member.flat = data.view(member.kind)
 
 
-class Memory:
+class LaneMemory:
     """A buffer of the program.
 
     Parameters

@@ -20,12 +20,12 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, role
 from tile_core.reference import access, elements, extremes
 from tile_core.reference.expressions import compile_expression
-from tile_core.reference.lanes import Lanes, expanded
-from tile_core.reference.scope import Expression, Scope, Statement
+from tile_core.reference.lanes import LaneSet, expanded
+from tile_core.reference.scope import CompileScope, Expression, Statement
 from tile_core.reference.state import State
 
 if TYPE_CHECKING:
-    from tile_core.reference.memory import Memory, Root
+    from tile_core.reference.memory import LaneMemory, Root
 
 __all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
 
@@ -33,14 +33,14 @@ __all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
 _MOST = 1 << 20
 
 
-def compile_parallel(s: Any, scope: Scope) -> Statement | None:
+def compile_parallel(s: Any, scope: CompileScope) -> Statement | None:
     """Return the function of a nest of parallel loops; ``None`` if its iterations must follow each other."""
     if _ordered(s, scope):
         return None
-    return _Nest(s, scope).run
+    return _ParallelNest(s, scope).run
 
 
-class _Nest:
+class _ParallelNest:
     """A nest of parallel loops.
 
     Attributes
@@ -53,7 +53,7 @@ class _Nest:
         Numbers of buffers allocated outside that may be private and are written inside.
     """
 
-    def __init__(self, s: Any, scope: Scope) -> None:
+    def __init__(self, s: Any, scope: CompileScope) -> None:
         self.where, self.spread = scope.where, scope.spread
         self.loops: list[tuple[Expression, Expression, int, Any]] = []
         known, own = dict(scope.variables), []
@@ -85,10 +85,10 @@ class _Nest:
         single = block or outer.count == 1
         for parents, columns in self.pieces(state, single):
             if len(columns[0]):
-                inner = Lanes(len(columns[0]), outer, None if single else parents)
+                inner = LaneSet(len(columns[0]), outer, None if single else parents)
                 self.piece(state, inner, columns, block)
 
-    def piece(self, state: State, inner: Lanes, columns: list[Any], block: bool) -> None:
+    def piece(self, state: State, inner: LaneSet, columns: list[Any], block: bool) -> None:
         """Execute iterations side by side."""
         outer, mask, frames = state.lanes, state.mask, state.frames
         saved = [(n, state.values[n]) for n in self.outside]
@@ -143,7 +143,7 @@ class _Nest:
             parents = parents[repeat]
         return parents, columns
 
-    def expand(self, state: State, inner: Lanes, block: bool) -> list[Any]:
+    def expand(self, state: State, inner: LaneSet, block: bool) -> list[Any]:
         """Give each lane a copy of the private arrays that it writes; return what they were."""
         kept = []
         roots: dict[int, Root] = {}
@@ -165,7 +165,7 @@ class _Nest:
 class _Watch:
     """Tells the sanitizer that a parallel loop begins and ends."""
 
-    def __init__(self, state: State, inner: Lanes, nest: _Nest) -> None:
+    def __init__(self, state: State, inner: LaneSet, nest: _ParallelNest) -> None:
         self.watch = watch = state.sanitizer
         if watch is None:
             return
@@ -181,7 +181,7 @@ class _Watch:
             self.watch.outer, self.watch.hot, self.watch.epoch, self.watch.inner = self.before
 
 
-def _collapse(root: Root, data: Any, home: Any, valid: Any, touched: Any, inner: Lanes, block: bool) -> None:
+def _collapse(root: Root, data: Any, home: Any, valid: Any, touched: Any, inner: LaneSet, block: bool) -> None:
     """Bring what lanes wrote to their copies back to the array around the loop."""
     unit = f"u{root.unit}"
     copies = root.data.view(unit).reshape(inner.count, -1)
@@ -204,7 +204,7 @@ def _collapse(root: Root, data: Any, home: Any, valid: Any, touched: Any, inner:
     root.touched = touched
 
 
-def compile_update(s: Any, scope: Scope) -> Statement:
+def compile_update(s: Any, scope: CompileScope) -> Statement:
     """Return the function of a store to a reducer: lanes that update one element do so one after the other."""
     number, where = scope.buffer(s.buffer), scope.where
     indices = [compile_expression(i, scope) for i in s.indices]
@@ -214,7 +214,7 @@ def compile_update(s: Any, scope: Scope) -> Statement:
 
     def run(state: State) -> None:
         at = [i(state) for i in indices]
-        memory: Memory = state.memories[number]
+        memory: LaneMemory = state.memories[number]
         flat, inside = memory.locate(at, state.slot(memory.root))
         if state.mask is False or inside is False:
             return
@@ -249,7 +249,7 @@ def ranks(flat: Any) -> Any:
     return result
 
 
-def combine(state: State, kind: str, memory: Memory, flat: Any, values: Any, dtype: str) -> None:
+def combine(state: State, kind: str, memory: LaneMemory, flat: Any, values: Any, dtype: str) -> None:
     """Combine elements with values (``"sum"``, ``"max"`` or ``"min"``), of which several may meet one element."""
     if not len(flat):
         return
@@ -287,7 +287,7 @@ def _operand(s: Any) -> tuple[str, Any] | None:
     return None
 
 
-def _ordered(s: Any, scope: Scope) -> bool:
+def _ordered(s: Any, scope: CompileScope) -> bool:
     """Whether a nest reads a reducer elsewhere than in an update of it."""
     reducers = [b for b, n in scope.buffers.items() if n in scope.reducers]
     if not reducers:

@@ -16,10 +16,10 @@ from tile_core.ir.visit import role
 from tile_core.ops.effects import effects
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import compile_expression
-from tile_core.reference.lanes import Lanes
+from tile_core.reference.lanes import LaneSet
 from tile_core.reference.rounding import Shaker
 from tile_core.reference.sanitizer import Sanitizer
-from tile_core.reference.scope import Expression, Scope, Statement
+from tile_core.reference.scope import CompileScope, Expression, Statement
 from tile_core.reference.state import State
 from tile_core.reference.statements import compile_statement
 
@@ -51,7 +51,7 @@ class Compiled:
 
     def __init__(self, program: Program, loops: bool = False) -> None:
         self.program = program
-        scope = self.scope = Scope(program, loops, compile_statement)
+        scope = self.scope = CompileScope(program, loops, compile_statement)
         self.symbols = scope.symbols
         self.params: list[tuple[Any, int]] = []
         for param in program.func.params:
@@ -107,7 +107,7 @@ class Compiled:
         threads = math.prod(self.threads) if scope.threads else 1
 
         def run(state: State) -> None:
-            state.lanes, state.mask = Lanes(threads), None
+            state.lanes, state.mask = LaneSet(threads), None
             body(state)
 
         return run

@@ -15,10 +15,10 @@ import numpy as np
 
 from tile_core.errors.base import Where
 from tile_core.errors.execution import DataRace, OutsideScratch, ReadUnwritten
-from tile_core.reference.lanes import Lanes, Mask
+from tile_core.reference.lanes import LaneSet, Mask
 
 if TYPE_CHECKING:
-    from tile_core.reference.memory import Memory, Root
+    from tile_core.reference.memory import LaneMemory, Root
 
 __all__ = ["Sanitizer"]
 
@@ -49,7 +49,7 @@ class _Access:
 class LaneState(Protocol):
     """What the lanes of an execution do at one moment."""
 
-    lanes: Lanes
+    lanes: LaneSet
     mask: Mask
 
     @property
@@ -103,7 +103,7 @@ class Sanitizer:
         self.inner = self._last
 
     def outside(
-        self, state: LaneState, memory: Memory, indices: Any, inside: Any, action: str, where: Where | None
+        self, state: LaneState, memory: LaneMemory, indices: Any, inside: Any, action: str, where: Where | None
     ) -> None:
         """Report an access of an active lane outside of a scratch buffer, if that is wanted."""
         if not self.bounds or memory.root.scope == "global":
@@ -117,8 +117,10 @@ class Sanitizer:
                 buffer=memory.root.name, shape=memory.shape, action=action, index=list(at), where=where
             )
 
-    def read(self, state: LaneState, number: int, memory: Memory, flat: Any, inside: Any, where: Where | None) -> None:
-        """An element a lane is read; ``flat`` and ``inside`` as of ``Memory.locate``."""
+    def read(
+        self, state: LaneState, number: int, memory: LaneMemory, flat: Any, inside: Any, where: Where | None
+    ) -> None:
+        """An element a lane is read; ``flat`` and ``inside`` as of ``LaneMemory.locate``."""
         root = memory.root
         racing = self.outer is not None and root.home is None and number in self.hot
         if root.valid is None and not racing:
@@ -148,7 +150,7 @@ class Sanitizer:
             self.note_read(root, units, now, reads)
 
     def write(
-        self, state: LaneState, number: int, memory: Memory, flat: Any, active: Any, same: Any, where: Where | None
+        self, state: LaneState, number: int, memory: LaneMemory, flat: Any, active: Any, same: Any, where: Where | None
     ) -> None:
         """Elements are about to be written.
 
@@ -185,12 +187,12 @@ class Sanitizer:
         if root.valid is not None:
             root.valid[units] = True
 
-    def clash(self, memory: Memory, flat: int, where: Where | None) -> None:
+    def clash(self, memory: LaneMemory, flat: int, where: Where | None) -> None:
         """Two lanes wrote different values to an element in one statement."""
         raise self.race(memory, flat * memory.ratio, "written", "written with another value", where)
 
     @staticmethod
-    def units(memory: Memory, flat: Any) -> Any:
+    def units(memory: LaneMemory, flat: Any) -> Any:
         """Return the units of elements."""
         if memory.ratio == 1:
             return flat
@@ -227,7 +229,7 @@ class Sanitizer:
             several |= reads.part[units] != now.part
         many[units[several]] = now.epoch
 
-    def race(self, memory: Memory, unit: int, action: str, other: str, where: Where | None) -> DataRace:
+    def race(self, memory: LaneMemory, unit: int, action: str, other: str, where: Where | None) -> DataRace:
         """Return the error."""
         lane, advice = "iteration", "write the result to another buffer, or to an element of each iteration"
         if self.outer is None:
@@ -238,11 +240,11 @@ class Sanitizer:
         )
 
 
-def _unwritten(memory: Memory, flat: int, where: Where | None) -> ReadUnwritten:
+def _unwritten(memory: LaneMemory, flat: int, where: Where | None) -> ReadUnwritten:
     return ReadUnwritten(buffer=memory.root.name, index=_index(memory, flat), where=where)
 
 
-def _index(memory: Memory, flat: int) -> list[int]:
+def _index(memory: LaneMemory, flat: int) -> list[int]:
     """Return the coordinates of a flat index, where strides do not repeat elements."""
     if memory.table is not None:
         flat = int(np.flatnonzero(memory.table == flat % memory.room)[0])

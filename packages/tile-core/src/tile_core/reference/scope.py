@@ -15,7 +15,7 @@ from tile_core.ir.warp import WARP_CALLS
 from tile_core.reference.elements import holder
 from tile_core.reference.state import State
 
-__all__ = ["Expression", "Scope", "Statement"]
+__all__ = ["Expression", "CompileScope", "Statement"]
 
 #: What an expression and a statement of the IR become.
 Expression = Callable[[State], Any]
@@ -24,7 +24,7 @@ Statement = Callable[[State], None]
 _THREAD_CALLS = WARP_CALLS | {"thread_index", "lane_index", "warp_index", "sync_threads", "sync_warp"}
 
 
-class Scope:
+class CompileScope:
     """What is known of a program while its functions are made.
 
     Attributes
@@ -49,7 +49,9 @@ class Scope:
         Numbers of the buffers that loads were made for.
     """
 
-    def __init__(self, program: Program, loops: bool, compile_statement: Callable[[Any, Scope], Statement]) -> None:
+    def __init__(
+        self, program: Program, loops: bool, compile_statement: Callable[[Any, CompileScope], Statement]
+    ) -> None:
         self._compile = compile_statement
         self.variables: dict[Any, int] = {}
         self.buffers: dict[Any, int] = {}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tile_core.reference.lanes import Lanes, Mask, either
+from tile_core.reference.lanes import LaneSet, Mask, either
 
 if TYPE_CHECKING:
-    from tile_core.reference.memory import Memory, Root
+    from tile_core.reference.memory import LaneMemory, Root
     from tile_core.reference.rounding import Shaker
     from tile_core.reference.sanitizer import Sanitizer
 
-__all__ = ["Frame", "State"]
+__all__ = ["LoopFrame", "State"]
 
 
-class Frame:
+class LoopFrame:
     """What an open loop knows of its lanes.
 
     Attributes
@@ -71,12 +71,12 @@ class State:
         shaker: Shaker | None,
     ) -> None:
         self.values: list[Any] = [None] * variables
-        self.memories: list[Memory | Any] = [None] * buffers
+        self.memories: list[LaneMemory | Any] = [None] * buffers
         self.fills: dict[int, Any] = {}
         self.threads, self.width, self.sanitizer, self.shaker = threads, width, sanitizer, shaker
-        self.lanes = Lanes(1)
+        self.lanes = LaneSet(1)
         self.mask: Mask = None
-        self.frames: list[Frame] = []
+        self.frames: list[LoopFrame] = []
         self.grid: dict[int, Any] = {}
         self.printed: list[str] = []
 

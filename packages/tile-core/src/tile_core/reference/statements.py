@@ -17,13 +17,13 @@ from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import both, either, without
 from tile_core.reference.ops import compile_op, compile_value
 from tile_core.reference.parallel import compile_parallel, compile_update
-from tile_core.reference.scope import Scope, Statement
-from tile_core.reference.state import Frame, State
+from tile_core.reference.scope import CompileScope, Statement
+from tile_core.reference.state import LoopFrame, State
 
 __all__ = ["compile_statement"]
 
 
-def compile_statement(s: Any, scope: Scope) -> Statement:
+def compile_statement(s: Any, scope: CompileScope) -> Statement:
     """Return the function that executes a statement.
 
     Raises
@@ -41,7 +41,7 @@ def compile_statement(s: Any, scope: Scope) -> Statement:
     return made
 
 
-def _sequence(s: Any, scope: Scope) -> Statement:
+def _sequence(s: Any, scope: CompileScope) -> Statement:
     parts = [compile_statement(x, scope) for x in statements(s)]
     if not _leaves(s):
 
@@ -64,7 +64,7 @@ def _leaves(s: Any) -> bool:
     return bool(collect(s, (tirx.Break, tirx.Continue)))
 
 
-def _for(s: Any, scope: Scope) -> Statement:
+def _for(s: Any, scope: CompileScope) -> Statement:
     if role(s) == "parallel":
         made = compile_parallel(s, scope)
         if made is not None:
@@ -80,7 +80,7 @@ def _for(s: Any, scope: Scope) -> Statement:
             _lane_loop(state, first, count, step, number, kind, body)
             return
         before = state.mask
-        state.frames.append(Frame())
+        state.frames.append(LoopFrame())
         for at in range(int(first), int(first) + int(count), step):
             state.values[number] = kind.type(at)
             body(state)
@@ -104,7 +104,7 @@ def _next(state: State, before: Any) -> bool:
 def _lane_loop(state: State, first: Any, count: Any, step: int, number: int, kind: Any, body: Statement) -> None:
     """Execute a loop whose bounds, or whose end, differ between lanes."""
     before = state.mask
-    state.frames.append(Frame())
+    state.frames.append(LoopFrame())
     trips = -(-np.asarray(count).astype(np.int64) // step)
     most = int(np.max(np.broadcast_to(trips, state.count)[state.active()], initial=0))
     for at in range(most):
@@ -119,12 +119,12 @@ def _lane_loop(state: State, first: Any, count: Any, step: int, number: int, kin
     state.mask = before
 
 
-def _while(s: Any, scope: Scope) -> Statement:
+def _while(s: Any, scope: CompileScope) -> Statement:
     condition, body = compile_expression(s.condition, scope), compile_statement(s.body, scope)
 
     def run(state: State) -> None:
         before = state.mask
-        state.frames.append(Frame())
+        state.frames.append(LoopFrame())
         while True:
             state.mask = both(state.mask, condition(state))
             if state.mask is False:
@@ -138,7 +138,7 @@ def _while(s: Any, scope: Scope) -> Statement:
     return run
 
 
-def _if(s: Any, scope: Scope) -> Statement:
+def _if(s: Any, scope: CompileScope) -> Statement:
     condition, then = compile_expression(s.condition, scope), compile_statement(s.then_case, scope)
     other = None if s.else_case is None else compile_statement(s.else_case, scope)
 
@@ -165,25 +165,25 @@ def _if(s: Any, scope: Scope) -> Statement:
     return run
 
 
-def _attribute(s: Any, scope: Scope) -> Statement:
+def _attribute(s: Any, scope: CompileScope) -> Statement:
     return compile_statement(s.body, scope)
 
 
-def _break(s: Any, scope: Scope) -> Statement:
+def _break(s: Any, scope: CompileScope) -> Statement:
     def run(state: State) -> None:
         state.mask = False
 
     return run
 
 
-def _continue(s: Any, scope: Scope) -> Statement:
+def _continue(s: Any, scope: CompileScope) -> Statement:
     def run(state: State) -> None:
         state.leave()
 
     return run
 
 
-def _allocate(s: Any, scope: Scope) -> Statement:
+def _allocate(s: Any, scope: CompileScope) -> Statement:
     buffer = s.buffer
     number, kind, where = scope.allocate(buffer), nodes.scope_of(buffer), scope.where
     dims = [int(d) for d in nodes.shape_of(buffer)]
@@ -198,7 +198,7 @@ def _allocate(s: Any, scope: Scope) -> Statement:
     return run
 
 
-def _declare(s: Any, scope: Scope) -> Statement:
+def _declare(s: Any, scope: CompileScope) -> Statement:
     view = s.buffer
     dims = [compile_expression(d, scope) for d in view.shape]
     dtype, name = nodes.element_type(view), str(view.name)
@@ -221,7 +221,7 @@ def _declare(s: Any, scope: Scope) -> Statement:
     return run_pointer
 
 
-def _bind(s: Any, scope: Scope) -> Statement:
+def _bind(s: Any, scope: CompileScope) -> Statement:
     value = compile_value(s, scope) if nodes.is_tile_call(s.value) else None
     value = compile_expression(s.value, scope) if value is None else value
     number = scope.define(s.var)
@@ -232,7 +232,7 @@ def _bind(s: Any, scope: Scope) -> Statement:
     return run
 
 
-def _store(s: Any, scope: Scope) -> Statement:
+def _store(s: Any, scope: CompileScope) -> Statement:
     number, where = scope.buffer(s.buffer), scope.where
     if number in scope.reducers:
         return compile_update(s, scope)
@@ -246,7 +246,7 @@ def _store(s: Any, scope: Scope) -> Statement:
     return run
 
 
-def _evaluate(s: Any, scope: Scope) -> Statement:
+def _evaluate(s: Any, scope: CompileScope) -> Statement:
     if nodes.is_nop(s):
         return lambda state: None
     if nodes.is_tile_call(s.value):

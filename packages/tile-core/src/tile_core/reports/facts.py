@@ -22,7 +22,7 @@ from tile_core.reports.slow import slow_ops, spilled
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.ir.program import Program
-    from tile_core.passes.lower_ops import Choice
+    from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
     from tile_core.target import Target
 
@@ -206,7 +206,7 @@ def _launch(body: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple(axes[axis] for axis in sorted(axes)), threads
 
 
-def _op(choice: Choice, target: Target) -> OpFacts:
+def _op(choice: OpChoice, target: Target) -> OpFacts:
     call, selection = choice.call, choice.selection
     return OpFacts(
         op=call.name,

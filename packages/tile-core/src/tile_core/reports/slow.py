@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.lower_ops import Choice
+    from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
 
 #: Ops for which a device has units of their own; without these they are many times slower.
@@ -73,12 +73,12 @@ def warn_of_slow(plan: Plan, ctx: Context) -> None:
             warnings.warn(f"{plan.program.name} for {ctx.target.text}: {sentence}", SlowPath, stacklevel=7)
 
 
-def _is_slow(choice: Choice) -> bool:
+def _is_slow(choice: OpChoice) -> bool:
     selection = choice.selection
     return choice.call.name in PRODUCTS and selection.variant.fallback and not selection.forced
 
 
-def _sentence(choice: Choice) -> str:
+def _sentence(choice: OpChoice) -> str:
     call, selection = choice.call, choice.selection
     place = "" if call.where is None else f" ({PurePath(call.where.file).name}:{call.where.line})"
     why = "; ".join(f"{name}: {reason}" for name, reason in selection.rejected) or "the target has nothing better"

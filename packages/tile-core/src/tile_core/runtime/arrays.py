@@ -172,7 +172,7 @@ def writable_alias(array: Any, storage: str) -> Any:
 
     interface = array.view(storage).__array_interface__
     interface["data"] = (interface["data"][0], False)
-    return np.asarray(_Memory(array, interface))
+    return np.asarray(_ForeignMemory(array, interface))
 
 
 def empty_array(shape: tuple[int, ...], storage: str) -> Any:
@@ -205,7 +205,7 @@ def numpy_alias(facts: ArrayFacts, owner: Any, storage: str | None = None) -> An
     import numpy as np
 
     view = np.dtype(storage or f"uint{8 * facts.itemsize}")
-    memory = _Memory(
+    memory = _ForeignMemory(
         (owner, facts.keep),
         {
             "version": 3,
@@ -243,7 +243,7 @@ def device_text(device: tuple[int, int]) -> str:
     return "cpu" if device[0] == HOST_DEVICE else device_name(*device)
 
 
-class _Memory:
+class _ForeignMemory:
     def __init__(self, owner: Any, interface: dict[str, Any]) -> None:
         self.owner = owner
         self.__array_interface__ = interface

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def slot_of(
     program: Program, signature: Signature, ctx: Context, plugins: Plugins, find: Callable[[], RuntimeAdapter]
-) -> Slot | None:
+) -> DiskSlot | None:
     """Return the place of a compilation; ``None`` if it is not to be looked for or kept on disk.
 
     Parameters
@@ -50,11 +50,11 @@ def slot_of(
     from tile_core.runtime.cache_key import key_of
 
     key = key_of(program, signature, ctx, plugins, adapter)
-    return None if key is None else Slot(key, signature, ctx, adapter)
+    return None if key is None else DiskSlot(key, signature, ctx, adapter)
 
 
 @dataclasses.dataclass(frozen=True)
-class Slot:
+class DiskSlot:
     """A place on disk.
 
     Attributes

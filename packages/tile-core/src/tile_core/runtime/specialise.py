@@ -48,7 +48,7 @@ def by_key(form: Form, launch: Callable[..., Any], wrong: Wrong, *, packed: bool
     packed
         Whether it has the convention ``"packed"``.
     """
-    text = _Text(form)
+    text = _FunctionText(form)
     text.check_addresses()
     return text.link(text.long_launch(launch, packed=packed), wrong)
 
@@ -66,7 +66,7 @@ def telling(
     args, values
         The arguments of a call that was made just now, and the values of its launch: torch's modes count.
     """
-    text = _Text(form)
+    text = _FunctionText(form)
     if not text.check_form(args, packed=packed):
         return None
     if packed or form.numpy or not form.torch:
@@ -82,7 +82,7 @@ def telling(
     return text.link(text.short_launch(found.launch, moving, values), wrong)
 
 
-class _Text:
+class _FunctionText:
     """The text of a function: ``x1`` is an argument, ``p1`` its address, ``y1`` an output, ``c1`` a constant."""
 
     def __init__(self, form: Form) -> None:

@@ -22,14 +22,14 @@ from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
-from tile_core.passes.private_ops import own_ops
+from tile_core.passes.private_ops import private_ops
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.wrap_known import wrap_known
 from tile_core.simt.barriers.insertion import place_barriers
-from tile_core.simt.barriers.redundant_barriers import drop_idle_barriers
+from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
 from tile_core.simt.code_size import bounded
 from tile_core.simt.launch.grid import block_of, launch
-from tile_core.simt.launch.strength_reduction import with_rings
+from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.launch_assumptions import relied
@@ -51,13 +51,13 @@ from tile_core.simt.notes import (
 from tile_core.simt.ops.reducer import may_be_partial
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
-from tile_core.simt.placement.requested_layouts import asked_fragments, asked_layouts, not_kept
+from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
 from tile_core.simt.placement.tile_uses import number_nests
 from tile_core.simt.placement.variant_selection import Selected, select_ops
 from tile_core.simt.threads.distribute import distribute
 from tile_core.simt.threads.lower_selected import lower_selected
-from tile_core.simt.threads.operand_prefetch import carry
+from tile_core.simt.threads.operand_prefetch import prefetch_operands
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 
 if TYPE_CHECKING:
@@ -83,14 +83,14 @@ class SimtHooks:
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     """Return the core's checks followed by the passes for threads."""
-    checks = Spine(tuple(p for p in spine.passes if p.name not in ("lower_ops", "own_ops")))
+    checks = Spine(tuple(p for p in spine.passes if p.name not in ("lower_ops", "private_ops")))
     return checks.then(
         Pass("jumps", _jumps, "first: everything after it sees loops that run to their end"),
         Pass("wrap_known", _wrap_known, "before guards and proofs, which take overflow of indices for impossible"),
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
         Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
-        Pass("carry", _carry, "on whole ops, while their parts are marked"),
+        Pass("prefetch", _prefetch, "on whole ops, while their parts are marked"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
         Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
         Pass("parameters", _parameters, "before vectors: neighbours of an annotated tensor may lie apart"),
@@ -99,7 +99,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
         Pass("barriers", _barriers, "after everything that touches memory"),
         Pass("launch", _launch, "late: guards and proofs wanted the grid's extents"),
-        Pass("rings", _rings, "after all proofs: a remainder is bounded, a variable is not"),
+        Pass("strength", _strength, "after all proofs: a remainder is bounded, a variable is not"),
         Pass("budget", _budget, "after passes that find things by their loops, before what depends on a target"),
         Pass("unused", _unused, "last: what is bound here is read by code that passes wrote before"),
     )
@@ -169,11 +169,11 @@ def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred
     block = plan[BLOCK]
     safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
     selected = select_ops(body, ctx, plan.variants, block, safe_values)
-    guarded = guard(own_ops(selected.body), plan.program.attrs.get("safe_values"), plan.program.symbols.values())
+    guarded = guard(private_ops(selected.body), plan.program.attrs.get("safe_values"), plan.program.symbols.values())
     guarded = number_nests(guarded)
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
-    layouts = asked_layouts(guarded, plan.program.layouts, plan[PIPELINE].versions)
-    fragments = asked_fragments(guarded, plan.program.layouts, block, ctx)
+    layouts = requested_layouts(guarded, plan.program.layouts, plan[PIPELINE].versions)
+    fragments = requested_fragments(guarded, plan.program.layouts, block, ctx)
     inferred = infer(guarded, selected.selections, block, ctx, layouts, reducers, fragments)
     for buffer, reason in inferred.demoted.items():
         if buffer in fragments:
@@ -188,9 +188,9 @@ def _lower(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=lower_selected(plan.body, selected.selections, block, inferred.places, ctx, sizes))
 
 
-def _carry(plan: Plan, ctx: Context) -> Plan:
+def _prefetch(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=carry(plan.body))
+    return plan.replace(body=prefetch_operands(plan.body))
 
 
 def _distribute(plan: Plan, ctx: Context) -> Plan:
@@ -230,7 +230,7 @@ def _arena(plan: Plan, ctx: Context) -> Plan:
 def _barriers(plan: Plan, ctx: Context) -> Plan:
     del ctx
     body, report = place_barriers(plan.body, plan[BLOCK])
-    return plan.replace(body=drop_idle_barriers(body)).note(BARRIERS, report)
+    return plan.replace(body=drop_redundant_barriers(body)).note(BARRIERS, report)
 
 
 def _launch(plan: Plan, ctx: Context) -> Plan:
@@ -239,9 +239,9 @@ def _launch(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body).note(GRID, grid)
 
 
-def _rings(plan: Plan, ctx: Context) -> Plan:
+def _strength(plan: Plan, ctx: Context) -> Plan:
     del ctx
-    return plan.replace(body=with_rings(plan.body))
+    return plan.replace(body=reduce_strength(plan.body))
 
 
 def _budget(plan: Plan, ctx: Context) -> Plan:

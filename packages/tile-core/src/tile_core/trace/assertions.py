@@ -1,4 +1,4 @@
-"""Looking into a running kernel: ``T.print`` and ``T.device_assert``; and ``T.assume``."""
+"""Debugging a running kernel: ``T.print`` and ``T.device_assert``; and ``T.assume``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def print(*items: Any, msg: str = "", sep: str = " ", end: str = "\n") -> None:
     *items
         Text, numbers, scalars, and buffers or slices, which print as their elements.
     msg
-        Text in front.
+        Prefix.
     sep, end
-        Accepted as Python's; output of different threads is not ordered.
+        As in Python; output of different threads is not ordered.
     """
     builder = tracing_builder()
     if builder is None:
@@ -63,7 +63,7 @@ def _printable(value: Value) -> Value:
 
 
 def device_assert(condition: Any, msg: str = "") -> None:
-    """Stop the kernel with a message where a runtime condition is false.
+    """Stop the kernel with a message if a runtime condition is false.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def device_assert(condition: Any, msg: str = "") -> None:
 
 
 def assume(condition: Any) -> None:
-    """Promise that a condition holds; the compiler may use it, and does not check it."""
+    """Promise that a condition holds; the compiler may rely on it, and does not check it."""
     builder = current("T.assume")
     value = as_condition(condition)
     if value is None:

@@ -1,4 +1,4 @@
-"""Stores, and what assignment to a name does to a value."""
+"""Stores, and assignment to a name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def read(value: Any) -> Any:
 
 
 def check_lost(name: str, old: Any, value: Any) -> None:
-    """Refuse ``name = value`` where ``name`` is a tensor or a tile, and the value was meant to be stored in it.
+    """Refuse ``name = value`` if ``name`` is a tensor or a tile and the value was meant to be stored in it.
 
-    Names may be bound again as in Python: to parts and views of what they were, those of tiles to other tiles. What is
-    left is a store that was meant: of a scalar, or of what lies in memory of another kind.
+    Names may be rebound as in Python: to slices and views of their old value, those of tiles to other tiles. Anything
+    else was meant as a store: of a scalar, or of a value in another kind of memory.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def check_lost(name: str, old: Any, value: Any) -> None:
 
 
 def _memory(buffer: Buffer) -> Buffer:
-    """Return the buffer whose memory this is: that of a view is another one's."""
+    """Return the buffer that owns this memory, which for a view is another one."""
     return base if (base := getattr(buffer, "base", None)) is not None else buffer
 
 
@@ -58,7 +58,7 @@ def _reads(value: Value, buffer: Buffer) -> bool:
 
 
 def settled(name: str, value: Value) -> Value:
-    """Return the value as a name should hold it: computed once, unless it is plain integer arithmetic."""
+    """Return the value to bind to a name: computed once, unless it is plain integer arithmetic."""
     builder = current("an assignment")
     if builder.scope.kind == "function":
         if value.reads:
@@ -80,7 +80,7 @@ def settled(name: str, value: Value) -> Value:
 
 
 def _in_memory(name: str, value: Value, expr: Any) -> Any:
-    """Store a value in a variable and return what reads it."""
+    """Store a value in a variable and return an expression that reads it."""
     from tile_core.values.value import tvm_name
 
     builder = current("an assignment")
@@ -90,10 +90,10 @@ def _in_memory(name: str, value: Value, expr: Any) -> Any:
     return nodes.load(cell, [nodes.int_const(0)])
 
 
-#: Nodes of an index expression that is not computed again at every use.
+#: The largest index expression, in nodes, that is recomputed at every use.
 _LARGE = 64
-#: TVM's analysis looks through definitions of integers by one another (as in a random number generator); so many uses
-#: of variables may an expression have when they are all put in their places.
+#: TVM's analysis expands chains of integer definitions (as in a random number generator); this limits the variable
+#: uses of an expression after full substitution.
 _HEAVY = 8
 
 

@@ -38,7 +38,7 @@ class PythonBranch:
         return not self.condition
 
     def end(self) -> None:
-        """Nothing is left to do."""
+        """Nothing to do."""
 
 
 class Branch:
@@ -109,7 +109,7 @@ class While:
         self.condition = runtime.expr
         self.mark.kind, self.mark.scope = "while", scope
         if scope.statements:
-            # The condition needs statements: test it inside of an endless loop.
+            # The condition needs statements: test it inside an infinite loop.
             leave = tirx.IfThenElse(tirx.Not(self.condition), tirx.Break(self.span), None, self.span)
             self.builder.emit(leave)
             self.condition = nodes.const(True, "bool")

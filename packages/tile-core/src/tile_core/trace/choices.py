@@ -1,4 +1,4 @@
-"""Choices between scalars, and whether any or all of several hold."""
+"""Conditional selection between scalars, and ``any`` and ``all``."""
 
 from __future__ import annotations
 

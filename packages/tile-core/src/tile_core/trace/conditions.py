@@ -1,4 +1,4 @@
-"""Conditions: is this known while tracing, and if not, what is its truth."""
+"""Conditions: whether one is known while tracing, and if not, its truth value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tile_core.values.value import Buffer, Value, as_value, cast
 
 
 def as_condition(x: Any) -> Value | None:
-    """Return the truth of a runtime value as a ``bool`` value, or ``None`` if Python can decide."""
+    """Return the truth value of a runtime value, or ``None`` if Python can decide."""
     if isinstance(x, Buffer) and x.is_scalar:
         x = x.value()
     elif not isinstance(x, Value):

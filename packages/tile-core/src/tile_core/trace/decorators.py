@@ -22,12 +22,12 @@ def prim_func(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     fn
         A plain function whose parameters are annotated with ``T.Tensor(...)``, element types or ``T.ptr``.
     **options
-        ``private`` and the like of other dialects; no effect.
+        ``private`` and similar options of other dialects; no effect.
 
     Returns
     -------
     Program
-        What ``tile.compile`` takes.
+        The program, to be passed to ``tile.compile``.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class Macro:
 
 
 def macro(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make a function a part of the kernel language: control flow and assignments in it are the kernel's.
+    """Make a function part of the kernel language: its control flow and assignments are the kernel's.
 
     Parameters
     ----------
@@ -91,5 +91,5 @@ def macro(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def _macro(fn: Any, scope: dict[str, Any]) -> Macro:
-    definition(fn)  # refuses what has no source here, not at the first call
+    definition(fn)  # refuses a function without source here, not at the first call
     return Macro(fn, scope)

@@ -1,7 +1,7 @@
-"""The eager style: a kernel function that is called with arrays, and specialised for their shapes.
+"""The eager style: a kernel function that is called with arrays and specialised for their shapes.
 
-The function is run twice. The first run stops after the declarations and finds out what the names of ``T.const`` are;
-the second one is the trace, with these names as Python ints.
+The function runs twice. The first run stops after the declarations and finds the values of ``T.const`` names; the
+second is the trace, with these names as Python ints.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tile_core.values.value import Buffer, constant_of
 
 
 def is_eager(fn: Callable[..., Any]) -> bool:
-    """Whether a function is a kernel itself, rather than one that makes kernels."""
+    """Whether a function is itself a kernel, rather than a factory of kernels."""
     node = definition(fn).node
     params = parameters(node.args)
     return any(_is_kernel_statement(s, params) for s in _own(node))
@@ -49,13 +49,13 @@ def trace_eager(fn: Callable[..., Any], arguments: Mapping[str, Any], scope: Map
     arguments
         All its parameters, defaults included.
     scope
-        Names of the place that defines it.
+        Names in the scope that defines it.
 
     Returns
     -------
     Program
         Its parameters are the tensors and runtime scalars in the order of the signature, then the outputs in the order
-        in which they are returned.
+        of the ``return``.
     """
     where = definition(fn).where
     notes = {n: p.annotation for n, p in inspect.signature(fn).parameters.items()}
@@ -69,12 +69,12 @@ def trace_eager(fn: Callable[..., Any], arguments: Mapping[str, Any], scope: Map
         return state.trace(fn, code, where)
 
 
-class _Declared(BaseException):
+class _DeclarationsEnd(BaseException):
     """Ends the first run; no ``Exception``, so that it is nobody's business."""
 
 
 class _Unknown:
-    """A dimension of ``T.const`` during the first run; arithmetic on it is unknown, too."""
+    """A dimension of ``T.const`` during the first run; arithmetic on it is unknown too."""
 
     is_unknown_size = True
 
@@ -89,7 +89,7 @@ class _Unknown:
 
 
 class _State:
-    """What one run knows; ``Builder.eager``."""
+    """The state of one run; ``Builder.eager``."""
 
     def __init__(
         self, arguments: Mapping[str, Any], notes: Mapping[str, Any], consts: dict[str, int], *, probing: bool
@@ -104,7 +104,7 @@ class _State:
         self.builder: Builder | None = None
 
     def names_of_const(self, fn: Callable[..., Any]) -> bool:
-        """Whether the function uses ``T.const``; also notes which tensors it declares in its body."""
+        """Whether the function uses ``T.const``; also records which tensors it declares in its body."""
         node = definition(fn).node
         params = set(parameters(node.args))
         for statement in _own(node):
@@ -120,7 +120,7 @@ class _State:
         with builder.active():
             try:
                 run(code, [], self._bound(builder))
-            except _Declared:
+            except _DeclarationsEnd:
                 pass
             except TileError as error:
                 problem = error
@@ -178,7 +178,7 @@ class _State:
         self._compare(name, annotation, argument)
         if self.probing:
             if self.waiting == {name}:
-                raise _Declared
+                raise _DeclarationsEnd
             self.waiting.discard(name)
             return argument
         if name not in self.params:
@@ -207,7 +207,7 @@ class _State:
     def empty(self, shape: Any, dtype: Any) -> Buffer:
         """Declare an output."""
         if self.probing:
-            raise _Declared
+            raise _DeclarationsEnd
         builder = current("T.empty")
         name = builder.hints.pop(0) if builder.hints else "out"
         found = tensor(builder, name, TensorType(tuple(shape), to_dtype(dtype)))
@@ -215,9 +215,9 @@ class _State:
         return found[1]
 
     def launching(self) -> None:
-        """The declarations are over."""
+        """End of the declarations."""
         if self.probing:
-            raise _Declared
+            raise _DeclarationsEnd
 
     def _returned(self, kernel: str, result: Any) -> list[tuple[Any, Buffer, Any]]:
         items = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
@@ -236,7 +236,7 @@ class _State:
 
 
 def is_array(x: Any) -> bool:
-    """Whether an argument is an array rather than a Python value."""
+    """Whether an argument is an array, not a Python value."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__dlpack__")
 
 

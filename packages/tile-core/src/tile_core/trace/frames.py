@@ -1,9 +1,9 @@
-"""The names of one running kernel function or macro, and what control statements do in it.
+"""The names of one running kernel function or macro, and its control statements.
 
-Two rules keep names as they are in Python, although a runtime branch is traced once and a runtime loop's body too:
+Two rules keep Python's meaning of names, although a runtime branch or loop body is traced only once:
 
-* a name bound outside of a runtime branch or loop is not bound again inside (the new value would hold even where the
-  branch is not taken); variables made by ``T.alloc_var`` are stored to instead;
+* a name bound outside a runtime branch or loop is not rebound inside (the new value would hold even if the branch
+  is not taken); variables made by ``T.alloc_var`` are stored to instead;
 * a name bound inside is not used after the block.
 """
 
@@ -28,7 +28,7 @@ _KINDS = {"loop": "loop", "parallel": "loop", "while": "loop", "branch": "branch
 
 @dataclass
 class Binding:
-    """What a name stands for.
+    """The binding of a name.
 
     Attributes
     ----------
@@ -57,12 +57,12 @@ class Frame:
     # ------------------------------------------------------------------ names
 
     def named(self, *names: str) -> bool:
-        """Say what the results of the next expression will be called."""
+        """Set the names for the results of the next expression."""
         self.builder.hint(names)
         return True
 
     def assign(self, name: str, value: Any) -> Any:
-        """Return what ``name`` stands for after ``name = value``."""
+        """Return the value of ``name`` after ``name = value``."""
         self.builder.hints = []
         old = self.names.get(name)
         alive = old is not None and not old.scope.closed
@@ -100,7 +100,7 @@ class Frame:
             self.names[name] = Binding(value, self.builder.scope)
 
     def declare(self, name: str, annotation: Any, value: Any) -> Any:
-        """Return what ``name: annotation = value`` binds: for an element type, the value converted to it."""
+        """Return the value bound by ``name: annotation = value``: for an element type, converted to it."""
         if isinstance(annotation, DType) and not isinstance(value, Buffer):
             value = cast(value if isinstance(value, Value) else as_value(value, annotation), annotation)
         return self.assign(name, value)
@@ -123,7 +123,7 @@ class Frame:
                 raise ReboundInBranch(name=name, kind=_KINDS[scope.kind], fix=_fix(name, scope))
 
     def _check_shadowing(self, name: str, old: Binding) -> None:
-        # A loop variable may take the name over, unless an earlier use in the same runtime loop would have seen it.
+        # A loop variable may reuse the name, unless an earlier use in the same runtime loop would have seen it.
         for scope in self.builder.scope.ancestors():
             if scope is old.scope:
                 return
@@ -134,7 +134,7 @@ class Frame:
     # ------------------------------------------------------------------ blocks
 
     def entering(self, manager: Any, *names: str) -> Any:
-        """Return the context manager of a ``with``, told what the user calls its results."""
+        """Return the context manager of a ``with``, given the user's names for its results."""
         if hasattr(manager, "names_hint"):
             manager.names_hint = names
         return manager
@@ -228,7 +228,7 @@ def _stored(old: Any, value: Any) -> bool:
 
 
 def _fix(name: str, scope: Any) -> str:
-    """Return what to do about a name that a block binds again; iterations of T.Parallel share no variable."""
+    """Return the remedy for a name that a block rebinds; iterations of T.Parallel share no variable."""
     if any(s.kind == "parallel" for s in scope.ancestors()):
         return f"use T.reduce_*, T.alloc_reducer or T.serial to combine iterations, or another name than {name}"
     return f"declare it with `{name} = T.alloc_var(dtype, init=...)`: then every assignment is a store"

@@ -1,4 +1,4 @@
-"""Python's ``and``, ``or``, ``not`` and chained comparisons of runtime values: the right side only where it counts."""
+"""Python's ``and``, ``or``, ``not`` and chained comparisons of runtime values: with short-circuit evaluation."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def chain(ops: Sequence[str], left: Any, *rest: Thunk) -> Any:
 
 
 def pure(what: str, thunk: Thunk) -> Any:
-    """Return what an operand is that may not be evaluated on the device: it must not make statements.
+    """Return the value of an operand that may not be evaluated on the device: it must not emit statements.
 
     Raises
     ------

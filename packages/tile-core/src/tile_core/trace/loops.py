@@ -1,4 +1,4 @@
-"""Loops: what ``for`` iterates over in a kernel."""
+"""Loops: the iterables of ``for`` in a kernel."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _ROLES = {
 
 
 def serial(start: Index, stop: Index | None = None, step: int = 1, *, annotations: Any = None) -> LoopNest:
-    """Iterate one after the other: ``for i in T.serial(n)``, ``T.serial(start, stop, step)``.
+    """Iterate sequentially: ``for i in T.serial(n)``, ``T.serial(start, stop, step)``.
 
     Parameters
     ----------
     start, stop
-        Bounds as of ``range``: Python ints or runtime integers.
+        Bounds as for ``range``: Python ints or runtime integers.
     step
         A Python int other than 0; negative steps count down.
     annotations
-        A dict of notes that a target may read.
+        A dict of hints that a target may read.
 
     Raises
     ------
     BadLoop
-        If a bound is no integer, or the step no Python int.
+        If a bound is not an integer, or the step not a Python int.
     """
     return _counted("serial", start, stop, step, _notes("serial", annotations))
 
@@ -53,7 +53,7 @@ def static_range(*bounds: int) -> range:
 
 
 def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: Any = None, **hints: Any) -> LoopNest:
-    """Iterate over a domain whose iterations are independent, in any order or at once.
+    """Iterate over a domain of independent iterations, in any order or in parallel.
 
     Parameters
     ----------
@@ -62,16 +62,16 @@ def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: A
     coalesced_width
         Elements per vector access that the lowering should try; a hint.
     loop_layout
-        Refused: loops follow the layouts of the tiles that they go over (`T.annotate_layout`).
+        Refused: loops follow the layouts of the tiles that they access (`T.annotate_layout`).
     **hints
         ``annotations`` and ``prefer_async`` of other dialects; no effect on the meaning.
 
     Raises
     ------
     BadLoop
-        If there are no extents, or one is negative or no integer.
+        If there are no extents, or one is negative or not an integer.
     BadArgument
-        If there is a layout of the loop, or a hint is no hint.
+        If a loop layout is given, or a hint is invalid.
     """
     known = check_hints("Parallel", hints, ("annotations", "prefer_async"))
     if "prefer_async" in known:
@@ -84,14 +84,14 @@ def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: A
 
 
 def grid(*extents: Index) -> LoopNest:
-    """Iterate over several dimensions one after the other, the last one fastest."""
+    """Iterate sequentially over several dimensions, the last one fastest."""
     return _domain("grid", extents, {})
 
 
 def Pipelined(
     start: Index, stop: Index | None = None, num_stages: int = 0, order: Any = None, stage: Any = None, **hints: Any
 ) -> LoopNest:
-    """Iterate one after the other, with loads of later iterations overlapping the work of earlier ones.
+    """Iterate as a software pipeline: loads of later iterations overlap the work of earlier ones.
 
     Parameters
     ----------
@@ -121,9 +121,9 @@ def Pipelined(
 def unroll(
     start: Index, stop: Index | None = None, step: int = 1, *, explicit: bool = False, unroll_factor: int | None = None
 ) -> LoopNest:
-    """Iterate one after the other, with the body repeated in the code.
+    """Iterate sequentially, with the loop unrolled.
 
-    The bounds are Python ints, unless ``unroll_factor`` says how many iterations are repeated.
+    The bounds are Python ints, unless ``unroll_factor`` is given.
     """
     loop = _counted("unroll", start, stop, step, {})
     if unroll_factor is not None:
@@ -137,7 +137,7 @@ def unroll(
 
 
 def vectorized(start: Index, stop: Index | None = None, *, annotations: Any = None) -> LoopNest:
-    """Iterate with one vector instruction: the iterations are independent, the bounds Python ints."""
+    """Iterate with vector instructions: the iterations are independent, the bounds Python ints."""
     loop = _counted("vectorized", start, stop, 1, _notes("vectorized", annotations))
     if not isinstance(loop.extents[0], int):
         found, instead = "a runtime value", "use T.Parallel or T.serial"
@@ -151,7 +151,7 @@ class LoopNest:
     Attributes
     ----------
     kind
-        Name of the function of the language that made it.
+        Name of the language function that made it.
     extents
         Trip counts, outermost first: Python ints or values.
     start, step
@@ -188,7 +188,7 @@ class OpenNest:
     scope
         The scope of the body.
     targets
-        What the loop's names stand for: one value, or a tuple.
+        The value of the loop's names: one value, or a tuple.
     single
         Whether there is one dimension.
     """
@@ -227,7 +227,7 @@ class OpenNest:
 
 
 def check_names(kind: str, extents: Sequence[Index], names: Sequence[str]) -> None:
-    """Refuse ``for i, j in`` a loop over another number of dimensions; one name may stand for the tuple of them.
+    """Refuse ``for i, j in`` a loop over another number of dimensions; one name may hold the whole tuple.
 
     Raises
     ------

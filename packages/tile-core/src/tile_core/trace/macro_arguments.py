@@ -1,4 +1,4 @@
-"""What macro parameters stand for."""
+"""Binding of macro parameters to arguments."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def target_names(target: ast.expr) -> list[str]:
 
 
 def tracked_names(function: ast.FunctionDef) -> frozenset[str]:
-    """Return the names whose uses need a check: those bound inside of some block of the function."""
+    """Return the names whose uses need a check: those bound inside a block of the function."""
     found: set[str] = set()
     for statement in function.body:
         if isinstance(statement, (ast.If, ast.For, ast.While, ast.With)):
@@ -36,7 +36,7 @@ def tracked_names(function: ast.FunctionDef) -> frozenset[str]:
 
 
 def shadowed(node: ast.expr) -> list[str]:
-    """Return the names that a lambda or comprehension binds for itself."""
+    """Return the names that a lambda or comprehension binds."""
     if isinstance(node, ast.Lambda):
         return parameters(node.args)
     if isinstance(node, _COMPREHENSIONS):

@@ -18,7 +18,7 @@ from tile_core.values.value import Buffer, Value, constant_of, tvm_name
 
 
 def declare(builder: Builder, name: str, annotation: Any) -> tuple[Any, Any, ParamInfo]:
-    """Return the IR parameter, what the name stands for in the kernel, and the declaration.
+    """Return the IR parameter, its value in the kernel, and the declaration.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What Python's builtins mean for runtime values."""
+"""Python's builtins on runtime values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _every(ours: Callable[..., Any], python: Callable[..., Any]) -> Callable[...
     return function
 
 
-#: Builtins that mean something else for runtime values; for anything else they are Python's.
+#: Builtins with another meaning for runtime values; for anything else they are Python's.
 MEANINGS: dict[Any, Callable[..., Any]] = {
     builtins.min: _extreme(extremes.min, builtins.min),
     builtins.max: _extreme(extremes.max, builtins.max),

@@ -1,4 +1,4 @@
-"""What an error of Python's says about the kernel: the frontend's translation of it."""
+"""Translation of Python's errors into errors about the kernel."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'"
 
 
 def python_error(error: Exception, where: Where | None) -> TileError:
-    """Return the error of the catalogue for one that Python raised while a kernel's body ran."""
+    """Return the catalogue's error for one that Python raised while a kernel's body ran."""
     return _keyword(error, where) or PythonError(
         kind=type(error).__name__, detail=str(error) or "no message", where=where
     )
 
 
 def _keyword(error: Exception, where: Where | None) -> TileError | None:
-    """Return the error of a keyword that a function of the language does not have, if this is one."""
+    """Return the error for a keyword that a function of the language does not accept, if this is one."""
     found = _KEYWORD.match(str(error)) if isinstance(error, TypeError) else None
     if found is None:
         return None
@@ -32,7 +32,7 @@ def _keyword(error: Exception, where: Where | None) -> TileError | None:
 
 
 def _user_defines(name: str, frame: FrameType | None) -> bool:
-    """Whether a function of the user's has the name of one of the language's, where the call stands."""
+    """Whether, at the call, a user's function shadows one of the language."""
     named = frame is not None and (frame.f_locals.get(name) or frame.f_globals.get(name))
     return bool(named) and named is not word(name)
 

@@ -1,6 +1,6 @@
 """The rewrite of a kernel function's syntax tree.
 
-Every construct whose meaning depends on whether its operands are known while tracing becomes a call; what runs stays
+Every construct whose meaning depends on whether its operands are known while tracing becomes a call; the result is
 ordinary Python. In this table ``f`` is ``__frame__`` and ``t`` is ``__tile__``::
 
     x = e                    x = f.assign("x", f.named("x") and e)
@@ -23,7 +23,7 @@ ordinary Python. In this table ``f`` is ``__frame__`` and ``t`` is ``__tile__``:
     min(a, b)                t.builtin(min)(a, b)
 
 ``if`` keeps Python's statements around the bodies, so that ``break``, ``continue`` and ``return`` under a condition
-that is known while tracing are Python's own.
+known while tracing are Python's own.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def rewrite_function(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
     RefusedSyntax
         At the line of a statement that a kernel cannot have.
     """
-    new = _Rewriter(node, file).function(node)
+    new = _RewriteFunction(node, file).function(node)
     new.decorator_list, new.returns = [], None
     for arg in (*new.args.posonlyargs, *new.args.args, *new.args.kwonlyargs, new.args.vararg, new.args.kwarg):
         if arg is not None:
@@ -90,14 +90,14 @@ def rewrite_function(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
 
 
 def function_node(name: str, args: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
-    """Return the definition of a plain function, in every version of Python's syntax tree."""
+    """Return the definition of a plain function, for every version of Python's syntax tree."""
     node = ast.FunctionDef(name=name, args=args, body=body, decorator_list=[], returns=None)
     if "type_params" in ast.FunctionDef._fields:
         setattr(node, "type_params", [])  # noqa: B010 - since Python 3.12
     return node
 
 
-class _Rewriter(ast.NodeTransformer):
+class _RewriteFunction(ast.NodeTransformer):
     """The rewrite of one function; nested functions get a rewriter of their own."""
 
     def __init__(self, node: ast.FunctionDef, file: str) -> None:
@@ -332,11 +332,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
-        return _Rewriter(node, self.file).function(node)
+        return _RewriteFunction(node, self.file).function(node)
 
 
 def _at(new: _Node, old: ast.AST) -> _Node:
-    """Give a node the place of another, as one line: Python reports a long method call at the line where it ends."""
+    """Give a node the location of another, as one line: Python reports a long method call at its last line."""
     ast.copy_location(new, old)
     if hasattr(new, "end_lineno"):
         place: Any = new
@@ -345,7 +345,7 @@ def _at(new: _Node, old: ast.AST) -> _Node:
 
 
 def _counted(names: Sequence[str], target: ast.expr | None) -> Sequence[str]:
-    """Return the names of a target if their number says how many values it takes; with a star it does not."""
+    """Return the names of a target if it takes a fixed number of values, that is, without a star."""
     starred = target is not None and any(isinstance(n, ast.Starred) for n in ast.walk(target))
     return () if starred else names
 

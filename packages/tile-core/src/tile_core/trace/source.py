@@ -1,4 +1,4 @@
-"""The text of a user's function, and its rewritten form as a function again.
+"""The source of a user's function, and its rewritten form as a function.
 
 The rewritten function shares globals, closure cells and defaults with the user's, so names defined later are seen, and
 its code has the user's file name and line numbers, so tracebacks and spans point at the user's lines.
@@ -43,20 +43,20 @@ class Definition:
 
 
 def is_rewritten(fn: Callable[..., Any]) -> bool:
-    """Whether a function is made of rewritten code, because it is nested in a function that is."""
+    """Whether a function consists of rewritten code, because it is nested in a function that does."""
     return SUPPORT in fn.__code__.co_freevars
 
 
 @dataclass
 class _Known:
-    """What is remembered of a code object: its definition, names in annotations, and compiled forms."""
+    """Cached data of a code object: its definition, names in annotations, and compiled forms."""
 
     definition: Definition
     annotated: frozenset[str]
     compiled: dict[tuple[str, ...], types.CodeType]
 
 
-# By the identity of code objects: those of a file and of its edited successor may be equal.
+# Keyed by identity: code objects of a file before and after an edit may be equal.
 _cache: dict[int, tuple[weakref.ref[types.CodeType], _Known]] = {}
 
 
@@ -66,9 +66,9 @@ def definition(fn: Callable[..., Any]) -> Definition:
     Raises
     ------
     NoSource
-        If the text cannot be found, or is not a plain ``def``.
+        If the source cannot be found, or is not a plain ``def``.
     SourceChanged
-        If the text is not what the function was compiled from.
+        If the source is not what the function was compiled from.
     """
     return _known(fn).definition
 
@@ -116,13 +116,13 @@ def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) ->
     fn
         A plain Python function.
     scope
-        Names of the place that defines the function, for those that only occur in its annotations, which Python does
+        Names in the scope that defines the function, for those that only occur in its annotations, which Python does
         not put into the closure.
 
     Raises
     ------
     NoSource, SourceChanged, RefusedSyntax
-        If there is no text, it is not the function's, or it uses statements that a kernel cannot have.
+        If there is no source, it is not the function's, or it uses statements that a kernel cannot have.
     """
     if is_rewritten(fn):
         return fn
@@ -149,7 +149,7 @@ def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) ->
 def _compile(fn: Any, node: ast.FunctionDef, extra: tuple[str, ...]) -> types.CodeType:
     code = fn.__code__
     body = rewrite_function(node, code.co_filename)
-    # Under its own name it would be a local of the maker, and a recursive call would not find the user's object.
+    # Under its own name it would be a local of the wrapper, and a recursive call would not find the user's object.
     body.name = _FUNCTION
     names = [SUPPORT, *code.co_freevars, *extra]
     arguments = ast.arguments(

@@ -1,8 +1,8 @@
-"""The text that a function was compiled from, and whether it still is that text.
+"""The source that a function was compiled from, and whether it has changed since.
 
-Python keeps no text: it is read from the file when a kernel is traced, which may be long after the file was imported,
-and edited. ``remember`` keeps the lines of a decorated function, and of all that it defines, from the time of its
-decoration. ``definition_of`` reads a function's ``def``, compiles it, and compares what comes out with the function.
+Python keeps no source: it is read from the file when a kernel is traced, which may be long after the file was imported
+and edited. ``remember`` keeps the lines of a decorated function, and of functions nested in it, as of its decoration.
+``definition_of`` reads a function's ``def``, compiles it, and compares the result with the function.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _FUNCTION = "__tile_compared__"
 _FUTURE: int = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
-# Flags that depend on what is around the function: `types.coroutine` sets the second one.
+# Flags that depend on the function's context: `types.coroutine` sets the second one.
 _OUTSIDE: int = inspect.CO_NESTED | inspect.CO_ITERABLE_COROUTINE
 
-# By the identity of code objects: those of a file and of its edited successor may be equal.
+# Keyed by identity: code objects of a file before and after an edit may be equal.
 _remembered: dict[int, tuple[weakref.ref[types.CodeType], list[str]]] = {}
 
 
 def remember(fn: types.FunctionType) -> None:
-    """Keep the text of a function, and of those that it defines, as it is now."""
+    """Keep the current source of a function, and of those that it defines."""
     lines = _lines(fn)
     for code in _tree(fn.__code__):
         _remembered[id(code)] = (weakref.ref(code, functools.partial(_remembered.pop, id(code))), lines)
 
 
 def lines_of(fn: types.FunctionType) -> list[str]:
-    """Return the lines of a function's file: as they were when it was decorated, or as they are now."""
+    """Return the lines of a function's file: as of its decoration, or current."""
     known = _remembered.get(id(fn.__code__))
     kept = known[1] if known is not None and known[0]() is fn.__code__ else []
     return kept or _lines(fn)
@@ -51,7 +51,7 @@ def definition_of(fn: types.FunctionType, lines: list[str]) -> ast.stmt | None:
     Raises
     ------
     SyntaxError
-        The text there is no statement.
+        The text there is not a statement.
     """
     first = fn.__code__.co_firstlineno
     if len(lines) < first:
@@ -70,7 +70,7 @@ def definition_of(fn: types.FunctionType, lines: list[str]) -> ast.stmt | None:
 def is_text_of(node: ast.FunctionDef, fn: types.FunctionType, lines: list[str]) -> bool:
     """Whether a function is what its definition compiles to.
 
-    Annotations of local names are not compiled by Python, so this cannot see them; ``remember`` is for them.
+    Python does not compile annotations of local names, so this cannot see them; ``remember`` covers those.
     """
     code = fn.__code__
     if _is_transformed(fn):
@@ -78,7 +78,7 @@ def is_text_of(node: ast.FunctionDef, fn: types.FunctionType, lines: list[str]) 
     alone = _compiled(node, code)
     if alone is not None and _facts(alone) == _facts(code):
         return True
-    # Only the whole text tells what a class or a type parameter around the function does to its names.
+    # Only the whole source shows how an enclosing class or type parameter changes the function's names.
     return any(_facts(other) == _facts(code) for other in _same_place("".join(lines), code))
 
 
@@ -96,7 +96,7 @@ def _tree(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _compiled(node: ast.FunctionDef, code: types.CodeType) -> types.CodeType | None:
     """The code of a definition among the closure variables of a function; ``None`` if it cannot be there."""
-    # Under its own name it would be a local of the maker, and no global where it calls itself.
+    # Under its own name it would be a local of the wrapper, not a global, where it calls itself.
     inner = _replaced(node, name=_FUNCTION, decorator_list=[])
     made = ast.parse(f"def maker({', '.join(code.co_freevars)}): pass")
     maker: Any = made.body[0]
@@ -110,7 +110,7 @@ def _compiled(node: ast.FunctionDef, code: types.CodeType) -> types.CodeType | N
 
 
 def _same_place(text: str, code: types.CodeType) -> list[types.CodeType]:
-    """Functions of a text that have the name and the line of a function."""
+    """Functions in the source with the name and line of a given one."""
     try:
         whole = compile(text, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     except (SyntaxError, ValueError):
@@ -119,14 +119,14 @@ def _same_place(text: str, code: types.CodeType) -> list[types.CodeType]:
 
 
 def _facts(code: types.CodeType) -> tuple[Any, ...]:
-    """All that decides what a function does, and nothing of its name and place."""
+    """Everything that determines a function's behaviour, without its name and location."""
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_OUTSIDE)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return (code.co_code, counts, names, tuple(_constant(c) for c in code.co_consts))
 
 
 def _constant(value: Any) -> Any:
-    """A constant as a value that differs for 0, 0.0, -0.0 and False."""
+    """A key of a constant that distinguishes 0, 0.0, -0.0 and False."""
     if isinstance(value, types.CodeType):
         return (value.co_name, _facts(value))
     if isinstance(value, (tuple, frozenset)):
@@ -136,14 +136,14 @@ def _constant(value: Any) -> Any:
 
 
 def _is_transformed(fn: types.FunctionType) -> bool:
-    """Whether an importer of somebody else's (of pytest, of a type checker) changed the text before compiling it."""
+    """Whether a foreign import hook (of pytest, of a type checker) changed the source before compiling it."""
     loader = fn.__globals__.get("__loader__")
     changed = getattr(type(loader), "source_to_code", None) is not SourceFileLoader.source_to_code
     return hasattr(loader, "exec_module") and not isinstance(loader, type) and changed
 
 
 def _is_part(part: types.CodeType | None, whole: types.CodeType) -> bool:
-    """Whether a function has all names and constants of another one: code was added to it."""
+    """Whether a function has all names and constants of another, as if code was added to it."""
     if part is None:
         return False
     own, other = (

@@ -1,4 +1,4 @@
-"""What rewritten code calls for expressions and simple statements; see the table in ``trace/rewrite.py``."""
+"""Functions that rewritten code calls for expressions and simple statements; see ``trace/rewrite.py``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def snapshot(value: Any) -> Any:
 
 
 def statement(value: Any) -> None:
-    """Refuse a computed value that nobody uses, such as ``A[i] == 1``."""
+    """Refuse a computed value that is unused, such as ``A[i] == 1``."""
     if isinstance(value, Region):
         raise NoEffect(value=repr(value))
     if isinstance(value, Value) and not isinstance(value._expr, (tirx.Var, tirx.IntImm, tirx.FloatImm, ir.Call)):
@@ -74,7 +74,7 @@ def check(condition: Any, message: Thunk) -> None:
 
 
 def choose(condition: Any, yes: Thunk, no: Thunk) -> Any:
-    """Return ``yes if condition else no``; of runtime values only the chosen side is evaluated."""
+    """Return ``yes if condition else no``; only the chosen side is evaluated, at run time too."""
     value = as_condition(condition)
     if value is None:
         return yes() if condition else no()
@@ -82,7 +82,7 @@ def choose(condition: Any, yes: Thunk, no: Thunk) -> Any:
 
 
 def builtin(function: Any) -> Any:
-    """Return what a builtin means in a kernel; the same object if it means nothing special, or is no builtin."""
+    """Return the kernel's version of a builtin; the same object if it has none, or is not a builtin."""
     try:
         return MEANINGS.get(function, function)
     except TypeError:
@@ -90,7 +90,7 @@ def builtin(function: Any) -> Any:
 
 
 def loop_builtin(function: Any) -> Any:
-    """Return what ``range`` means as the iterable of a ``for`` statement."""
+    """Return the kernel's version of ``range`` as the iterable of a ``for`` statement."""
     if function is builtins.range:
         return loop_range
     return function

@@ -36,12 +36,12 @@ def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Pro
     fn
         The kernel function.
     scope
-        Names of the place that defines it.
+        Names in the scope that defines it.
 
     Raises
     ------
     KernelError
-        If the function is no kernel; every such error carries the user's file and line.
+        If the function is not a kernel; every such error carries the user's file and line.
     """
     where = definition(fn).where
     builder = Builder(fn.__name__)
@@ -88,14 +88,14 @@ def finish(
 
 
 def return_of(fn: Callable[..., Any]) -> Where:
-    """Return the place of a function's last ``return`` with a value, or that of its definition."""
+    """Return the location of a function's last ``return`` with a value, or that of its definition."""
     found = definition(fn)
     own = [s for s in _statements(found.node.body) if isinstance(s, ast.Return) and s.value is not None]
     return Where(found.where.file, own[-1].lineno) if own else found.where
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a function in order, without those of functions inside."""
+    """Yield the statements of a function in order, without those of nested functions."""
     for s in body:
         yield s
         if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -105,7 +105,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 class located:
-    """Give errors that have no place yet this one."""
+    """Set this location on errors that have none yet."""
 
     def __init__(self, where: Where) -> None:
         self.where = where
@@ -133,7 +133,7 @@ def _annotations(fn: Any, builder: Builder, scope: Mapping[str, Any] | None) -> 
 
 
 def evaluate(annotation: Any, fn: Any, scope: Mapping[str, Any] | None) -> Any:
-    """Return the value of an annotation; text (``from __future__ import annotations``) is evaluated at its place."""
+    """Return the value of an annotation; text (``from __future__ import annotations``) is evaluated in its scope."""
     if not isinstance(annotation, str):
         return annotation
     from tile_core.dtypes import DTYPES
@@ -171,7 +171,7 @@ def _single_definitions(func: Any) -> Any:
 
 
 def _check_scopes(builder: Builder, func: Any) -> None:
-    """Refuse a variable that is used outside of the block that defines it: kept in a Python list, for instance."""
+    """Refuse a variable that is used outside the block that defines it: kept in a Python list, for instance."""
     if tirx.analysis.verify_well_formed(func, False):
         return
     try:
@@ -184,7 +184,7 @@ def _check_scopes(builder: Builder, func: Any) -> None:
 
 
 def _place(error: BaseException) -> Where | None:
-    """Return the innermost line of rewritten code that an error went through."""
+    """Return the innermost line of rewritten code in an error's traceback."""
     found = None
     trace = error.__traceback__
     while trace is not None:
@@ -197,18 +197,18 @@ def _place(error: BaseException) -> Where | None:
 
 def _translated(error: Exception) -> TileError:
     place = _place(error)
-    # Of an endless recursion of the user's, the last call may be one of ours.
+    # In an infinite recursion of the user's, the last call may be one of ours.
     if _module_of(error).startswith(("tile_core", "tvm")) and not isinstance(error, RecursionError):
         return InternalError(stage="the frontend", detail=reason_of(error), where=place)
     return python_error(error, place)
 
 
-#: Modules whose functions call the user's, or the language's on the user's behalf.
+#: Modules whose functions call the user's functions, or the language's on the user's behalf.
 _WRAPPERS = ("tile_core.trace", "tile_core.errors.places")
 
 
 def _module_of(error: BaseException) -> str:
-    """Return the module of the function that raised; where it is a helper of rewritten code, that of the user."""
+    """Return the module of the function that raised; if it supports rewritten code, the user's module."""
     trace = error.__traceback__
     module = ""
     while trace is not None:
@@ -216,7 +216,7 @@ def _module_of(error: BaseException) -> str:
         if SUPPORT in trace.tb_frame.f_code.co_freevars:
             module = ""
         elif name and (trace.tb_next is not None or not name.startswith(_WRAPPERS)):
-            # Without a name: the frames of C++ that TVM puts into its tracebacks.
+            # Without a name: C++ frames that TVM puts into its tracebacks.
             module = name
         trace = trace.tb_next
     return module

@@ -29,7 +29,7 @@ SUPPORT = "__tile__"
 _LOOPS = ("loop", "parallel", "while")
 
 
-class Slot:
+class StatementSlot:
     """A place between two statements where values may still be bound."""
 
     __slots__ = ("statements",)
@@ -62,10 +62,10 @@ class Scope:
         self.ended = False
         self.depth: int = (0 if parent is None else parent.depth) + (kind in _LOOPS)
 
-    def slot(self) -> Slot:
+    def slot(self) -> StatementSlot:
         """Return the place after the last statement."""
-        if not self.statements or not isinstance(self.statements[-1], Slot):
-            self.statements.append(Slot())
+        if not self.statements or not isinstance(self.statements[-1], StatementSlot):
+            self.statements.append(StatementSlot())
         return self.statements[-1]
 
     def ancestors(self) -> Iterator[Scope]:
@@ -140,7 +140,7 @@ class Builder:
         self.scope = scope.parent
         flat: list[Any] = []
         for s in scope.statements:
-            flat.extend(s.statements) if isinstance(s, Slot) else flat.append(s)
+            flat.extend(s.statements) if isinstance(s, StatementSlot) else flat.append(s)
         return nodes.seq(flat)
 
     def where(self) -> Where | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tile_core.ir import calls, nodes
-from tile_core.simt.barriers.redundant_barriers import drop_idle_barriers
+from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
 
 from ..cases import Case, N, barriers, loop, shared, when
 
 
 def left(*parts):
-    return barriers(drop_idle_barriers(nodes.seq(list(parts))))
+    return barriers(drop_redundant_barriers(nodes.seq(list(parts))))
 
 
 def staged(c):

@@ -9,7 +9,7 @@ import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
-from tile_core.simt.launch.strength_reduction import with_rings
+from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.testing.machine import Machine
 
 
@@ -50,7 +50,7 @@ def remainders(start, trips, away, period):
 def test_values(start, away, period):
     trips = 11
     _, body, (a, b) = remainders(start, trips, away, period)
-    new = with_rings(body)
+    new = reduce_strength(body)
     assert collect(body, tirx.FloorMod)
     assert not collect(new, tirx.FloorMod)
     arrays = {p: np.full(40, -1, "int32") for p in (a, b)}
@@ -70,4 +70,4 @@ def test_loops_without_a_mark_stay():
             return replace_for(s, s.body, annotations={k: v for k, v in s.annotations.items() if str(k) != calls.RING})
 
     plain = Plain().stmt(body)
-    assert len(collect(with_rings(plain), tirx.FloorMod)) == len(collect(plain, tirx.FloorMod)) > 0
+    assert len(collect(reduce_strength(plain), tirx.FloorMod)) == len(collect(plain, tirx.FloorMod)) > 0

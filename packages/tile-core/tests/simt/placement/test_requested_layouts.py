@@ -232,6 +232,35 @@ def test_what_inference_chose_can_be_asked_for() -> None:
     assert str(asked.body) == str(chosen.body)
 
 
+@pytest.mark.parametrize("shape", [(16, 16), (24, 40), (17, 33)], ids=str)
+def test_an_accumulator_may_be_asked_to_be_where_its_product_has_it(shape: tuple[int, int]) -> None:
+    m, n = shape
+
+    def program(layout: Any) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((m, 16), "int32"), B: T.Tensor((16, n), "int32"), C: T.Tensor((m, n), "int32")):
+            with T.Kernel(1, threads=64):
+                a, b = T.alloc_shared((m, 16), "int32"), T.alloc_shared((16, n), "int32")
+                c = T.alloc_fragment((m, n), "int32")
+                if layout is not None:
+                    T.annotate_layout({c: layout})
+                T.copy(A, a)
+                T.copy(B, b)
+                T.clear(c)
+                T.gemm(a, b, c)
+                T.copy(c, C)
+
+        return main
+
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(-9, 9, (m, 16), dtype=np.int32), rng.integers(-9, 9, (16, n), dtype=np.int32)
+    found = np.zeros((2, m, n), np.int32)
+    plan = run(program(None), a, b, found[0])
+    (layout,) = (d for f, d in plan[PLACES].places.fragments.items() if str(f.name) == "c")
+    run(program(T.Fragment(shape, lambda i, j: layout(i, j))), a, b, found[1])
+    np.testing.assert_array_equal(found, [a @ b] * 2)
+
+
 def test_a_layout_of_warps_of_another_width() -> None:
     layout = T.Fragment((4, 16), "(4,16):(1@warp,1@lane)", width=16)
     a = np.arange(64, dtype=np.int32).reshape(4, 16)

@@ -9,7 +9,7 @@ from tile_core.emit.c_family import CPP_WORDS
 
 
 @dataclass(frozen=True)
-class Function:
+class CudaFunction:
     """A function of floats.
 
     Attributes
@@ -33,24 +33,24 @@ class Function:
         return self.fast if fast_math and self.fast else f"{self.double}f"
 
 
-FUNCTIONS: Mapping[str, Function] = {
-    "exp": Function("exp", "__expf"),
-    "exp2": Function("exp2"),
-    "exp10": Function("exp10", "__exp10f", wide=True),
-    "log": Function("log", "__logf"),
-    "log2": Function("log2", "__log2f"),
-    "log10": Function("log10", "__log10f"),
-    "log1p": Function("log1p"),
-    "sqrt": Function("sqrt"),
-    "rsqrt": Function("rsqrt"),
-    "sin": Function("sin", "__sinf"),
-    "cos": Function("cos", "__cosf"),
-    "tan": Function("tan", "__tanf", wide=True),
-    "tanh": Function("tanh"),
-    "erf": Function("erf"),
-    "pow": Function("pow", "__powf", wide=True),
+FUNCTIONS: Mapping[str, CudaFunction] = {
+    "exp": CudaFunction("exp", "__expf"),
+    "exp2": CudaFunction("exp2"),
+    "exp10": CudaFunction("exp10", "__exp10f", wide=True),
+    "log": CudaFunction("log", "__logf"),
+    "log2": CudaFunction("log2", "__log2f"),
+    "log10": CudaFunction("log10", "__log10f"),
+    "log1p": CudaFunction("log1p"),
+    "sqrt": CudaFunction("sqrt"),
+    "rsqrt": CudaFunction("rsqrt"),
+    "sin": CudaFunction("sin", "__sinf"),
+    "cos": CudaFunction("cos", "__cosf"),
+    "tan": CudaFunction("tan", "__tanf", wide=True),
+    "tanh": CudaFunction("tanh"),
+    "erf": CudaFunction("erf"),
+    "pow": CudaFunction("pow", "__powf", wide=True),
     **{
-        name: Function(name)
+        name: CudaFunction(name)
         for name in (
             "asin",
             "acos",
@@ -67,13 +67,13 @@ FUNCTIONS: Mapping[str, Function] = {
             "fmod",
         )
     },
-    "floor": Function("floor"),
-    "ceil": Function("ceil"),
-    "trunc": Function("trunc"),
-    "round": Function("rint"),
-    "nearbyint": Function("rint"),
-    "fabs": Function("fabs"),
-    "fma": Function("fma"),
+    "floor": CudaFunction("floor"),
+    "ceil": CudaFunction("ceil"),
+    "trunc": CudaFunction("trunc"),
+    "round": CudaFunction("rint"),
+    "nearbyint": CudaFunction("rint"),
+    "fabs": CudaFunction("fabs"),
+    "fma": CudaFunction("fma"),
 }
 """By the operator's name. ``round`` of the IR rounds ties to even."""
 

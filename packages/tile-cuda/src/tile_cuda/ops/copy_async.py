@@ -93,7 +93,7 @@ class AsyncCopy(SimtVariant):
             shared //= 2
         if shared * size < 4:
             return calls.step(nodes.seq([*before, _by_elements(call)]), call.span)
-        tile = _Tile(call, shared, size)
+        tile = _ChunkedTile(call, shared, size)
         body = tile.chunks(guarded=False)
         outside = contiguity.conditions(src, call.ranges)
         if outside:
@@ -102,7 +102,7 @@ class AsyncCopy(SimtVariant):
 
 
 @dataclass(frozen=True)
-class _Tile:
+class _ChunkedTile:
     """A tile in chunks.
 
     Attributes

@@ -1,6 +1,6 @@
 """PTX instructions as C++ functions: a table of data, printed into the text of a kernel as far as it is used."""
 
-from tile_cuda.ptx.instruction import Instruction, Operand
+from tile_cuda.ptx.instruction import Instruction, PtxOperand
 from tile_cuda.ptx.table import TABLE, has, instruction, prelude
 
-__all__ = ["TABLE", "Instruction", "Operand", "has", "instruction", "prelude"]
+__all__ = ["TABLE", "Instruction", "PtxOperand", "has", "instruction", "prelude"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_cuda.ptx.exchange_loops import exchange_loops
-from tile_cuda.ptx.instruction import Instruction, Operand
-from tile_cuda.ptx.values import VALUES, Value
+from tile_cuda.ptx.instruction import Instruction, PtxOperand
+from tile_cuda.ptx.values import VALUES, PtxValue
 
 __all__ = ["composed_instructions"]
 
-_SHUFFLE = (Operand("lane", ctype="int"), Operand("clamp", ctype="int"), Operand("mask"))
+_SHUFFLE = (PtxOperand("lane", ctype="int"), PtxOperand("clamp", ctype="int"), PtxOperand("mask"))
 
 
 def composed_instructions() -> Iterator[Instruction]:
@@ -33,25 +33,30 @@ def _functions() -> Iterator[Instruction]:
             f"const {ctype} y = {e}(-{size}(x));",
             f"return (x < 0.0{suffix} ? y : 1.0{suffix}) / (1.0{suffix} + y);",
         )
-        yield Instruction(name, operands=(Operand("s", register, role="result"), Operand("x", register)), body=body)
+        yield Instruction(
+            name, operands=(PtxOperand("s", register, role="result"), PtxOperand("x", register)), body=body
+        )
 
 
 def _float8() -> Iterator[Instruction]:
     """Yield conversions of one value; the instructions are of two, and saturate where the language does not."""
-    code, half = Operand("y", "h", role="result", ctype="unsigned char"), Operand("y", "h", role="result", ctype="f16")
+    code, half = (
+        PtxOperand("y", "h", role="result", ctype="unsigned char"),
+        PtxOperand("y", "h", role="result", ctype="f16"),
+    )
     # The first that rounds to more than the largest number, or to infinity; and the codes of what does not fit.
     forms = {"e4m3": ("<= 464.0f", "0x7f"), "e5m2": ("< 61440.0f", "(x == x ? 0x7c : 0x7e)")}
     for kind, (fits, rest) in forms.items():
         decode = f"cvt_rn_f16x2_{kind}x2"
         body = (f"return (f16){decode}(x);",)
-        yield Instruction(f"cvt_f16_{kind}", operands=(half, Operand("x", "h", ctype="unsigned char")),
+        yield Instruction(f"cvt_f16_{kind}", operands=(half, PtxOperand("x", "h", ctype="unsigned char")),
                           arch="sm_89", body=body, needs=(decode,))  # fmt: skip
         encode = f"cvt_rn_satfinite_{kind}x2_f32"
         lines = (
             "const unsigned sign = __float_as_uint(x) >> 24 & 0x80;",
             f"return (unsigned char)(fabsf(x) {fits} ? {encode}(0.0f, x) : {rest} | sign);",
         )
-        yield Instruction(f"cvt_rn_{kind}_f32", operands=(code, Operand("x", "f")), arch="sm_89", body=lines,
+        yield Instruction(f"cvt_rn_{kind}_f32", operands=(code, PtxOperand("x", "f")), arch="sm_89", body=lines,
                           needs=(encode,))  # fmt: skip
 
 
@@ -63,9 +68,9 @@ def _shuffle(mode: str) -> Instruction:
     return Instruction(f"shfl_sync_{mode}_{word.name}", operands=operands, body=body, needs=(base,))
 
 
-def _result(value: Value) -> Operand:
-    return Operand("y", value.register, role="result", ctype=value.ctype)
+def _result(value: PtxValue) -> PtxOperand:
+    return PtxOperand("y", value.register, role="result", ctype=value.ctype)
 
 
-def _operand(name: str, value: Value) -> Operand:
-    return Operand(name, value.register, ctype=value.ctype)
+def _operand(name: str, value: PtxValue) -> PtxOperand:
+    return PtxOperand(name, value.register, ctype=value.ctype)

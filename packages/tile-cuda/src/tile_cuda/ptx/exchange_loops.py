@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tile_cuda.ptx.instruction import Instruction, Operand
+from tile_cuda.ptx.instruction import Instruction, PtxOperand
 from tile_cuda.ptx.memory import SCOPES
-from tile_cuda.ptx.values import VALUES, Value
+from tile_cuda.ptx.values import VALUES, PtxValue
 
 #: Stores of a number below 16 in half a byte, by what becomes of the byte: another thread may store the other half.
 HALVES = {"low": "(before & 0xf0) | x", "high": "(before & 0x0f) | (x << 4)"}
@@ -34,7 +34,7 @@ def loop_name(kind: str, name: str, space: str, order: str) -> str:
     return "_".join(["atomic", *([order] if order else []), space, kind, name])
 
 
-def _loop(kind: str, value: Value, space: str, order: str) -> Instruction:
+def _loop(kind: str, value: PtxValue, space: str, order: str) -> Instruction:
     bits = max(value.bits, 16)
     word = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[bits]
     qualified = f"{order}_{SCOPES[space]}_{space}" if order else space
@@ -64,9 +64,9 @@ def _loop(kind: str, value: Value, space: str, order: str) -> Instruction:
         "}",
     )
     operands = (
-        Operand("old", value.register, role="result", ctype=value.ctype),
-        Operand("p", role=space, ctype=value.ctype),
-        Operand("x", value.register, ctype=value.ctype),
+        PtxOperand("old", value.register, role="result", ctype=value.ctype),
+        PtxOperand("p", role=space, ctype=value.ctype),
+        PtxOperand("x", value.register, ctype=value.ctype),
     )
     needs = (read, exchange, *value.needs)
     return Instruction(loop_name(kind, value.name, space, order), operands=operands, body=body, needs=needs)

@@ -13,7 +13,7 @@ _WIDTH = 140
 
 
 @dataclass(frozen=True)
-class Operand:
+class PtxOperand:
     """An operand.
 
     Attributes
@@ -80,7 +80,7 @@ class Instruction:
 
     name: str
     opcode: str = ""
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[PtxOperand, ...] = ()
     form: str = ""
     arch: str = "sm_80"
     volatile: bool = False
@@ -94,7 +94,7 @@ class Instruction:
         return next((o.element for o in self.operands if o.role == "result"), "void")
 
     @property
-    def parameters(self) -> tuple[Operand, ...]:
+    def parameters(self) -> tuple[PtxOperand, ...]:
         """The operands that the function takes."""
         return tuple(o for o in self.operands if o.role != "result")
 
@@ -134,7 +134,7 @@ class Instruction:
         result = next((o for o in outputs if o.role == "result"), None)
         return lines if result is None else [f"{result.element} {result.name};", *lines, f"return {result.name};"]
 
-    def _template(self, outputs: list[Operand], inputs: list[Operand]) -> str:
+    def _template(self, outputs: list[PtxOperand], inputs: list[PtxOperand]) -> str:
         """Return the instruction with the numbers of its operands: outputs come first."""
         placed, number = {"opcode": self.opcode}, 0
         for o in (*outputs, *inputs):
@@ -149,7 +149,7 @@ def function_name(opcode: str) -> str:
     return re.sub(r"\W+", "_", opcode)
 
 
-def _placed(o: Operand, number: int) -> str:
+def _placed(o: PtxOperand, number: int) -> str:
     if o.role in ("shared", "global"):
         return f"[%{number}]"
     if o.count:
@@ -157,7 +157,7 @@ def _placed(o: Operand, number: int) -> str:
     return f"%{number}"
 
 
-def _bound(o: Operand, sign: str) -> str:
+def _bound(o: PtxOperand, sign: str) -> str:
     if o.role == "shared":
         return f'"r"(shared_address({o.name}))'
     if o.role == "global":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tile_cuda.ptx.instruction import Instruction, Operand, function_name
+from tile_cuda.ptx.instruction import Instruction, PtxOperand, function_name
 
 _INT8 = ("s8", "u8")
 _FP8 = ("e4m3", "e5m2")
@@ -26,14 +26,14 @@ def matrix_instructions() -> Iterator[Instruction]:
 def _fragments() -> Iterator[Instruction]:
     for count, trans in product((1, 2, 4), ("", ".trans")):
         opcode = f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16"
-        operands = (Operand("d", count=count, role="out"), Operand("p", role="shared"))
+        operands = (PtxOperand("d", count=count, role="out"), PtxOperand("p", role="shared"))
         yield Instruction(function_name(opcode), opcode, operands, "{d}, {p}", volatile=True, memory=True)
     for count, trans in product((1, 2, 4), ("", ".trans")):
         opcode = f"stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16"
-        operands = (Operand("p", role="shared", ctype="void"), Operand("s", count=count))
+        operands = (PtxOperand("p", role="shared", ctype="void"), PtxOperand("s", count=count))
         yield Instruction(function_name(opcode), opcode, operands, "{p}, {s}", "sm_90", volatile=True, memory=True)
     opcode = "movmatrix.sync.aligned.m8n8.trans.b16"
-    yield Instruction(function_name(opcode), opcode, (Operand("d", role="result"), Operand("a")), "{d}, {a}")
+    yield Instruction(function_name(opcode), opcode, (PtxOperand("d", role="result"), PtxOperand("a")), "{d}, {a}")
 
 
 def _dense() -> Iterator[Instruction]:
@@ -54,10 +54,10 @@ def _mma(
     opcode = f"mma.sync.aligned.{shape}.row.col{mode}.{types}"
     letter, count, ctype = _ACCUMULATORS[types.split(".")[0]]
     operands = (
-        Operand("d", letter, count, "out", ctype),
-        Operand("a", register, a),
-        Operand("b", register, b),
-        Operand("c", letter, count, ctype=ctype),
+        PtxOperand("d", letter, count, "out", ctype),
+        PtxOperand("a", register, a),
+        PtxOperand("b", register, b),
+        PtxOperand("c", letter, count, ctype=ctype),
     )
     return Instruction(function_name(opcode), opcode, operands, "{d}, {a}, {b}, {c}", arch)
 
@@ -82,11 +82,11 @@ def _mma_sp(
     opcode = f"mma.sp::ordered_metadata.sync.aligned.{shape}.row.col{mode}.{types}"
     letter, count, ctype = _ACCUMULATORS[types.split(".")[0]]
     operands = (
-        Operand("d", letter, count, "out", ctype),
-        Operand("a", count=words),
-        Operand("b", count=words),
-        Operand("c", letter, count, ctype=ctype),
-        Operand("e"),
+        PtxOperand("d", letter, count, "out", ctype),
+        PtxOperand("a", count=words),
+        PtxOperand("b", count=words),
+        PtxOperand("c", letter, count, ctype=ctype),
+        PtxOperand("e"),
     )
     for selector in range(selectors):
         form = f"{{d}}, {{a}}, {{b}}, {{c}}, {{e}}, 0x{selector}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tile_cuda.ptx.instruction import Instruction, Operand, function_name
+from tile_cuda.ptx.instruction import Instruction, PtxOperand, function_name
 from tile_cuda.ptx.scalar import KINDS
 
 #: Groups of copies that a wait may leave open: one more than the most stages of a pipeline that is of use.
@@ -33,8 +33,8 @@ def memory_instructions() -> Iterator[Instruction]:
 
 
 def _copies() -> Iterator[Instruction]:
-    to, source = Operand("smem", role="shared", ctype="void"), Operand("gmem", role="global")
-    valid = Operand("valid_bytes", ctype="int")
+    to, source = PtxOperand("smem", role="shared", ctype="void"), PtxOperand("gmem", role="global")
+    valid = PtxOperand("valid_bytes", ctype="int")
     for cache, size, hint in (("ca", 4, ""), ("ca", 8, ""), ("ca", 16, ""), ("cg", 16, ""), ("cg", 16, ".L2::128B")):
         opcode = f"cp.async.{cache}.shared.global{hint}"
         name = f"{function_name(opcode)}_{size}"
@@ -55,12 +55,12 @@ def _ordered() -> Iterator[Instruction]:
         register, ctype = KINDS[kind]
         for order in ("relaxed", "acquire"):
             opcode = f"ld.{order}.{SCOPES[space]}.{space}.{kind}"
-            result = Operand("d", register, 0, "result", "unsigned short" if kind == "u8" else ctype)
-            place = Operand("p", role=space, ctype=f"const {ctype}")
+            result = PtxOperand("d", register, 0, "result", "unsigned short" if kind == "u8" else ctype)
+            place = PtxOperand("p", role=space, ctype=f"const {ctype}")
             yield Instruction(function_name(opcode), opcode, (result, place), "{d}, {p}", volatile=True, memory=True)
         for order in ("relaxed", "release"):
             opcode = f"st.{order}.{SCOPES[space]}.{space}.{kind}"
-            operands = (Operand("p", role=space, ctype=ctype), Operand("x", register, ctype=_passed(ctype)))
+            operands = (PtxOperand("p", role=space, ctype=ctype), PtxOperand("x", register, ctype=_passed(ctype)))
             yield Instruction(function_name(opcode), opcode, operands, "{p}, {x}", volatile=True, memory=True)
 
 
@@ -97,9 +97,9 @@ def _atom(space: str, order: str, op: str, kind: str, arch: str = "sm_80") -> In
     opcode = _qualified("atom", order, space, f"{op}.{kind}")
     register, ctype = KINDS[kind]
     operands = (
-        Operand("old", register, 0, "result", ctype),
-        Operand("p", role=space, ctype=ctype),
-        Operand("x", register, ctype=ctype),
+        PtxOperand("old", register, 0, "result", ctype),
+        PtxOperand("p", role=space, ctype=ctype),
+        PtxOperand("x", register, ctype=ctype),
     )
     return Instruction(function_name(opcode), opcode, operands, "{old}, {p}, {x}", arch, volatile=True, memory=True)
 
@@ -108,10 +108,10 @@ def _cas(space: str, order: str, kind: str) -> Instruction:
     opcode = _qualified("atom", order, space, f"cas.{kind}")
     register, ctype = KINDS[kind]
     operands = (
-        Operand("old", register, 0, "result", ctype),
-        Operand("p", role=space, ctype=ctype),
-        Operand("expected", register, ctype=ctype),
-        Operand("x", register, ctype=ctype),
+        PtxOperand("old", register, 0, "result", ctype),
+        PtxOperand("p", role=space, ctype=ctype),
+        PtxOperand("expected", register, ctype=ctype),
+        PtxOperand("x", register, ctype=ctype),
     )
     form = "{old}, {p}, {expected}, {x}"
     return Instruction(function_name(opcode), opcode, operands, form, volatile=True, memory=True)
@@ -120,7 +120,7 @@ def _cas(space: str, order: str, kind: str) -> Instruction:
 def _red(space: str, order: str, op: str, kind: str, arch: str = "sm_80") -> Instruction:
     opcode = _qualified("red", order, space, f"{op}.{kind}")
     register, ctype = KINDS[kind]
-    operands = (Operand("p", role=space, ctype=ctype), Operand("x", register, ctype=ctype))
+    operands = (PtxOperand("p", role=space, ctype=ctype), PtxOperand("x", register, ctype=ctype))
     return Instruction(function_name(opcode), opcode, operands, "{p}, {x}", arch, volatile=True, memory=True)
 
 
@@ -130,8 +130,8 @@ def _fences() -> Iterator[Instruction]:
         yield Instruction(function_name(opcode), opcode, volatile=True, memory=True)
     for scope in ("cta", "gl", "sys"):
         yield Instruction(f"membar_{scope}", f"membar.{scope}", volatile=True, memory=True)
-    pair = (Operand("id", ctype="int"), Operand("threads", ctype="int"))
+    pair = (PtxOperand("id", ctype="int"), PtxOperand("threads", ctype="int"))
     for name in ("bar.sync", "bar.arrive", "barrier.sync"):
         yield Instruction(function_name(name), name, pair, "{id}, {threads}", volatile=True, memory=True)
-    mask = (Operand("mask"),)
+    mask = (PtxOperand("mask"),)
     yield Instruction("bar_warp_sync", "bar.warp.sync", mask, "{mask}", volatile=True, memory=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tile_cuda.ptx.instruction import Instruction, Operand, function_name
+from tile_cuda.ptx.instruction import Instruction, PtxOperand, function_name
 
 #: PTX type: register class and C++ type.
 KINDS = {
@@ -29,14 +29,14 @@ def scalar_instructions() -> Iterator[Instruction]:
 
 
 def _addresses() -> Iterator[Instruction]:
-    operands = (Operand("a", role="result"), Operand("p", role="shared"))
+    operands = (PtxOperand("a", role="result"), PtxOperand("p", role="shared"))
     yield Instruction("shared_address", operands=operands, body=("return (unsigned)__cvta_generic_to_shared(p);",))
 
 
 def _pure(opcode: str, result: str, *inputs: tuple[str, str], arch: str = "sm_80", name: str = "") -> Instruction:
     """Return an instruction without effects: ``result`` and inputs are PTX types."""
-    operands = [Operand("d", KINDS[result][0], 0, "result", KINDS[result][1])]
-    operands += [Operand(n, KINDS[kind][0], ctype=KINDS[kind][1]) for n, kind in inputs]
+    operands = [PtxOperand("d", KINDS[result][0], 0, "result", KINDS[result][1])]
+    operands += [PtxOperand(n, KINDS[kind][0], ctype=KINDS[kind][1]) for n, kind in inputs]
     form = ", ".join(f"{{{o.name}}}" for o in operands)
     return Instruction(name or function_name(opcode), opcode, tuple(operands), form, arch)
 
@@ -53,7 +53,7 @@ def _conversions() -> Iterator[Instruction]:
         to, source = opcode.split(".")[-2:]
         yield _pure(opcode, to, ("x", source))
     # The upper half of a float32: cvt.f32.bf16 does the same from sm_90 on.
-    bf16 = (Operand("y", "f", role="result"), Operand("x", "h", ctype="bf16"))
+    bf16 = (PtxOperand("y", "f", role="result"), PtxOperand("x", "h", ctype="bf16"))
     yield Instruction("cvt_f32_bf16", operands=bf16, body=("return __uint_as_float((unsigned)x << 16);",))
     yield _double_to_bf16()
     for to in ("f16x2", "bf16x2"):
@@ -75,7 +75,7 @@ def _double_to_bf16() -> Instruction:
         "}",
         "return cvt_rn_bf16_f32(__uint_as_float(bits));",
     )
-    operands = (Operand("y", "h", role="result", ctype="bf16"), Operand("x", "d"))
+    operands = (PtxOperand("y", "h", role="result", ctype="bf16"), PtxOperand("x", "d"))
     return Instruction("cvt_rn_bf16_f64", operands=operands, body=body, needs=("cvt_rn_bf16_f32",))
 
 
@@ -83,7 +83,7 @@ def _extremes() -> Iterator[Instruction]:
     """Yield ``max`` and ``min`` that keep NaN; there is none of float64."""
     for kind in ("max", "min"):
         yield _pure(f"{kind}.NaN.f32", "f32", ("a", "f32"), ("b", "f32"))
-        operands = (Operand("d", "d", role="result"), Operand("a", "d"), Operand("b", "d"))
+        operands = (PtxOperand("d", "d", role="result"), PtxOperand("a", "d"), PtxOperand("b", "d"))
         body = (f"return a != a ? a : b != b ? b : f{kind}(a, b);",)
         yield Instruction(f"{kind}_nan_f64", operands=operands, body=body)
 
@@ -93,23 +93,23 @@ def _integers() -> Iterator[Instruction]:
         total = "u32" if a == b == "u32" else "s32"
         yield _pure(f"dp4a.{a}.{b}", total, ("a", "b32"), ("b", "b32"), ("c", total))
     yield _pure("prmt.b32", "b32", ("a", "b32"), ("b", "b32"), ("selector", "b32"))
-    operands = (Operand("d", role="result"), Operand("a"), Operand("b"), Operand("c"))
+    operands = (PtxOperand("d", role="result"), PtxOperand("a"), PtxOperand("b"), PtxOperand("c"))
     for table in range(256):
         form = f"{{d}}, {{a}}, {{b}}, {{c}}, 0x{table:02x}"
         yield Instruction(f"lop3_b32_{table:02x}", "lop3.b32", operands, form)
 
 
 def _exchanges() -> Iterator[Instruction]:
-    numbers = (Operand("lane", ctype="int"), Operand("clamp", ctype="int"), Operand("mask"))
-    shuffled = (Operand("d", role="result"), Operand("x"), *numbers)
+    numbers = (PtxOperand("lane", ctype="int"), PtxOperand("clamp", ctype="int"), PtxOperand("mask"))
+    shuffled = (PtxOperand("d", role="result"), PtxOperand("x"), *numbers)
     for mode in ("idx", "up", "down", "bfly"):
         opcode = f"shfl.sync.{mode}.b32"
         yield Instruction(function_name(opcode), opcode, shuffled, "{d}, {x}, {lane}, {clamp}, {mask}", volatile=True)
-    voted = (Operand("d", role="result"), Operand("holds"), Operand("mask"))
+    voted = (PtxOperand("d", role="result"), PtxOperand("holds"), PtxOperand("mask"))
     for mode in ("all", "any"):
         opcode = f"vote.sync.{mode}.pred"
         form = "{ .reg .pred p, q; setp.ne.u32 p, {holds}, 0; {opcode} q, p, {mask}; selp.u32 {d}, 1, 0, q; }"
         yield Instruction(function_name(opcode), opcode, voted, form, volatile=True)
     form = "{ .reg .pred p; setp.ne.u32 p, {holds}, 0; {opcode} {d}, p, {mask}; }"
     yield Instruction("vote_sync_ballot_b32", "vote.sync.ballot.b32", voted, form, volatile=True)
-    yield Instruction("activemask_b32", "activemask.b32", (Operand("d", role="result"),), "{d}", volatile=True)
+    yield Instruction("activemask_b32", "activemask.b32", (PtxOperand("d", role="result"),), "{d}", volatile=True)

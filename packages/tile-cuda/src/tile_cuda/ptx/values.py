@@ -9,7 +9,7 @@ from tile_cuda.ptx.instruction import REGISTERS
 
 
 @dataclass(frozen=True)
-class Value:
+class PtxValue:
     """An element type in C++.
 
     Attributes
@@ -70,21 +70,21 @@ class Value:
         return f"({self.ctype})({text})" if self.bits < 32 else text
 
 
-_FLOAT = Value("f32", "float", "f", 32, "__float_as_uint({x})", "__uint_as_float({x})")
+_FLOAT = PtxValue("f32", "float", "f", 32, "__float_as_uint({x})", "__uint_as_float({x})")
 
-VALUES: Mapping[str, Value] = {
-    "int8": Value("s8", "signed char", "h", 8),
-    "uint8": Value("u8", "unsigned char", "h", 8),
-    "int16": Value("s16", "short", "h", 16),
-    "uint16": Value("u16", "unsigned short", "h", 16),
-    "int32": Value("s32", "int", "r", 32),
-    "uint32": Value("u32", "unsigned", "r", 32, "{x}", "{x}"),
-    "int64": Value("s64", "long long", "l", 64),
-    "uint64": Value("u64", "unsigned long long", "l", 64, "{x}", "{x}"),
-    "float16": Value("f16", "f16", "h", 16, wide="cvt_f32_f16", back="cvt_rn_f16_f32"),
-    "bfloat16": Value("bf16", "bf16", "h", 16, wide="cvt_f32_bf16", back="cvt_rn_bf16_f32"),
+VALUES: Mapping[str, PtxValue] = {
+    "int8": PtxValue("s8", "signed char", "h", 8),
+    "uint8": PtxValue("u8", "unsigned char", "h", 8),
+    "int16": PtxValue("s16", "short", "h", 16),
+    "uint16": PtxValue("u16", "unsigned short", "h", 16),
+    "int32": PtxValue("s32", "int", "r", 32),
+    "uint32": PtxValue("u32", "unsigned", "r", 32, "{x}", "{x}"),
+    "int64": PtxValue("s64", "long long", "l", 64),
+    "uint64": PtxValue("u64", "unsigned long long", "l", 64, "{x}", "{x}"),
+    "float16": PtxValue("f16", "f16", "h", 16, wide="cvt_f32_f16", back="cvt_rn_f16_f32"),
+    "bfloat16": PtxValue("bf16", "bf16", "h", 16, wide="cvt_f32_bf16", back="cvt_rn_bf16_f32"),
     "float32": _FLOAT,
-    "float64": Value("f64", "double", "d", 64, "(unsigned long long)__double_as_longlong({x})",
+    "float64": PtxValue("f64", "double", "d", 64, "(unsigned long long)__double_as_longlong({x})",
                      "__longlong_as_double((long long){x})"),
 }  # fmt: skip
 """By the element type's name."""

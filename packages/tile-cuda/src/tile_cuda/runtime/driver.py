@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText
-from tile_core.emit.choose import Choice
+from tile_core.emit.choose import TextChoice
 from tile_core.runtime.repeat import Repeat
 from tile_core.runtime.text_adapter import TextAdapter
 from tile_cuda import build
@@ -64,7 +64,7 @@ class CudaAdapter(TextAdapter):
         TextRefused, NoCompiler
             The current device could run it, but its text cannot be built.
         """
-        choice: Choice[Launcher] = Choice(kernel, self._launcher)
+        choice: TextChoice[Launcher] = TextChoice(kernel, self._launcher)
         self._warm(choice)
         return _Chosen(choice) if choice.assumes else _Direct(choice)
 
@@ -175,7 +175,7 @@ class CudaAdapter(TextAdapter):
             for _ in range(count):
                 launch()
 
-    def _warm(self, choice: Choice[Launcher]) -> None:
+    def _warm(self, choice: TextChoice[Launcher]) -> None:
         """Bring the preferred text to the current device, if there is one that can run it."""
         try:
             driver = self._open()
@@ -201,7 +201,7 @@ class CudaAdapter(TextAdapter):
 class _Chosen:
     """The launch of a kernel whose text depends on the values."""
 
-    def __init__(self, choice: Choice[Launcher]) -> None:
+    def __init__(self, choice: TextChoice[Launcher]) -> None:
         self._choice = choice
 
     def __call__(self, values: Sequence[Any], place: Place) -> None:
@@ -220,7 +220,7 @@ class _Chosen:
 class _Direct(_Chosen):
     """The launch of a text that serves every call: a step less, once it is loaded."""
 
-    def __init__(self, choice: Choice[Launcher]) -> None:
+    def __init__(self, choice: TextChoice[Launcher]) -> None:
         super().__init__(choice)
         self._found: Launcher | None = None
 

@@ -49,7 +49,7 @@ class DeviceArray(GuardedArray):
         with _typed():
             self.device = (_ON_DEVICE, driver.current())
             with driver.entered(self.device[1]):
-                self._memory = _Memory(driver, self.device[1], self._image.nbytes)
+                self._memory = _DeviceMemory(driver, self.device[1], self._image.nbytes)
         self.upload(self._image)
         self.pointer = self._memory.address + self.offset
 
@@ -90,7 +90,7 @@ class DeviceArray(GuardedArray):
         return f"DeviceArray({self.dtype.name}{self.shape} on device {self.device[1]})"
 
 
-class _Memory:
+class _DeviceMemory:
     """Memory that is freed with the last of its users."""
 
     def __init__(self, driver: Driver, ordinal: int, size: int) -> None:

@@ -25,7 +25,7 @@ HALVES = frozenset({"float16", "bfloat16"})
 
 
 @dataclass(frozen=True)
-class Function:
+class MetalFunction:
     """A function of float32.
 
     Attributes
@@ -44,14 +44,14 @@ class Function:
         return f"{'fast' if fast_math else 'precise'}::{self.name}" if self.modes else self.name
 
 
-FUNCTIONS: Mapping[str, Function] = {
-    **{name: Function(name) for name in (
+FUNCTIONS: Mapping[str, MetalFunction] = {
+    **{name: MetalFunction(name) for name in (
         "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "pow", "asin", "acos",
         "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod",
     )},
-    **{name: Function(name, False) for name in ("floor", "ceil", "trunc", "fabs", "fma")},
-    "round": Function("rint", False),
-    "nearbyint": Function("rint", False),
+    **{name: MetalFunction(name, False) for name in ("floor", "ceil", "trunc", "fabs", "fma")},
+    "round": MetalFunction("rint", False),
+    "nearbyint": MetalFunction("rint", False),
 }  # fmt: skip
 """By the operator's name. ``round`` of the IR rounds ties to even. The others of the language are helper functions."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_metal.emulation.tokens import SPACES, Function, Token, matching, matching_angle, outline, tokenize
+from tile_metal.emulation.tokens import SPACES, FunctionTokens, Token, matching, matching_angle, outline, tokenize
 
 INCLUDES = frozenset({
     "metal_stdlib", "metal_simdgroup", "metal_simdgroup_matrix", "metal_atomic", "metal_math", "metal_integer",
@@ -163,7 +163,7 @@ def _template(edits: _Edits, code: Sequence[Token], i: int) -> None:
         at += 1
 
 
-def _function(edits: _Edits, code: Sequence[Token], function: Function) -> None:
+def _function(edits: _Edits, code: Sequence[Token], function: FunctionTokens) -> None:
     if not function.is_kernel:
         for parameter in function.parameters:
             if parameter.attributes:
@@ -190,7 +190,7 @@ def _function(edits: _Edits, code: Sequence[Token], function: Function) -> None:
     edits.insert(code[function.close].end, said)
 
 
-def _source(edits: _Edits, function: Function, i: int) -> str:
+def _source(edits: _Edits, function: FunctionTokens, i: int) -> str:
     parameter = function.parameters[i]
     if len(parameter.attributes) == 1:
         name, argument = parameter.attributes[0]
@@ -203,7 +203,7 @@ def _source(edits: _Edits, function: Function, i: int) -> str:
     return "0"
 
 
-def _threadgroup_memory(edits: _Edits, code: Sequence[Token], kernels: Sequence[Function]) -> None:
+def _threadgroup_memory(edits: _Edits, code: Sequence[Token], kernels: Sequence[FunctionTokens]) -> None:
     """Give arrays of threadgroup memory their storage: the one slab is the launch's, others are the text's."""
     slabs = 0
     for i, token in enumerate(code):

@@ -112,7 +112,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionTokens:
     """A function that is defined or declared in a text.
 
     Attributes
@@ -164,7 +164,7 @@ class Outline:
         Statements of structures.
     """
 
-    functions: list[Function] = field(default_factory=list)
+    functions: list[FunctionTokens] = field(default_factory=list)
     outside: list[list[Token]] = field(default_factory=list)
     members: list[list[Token]] = field(default_factory=list)
 
@@ -230,7 +230,7 @@ def _outside_brackets(tokens: Sequence[Token]) -> list[str]:
     return words
 
 
-def _function(tokens: Sequence[Token], begin: int, end: int, close: int) -> Function | None:
+def _function(tokens: Sequence[Token], begin: int, end: int, close: int) -> FunctionTokens | None:
     """The function whose head is tokens[begin:end], if it is one."""
     while begin < end and tokens[begin].kind == "directive":
         begin += 1
@@ -251,7 +251,7 @@ def _function(tokens: Sequence[Token], begin: int, end: int, close: int) -> Func
                 return None
             parameters = _parameters(tokens[i + 1 : matching(tokens, i)])
             at, last = (end, close) if close > end else (end, end)
-            return Function(name, head, parameters, at, last, begin, tuple(attributes))
+            return FunctionTokens(name, head, parameters, at, last, begin, tuple(attributes))
         elif text == "(":
             i = matching(tokens, i) + 1
         else:

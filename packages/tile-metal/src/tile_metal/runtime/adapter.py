@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.kernel_text import KernelText
-from tile_core.emit.choose import Choice
+from tile_core.emit.choose import TextChoice
 from tile_core.runtime.arrays import facts_of, library_of
 from tile_core.runtime.text_adapter import TextAdapter
 from tile_metal.errors import NoLibrary, WrongLibrary
@@ -76,7 +76,7 @@ class MetalAdapter(TextAdapter):
             No device can launch it.
         """
         check_static(kernel.facts)
-        return _Launch(self, kernel)
+        return _MetalLaunch(self, kernel)
 
     def arrays(self) -> type[Guarded]:
         """Return the type of the arrays that `from_host` makes."""
@@ -184,7 +184,7 @@ class _Objects:
         return True
 
 
-class _Text:
+class _LoadedText:
     """A text, made launchable by each library that a call goes through."""
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
@@ -210,13 +210,13 @@ class _Text:
         return self._torch
 
 
-class _Launch:
+class _MetalLaunch:
     """The launch of a kernel: finds the library of the arrays, and the text that serves them."""
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
         self._adapter, self._facts = adapter, kernel.facts
         self._arrays = [(i, p.name) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
-        self._choice: Choice[_Text] = Choice(kernel, lambda text: _Text(adapter, text))
+        self._choice: TextChoice[_LoadedText] = TextChoice(kernel, lambda text: _LoadedText(adapter, text))
         self._choice.loaded()
         # Outputs that calls of this kernel allocated: `bench` launches with the same ones again and again.
         self._own = _Objects()

@@ -28,7 +28,7 @@ from tile_metal.options import MetalOptions
 from tile_metal.runtime.limits import threads_of
 from tile_metal.runtime.memory import Guarded
 from tile_metal.runtime.pack import StructPacker, words_of
-from tile_metal.runtime.source import CONSTANT_BELOW, MlxSource, Pieces, Slot, mlx_source
+from tile_metal.runtime.source import CONSTANT_BELOW, ArraySlot, MlxSource, Pieces, mlx_source
 
 MOST_THREADS_OF_A_GRID = 2**31 - 1
 """Along one axis: MLX takes the grid as ints."""
@@ -76,7 +76,7 @@ class MlxLauncher:
         self._arrays = [(i, p) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
         # MLX keeps one library per name.
         self._name = f"{kernel.facts.entry}_{hashlib.sha256(kernel.text.encode()).hexdigest()[:12]}"
-        self._forms: dict[tuple[Slot, ...], _Form] = {}
+        self._forms: dict[tuple[ArraySlot, ...], _Form] = {}
         self._arguments: dict[bytes, Any] = {}
         self._ran: set[tuple[Any, ...]] = set()
         self._fast_math = MetalOptions.from_attributes(kernel.facts.attributes).fast_math
@@ -123,7 +123,7 @@ class MlxLauncher:
             else:
                 target[...] = new
 
-    def _inputs(self, values: Sequence[Any], slots: Sequence[Slot]) -> tuple[list[Any], dict[int, Any]]:
+    def _inputs(self, values: Sequence[Any], slots: Sequence[ArraySlot]) -> tuple[list[Any], dict[int, Any]]:
         """Return the inputs of the kernel, and among them the copies that it changes, by position of the array."""
         inputs, copies = [], {}
         for at, ((i, param), slot) in enumerate(zip(self._arrays, slots, strict=True)):
@@ -142,7 +142,7 @@ class MlxLauncher:
         return inputs, copies
 
     def _dispatch(
-        self, values: Sequence[Any], slots: tuple[Slot, ...], inputs: list[Any], threads: tuple[int, int, int]
+        self, values: Sequence[Any], slots: tuple[ArraySlot, ...], inputs: list[Any], threads: tuple[int, int, int]
     ) -> list[Any]:
         """Add the kernel to MLX's graph and return its outputs, the token last if there is one."""
         mx, form = self._mx, self._form(slots)
@@ -159,7 +159,7 @@ class MlxLauncher:
         )  # fmt: skip
 
     def _content(
-        self, values: Sequence[Any], slots: Sequence[Slot], copies: dict[int, Any], done: Sequence[Any]
+        self, values: Sequence[Any], slots: Sequence[ArraySlot], copies: dict[int, Any], done: Sequence[Any]
     ) -> list[tuple[Any, Any]]:
         """Return the objects to renew, each with its new content."""
         found, results = [], iter(done)
@@ -209,7 +209,7 @@ class MlxLauncher:
             found = self._arguments[data] = self._mx.array(words_of(data), dtype=self._mx.int64)
         return found
 
-    def _form(self, slots: tuple[Slot, ...]) -> _Form:
+    def _form(self, slots: tuple[ArraySlot, ...]) -> _Form:
         form = self._forms.get(slots)
         if form is None:
             if len(self._forms) >= _MOST_FORMS:
@@ -217,7 +217,7 @@ class MlxLauncher:
             form = self._forms[slots] = self._made(slots)
         return form
 
-    def _made(self, slots: tuple[Slot, ...]) -> _Form:
+    def _made(self, slots: tuple[ArraySlot, ...]) -> _Form:
         source = mlx_source(self._pieces, slots, self._packer.words)
         buffers = len(source.inputs) + len(source.outputs)
         if buffers > MOST_BUFFERS:
@@ -261,8 +261,8 @@ def storage_of(mx: Any, dtype: str) -> Any:
     return None if dtype == "float64" else getattr(mx, "bool_" if dtype == "bool" else dtype, None)
 
 
-def _slot(access: str, value: Any, allocated: Callable[[Any], bool]) -> Slot:
+def _slot(access: str, value: Any, allocated: Callable[[Any], bool]) -> ArraySlot:
     offset = value.offset if isinstance(value, Guarded) else None
     if access == "read":
-        return Slot("input", offset)
-    return Slot("output") if offset is None and allocated(value) else Slot("renewed", offset)
+        return ArraySlot("input", offset)
+    return ArraySlot("output") if offset is None and allocated(value) else ArraySlot("renewed", offset)

@@ -83,7 +83,7 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class Slot:
+class ArraySlot:
     """How one array of a kernel is passed in a form of launch.
 
     Attributes
@@ -159,7 +159,7 @@ def split(kernel: KernelText) -> Pieces:
     )
 
 
-def mlx_source(pieces: Pieces, slots: Sequence[Slot], words: int) -> MlxSource:
+def mlx_source(pieces: Pieces, slots: Sequence[ArraySlot], words: int) -> MlxSource:
     """Put the parts together for one form of launch.
 
     Parameters
@@ -197,7 +197,7 @@ def mlx_source(pieces: Pieces, slots: Sequence[Slot], words: int) -> MlxSource:
     return MlxSource(header + "\n", f"\n{lines}\n", tuple(inputs), tuple(outputs), token)
 
 
-def _binding(name: str, kind: str, passed: str, slot: Slot, restricted: bool) -> str:
+def _binding(name: str, kind: str, passed: str, slot: ArraySlot, restricted: bool) -> str:
     source = passed
     if slot.offset is not None:
         byte = "device uchar*" if slot.role != "input" else "device const uchar*"

@@ -17,22 +17,22 @@ from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.ops import atomics, debug, moves, products, reductions, windows
-from tile_core.reference.ops.operands import Bound, Operand
-from tile_core.reference.scope import Expression, Scope, Statement
+from tile_core.reference.ops.operands import BoundCall, RegionOperand
+from tile_core.reference.scope import CompileScope, Expression, Statement
 from tile_core.reference.state import State
 
 __all__ = ["MEANINGS", "compile_op", "compile_value"]
 
 
 #: What an op does with regions of the block's memory.
-MEANINGS: dict[str, Callable[[Bound], None]] = {
+MEANINGS: dict[str, Callable[[BoundCall], None]] = {
     "copy": moves.copy, "fill": moves.fill, "transpose": moves.transpose, "gather": moves.gather,
     "scatter": moves.scatter, "gemm": products.gemm, "gemm_sp": products.gemm_sp, "reduce": reductions.reduce,
     "scan": reductions.scan, "c2d_im2col": windows.im2col, "finalize_reducer": lambda call: None,
 }  # fmt: skip
 
 
-def compile_op(s: Any, scope: Scope) -> Statement:
+def compile_op(s: Any, scope: CompileScope) -> Statement:
     """Return the function of a statement that is a call of the language.
 
     Raises
@@ -52,7 +52,7 @@ def compile_op(s: Any, scope: Scope) -> Statement:
     return _Op(OpCall.decode(s), scope).run
 
 
-def compile_value(s: Any, scope: Scope) -> Expression | None:
+def compile_value(s: Any, scope: CompileScope) -> Expression | None:
     """Return the function of a tile call that a variable is bound to; ``None`` if it is an expression."""
     name = str(s.value.op.name)[5:]
     return atomics.compile_atomic(OpCall.decode(s), scope) if name in atomics.NAMES else None
@@ -61,9 +61,11 @@ def compile_value(s: Any, scope: Scope) -> Expression | None:
 class _Op:
     """A tile op of the core."""
 
-    def __init__(self, call: OpCall, scope: Scope) -> None:
+    def __init__(self, call: OpCall, scope: CompileScope) -> None:
         self.call, self.scope, self.where = call, scope, scope.where
-        self.args = [Operand(a, scope) if isinstance(a, View) else compile_expression(a, scope) for a in call.args]
+        self.args = [
+            RegionOperand(a, scope) if isinstance(a, View) else compile_expression(a, scope) for a in call.args
+        ]
         self.types = tuple(a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args)
         self.meaning = None if scope.loops and call.name != "finalize_reducer" else MEANINGS.get(call.name)
         self._loops: Statement | None = None
@@ -81,15 +83,15 @@ class _Op:
             return
         self.meaning(bound)
 
-    def bind(self, state: State) -> Bound | None:
+    def bind(self, state: State) -> BoundCall | None:
         """Return the call with its operands, or ``None`` if lanes disagree about one."""
         values: list[Any] = []
         for arg in self.args:
-            value = arg.bound(state) if isinstance(arg, Operand) else arg(state)
+            value = arg.bound(state) if isinstance(arg, RegionOperand) else arg(state)
             if value is None or isinstance(value, np.ndarray):
                 return None
             values.append(value)
-        return Bound(tuple(values), self.types, self.call.attrs, self.where)
+        return BoundCall(tuple(values), self.types, self.call.attrs, self.where)
 
     def loops(self, state: State | None) -> None:
         """Execute the loops of the op's meaning, which are made when they are first needed."""

@@ -13,13 +13,13 @@ from tile_core.ops.base import OpCall, View
 from tile_core.reference import access, extremes
 from tile_core.reference.elements import CODED, convert, decode, holder
 from tile_core.reference.expressions import compile_expression
-from tile_core.reference.ops.operands import Operand
+from tile_core.reference.ops.operands import RegionOperand
 from tile_core.reference.parallel import combine, ranks
-from tile_core.reference.scope import Expression, Scope
+from tile_core.reference.scope import CompileScope, Expression
 from tile_core.reference.state import State
 
 if TYPE_CHECKING:
-    from tile_core.reference.memory import Memory
+    from tile_core.reference.memory import LaneMemory
 
 __all__ = ["NAMES", "compile_atomic"]
 
@@ -27,9 +27,9 @@ __all__ = ["NAMES", "compile_atomic"]
 NAMES = frozenset({"atomic", "atomic_tile", "atomic_fill", "atomic_load", "atomic_store"})
 
 
-def compile_atomic(call: OpCall, scope: Scope) -> Expression:
+def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
     """Return the function of an atomic call; its value is what an element held before."""
-    dst = Operand(call.args[0], scope)
+    dst = RegionOperand(call.args[0], scope)
     where, types = scope.where, [a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args]
     if call.name in ("atomic_load", "atomic_store"):
         if call.name == "atomic_load":
@@ -42,7 +42,7 @@ def compile_atomic(call: OpCall, scope: Scope) -> Expression:
         return store
     shape = tuple(int(e) for e in call.args[0].extents)
     kind = {"add": "sum"}.get(str(call.attrs["kind"]), str(call.attrs["kind"]))
-    source = Operand(call.args[1], scope) if isinstance(call.args[1], View) else None
+    source = RegionOperand(call.args[1], scope) if isinstance(call.args[1], View) else None
     value = None if source is not None else compile_expression(call.args[1], scope)
     vector = call.args[1].extents if source is not None else ()
 
@@ -72,9 +72,9 @@ def _spread(state: State, corner: list[Any], shape: tuple[int, ...]) -> list[Any
     return result
 
 
-def _located(state: State, number: int, indices: list[Any], count: int) -> tuple[Memory, Any, Any]:
+def _located(state: State, number: int, indices: list[Any], count: int) -> tuple[LaneMemory, Any, Any]:
     """Return the flat indices of elements, and which of them exist."""
-    memory: Memory = state.memories[number]
+    memory: LaneMemory = state.memories[number]
     slots = state.slot(memory.root)
     active = state.active()
     if not isinstance(slots, int):
@@ -112,7 +112,7 @@ def _update(state: State, number: int, indices: list[Any], x: Any, kind: str, dt
     return result
 
 
-def _one_by_one(memory: Memory, places: Any, values: Any, kind: str, dtype: str) -> Any:
+def _one_by_one(memory: LaneMemory, places: Any, values: Any, kind: str, dtype: str) -> Any:
     """Update elements in the order of the lanes; return what each lane found."""
     previous = np.empty(len(places), memory.kind)
     order = ranks(places)
@@ -133,7 +133,7 @@ def _combined(kind: str, old: Any, x: Any, dtype: str) -> Any:
     return old + x
 
 
-def _check(memory: Memory, flat: Any, where: Any) -> None:
+def _check(memory: LaneMemory, flat: Any, where: Any) -> None:
     """Refuse an update of what nobody wrote."""
     valid = memory.root.valid
     if valid is None or not len(flat):

@@ -11,16 +11,16 @@ from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.reference.elements import decode
 from tile_core.reference.expressions import compile_expression
-from tile_core.reference.ops.operands import Operand
+from tile_core.reference.ops.operands import RegionOperand
 from tile_core.reference.state import State
 
 if TYPE_CHECKING:
-    from tile_core.reference.scope import Scope, Statement
+    from tile_core.reference.scope import CompileScope, Statement
 
 __all__ = ["compile_debug"]
 
 
-def compile_debug(call: OpCall, scope: Scope) -> Statement:
+def compile_debug(call: OpCall, scope: CompileScope) -> Statement:
     """Return the function of a print, whose lines are kept in the state, or of an assertion."""
     where = scope.where
     if call.name == "device_assert":
@@ -33,7 +33,7 @@ def compile_debug(call: OpCall, scope: Scope) -> Statement:
 
         return check
     parts = [
-        (Operand(a, scope), a.dtype) if isinstance(a, View) else (compile_expression(a, scope), nodes.dtype_of(a))
+        (RegionOperand(a, scope), a.dtype) if isinstance(a, View) else (compile_expression(a, scope), nodes.dtype_of(a))
         for a in call.args
     ]
 
@@ -46,7 +46,7 @@ def compile_debug(call: OpCall, scope: Scope) -> Statement:
 
 
 def _text(part: Any, dtype: str, state: State, lane: int) -> Any:
-    if not isinstance(part, Operand):
+    if not isinstance(part, RegionOperand):
         return decode(np.broadcast_to(part(state), state.count)[lane], dtype)
     region = part.bound(state)
     if region is None:

@@ -9,13 +9,13 @@ import numpy as np
 from tile_core.reference.elements import constant, convert, round_tfloat32
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops.operands import Bound
-    from tile_core.reference.ops.regions import Region
+    from tile_core.reference.ops.operands import BoundCall
+    from tile_core.reference.ops.regions import MemoryRegion
 
 __all__ = ["copy", "fill", "gather", "scatter", "transpose"]
 
 
-def copy(call: Bound) -> None:
+def copy(call: BoundCall) -> None:
     """``dst[...] = src[...]``, all of which is read first."""
     src, dst = call.args
     needed = None if dst.whole else dst.exists().reshape(src.extents)
@@ -27,13 +27,13 @@ def copy(call: Bound) -> None:
     dst.write(np.reshape(values, dst.extents))
 
 
-def fill(call: Bound) -> None:
+def fill(call: BoundCall) -> None:
     """``dst[...] = value``."""
     dst, value = call.args
     dst.write(convert(value, call.types[1], dst.dtype))
 
 
-def transpose(call: Bound) -> None:
+def transpose(call: BoundCall) -> None:
     """``dst[..., j, i] = src[..., i, j]``."""
     src, dst = call.args
     shape = [src.extents[int(d)] for d in call.attrs["src_dims"]]
@@ -41,7 +41,7 @@ def transpose(call: Bound) -> None:
     dst.write(values.reshape(dst.extents))
 
 
-def gather(call: Bound) -> None:
+def gather(call: BoundCall) -> None:
     """``dst[i] = src[rows[i]]``, or zero where that row does not exist."""
     src, rows, dst = call.args
     result = np.full((len(_numbers(rows)), *src.extents[1:]), constant(0, dst.dtype))
@@ -51,7 +51,7 @@ def gather(call: Bound) -> None:
     dst.write(result.reshape(dst.extents))
 
 
-def scatter(call: Bound) -> None:
+def scatter(call: BoundCall) -> None:
     """``dst[rows[i]] = src[i]`` in the order of the rows, unless that row does not exist."""
     src, dst, rows = call.args
     numbers = _numbers(rows)
@@ -64,9 +64,9 @@ def scatter(call: Bound) -> None:
             _row(dst, row).write(values[i][None])
 
 
-def _numbers(rows: Region) -> list[int]:
+def _numbers(rows: MemoryRegion) -> list[int]:
     return [int(r) for r in rows.read().reshape(-1)]
 
 
-def _row(table: Region, row: int) -> Any:
+def _row(table: MemoryRegion, row: int) -> Any:
     return table.at((table.mins[0] + row, *table.mins[1:]), (1, *table.extents[1:]))

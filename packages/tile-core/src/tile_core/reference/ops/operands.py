@@ -11,19 +11,19 @@ import numpy as np
 from tile_core.errors.base import Where
 from tile_core.ops.base import View
 from tile_core.reference.expressions import compile_expression
-from tile_core.reference.ops.regions import Region
-from tile_core.reference.scope import Scope
+from tile_core.reference.ops.regions import MemoryRegion
+from tile_core.reference.scope import CompileScope
 from tile_core.reference.state import State
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundCall:
     """A tile call whose operands are known.
 
     Attributes
     ----------
     args
-        ``Region`` for regions, values for others.
+        ``MemoryRegion`` for regions, values for others.
     types
         Element types of the operands.
     attrs
@@ -38,10 +38,10 @@ class Bound:
     where: Where | None = None
 
 
-class Operand:
+class RegionOperand:
     """A region operand: a buffer by number, and functions for its corner and extents."""
 
-    def __init__(self, view: View, scope: Scope) -> None:
+    def __init__(self, view: View, scope: CompileScope) -> None:
         self.number, self.dtype, self.where = scope.buffer(view.buffer), view.dtype, scope.where
         self.mins = [compile_expression(m, scope) for m in view.mins]
         self.extents = [compile_expression(e, scope) for e in view.extents]
@@ -50,11 +50,11 @@ class Operand:
         """Return the corner, an entry of which may differ between lanes."""
         return [m(state) for m in self.mins]
 
-    def bound(self, state: State) -> Region | None:
+    def bound(self, state: State) -> MemoryRegion | None:
         """Return the region, or ``None`` if it is not the same memory for all lanes."""
         home = state.memories[self.number].root.home
         corner, extents = self.corner(state), [e(state) for e in self.extents]
         if (home is not None and home.count > 1) or any(isinstance(x, np.ndarray) for x in (*corner, *extents)):
             return None
         mins, sizes = tuple(int(m) for m in corner), tuple(int(e) for e in extents)
-        return Region(state, self.number, mins, sizes, self.dtype, self.where)
+        return MemoryRegion(state, self.number, mins, sizes, self.dtype, self.where)

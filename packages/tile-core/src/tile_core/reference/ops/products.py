@@ -10,13 +10,13 @@ from tile_core.dtypes import DTYPES
 from tile_core.reference.elements import convert, decode
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops.operands import Bound
-    from tile_core.reference.ops.regions import Region
+    from tile_core.reference.ops.operands import BoundCall
+    from tile_core.reference.ops.regions import MemoryRegion
 
 __all__ = ["gemm", "gemm_sp"]
 
 
-def gemm(call: Bound) -> None:
+def gemm(call: BoundCall) -> None:
     """``C = (clear ? 0 : C) + A @ B``."""
     a, b, c, clear = call.args
     left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
@@ -24,7 +24,7 @@ def gemm(call: Bound) -> None:
     _accumulate(c, _wide(left, a.dtype), _wide(right, b.dtype), bool(clear))
 
 
-def gemm_sp(call: Bound) -> None:
+def gemm_sp(call: BoundCall) -> None:
     """``C = (clear ? 0 : C) + decompress(A, E) @ B``."""
     a, e, b, c, clear = call.args
     left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
@@ -48,7 +48,7 @@ def _kept(words: Any, per: int, group: int) -> Any:
     return np.stack([first + (nibbles & 3), first + (nibbles >> 2 & 3)], axis=-1).reshape(len(words), -1)
 
 
-def _matrix(region: Region, values: Any, transposed: bool) -> Any:
+def _matrix(region: MemoryRegion, values: Any, transposed: bool) -> Any:
     """Return a matrix operand as rows and columns (see ``View.matrix_dims``)."""
     extents = region.extents
     long = [d for d, e in enumerate(extents) if e != 1]
@@ -74,7 +74,7 @@ def _product(x: Any, y: Any) -> Any:
     return x @ y  # wraps at 64 bits, as every narrower type does
 
 
-def _accumulate(c: Region, a: Any, b: Any, clear: bool) -> None:
+def _accumulate(c: MemoryRegion, a: Any, b: Any, clear: bool) -> None:
     product, before = _product(a, b), None if clear else _wide(_matrix(c, c.read(), False), c.dtype)
     if before is not None:
         product = product + before

@@ -10,14 +10,14 @@ from tile_core.reference import extremes
 from tile_core.reference.elements import convert, holder
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops.operands import Bound
+    from tile_core.reference.ops.operands import BoundCall
 
 __all__ = ["reduce", "scan"]
 
 _BITS = {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}
 
 
-def reduce(call: Bound) -> None:
+def reduce(call: BoundCall) -> None:
     """``dst = combine over k of src[.., k, ..]``, and ``dst`` itself without ``clear``."""
     src, dst = call.args
     kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])
@@ -38,7 +38,7 @@ def reduce(call: Bound) -> None:
     dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
 
 
-def scan(call: Bound) -> None:
+def scan(call: BoundCall) -> None:
     """``dst[.., i, ..] = combine over k <= i of src[.., k, ..]``; from the end with ``reverse``."""
     src, dst = call.args
     kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])

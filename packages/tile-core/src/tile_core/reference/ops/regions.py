@@ -12,13 +12,13 @@ from tile_core.reference.access import fill
 from tile_core.reference.elements import convert
 
 if TYPE_CHECKING:
-    from tile_core.reference.memory import Memory
+    from tile_core.reference.memory import LaneMemory
     from tile_core.reference.state import State
 
-__all__ = ["Region"]
+__all__ = ["MemoryRegion"]
 
 
-class Region:
+class MemoryRegion:
     """A region of a buffer that all lanes agree about.
 
     Parameters
@@ -46,7 +46,7 @@ class Region:
     ) -> None:
         self.state, self.number, self.dtype, self.where = state, number, dtype, where
         self.mins, self.extents = mins, extents
-        self.memory: Memory = state.memories[number]
+        self.memory: LaneMemory = state.memories[number]
         self.inside, self.part = _overlap(self.memory.shape, mins, extents)
 
     @property
@@ -65,9 +65,9 @@ class Region:
         mask[self.part] = True
         return mask
 
-    def at(self, mins: tuple[int, ...], extents: tuple[int, ...]) -> Region:
+    def at(self, mins: tuple[int, ...], extents: tuple[int, ...]) -> MemoryRegion:
         """Return another region of the same buffer."""
-        return Region(self.state, self.number, mins, extents, self.dtype, self.where)
+        return MemoryRegion(self.state, self.number, mins, extents, self.dtype, self.where)
 
     def read(self, needed: Any = None) -> Any:
         """Return a copy of its elements, the fill value for those outside of the buffer.

@@ -9,12 +9,12 @@ import numpy as np
 from tile_core.reference.elements import constant, convert
 
 if TYPE_CHECKING:
-    from tile_core.reference.ops.operands import Bound
+    from tile_core.reference.ops.operands import BoundCall
 
 __all__ = ["im2col"]
 
 
-def im2col(call: Bound) -> None:
+def im2col(call: BoundCall) -> None:
     """``col[i, j]`` is the input that an output pixel multiplies with a filter element, zero outside of the image."""
     img, col, first_pixel, first_element = call.args
     kernel, stride, dilation, pad = (int(call.attrs[k]) for k in ("kernel", "stride", "dilation", "pad"))

@@ -12,7 +12,7 @@ from tile_core.ir.visit import replace_for, substitute, uses_var
 from tile_core.simt.barriers.program_points import Point
 
 
-class Split:
+class BarrierWriter:
     """Rebuilds statements from program points."""
 
     def whole(self, points: list[Point]) -> Any:
@@ -69,7 +69,7 @@ class Split:
 class _Masked:
     """Points under a mask: each run of points without a barrier becomes a branch of its own."""
 
-    def __init__(self, owner: Split, mask: Any) -> None:
+    def __init__(self, owner: BarrierWriter, mask: Any) -> None:
         self.owner, self.mask = owner, mask
         self.out: list[Any] = []
         self.group: list[Any] = []

@@ -13,7 +13,7 @@ from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr, substitute
-from tile_core.simt.barriers.shared_accesses import Access, variables
+from tile_core.simt.barriers.shared_accesses import SharedAccess, variables
 from tile_core.simt.variant import Block
 
 #: The most elements, over all threads and iterations, that are enumerated.
@@ -47,10 +47,10 @@ class Owners:
             if block.thread is not None:
                 self.values[block.thread] = number
         self.prints: dict[tuple[Any, ...], Any] = {}
-        self.kept: list[Access] = []
-        self.named: dict[Access, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
+        self.kept: list[SharedAccess] = []
+        self.named: dict[SharedAccess, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
 
-    def apart(self, a: Access, b: Access) -> bool:
+    def apart(self, a: SharedAccess, b: SharedAccess) -> bool:
         """Whether it is proven that no byte is touched by one thread in ``a`` and by a different one in ``b``."""
         if not self.count or a.indices is None or b.indices is None:
             return False
@@ -67,7 +67,7 @@ class Owners:
         first, second = (self.footprint(x, cancelled, unit, not same) for x in (a, b))
         return first is not None and second is not None and not _meet(first, second)
 
-    def cancelled(self, a: Access, b: Access) -> tuple[Any, ...] | None:
+    def cancelled(self, a: SharedAccess, b: SharedAccess) -> tuple[Any, ...] | None:
         """Return the variables that contribute equally to both addresses, or ``None`` if an unknown one remains."""
         (ia, _), (ib, _) = self.names(a), self.names(b)
         own = {v for x in (a, b) for v, _, _ in x.ranges}
@@ -80,7 +80,7 @@ class Owners:
                 return None
         return tuple(sorted(found, key=lambda v: str(v.name)))
 
-    def names(self, a: Access) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def names(self, a: SharedAccess) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return indices and conditions in which the thread's coordinates are variables."""
         if a not in self.named:
             assert a.indices is not None
@@ -97,7 +97,7 @@ class Owners:
 
         return map_expr(e, axis, ir.Call)
 
-    def footprint(self, a: Access, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
+    def footprint(self, a: SharedAccess, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
         """Return (addresses, lowest thread, highest thread) of an access; ``None`` if too many to enumerate."""
         key = (id(a), *(id(v) for v in cancelled), unit, absolute)
         if key not in self.prints:
@@ -108,7 +108,7 @@ class Owners:
                 self.prints[key] = None
         return self.prints[key]
 
-    def look(self, a: Access, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
+    def look(self, a: SharedAccess, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
         """Return the result of ``footprint``, or raise ``Unknown``."""
         indices, conditions = self.names(a)
         zero = {v: nodes.int_const(0, nodes.dtype_of(v)) for v in cancelled}

@@ -18,16 +18,16 @@ from typing import Any
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
-from tile_core.errors import Where as Place
+from tile_core.errors import Where
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
-from tile_core.simt.barriers.branch_splitting import Split
+from tile_core.simt.barriers.branch_splitting import BarrierWriter
 from tile_core.simt.barriers.disjointness import Owners
 from tile_core.simt.barriers.program_points import Point, Points
-from tile_core.simt.barriers.shared_accesses import Access, Where
+from tile_core.simt.barriers.shared_accesses import ProgramPlace, SharedAccess
 from tile_core.simt.variant import Block
 
-State = frozenset[Access]
+State = frozenset[SharedAccess]
 _NOTHING: State = frozenset()
 
 
@@ -50,8 +50,8 @@ class Barrier:
     earlier: str
     later: str
     hazard: str
-    where: Place | None = None
-    after: Place | None = None
+    where: Where | None = None
+    after: Where | None = None
 
 
 def place_barriers(body: Any, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
@@ -72,12 +72,12 @@ def place_barriers(body: Any, block: Block | None = None) -> tuple[Any, tuple[Ba
     seeds = [] if block is None or block.thread is None else [block.thread]
     varying = Varying(body, seeds)
     points = Points(body, varying)
-    program = points.of(body, Where())
+    program = points.of(body, ProgramPlace())
     flow = _Flow(Owners(block, varying, points.bounds))
     flow.run(program, _NOTHING)
     if not flow.count and not points.changed:
         return body, ()
-    return Split().whole(program), tuple(flow.report)
+    return BarrierWriter().whole(program), tuple(flow.report)
 
 
 class _Flow:
@@ -92,14 +92,16 @@ class _Flow:
         self.count = 0
         self.report: list[Barrier] = []
         self.known: dict[tuple[int, int, bool], bool] = {}
-        self.kept: list[Access] = []
+        self.kept: list[SharedAccess] = []
         self.left: list[list[State]] = []
         self.again: list[list[tuple[Point, State]]] = []
         self.parted = 0
 
     # Conflicts
 
-    def conflict(self, pending: Iterable[Access], mine: Iterable[Access]) -> tuple[Access, Access] | None:
+    def conflict(
+        self, pending: Iterable[SharedAccess], mine: Iterable[SharedAccess]
+    ) -> tuple[SharedAccess, SharedAccess] | None:
         """Return a pair of accesses that need a barrier between them."""
         mine = list(mine)
         for a in pending:
@@ -108,7 +110,7 @@ class _Flow:
                     return a, b
         return None
 
-    def depend(self, a: Access, b: Access) -> bool:
+    def depend(self, a: SharedAccess, b: SharedAccess) -> bool:
         key = (id(a), id(b), bool(self.parted))
         found = self.known.get(key)
         if found is None:
@@ -116,7 +118,7 @@ class _Flow:
             self.kept += [a, b]
         return found
 
-    def _depend(self, a: Access, b: Access) -> bool:
+    def _depend(self, a: SharedAccess, b: SharedAccess) -> bool:
         if a.atomic and b.atomic and a.buffer.same_as(b.buffer):
             return False
         if a.region is not None and b.region is not None and a.region.same_as(b.region):
@@ -125,7 +127,7 @@ class _Flow:
             return False
         return not self.owners.apart(a, b)
 
-    def place(self, p: Point, pair: tuple[Access, Access], field: str = "meet") -> None:
+    def place(self, p: Point, pair: tuple[SharedAccess, SharedAccess], field: str = "meet") -> None:
         """Place a barrier at a point."""
         where = nodes.where_of(p.stmt)
         if self.parted:
@@ -271,7 +273,7 @@ class _Flow:
         self.place(p, pair)
         return _NOTHING
 
-    def probe(self, points: list[Point], state: State) -> tuple[tuple[Access, Access] | None, State]:
+    def probe(self, points: list[Point], state: State) -> tuple[tuple[SharedAccess, SharedAccess] | None, State]:
         """Return a conflict of a pending access with one reached without a barrier, and the remaining pending set."""
         for p in points:
             if not state:

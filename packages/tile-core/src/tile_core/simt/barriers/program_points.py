@@ -10,7 +10,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, replace_for, role, statements
-from tile_core.simt.barriers.shared_accesses import Access, Accesses, Where, bounds_of, is_unordered
+from tile_core.simt.barriers.shared_accesses import Accesses, ProgramPlace, SharedAccess, bounds_of, is_unordered
 from tile_core.simt.memory.arena import listed
 
 
@@ -38,8 +38,8 @@ class Point:
 
     stmt: Any
     kind: str = "plain"
-    reads: list[Access] = field(default_factory=list)
-    writes: list[Access] = field(default_factory=list)
+    reads: list[SharedAccess] = field(default_factory=list)
+    writes: list[SharedAccess] = field(default_factory=list)
     parts: list[list[Point]] = field(default_factory=list)
     varying: bool = False
     opaque: frozenset[Any] = frozenset()
@@ -73,11 +73,11 @@ class Points:
         self.divergent: list[str] = []
         self.changed = False
 
-    def of(self, s: Any, where: Where) -> list[Point]:
+    def of(self, s: Any, where: ProgramPlace) -> list[Point]:
         """Return the points of a statement, in order."""
         return [p for x in statements(s) for p in self.one(x, where.at(x))]
 
-    def one(self, s: Any, where: Where) -> list[Point]:
+    def one(self, s: Any, where: ProgramPlace) -> list[Point]:
         """Return the points of one statement."""
         if isinstance(s, tirx.SeqStmt):
             return self.of(s, where)
@@ -97,7 +97,7 @@ class Points:
             return [Point(s, "sync" if nodes.is_tile_call(s.value, "sync_threads") else "plain")]
         return [self.plain(s, where)]
 
-    def plain(self, s: Any, where: Where) -> Point:
+    def plain(self, s: Any, where: ProgramPlace) -> Point:
         """Return the point of a statement that cannot contain a barrier."""
         if isinstance(s, tirx.BufferStore):
             reads, writes = self.accesses.of_store(s, where)
@@ -105,7 +105,7 @@ class Points:
         found = list(self.accesses.of_step(s, where))
         return Point(s, reads=[a for a in found if not a.write], writes=[a for a in found if a.write])
 
-    def loop(self, s: Any, where: Where) -> list[Point]:
+    def loop(self, s: Any, where: ProgramPlace) -> list[Point]:
         """Return the points of a counted loop: its bounds may need one of their own."""
         before: list[Point] = []
         if role(s) != "grid" and (collect(s.min, ir.TensorLoad) or collect(s.extent, ir.TensorLoad)):
@@ -121,7 +121,7 @@ class Points:
         parts = [self.inside(s.body, where, varying, "a loop whose threads meet inside")]
         return [*before, Point(s, "for", parts=parts, varying=varying, opaque=self.accesses.opaque(s.body))]
 
-    def hoisted(self, e: Any, name: str, before: list[Point], where: Where) -> Any:
+    def hoisted(self, e: Any, name: str, before: list[Point], where: ProgramPlace) -> Any:
         """Return a loop's bound; one that reads memory is bound to a variable before the loop."""
         if not collect(e, ir.TensorLoad):
             return e
@@ -132,14 +132,14 @@ class Points:
         before.append(self.plain(s, where.at(s)))
         return var
 
-    def repeat(self, s: Any, where: Where) -> Point:
+    def repeat(self, s: Any, where: ProgramPlace) -> Point:
         """Return the point of a ``while`` loop."""
         varying = self.varying.loop(s)
         reads = self.accesses.of_expr(s.condition, where)
         parts = [self.inside(s.body, where, varying, "a while loop whose threads meet inside")]
         return Point(s, "while", reads, [], parts, varying, self.accesses.opaque(s.body))
 
-    def branch(self, s: Any, where: Where) -> Point:
+    def branch(self, s: Any, where: ProgramPlace) -> Point:
         """Return the point of a branch."""
         varying = self.varying.expr(s.condition)
         reads = self.accesses.of_expr(s.condition, where)
@@ -149,7 +149,7 @@ class Points:
             parts.append(self.inside(s.else_case, where.under(tirx.Not(s.condition)), varying, what))
         return Point(s, "if", reads, [], parts, varying)
 
-    def inside(self, body: Any, where: Where, varying: bool, what: str) -> list[Point]:
+    def inside(self, body: Any, where: ProgramPlace, varying: bool, what: str) -> list[Point]:
         """Return the points of a body; ``what`` is refused there if threads may diverge before it."""
         if varying:
             self.divergent.append(what)
@@ -158,7 +158,7 @@ class Points:
             self.divergent.pop()
         return points
 
-    def mark(self, s: Any, where: Where) -> Point:
+    def mark(self, s: Any, where: ProgramPlace) -> Point:
         """Return the point of an attribute."""
         if s.attr_key == calls.MANAGED:
             where = where.inside(s, listed(s.node, self.accesses.bases))

@@ -15,7 +15,7 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, loads_of, replace_for, role
 
 
-def drop_idle_barriers(body: Any) -> Any:
+def drop_redundant_barriers(body: Any) -> Any:
     """Return the body without the block's barriers after which no thread accesses memory that another one accessed.
 
     Parameters

@@ -18,7 +18,7 @@ _COMMON = ("shared", "global")
 
 
 @dataclass(frozen=True)
-class Memory:
+class ByteRange:
     """The bytes of a buffer.
 
     Attributes
@@ -36,7 +36,7 @@ class Memory:
     last: int | None
     size: int
 
-    def overlaps(self, other: Memory) -> bool:
+    def overlaps(self, other: ByteRange) -> bool:
         """Whether two buffers overlap."""
         if self.space is not other.space and not _same(self.space, other.space):
             return False
@@ -44,7 +44,7 @@ class Memory:
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class SharedAccess:
     """One access of one thread.
 
     Attributes
@@ -70,7 +70,7 @@ class Access:
     """
 
     buffer: Any
-    memory: Memory
+    memory: ByteRange
     write: bool
     atomic: bool
     indices: tuple[Any, ...] | None
@@ -79,14 +79,14 @@ class Access:
     ranges: tuple[tuple[Any, int, int], ...] = ()
     conditions: tuple[Any, ...] = ()
     region: Any = None
-    later: dict[Any, Access] = field(default_factory=dict, repr=False)
+    later: dict[Any, SharedAccess] = field(default_factory=dict, repr=False)
 
     @property
     def shared(self) -> bool:
         """Whether it is an access of the block's own memory."""
         return nodes.scope_of(self.buffer) == "shared"
 
-    def past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()) -> Access:
+    def past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()) -> SharedAccess:
         """Return the access as seen by later iterations of the loop of ``var``, and after the loop.
 
         Parameters
@@ -102,7 +102,7 @@ class Access:
             found.later[var] = found
         return found
 
-    def outside(self, region: Any) -> Access:
+    def outside(self, region: Any) -> SharedAccess:
         """Return the access as seen outside its managed region."""
         if self.region is None or not self.region.same_as(region):
             return self
@@ -111,7 +111,7 @@ class Access:
             found = self.later[region] = replace(self, region=None, later={})
         return found
 
-    def _past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> Access:
+    def _past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> SharedAccess:
         lost = inner if bounds is not None else inner | {var}
         conditions = tuple(c for c in self.conditions if not variables(c) & lost)
         used = set().union(*(variables(e) for e in (*(self.indices or ()), *conditions)))
@@ -137,7 +137,7 @@ class Accesses:
     """
 
     def __init__(self, body: Any) -> None:
-        self.memory: dict[Any, Memory] = {}
+        self.memory: dict[Any, ByteRange] = {}
         self.bases: dict[Any, Any] = {}
         self.packed = packed_buffers(body)
         self.binds: dict[Any, Any] = {}
@@ -164,11 +164,11 @@ class Accesses:
         shape = nodes.shape_of(buffer)
         known = all(isinstance(n, int) for n in shape)
         last = first + max(1, prod(shape) * max(1, bits // 8)) if known else None
-        self.memory[buffer] = Memory(space, first, last, size)
+        self.memory[buffer] = ByteRange(space, first, last, size)
 
-    def of_expr(self, e: Any, where: Where) -> list[Access]:
+    def of_expr(self, e: Any, where: ProgramPlace) -> list[SharedAccess]:
         """Return the reads of an expression, and the accesses of its calls."""
-        found: list[Access] = []
+        found: list[SharedAccess] = []
         places: list[Any] = []
         pointers: list[Any] = []
         everything = collect(e, ir.Call)
@@ -183,14 +183,14 @@ class Accesses:
                 found += self._access(x.source, x.indices, False, where)
         return found
 
-    def of_store(self, s: Any, where: Where) -> tuple[list[Access], list[Access]]:
+    def of_store(self, s: Any, where: ProgramPlace) -> tuple[list[SharedAccess], list[SharedAccess]]:
         """Return the reads and the write of a store."""
         reads = self.of_expr(s.value, where)
         for i in s.indices:
             reads += self.of_expr(i, where)
         return reads, self._access(s.buffer, s.indices, True, where)
 
-    def of_step(self, s: Any, where: Where) -> Iterator[Access]:
+    def of_step(self, s: Any, where: ProgramPlace) -> Iterator[SharedAccess]:
         """Yield all accesses inside a statement; the variables of its loops get ranges."""
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
@@ -216,7 +216,7 @@ class Accesses:
         """Return the variables that a loop's body binds to values that are not loop-invariant."""
         return frozenset(b.var for b in collect(body, tirx.Bind) if b.var not in self.binds)
 
-    def of_simple(self, s: Any, where: Where) -> list[Access]:
+    def of_simple(self, s: Any, where: ProgramPlace) -> list[SharedAccess]:
         """Return all accesses of a statement without a body."""
         if isinstance(s, tirx.BufferStore):
             reads, writes = self.of_store(s, where)
@@ -225,7 +225,7 @@ class Accesses:
             return self.of_expr(s.value, where)
         return self.of_expr(s.condition, where) if isinstance(s, tirx.AssertStmt) else []
 
-    def _of_call(self, call: Any, where: Where, pointers: list[Any]) -> list[Access]:
+    def _of_call(self, call: Any, where: ProgramPlace, pointers: list[Any]) -> list[SharedAccess]:
         if nodes.is_tile_call(call, "move"):
             size = int(nodes.as_int(call.attrs["bytes"]))
             target, source = call.args
@@ -234,7 +234,7 @@ class Accesses:
                 *self._access(target.source, target.indices, True, where, size),
             ]
         atomic = _is_atomic(call)
-        found: list[Access] = []
+        found: list[SharedAccess] = []
         for arg in call.args:
             if nodes.is_tile_call(arg, "address"):
                 pointers.append(arg)
@@ -246,21 +246,21 @@ class Accesses:
                 found += self._whole(getattr(inner, "source", inner), where, ("r", "w"), atomic)
         return found
 
-    def _pointer(self, call: Any, atomic: bool, where: Where) -> list[Access]:
+    def _pointer(self, call: Any, atomic: bool, where: ProgramPlace) -> list[SharedAccess]:
         access = str(call.attrs["access"])
         atomic = atomic or access == "a"
         return self._whole(call.args[0].source, where, ("r", "w") if access == "a" else tuple(access), atomic)
 
-    def _whole(self, buffer: Any, where: Where, kinds: tuple[str, ...], atomic: bool) -> list[Access]:
+    def _whole(self, buffer: Any, where: ProgramPlace, kinds: tuple[str, ...], atomic: bool) -> list[SharedAccess]:
         """Return accesses at places that an instruction chooses: they may be anywhere in the buffer."""
-        found: list[Access] = []
+        found: list[SharedAccess] = []
         for kind in kinds:
             found += [replace(a, indices=None, atomic=atomic, later={}) for a in self._access(
                 buffer, (), kind == "w", where
             )]  # fmt: skip
         return found
 
-    def _access(self, buffer: Any, indices: Any, write: bool, where: Where, size: int = 0) -> list[Access]:
+    def _access(self, buffer: Any, indices: Any, write: bool, where: ProgramPlace, size: int = 0) -> list[SharedAccess]:
         if nodes.scope_of(buffer) not in _COMMON:
             return []
         if buffer not in self.memory:
@@ -271,7 +271,7 @@ class Accesses:
             known = None
         region = where.region_of(self.bases.get(buffer, buffer))
         return [
-            Access(
+            SharedAccess(
                 buffer, memory, write, False, known, size or memory.size, where.stmt, where.ranges,
                 tuple(substitute(c, self.binds) for c in where.conditions), region,
             )
@@ -279,7 +279,7 @@ class Accesses:
 
 
 @dataclass(frozen=True)
-class Where:
+class ProgramPlace:
     """The context of a statement in the program."""
 
     stmt: Any = None
@@ -288,17 +288,17 @@ class Where:
     regions: tuple[tuple[Any, frozenset[Any]], ...] = ()
     lost: frozenset[Any] = frozenset()
 
-    def at(self, stmt: Any) -> Where:
+    def at(self, stmt: Any) -> ProgramPlace:
         """Return the context of a statement here."""
         return replace(self, stmt=stmt)
 
-    def under(self, condition: Any) -> Where:
+    def under(self, condition: Any) -> ProgramPlace:
         """Return the context under a condition; one that reads memory is ignored."""
         if collect(condition, ir.TensorLoad):
             return self
         return replace(self, conditions=(*self.conditions, condition))
 
-    def loop(self, s: Any, opaque: frozenset[Any]) -> Where:
+    def loop(self, s: Any, opaque: frozenset[Any]) -> ProgramPlace:
         """Return the context inside a loop whose iterations all count as one."""
         bounds = bounds_of(s)
         if bounds is not None:
@@ -306,7 +306,7 @@ class Where:
         mine = {s.loop_var} if isinstance(s, tirx.For) else set()
         return replace(self, lost=self.lost | opaque | mine)
 
-    def inside(self, region: Any, managed: Iterable[Any]) -> Where:
+    def inside(self, region: Any, managed: Iterable[Any]) -> ProgramPlace:
         """Return the context inside a region that manages some buffers."""
         return replace(self, regions=(*self.regions, (region, frozenset(managed))))
 

@@ -50,7 +50,7 @@ def launch(body: Any, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
         ``{"panel", "order"}`` of ``T.use_swizzle``: blocks are numbered along panels of that many rows (or columns), so
         that those that run at the same time share operands in the cache.
     """
-    rewriter = _Launch(block, dict(swizzle) if swizzle else None)
+    rewriter = _GridToBlock(block, dict(swizzle) if swizzle else None)
     new = rewriter.stmt(body)
     x, y, z = block.extents
     thread = calls.thread_index(0) if x > 1 else nodes.int_const(0)
@@ -63,7 +63,7 @@ def launch(body: Any, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
     return nodes.seq([tirx.Bind(block.thread, nodes.int_const(0) + thread), new]), Grid((gx, gy, gz))
 
 
-class _Launch(StmtRewriter):
+class _GridToBlock(StmtRewriter):
     def __init__(self, block: Block, swizzle: dict[str, Any] | None) -> None:
         self.block, self.swizzle = block, swizzle
         self.extents: dict[int, Any] = {}

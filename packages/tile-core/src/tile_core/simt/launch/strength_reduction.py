@@ -23,7 +23,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, statements
 
 
-def with_rings(body: Any) -> Any:
+def reduce_strength(body: Any) -> Any:
     """Return the body with the remainders in the bindings of marked loops rewritten."""
     return _Rings().stmt(body)
 

@@ -98,7 +98,7 @@ def plan_arena(body: Any, limit: int) -> tuple[Any, Arena]:
     arrays = tuple(b.array(offsets[b.buffer], lives.lines) for b in buffers)
     if size > limit:
         raise _exceeded(buffers, size, limit)
-    return _Annotate(offsets).stmt(body), Arena(size, arrays)
+    return _AnnotateOffsets(offsets).stmt(body), Arena(size, arrays)
 
 
 class _Buffer:
@@ -253,7 +253,7 @@ def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[Any, int]]:
     return max(at + b.bytes for b, at in placed), {b.buffer: at for b, at in placed}
 
 
-class _Annotate(StmtRewriter):
+class _AnnotateOffsets(StmtRewriter):
     def __init__(self, offsets: dict[Any, int]) -> None:
         self.offsets = offsets
 

@@ -42,7 +42,7 @@ def apply_shared_layouts(body: Any, layouts: Mapping[Any, Any], block: Block | N
     plans = _plans(body, layouts)
     if not plans:
         return body
-    return _Apply(plans, block).stmt(body)
+    return _ApplyToShared(plans, block).stmt(body)
 
 
 class Folding(ExprOps):
@@ -118,7 +118,7 @@ class Folding(ExprOps):
         return max(known & -known, 1), 1 << int(bound.max_value).bit_length()
 
 
-class _Plan:
+class _FlatBuffer:
     """A shared buffer, its one-dimensional form, and the map from an element's index to its address."""
 
     def __init__(self, buffer: Any, layout: Any, packed: bool, base: Any = None) -> None:
@@ -147,23 +147,23 @@ class _Plan:
         return ops.simplify(total)
 
 
-def _plans(body: Any, layouts: Mapping[Any, Any]) -> dict[Any, _Plan]:
+def _plans(body: Any, layouts: Mapping[Any, Any]) -> dict[Any, _FlatBuffer]:
     allocs = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     views = [(v.buffer, base_of(v)) for v in collect(body, tirx.DeclBuffer)]
     packed = packed_buffers(body)
-    plans: dict[Any, _Plan] = {}
+    plans: dict[Any, _FlatBuffer] = {}
     for buffer in allocs:
         layout = layouts.get(buffer)
         if layout is not None and any(base is not None and base.same_as(buffer) for _, base in views):
             raise InternalError(stage="shared layouts", detail=f"a layout for {buffer.name}, which has a view")
         if layout is not None and tuple(layout.shape) != tuple(nodes.shape_of(buffer)):
             raise InternalError(stage="shared layouts", detail=f"a layout of shape {layout.shape} for {buffer.name}")
-        plans[buffer] = _Plan(buffer, layout, buffer in packed)
+        plans[buffer] = _FlatBuffer(buffer, layout, buffer in packed)
     for view, base in views:
         if base in plans:
             if view in layouts:
                 raise InternalError(stage="shared layouts", detail=f"a layout for the view {view.name}")
-            plans[view] = _Plan(view, None, view in packed, plans[base].flat)
+            plans[view] = _FlatBuffer(view, None, view in packed, plans[base].flat)
     return plans
 
 
@@ -189,10 +189,10 @@ def packed_buffers(body: Any) -> set[Any]:
     return packed
 
 
-class _Apply(StmtRewriter):
+class _ApplyToShared(StmtRewriter):
     """Rewrites the accesses; facts about variables follow the scopes."""
 
-    def __init__(self, plans: dict[Any, _Plan], block: Block | None) -> None:
+    def __init__(self, plans: dict[Any, _FlatBuffer], block: Block | None) -> None:
         self.plans = plans
         self.flat = {buffer: plan.flat for buffer, plan in plans.items()}
         self.analyzer = Analyzer()
@@ -210,7 +210,7 @@ class _Apply(StmtRewriter):
         plan = self.plans.get(e.source)
         return e if plan is None else nodes.load(plan.flat, [self.at(plan, e.indices)], e.span)
 
-    def at(self, plan: _Plan, indices: Any) -> Any:
+    def at(self, plan: _FlatBuffer, indices: Any) -> Any:
         return plan.place(list(indices), self.ops)
 
     def visit_BufferStore(self, s: Any) -> Any:

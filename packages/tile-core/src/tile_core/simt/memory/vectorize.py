@@ -43,7 +43,7 @@ def vectorize(body: Any, capabilities: Capabilities, aligned: Aligned, layouts: 
     layouts
         Layouts of shared buffers; row-major if there is none. A layout must keep the elements of an access contiguous.
     """
-    return _Vectorize(body, capabilities.vector_bytes, aligned, dict(layouts or {})).stmt(body)
+    return _VectorizeAccesses(body, capabilities.vector_bytes, aligned, dict(layouts or {})).stmt(body)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class _Run:
         return _key(self.buffer, self.start)
 
 
-class _Vectorize(StmtRewriter):
+class _VectorizeAccesses(StmtRewriter):
     def __init__(self, body: Any, widths: Sequence[int], aligned: Aligned, layouts: dict[Any, Any]) -> None:
         self.widths = [w for w in widths if w <= WIDEST]
         self.aligned, self.layouts = aligned, layouts
@@ -132,7 +132,7 @@ class _Vectorize(StmtRewriter):
         before = [x for run in loads.values() for x in self.moves(run, turns, load=True)]
         after = [x for run in stores.values() for x in self.moves(run, turns, load=False)]
         notes = {str(k): v for k, v in s.annotations.items() if str(k) != VECTOR}
-        inner = replace_for(s, _Registers(self, s.loop_var, loads, stores).stmt(s.body), annotations=notes)
+        inner = replace_for(s, _UseRegisters(self, s.loop_var, loads, stores).stmt(s.body), annotations=notes)
         arrays = {run.array: None for run in (*loads.values(), *stores.values())}
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
@@ -262,11 +262,11 @@ class _Vectorize(StmtRewriter):
         return _key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))
 
 
-class _Registers(StmtRewriter):
+class _UseRegisters(StmtRewriter):
     """Rewrites a loop's body to use registers."""
 
     def __init__(
-        self, owner: _Vectorize, turn: Any, loads: Mapping[str, _Run], stores: Mapping[str, _Run]
+        self, owner: _VectorizeAccesses, turn: Any, loads: Mapping[str, _Run], stores: Mapping[str, _Run]
     ) -> None:  # fmt: skip
         self.owner, self.turn, self.loads, self.stores = owner, turn, loads, stores
 

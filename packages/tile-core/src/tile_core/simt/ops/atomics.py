@@ -138,7 +138,7 @@ class AtomicStore(_Element):
         return guarded(call, dst, body)
 
 
-class _Tile(Variant):
+class _TileAtomic(Variant):
     """Base of the atomics of tiles: they are nests of updates of elements."""
 
     priority = 10
@@ -159,7 +159,7 @@ class _Tile(Variant):
         return when_inside(call, dst, at, updated(self.atomics, call, dst, at, value, ctx))
 
 
-class AtomicFill(_Tile):
+class AtomicFill(_TileAtomic):
     """An update of every element of a tile with one number: once for the block, or by every thread of thread code."""
 
     op = "atomic_fill"
@@ -171,7 +171,7 @@ class AtomicFill(_Tile):
         return nodes.nest(dst.shape, lambda *i: self.element(call, dst, i, value, ctx), role, span=call.span)
 
 
-class AtomicTile(_Tile):
+class AtomicTile(_TileAtomic):
     """An update of every element of a tile with another tile: a nest that is distributed like any other."""
 
     op = "atomic_tile"

@@ -23,7 +23,7 @@ Combine = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Split:
+class NearAndFar:
     """Digits of the thread index, by how their threads can exchange values.
 
     Attributes
@@ -43,7 +43,7 @@ class Split:
         return prod(d.extent for d in self.far)
 
 
-def split(digits: Sequence[Digit], width: int) -> Split:
+def split(digits: Sequence[Digit], width: int) -> NearAndFar:
     """Split digits into near and far for groups of ``width`` threads (a power of two)."""
     near: list[int] = []
     far: list[Digit] = []
@@ -55,7 +55,7 @@ def split(digits: Sequence[Digit], width: int) -> Split:
                 extent, stride = extent // 2, stride * 2
         if extent > 1:
             far.append(Digit(extent, stride, "thread"))
-    return Split(tuple(sorted(near)), tuple(far))
+    return NearAndFar(tuple(sorted(near)), tuple(far))
 
 
 def butterfly(array: Any, masks: Sequence[int], combine: Combine) -> Any:
@@ -91,7 +91,9 @@ class Crossing:
         One register per register of ``dist``.
     """
 
-    def __init__(self, dist: FragmentLayout, thread: Any, others: Sequence[Digit], parts: Split, array: Any) -> None:
+    def __init__(
+        self, dist: FragmentLayout, thread: Any, others: Sequence[Digit], parts: NearAndFar, array: Any
+    ) -> None:
         self.dist, self.thread, self.others, self.parts, self.array = dist, thread, others, parts, array
         self.size = prod(dist.padded)
         self.scratch, self.allocate = nodes.alloc(

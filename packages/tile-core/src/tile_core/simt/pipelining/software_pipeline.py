@@ -115,7 +115,7 @@ def plan_pipeline(
 
 
 @dataclass
-class _Plan:
+class _PipelinedLoop:
     """A loop that will be pipelined."""
 
     loop: Any
@@ -209,7 +209,7 @@ class _Pipeliner(StmtRewriter):
             return "its step is not 1"
         return "it is left by a jump" if _jumps(loop.body) else ""
 
-    def plan(self, original: Any, loop: Any) -> tuple[_Plan | None, tuple[tuple[str, str], ...]]:
+    def plan(self, original: Any, loop: Any) -> tuple[_PipelinedLoop | None, tuple[tuple[str, str], ...]]:
         """Return which copies run ahead, and why others do not."""
         trips = nodes.as_int(loop.extent)
         stages = int(annotation(loop, nodes.STAGES))
@@ -238,7 +238,7 @@ class _Pipeliner(StmtRewriter):
             return None, tuple(kept)
         binds = self.analysis.recomputed(loop, chosen)
         versions = {c.buffer: self.version(c.buffer, stages) for c in chosen}
-        return _Plan(loop, stages, chosen, binds, versions, facts), tuple(kept)
+        return _PipelinedLoop(loop, stages, chosen, binds, versions, facts), tuple(kept)
 
     def version(self, buffer: Any, stages: int) -> Any:
         base = name = f"{buffer.name}_stages"
@@ -254,7 +254,7 @@ class _Pipeliner(StmtRewriter):
 class _Builder:
     """Writes one pipelined loop."""
 
-    def __init__(self, plan: _Plan, busy: bool, nested: bool) -> None:
+    def __init__(self, plan: _PipelinedLoop, busy: bool, nested: bool) -> None:
         self.plan, self.loop, self.stages = plan, plan.loop, plan.stages
         self.busy, self.nested = busy, nested
         self.body = top_level(plan.loop.body)

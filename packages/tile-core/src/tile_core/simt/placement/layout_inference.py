@@ -23,7 +23,7 @@ from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.simt.ops.reducer import is_update, partial
 from tile_core.simt.placement.locality_proof import agrees
-from tile_core.simt.placement.tile_uses import Access, Nest, OpSite, Sites, find_sites
+from tile_core.simt.placement.tile_uses import Nest, OpSite, Sites, TileAccess, find_sites
 from tile_core.simt.placement.variant_selection import call_of, number_of
 from tile_core.simt.variant import Block, Places, SimtVariant
 
@@ -341,7 +341,7 @@ def _variables(e: Any) -> set[Any]:
     return set(collect(e, tirx.Var))
 
 
-def _plain(a: Access, nest: Nest) -> dict[Any, int | None] | None:
+def _plain(a: TileAccess, nest: Nest) -> dict[Any, int | None] | None:
     """Return the dimension that each loop variable alone indexes; ``None`` if an index has another form."""
     found: dict[Any, int | None] = dict.fromkeys(nest.variables)
     if any(start != 0 for start in nest.starts):
@@ -354,7 +354,7 @@ def _plain(a: Access, nest: Nest) -> dict[Any, int | None] | None:
     return found
 
 
-def _carried(a: Access, nest: Nest, own: FragmentLayout) -> FragmentLayout | None:
+def _carried(a: TileAccess, nest: Nest, own: FragmentLayout) -> FragmentLayout | None:
     """Return the fragment layout that puts each element where the iterations that access it run."""
     order = _plain(a, nest)
     if order is None:
@@ -372,7 +372,7 @@ def _carried(a: Access, nest: Nest, own: FragmentLayout) -> FragmentLayout | Non
     return FragmentLayout(shape, dims, own.threads, kept.replica)
 
 
-def _contiguous(a: Access, nest: Nest) -> bool:
+def _contiguous(a: TileAccess, nest: Nest) -> bool:
     """Whether the last loop runs over adjacent elements of the buffer."""
     if not a.indices:
         return False

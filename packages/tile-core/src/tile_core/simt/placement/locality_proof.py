@@ -12,13 +12,13 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout.fragment import FragmentLayout
-from tile_core.simt.placement.tile_uses import Access, Nest
+from tile_core.simt.placement.tile_uses import Nest, TileAccess
 
 #: Limit on enumerated iterations times inner loops; above it a fragment is moved to shared memory unchecked.
 _MOST = 1 << 22
 
 
-def agrees(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> str:
+def agrees(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> str:
     """Return why an access of a nest does not fit its fragment's layout; empty if it does.
 
     A load fits if all threads that run an iteration hold the element; a store if in addition no other threads do.
@@ -41,7 +41,7 @@ def agrees(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) ->
     return ""
 
 
-def uniform_register(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> bool:
+def uniform_register(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> bool:
     """Whether the register that an iteration accesses is the same in all threads."""
     if _identical(a, nest, own, known):
         return True
@@ -62,7 +62,7 @@ def _distinct(values: Any) -> int:
     return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
-def _identical(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> bool:
+def _identical(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> bool:
     """Whether iteration and element are trivially at the same place: indices in order, equal digits."""
     long = [d for d, n in enumerate(known.shape) if n != 1 or len(known.shape) == len(nest.loops)]
     if len(long) != len(nest.loops) or any(s != 0 for s in nest.starts):
@@ -73,7 +73,7 @@ def _identical(a: Access, nest: Nest, own: FragmentLayout, known: FragmentLayout
     return same and rest and tuple(known.dims[d] for d in long) == own.dims and known.replica == own.replica
 
 
-def _points(a: Access, nest: Nest) -> tuple[Any, Any, Any] | None:
+def _points(a: TileAccess, nest: Nest) -> tuple[Any, Any, Any] | None:
     """Return (iteration, element, turn) in bounds, for all turns of the loops that the indices use."""
     used = {v for i in a.indices for v in collect(i, tirx.Var)}
     extents = list(nest.extents or ())

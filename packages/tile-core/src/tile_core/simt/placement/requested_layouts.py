@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tile_core.simt.variant import Block
 
 
-def asked_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[Any, Any]) -> dict[Any, LayoutMap]:
+def requested_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[Any, Any]) -> dict[Any, LayoutMap]:
     """Return the layouts of shared buffers.
 
     Parameters
@@ -46,7 +46,7 @@ def asked_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[Any, 
     return found
 
 
-def asked_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx: Context) -> dict[Any, FragmentLayout]:
+def requested_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx: Context) -> dict[Any, FragmentLayout]:
     """Return the layouts of fragments.
 
     Raises

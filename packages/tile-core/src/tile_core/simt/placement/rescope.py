@@ -25,7 +25,7 @@ def rescope(body: Any, buffers: Iterable[Any], scope: str = "shared") -> tuple[A
         base = next((mapping[v] for v in collect(view.data, tirx.Var) if v in mapping), None)
         if base is not None:
             mapping[view.buffer] = _moved(view.buffer, scope, tirx.buffer_data(base))
-    return _Define(mapping).stmt(_regions(substitute(body, mapping), mapping)), mapping
+    return _MoveDefinitions(mapping).stmt(_regions(substitute(body, mapping), mapping)), mapping
 
 
 def _moved(buffer: Any, scope: str, data: Any = None) -> Any:
@@ -44,7 +44,7 @@ def _regions(body: Any, mapping: dict[Any, Any]) -> Any:
     return tvm_ffi.structural_map(body, (ir.TensorRegion, region))
 
 
-class _Define(StmtRewriter):
+class _MoveDefinitions(StmtRewriter):
     """Rebuilds the defining statements, which substitution leaves alone."""
 
     def __init__(self, mapping: dict[Any, Any]) -> None:

@@ -19,7 +19,7 @@ PARALLEL = ("parallel", "vectorized")
 
 
 @dataclass(frozen=True)
-class Access:
+class TileAccess:
     """A load or store of one element.
 
     Attributes
@@ -60,7 +60,7 @@ class Nest:
     loops: tuple[Any, ...]
     body: Any
     outer: tuple[tuple[Any, Any, Any], ...]
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[TileAccess] = field(default_factory=list)
 
     @property
     def variables(self) -> list[Any]:
@@ -132,7 +132,7 @@ def nest_of(loop: Any) -> tuple[tuple[Any, ...], Any]:
 def find_sites(body: Any) -> Sites:
     """Return all uses of tiles; nests must have numbers."""
     sites = Sites(viewed=viewed_buffers(body))
-    _Walk(sites).visit(body, ())
+    _FindUses(sites).visit(body, ())
     return sites
 
 
@@ -164,7 +164,7 @@ class _Number(StmtRewriter):
         return replace_for(s, s.body, annotations={**dict(s.annotations), NEST: nodes.int_const(number)})
 
 
-class _Walk:
+class _FindUses:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
 
@@ -230,7 +230,7 @@ def _uses(loop: Any, outer: Sequence[Any]) -> bool:
     return any(o.loop_var in found for o in outer)
 
 
-def _accesses(s: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[Access]:
+def _accesses(s: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
     if isinstance(s, tirx.SeqStmt):
         for x in s.seq:
             yield from _accesses(x, inner)
@@ -246,7 +246,7 @@ def _accesses(s: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[Acces
     elif isinstance(s, tirx.AttrStmt):
         yield from _accesses(s.body, inner)
     elif isinstance(s, tirx.BufferStore):
-        yield Access(s.buffer, tuple(s.indices), True, inner)
+        yield TileAccess(s.buffer, tuple(s.indices), True, inner)
         yield from _loads(s.value, inner)
         for i in s.indices:
             yield from _loads(i, inner)
@@ -256,10 +256,10 @@ def _accesses(s: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[Acces
             for arg in call.args:
                 if hasattr(arg, "region"):
                     mins = tuple(r.min for r in arg.region)
-                    yield Access(arg.source, mins, True, inner)
-                    yield Access(arg.source, mins, False, inner)
+                    yield TileAccess(arg.source, mins, True, inner)
+                    yield TileAccess(arg.source, mins, False, inner)
 
 
-def _loads(e: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[Access]:
+def _loads(e: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
     for load in loads_of(e):
-        yield Access(load.source, tuple(load.indices), False, inner)
+        yield TileAccess(load.source, tuple(load.indices), False, inner)

@@ -13,7 +13,7 @@ from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, select
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.registry import OPS
-from tile_core.passes.lower_ops import Choice, MeaningVariant
+from tile_core.passes.lower_ops import MeaningVariant, OpChoice
 from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Selected:
 
     body: Any
     selections: Mapping[int, Selection]
-    choices: tuple[Choice, ...]
+    choices: tuple[OpChoice, ...]
 
 
 def select_ops(
@@ -102,7 +102,7 @@ class _Select(StmtRewriter):
         self.safe_values = safe_values
         self.ctx, self.variants, self.block, self.names_threads = ctx, variants, block, names_threads
         self.selections: dict[int, Selection] = {}
-        self.choices: list[Choice] = []
+        self.choices: list[OpChoice] = []
         self.divergent = False
 
     def visit_For(self, s: Any) -> Any:
@@ -141,7 +141,7 @@ class _Select(StmtRewriter):
         if filled and call.name in _ZERO_OUTSIDE:
             mine = [v for v in mine if isinstance(v, MeaningVariant)]
         selection = select(call, mine, self.ctx, None if forced is None else str(forced))
-        self.choices.append(Choice(call, selection))
+        self.choices.append(OpChoice(call, selection))
         return call, selection
 
     def numbered(self, value: Any, selection: Selection) -> Any:

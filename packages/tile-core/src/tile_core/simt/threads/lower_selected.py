@@ -34,7 +34,7 @@ def lower_selected(
     sizes: Iterable[Any] = (),
 ) -> Any:
     """Return the body without tile ops; ``sizes`` are the variables of symbolic extents."""
-    lower = _Lower(selections, block, places, ctx, uses_threads(body))
+    lower = _LowerSelected(selections, block, places, ctx, uses_threads(body))
     for var in sizes:
         # Launches leave headroom above symbolic sizes, so that rounding up to a tile does not overflow.
         kind = nodes.dtype_of(var)
@@ -43,7 +43,7 @@ def lower_selected(
     return lower.stmt(body)
 
 
-class _Lower(StmtRewriter):
+class _LowerSelected(StmtRewriter):
     def __init__(
         self, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context, names_threads: bool
     ) -> None:

@@ -33,9 +33,9 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, renamed, replace
 from tile_core.simt.threads.lower_selected import LOWERED
 
 
-def carry(body: Any) -> Any:
+def prefetch_operands(body: Any) -> Any:
     """Return the body with each pipelined loop rotated if its op allows it."""
-    return _Carry().stmt(body)
+    return _PrefetchOperands().stmt(body)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class _Turn:
     op: Any
 
 
-class _Carry(StmtRewriter):
+class _PrefetchOperands(StmtRewriter):
     def __init__(self) -> None:
         self.managed = False
 

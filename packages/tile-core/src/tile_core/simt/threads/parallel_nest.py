@@ -15,7 +15,7 @@ from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.code_size import operations
 from tile_core.simt.ops.reducer import assigned, is_update
 from tile_core.simt.placement.locality_proof import uniform_register
-from tile_core.simt.placement.tile_uses import Access, Nest
+from tile_core.simt.placement.tile_uses import Nest, TileAccess
 from tile_core.simt.register_loops import MOST_REGISTERS, UNROLL_FACTOR
 from tile_core.simt.variant import Block, Places
 
@@ -137,7 +137,7 @@ class NestWriter:
         first = [start + a if start != 0 else a for start, a in zip(self.nest.starts, moves, strict=True)]
         mapping = {v: self.analyzer.simplify(a) for v, a in zip(self.nest.variables, shifted, strict=True)}
         zero = dict(zip(self.nest.variables, first, strict=True))
-        body = _Registers(self, own, zero).stmt(self.nest.body)
+        body = _ReplaceFragments(self, own, zero).stmt(self.nest.body)
         body = substitute(body, mapping)
         guards = own.is_first(self.block.thread) if own.replicas > 1 and self.keeps_copies() else []
         return _First(tirx.all(*guards)).stmt(body) if guards else body
@@ -222,7 +222,7 @@ class NestWriter:
         return nodes.for_loop(turn, tirx.floordiv(total + (count - 1), count), inner, span=span)
 
 
-class _Registers(StmtRewriter):
+class _ReplaceFragments(StmtRewriter):
     """Replaces elements of fragments by registers."""
 
     def __init__(self, owner: NestWriter, own: FragmentLayout, zero: dict[Any, Any]) -> None:
@@ -255,7 +255,7 @@ class _Registers(StmtRewriter):
     def register(self, buffer: Any, indices: Any, is_store: bool) -> Any:
         known = self.owner.places.fragments[buffer]
         inner = _enclosing(self.owner.nest, indices)
-        access = Access(buffer, tuple(indices), is_store, inner)
+        access = TileAccess(buffer, tuple(indices), is_store, inner)
         if uniform_register(access, self.owner.nest, self.own, known):
             indices = [substitute(i, self.zero) for i in indices]
         return self.owner.analyzer.simplify(nodes.int_const(0) + known.register(list(indices)))

@@ -42,10 +42,10 @@ def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
     ShuffleTooWide
         If lanes of different groups would have to exchange values.
     """
-    return _Lower(block, width).stmt(body)
+    return _LowerWarpCalls(block, width).stmt(body)
 
 
-class _Hoist(StmtRewriter):
+class _HoistWarpCalls(StmtRewriter):
     """Hoists warp operations before statements."""
 
     def __init__(self, width: int) -> None:
@@ -124,7 +124,7 @@ class _Hoist(StmtRewriter):
         return var
 
 
-class _Lower(_Hoist):
+class _LowerWarpCalls(_HoistWarpCalls):
     """Replaces warp operations by shuffles and votes."""
 
     def __init__(self, block: Block, width: int) -> None:
