@@ -58,6 +58,12 @@ def test_every_folder_is_seen() -> None:
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
+def test_a_name_is_that_of_one_class() -> None:
+    """In the core. ``T.Kernel`` and a compiled ``Kernel`` are users' names; lowerings see ``OpCall`` as a protocol."""
+    core = [m for m in size.modules_of(ROOT) if m.package == "tile_core"]
+    assert set(size.homonyms(core)) <= {"Kernel", "OpCall"}
+
+
 def test_without_one_nothing_is_found(root: Path) -> None:
     assert circles(root) == []
     assert linted(root) == 0

@@ -9,13 +9,13 @@ import pytest
 
 import tile_core as tile
 from tile_core.errors.artefacts import (
+    ArtefactNotRunnable,
     CannotReadArtefact,
     CannotWriteArtefact,
     DamagedArtefact,
     MissingBackend,
     NewerArtefact,
     NotAnArtefact,
-    WrongDevice,
 )
 from tile_core.errors.launch import BadSetting, MissingArgument, NotProvided
 from tile_core.errors.setup import UnknownRuntime
@@ -220,7 +220,7 @@ class TestLoadRefusals:
     def test_another_device(self, scaled, tmp_path):
         kernel = tile.compile(scaled(), "toy:new")
         kernel.export(tmp_path / "x")
-        with pytest.raises(WrongDevice, match=r"U601.*its device is no new"):
+        with pytest.raises(ArtefactNotRunnable, match=r"U601.*its device is no new"):
             tile.load(tmp_path / "x")
 
     def test_no_such_runtime(self, file):

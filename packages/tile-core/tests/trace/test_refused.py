@@ -15,9 +15,9 @@ from tile_core.errors.language import (
     NegativeIndex,
     NoSource,
     PythonError,
-    RankMismatch,
     RefusedSyntax,
     StepSlice,
+    TooManyIndices,
     UnknownHint,
     UnknownName,
 )
@@ -29,7 +29,7 @@ from tile_core.errors.layout import LayoutCollision
     [
         (lambda A: A[4, 0], IndexOutOfRange, "index 4 is outside dimension 0 of A"),
         (lambda A: A[0, -7], NegativeIndex, "say one of 0 to 5;"),
-        (lambda A: A[0, 1, 2], RankMismatch, "A has 2 dimensions and was indexed with 3"),
+        (lambda A: A[0, 1, 2], TooManyIndices, "A has 2 dimensions and was indexed with 3"),
         (lambda A: A[4:9, 0], IndexOutOfRange, "index 4:9 is outside dimension 0"),
         (lambda A: A[-1, 0], NegativeIndex, "index -1 in dimension 0 of A (extent 4)"),
         (lambda A: A[0, 2 - 3], NegativeIndex, "say 5;"),

@@ -118,7 +118,7 @@ def test_as_many_names_as_extents(refused):
     refused(errors.BadLoop, "K119", "write `for i, j, i2 in T.grid(...)`", too_few)
     refused(errors.BadOperand, "K103", "it holds 2 indices: unpack it", tuple_as_index)
     refused(errors.BadLaunch, "K120", "as (bx, by) is 2 names, expected one", axes)
-    refused(errors.RankMismatch, "K107", "holds as many, unpack it", tuple_of_blocks)
+    refused(errors.TooManyIndices, "K107", "holds as many, unpack it", tuple_of_blocks)
     refused(errors.BadLoop, "K119", "T.Persistent: for x, y, z is 3 names for 2 extents", persistent)
 
 

@@ -58,7 +58,7 @@ class UnknownArchitecture(UnsupportedError):
     remedy = "use cuda:{near}; known: {known}"
 
 
-class WrongDevice(UnsupportedError):
+class OtherArchitecture(UnsupportedError):
     """A kernel for one architecture meets a device of another."""
 
     code = "U702"

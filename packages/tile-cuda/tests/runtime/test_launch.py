@@ -20,9 +20,9 @@ from tile_cuda.errors import (
     GridTooLarge,
     NoDevice,
     NoDriver,
+    OtherArchitecture,
     TextRefused,
     TooMuchShared,
-    WrongDevice,
 )
 from tile_cuda.runtime.api import Device, Unusable
 from tile_cuda.runtime.driver import CudaAdapter
@@ -296,7 +296,9 @@ class TestDevices:
     def test_the_wrong_one_is_refused_at_the_launch(self, arch, compute, near):
         driver = FakeDriver([Device(0, "Other", compute, 227 << 10)])
         launch = adapter(driver, arch).load(scale())  # its text can be looked at
-        with pytest.raises(WrongDevice, match=rf"\[U702\] scale: it was compiled for cuda:{arch}, which") as caught:
+        with pytest.raises(
+            OtherArchitecture, match=rf"\[U702\] scale: it was compiled for cuda:{arch}, which"
+        ) as caught:
             launch(VALUES, HERE)
         assert f"compile it for cuda:{near}" in str(caught.value)
 

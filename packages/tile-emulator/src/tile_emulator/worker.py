@@ -25,7 +25,7 @@ class Dim3(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
 
 
-class Buffer(ctypes.Structure):
+class MappedBuffer(ctypes.Structure):
     """``simt::Buffer``."""
 
     _fields_ = (
@@ -52,7 +52,7 @@ class Watch(ctypes.Structure):
     _fields_ = (("buffer", ctypes.c_uint), ("pad", ctypes.c_uint), ("offset", ctypes.c_ulonglong))
 
 
-class Launch(ctypes.Structure):
+class LaunchJob(ctypes.Structure):
     """``simt::Launch``."""
 
     _fields_ = (
@@ -61,7 +61,7 @@ class Launch(ctypes.Structure):
         ("max_reports", ctypes.c_uint), ("stack_bytes", ctypes.c_uint), ("milliseconds", ctypes.c_uint),
         ("data", ctypes.c_int), ("reports", ctypes.c_int), ("output", ctypes.c_int), ("seed", ctypes.c_ulonglong),
         ("output_bytes", ctypes.c_ulonglong), ("buffers_n", ctypes.c_uint), ("args_n", ctypes.c_uint),
-        ("patches_n", ctypes.c_uint), ("watches_n", ctypes.c_uint), ("buffers", ctypes.POINTER(Buffer)),
+        ("patches_n", ctypes.c_uint), ("watches_n", ctypes.c_uint), ("buffers", ctypes.POINTER(MappedBuffer)),
         ("args", ctypes.POINTER(Argument)), ("patches", ctypes.POINTER(Patch)), ("watches", ctypes.POINTER(Watch)),
         ("static_low", ctypes.c_void_p), ("static_high", ctypes.c_void_p),
     )  # fmt: skip
@@ -90,11 +90,11 @@ def main() -> None:
     os.write(job["reports"], json.dumps({"confined": confined}).encode() + b"\n")
     for name in ("simt_static_low", "simt_static_high"):
         getattr(kernel, name).restype = ctypes.c_void_p
-    buffers = (Buffer * max(1, len(job["buffers"])))(*(Buffer(*b) for b in job["buffers"]))
+    buffers = (MappedBuffer * max(1, len(job["buffers"])))(*(MappedBuffer(*b) for b in job["buffers"]))
     args = (Argument * max(1, len(job["args"])))(*(Argument(b, 0, offset) for b, offset in job["args"]))
     patches = (Patch * max(1, len(job["patches"])))(*(Patch(*p) for p in job["patches"]))
     watches = (Watch * max(1, len(job["watches"])))(*(Watch(b, 0, offset) for b, offset in job["watches"]))
-    launch = Launch(
+    launch = LaunchJob(
         entry=ctypes.cast(kernel.simt_entry, ctypes.c_void_p).value,
         grid=Dim3(*job["grid"]), threads=Dim3(*job["block"]),
         data=job["data"], reports=job["reports"], output=1,

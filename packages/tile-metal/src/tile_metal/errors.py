@@ -56,7 +56,7 @@ class GridTooLarge(UnsupportedError):
     remedy = "let each threadgroup do more, or spread the blocks over the axes of T.Kernel"
 
 
-class TooManyThreads(UnsupportedError):
+class TooManyThreadsPerGroup(UnsupportedError):
     """A threadgroup is larger than the compiled kernel, or any kernel, may have."""
 
     code = "U804"

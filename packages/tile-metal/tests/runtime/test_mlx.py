@@ -12,7 +12,7 @@ from tile_metal.errors import (
     NotPassed,
     TextRefused,
     TooManyBuffers,
-    TooManyThreads,
+    TooManyThreadsPerGroup,
 )
 
 from .fake_mlx import Mlx
@@ -224,7 +224,7 @@ class TestRefusals:
 
     def test_a_pipeline_with_less_threads(self):
         mx = Mlx(limit=16)
-        with pytest.raises(TooManyThreads, match="of 32 threads; the compiled kernel allows 16"):
+        with pytest.raises(TooManyThreadsPerGroup, match="of 32 threads; the compiled kernel allows 16"):
             scaled(mx, out_idx=(1,))(ramp(mx, 8), 0.5)
 
     def test_the_compiler(self):

@@ -13,7 +13,7 @@ from tile_metal.errors import (
     LibraryTooOld,
     TextRefused,
     TooManyBuffers,
-    TooManyThreads,
+    TooManyThreadsPerGroup,
     TooMuchShared,
     WrongWidth,
 )
@@ -175,7 +175,7 @@ class TestLimits:
 
     def test_threads_of_the_pipeline(self, torch):
         torch.limit = 16
-        with pytest.raises(TooManyThreads, match="32 threads; the compiled kernel allows 16"):
+        with pytest.raises(TooManyThreadsPerGroup, match="32 threads; the compiled kernel allows 16"):
             self.launch(torch)
         assert torch.launches == []
 
@@ -186,7 +186,7 @@ class TestLimits:
 
     def test_threads_of_any_kernel(self, torch):
         made = text("f", [("x", "float32", "write")], "  x[0] = 1.0f;\n", (1, 1, 1), (32, 33, 1))
-        with pytest.raises(TooManyThreads, match="1056 threads; Metal allows 1024"):
+        with pytest.raises(TooManyThreadsPerGroup, match="1056 threads; Metal allows 1024"):
             adapter(torch=torch).load(made)
 
     def test_memory_of_a_threadgroup(self, torch):

@@ -30,13 +30,13 @@ def initialised_by_program(body: Any, effects: Effects) -> set[str]:
     effects
         From a decoded tile call (statement or binding) to (views read, views written).
     """
-    search = _Search(effects)
+    search = _WriteSearch(effects)
     search.visit(body, (), [])
     return search.written - search.exposed
 
 
 @dataclass(frozen=True)
-class _Access:
+class _AccessedElements:
     """Elements of a buffer: a corner and extents for each dimension."""
 
     buffer: Any
@@ -53,12 +53,12 @@ class _Access:
 
 
 @dataclass
-class _Search:
+class _WriteSearch:
     effects: Effects
     written: set[str] = field(default_factory=set)
     exposed: set[str] = field(default_factory=set)
 
-    def visit(self, s: Any, loops: tuple[Any, ...], known: list[_Access]) -> None:
+    def visit(self, s: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
         """Note what a statement exposes, and add to ``known`` what it writes on all paths."""
         for part in statements(s):
             if isinstance(part, tirx.For):
@@ -76,7 +76,7 @@ class _Search:
             else:
                 self.simple(part, loops, known)
 
-    def loop(self, s: Any, loops: tuple[Any, ...], known: list[_Access]) -> None:
+    def loop(self, s: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
         self.reads((s.min, s.extent), loops, known)
         inside = list(known)
         self.visit(s.body, (*loops, s), inside)
@@ -85,43 +85,43 @@ class _Search:
         runs = isinstance(s.extent, tirx.IntImm) and int(s.extent.value) > 0
         for access in inside[len(known) :]:
             if any(s.loop_var.same_as(v) for m in access.mins for v in collect(m, tirx.Var)):
-                known.append(_Access(access.buffer, access.mins, access.extents, (*access.over, s)))
+                known.append(_AccessedElements(access.buffer, access.mins, access.extents, (*access.over, s)))
             elif runs or role(s) == "grid":
                 known.append(access)
 
-    def simple(self, s: Any, loops: tuple[Any, ...], known: list[_Access]) -> None:
+    def simple(self, s: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
         value = getattr(s, "value", None)
         if isinstance(s, tirx.BufferStore):
             self.reads((s.value, *s.indices), loops, known)
-            self.write(_Access(s.buffer, tuple(s.indices), (1,) * len(s.indices)), known)
+            self.write(_AccessedElements(s.buffer, tuple(s.indices), (1,) * len(s.indices)), known)
         elif value is not None and nodes.is_tile_call(value):
             read, written = self.effects(s)
             for view in read:
-                self.read(_Access(view.buffer, tuple(view.mins), tuple(view.extents)), loops, known)
+                self.read(_AccessedElements(view.buffer, tuple(view.mins), tuple(view.extents)), loops, known)
             self.reads(value, loops, known)
             for view in written:
-                self.write(_Access(view.buffer, tuple(view.mins), tuple(view.extents)), known)
+                self.write(_AccessedElements(view.buffer, tuple(view.mins), tuple(view.extents)), known)
         else:
             self.reads(s, loops, known)
 
-    def reads(self, node: Any, loops: tuple[Any, ...], known: list[_Access]) -> None:
+    def reads(self, node: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
         for part in node if isinstance(node, tuple) else (node,):
             for load in loads_of(part):
-                self.read(_Access(load.source, tuple(load.indices), (1,) * len(load.indices)), loops, known)
+                self.read(_AccessedElements(load.source, tuple(load.indices), (1,) * len(load.indices)), loops, known)
 
-    def read(self, access: _Access, loops: tuple[Any, ...], known: list[_Access]) -> None:
+    def read(self, access: _AccessedElements, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
         name = str(access.buffer.name)
         if name in self.exposed:
             return
         if not any(_covers(k, access, loops) for k in reversed(known) if k.buffer.same_as(access.buffer)):
             self.exposed.add(name)
 
-    def write(self, access: _Access, known: list[_Access]) -> None:
+    def write(self, access: _AccessedElements, known: list[_AccessedElements]) -> None:
         self.written.add(str(access.buffer.name))
         known.append(access)
 
 
-def _covers(written: _Access, read: _Access, loops: tuple[Any, ...]) -> bool:
+def _covers(written: _AccessedElements, read: _AccessedElements, loops: tuple[Any, ...]) -> bool:
     """Whether all that is read was written."""
     if written.is_whole:
         return True

@@ -9,7 +9,7 @@ import typer
 
 from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
 from tile_core.cli.console import AsJson, Verbose, console, print_json
-from tile_core.errors.cli import NoDevice
+from tile_core.errors.cli import TargetWithoutDevice
 
 
 def run_file(
@@ -59,7 +59,7 @@ def _moved(kernel: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
     Raises
     ------
-    NoDevice
+    TargetWithoutDevice
         This machine has no device that runs the kernel.
     """
     from tile_core.abi.adapter import HOST_DEVICE
@@ -74,7 +74,7 @@ def _moved(kernel: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
             return tuple(there(kernel.adapter, value) for value in values)
         except (SetupError, UnsupportedError) as error:
             reason = error.message
-    raise NoDevice(kernel=kernel.name, target=kernel.target, reason=reason)
+    raise TargetWithoutDevice(kernel=kernel.name, target=kernel.target, reason=reason)
 
 
 def _json(kernel: Any, sizes: dict[str, int], seed: int, report: Any, bench: Any) -> dict[str, Any]:

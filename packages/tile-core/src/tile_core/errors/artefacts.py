@@ -67,7 +67,7 @@ class UntrustedArtefact(ArtefactError):
     remedy = "take that right away, or set TILE_TRUST_FILES=1 if you trust all who can write there"
 
 
-class WrongDevice(UnsupportedError):
+class ArtefactNotRunnable(UnsupportedError):
     """An exported kernel that no device of this machine can run."""
 
     code = "U601"

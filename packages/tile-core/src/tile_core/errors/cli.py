@@ -115,7 +115,7 @@ class NoInputs(CommandError):
     remedy = "call the kernel from Python with your own arguments"
 
 
-class NoDevice(CommandError):
+class TargetWithoutDevice(CommandError):
     """A kernel that no device of this machine runs."""
 
     code = "S314"

@@ -56,7 +56,7 @@ class IndexOutOfRange(KernelError):
     remedy = "legal: {legal}"
 
 
-class RankMismatch(KernelError):
+class TooManyIndices(KernelError):
     """More indices than dimensions."""
 
     code = "K107"

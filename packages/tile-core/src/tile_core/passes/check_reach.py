@@ -72,12 +72,12 @@ def _too_many(program: Program, name: str, span: int) -> TooManyElements:
 
 def _overflows(body: Any) -> bool:
     """Whether 32-bit arithmetic on block indices and induction variables overflows."""
-    search = _Search()
+    search = _ReachSearch()
     search.stmt(body)
     return search.found
 
 
-class _Search(RangedRewriter):
+class _ReachSearch(RangedRewriter):
     def __init__(self) -> None:
         super().__init__()
         self.found = False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Sanitizer"]
 
 
-class _Access:
+class _LastAccess:
     """Per unit of memory: which iteration accessed it last, and in which loop."""
 
     def __init__(self, units: int) -> None:
@@ -211,11 +211,11 @@ class Sanitizer:
     def track(root: Root) -> Any:
         """Return who wrote, who read, and since when several lanes have read."""
         if root.track is None:
-            root.track = (_Access(root.units), _Access(root.units), np.zeros(root.units, np.int64))
+            root.track = (_LastAccess(root.units), _LastAccess(root.units), np.zeros(root.units, np.int64))
         return root.track
 
     @staticmethod
-    def note_read(root: Root, units: Any, now: _Now, reads: _Access) -> None:
+    def note_read(root: Root, units: Any, now: _Now, reads: _LastAccess) -> None:
         """Remember a read; several readers are remembered as such."""
         many = root.track[2]
         before = reads.epoch[units] == now.epoch

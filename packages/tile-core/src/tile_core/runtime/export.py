@@ -13,12 +13,12 @@ from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.known_packages import KINDS
 from tile_core.errors.artefacts import (
+    ArtefactNotRunnable,
     CannotReadArtefact,
     CannotWriteArtefact,
     DamagedArtefact,
     MissingBackend,
     UntrustedArtefact,
-    WrongDevice,
 )
 from tile_core.errors.base import SetupError, Where, printable
 from tile_core.errors.launch import NotProvided
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
         Other users could have changed it.
     MissingBackend
         The backend of the kernel's target is not installed.
-    WrongDevice
+    ArtefactNotRunnable
         No device of this machine can run it.
     """
     from tile_core.plugins.manager import installed
@@ -179,7 +179,7 @@ def _load(
     built = artefact.text.built
     with only_catalogue("loading", artefact.signature.where):
         if built is not None and built.runtime == adapter.name and (reason := ask_adapter(adapter, "refuses", built)):
-            raise WrongDevice(file=file, target=artefact.target, reason=reason)
+            raise ArtefactNotRunnable(file=file, target=artefact.target, reason=reason)
         try:
             return ask_adapter(adapter, "load", artefact.text), adapter
         except RuntimeBroken as error:

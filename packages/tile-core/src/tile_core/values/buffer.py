@@ -16,8 +16,8 @@ from tile_core.errors.language import (
     IndexOutOfRange,
     NegativeIndex,
     NotCompileTime,
-    RankMismatch,
     StepSlice,
+    TooManyIndices,
 )
 from tile_core.ir import nodes
 from tile_core.values.builder import current
@@ -288,7 +288,7 @@ def _normalise(name: str, extents: Sequence[Index], index: Any) -> list[Any]:
     if dots:
         items[dots[0] : dots[0] + 1] = [slice(None)] * (rank - len(items) + 1)
     if len(items) > rank:
-        raise RankMismatch(buffer=name, found=len(items), rank=rank)
+        raise TooManyIndices(buffer=name, found=len(items), rank=rank)
     items += [slice(None)] * (rank - len(items))
     listed = enumerate(zip(items, extents, strict=True))
     return [i if isinstance(i, slice) else _index_item(name, d, e, i) for d, (i, e) in listed]

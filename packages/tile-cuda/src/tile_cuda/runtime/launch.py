@@ -18,7 +18,7 @@ from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions
 from tile_core.runtime.packing import require_single_blocks
 from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
-from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, TooMuchShared, WrongDevice
+from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, OtherArchitecture, TooMuchShared
 from tile_cuda.runtime.api import Device, Driver, Failed, Handle
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.pack import SlotPacker
@@ -132,7 +132,7 @@ class Launcher:
 
         Raises
         ------
-        NoDevice, WrongDevice, TooMuchShared, DriverTooOld, DriverFailed
+        NoDevice, OtherArchitecture, TooMuchShared, DriverTooOld, DriverFailed
             The device cannot run it.
         """
         with self._lock:
@@ -189,14 +189,14 @@ def check_device(facts: LaunchFacts, arch: str, device: Device) -> None:
 
     Raises
     ------
-    WrongDevice, TooMuchShared
+    OtherArchitecture, TooMuchShared
         With the target to compile for instead.
     """
     near = f"cuda:{arch_for(device.compute)}"
     shown: dict[str, Any] = {"kernel": facts.entry, "device": device.ordinal, "name": device.name, "near": near}
     if not runs_on(arch, device.compute):
         found = "{}{}".format(*device.compute)
-        raise WrongDevice(target=f"cuda:{arch}", found=found, where=facts.where, **shown)
+        raise OtherArchitecture(target=f"cuda:{arch}", found=found, where=facts.where, **shown)
     if facts.shared_bytes > device.shared_bytes:
         raise TooMuchShared(found=facts.shared_bytes, limit=device.shared_bytes, where=facts.where, **shown)
 

@@ -72,7 +72,7 @@ class MetalAdapter(TextAdapter):
 
         Raises
         ------
-        TooManyThreads, TooMuchShared
+        TooManyThreadsPerGroup, TooMuchShared
             No device can launch it.
         """
         check_static(kernel.facts)

@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.runtime.launch_grid import Extents, grid_of
 from tile_core.runtime.packing import require_single_blocks
-from tile_metal.errors import GridTooLarge, TooManyThreads, TooMuchShared, WrongWidth
+from tile_metal.errors import GridTooLarge, TooManyThreadsPerGroup, TooMuchShared, WrongWidth
 from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD
 
 
@@ -17,7 +17,7 @@ def check_static(facts: LaunchFacts) -> None:
 
     Raises
     ------
-    LaunchNotOffered, TooManyThreads, TooMuchShared
+    LaunchNotOffered, TooManyThreadsPerGroup, TooMuchShared
         It is over the limits of all devices.
     """
     require_single_blocks(facts, "metal")
@@ -30,7 +30,7 @@ def check_threads(facts: LaunchFacts, limit: int, where_from: str) -> None:
     """Refuse a threadgroup that is larger than a limit."""
     if facts.threads > limit:
         shown = {"kernel": facts.entry, "found": facts.threads, "limit": limit, "where_from": where_from}
-        raise TooManyThreads(where=facts.where, **shown)
+        raise TooManyThreadsPerGroup(where=facts.where, **shown)
 
 
 def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) -> None:
@@ -46,7 +46,7 @@ def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) ->
 
     Raises
     ------
-    TooManyThreads, WrongWidth, TooMuchShared
+    TooManyThreadsPerGroup, WrongWidth, TooMuchShared
         With what was found.
     """
     check_threads(facts, threads, "the compiled kernel")

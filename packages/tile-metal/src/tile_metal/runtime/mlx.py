@@ -23,7 +23,7 @@ from typing import Any
 from tile_core.abi.kernel_text import KernelText
 from tile_core.errors.base import TileError
 from tile_core.runtime.arrays import Unreadable, facts_of
-from tile_metal.errors import DeviceFault, LibraryTooOld, NotPassed, TextRefused, TooManyBuffers, TooManyThreads
+from tile_metal.errors import DeviceFault, LibraryTooOld, NotPassed, TextRefused, TooManyBuffers, TooManyThreadsPerGroup
 from tile_metal.options import MetalOptions
 from tile_metal.runtime.limits import threads_of
 from tile_metal.runtime.memory import Guarded
@@ -245,7 +245,7 @@ class MlxLauncher:
         if large:
             found, limit = map(int, large.groups())
             shown = {"kernel": self.facts.entry, "found": found, "limit": limit}
-            return TooManyThreads(where_from="the compiled kernel", where=where, **shown)
+            return TooManyThreadsPerGroup(where_from="the compiled kernel", where=where, **shown)
         kind = TextRefused if _NOT_BUILT.search(text) else DeviceFault
         return kind(kernel=self.facts.entry, library="MLX", reason=text, where=where)
 

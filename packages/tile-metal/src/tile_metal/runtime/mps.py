@@ -39,7 +39,7 @@ class TorchLauncher:
 
     Raises
     ------
-    LibraryTooOld, FastMathForced, TextRefused, TooManyBuffers, TooManyThreads, TooMuchShared, WrongWidth
+    LibraryTooOld, FastMathForced, TextRefused, TooManyBuffers, TooManyThreadsPerGroup, TooMuchShared, WrongWidth
         It cannot be launched.
     """
 
