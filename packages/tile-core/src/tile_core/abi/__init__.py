@@ -1,1 +1,1 @@
-"""What a compiled kernel and the runtime that launches it agree on: parameters, texts with their facts, adapters."""
+"""The interface between a compiled kernel and the runtime that launches it: parameters, texts with facts, adapters."""

@@ -7,10 +7,9 @@ A backend offers adapters through the hook ``tile_runtimes``. The order of event
 3. The launch callable from step 1, once per call, with checked arguments (see ``RuntimeAdapter.load``).
 4. ``synchronize()`` only when time is measured or results are compared, never by an ordinary call.
 
-A runtime that compiles a text at length can have the result kept, in the cache on disk and in exported files. It then
-says its ``toolchain()``, and ``build(artefact)`` comes before step 1: its answer is the ``built`` of the text that
-``load`` is given. A kernel that is found on disk is loaded without passes, without emitting a text, and without
-``build``.
+A runtime whose compilation is slow can have the result cached on disk and in exported files. It then implements
+``toolchain()``, and ``build(artefact)`` comes before step 1: its result is the ``built`` of the text passed to
+``load``. A kernel found on disk is loaded without running passes, emitting text, or calling ``build``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ HOST_DEVICE = 1
 
 @dataclass(frozen=True)
 class Place:
-    """Where the arrays of one call live.
+    """The location of the arrays of one call.
 
     Attributes
     ----------
@@ -44,21 +43,21 @@ class Place:
 
 @dataclass(frozen=True)
 class Built:
-    """What a runtime made of a kernel's text: bytes that can be kept, and loaded where the compiler is not installed.
+    """A kernel's text as built by a runtime: bytes that can be stored, and loaded where the compiler is not installed.
 
     Attributes
     ----------
     runtime
-        Name of the runtime that made it; no other one is given it.
+        Name of the runtime that made it; only that one loads it.
     kind
-        What the bytes are, in that runtime's own words.
+        The format of the bytes, as named by that runtime.
     data
         The bytes.
     arch
-        What they run on, in that runtime's own words; empty: everything that the target names.
+        The architecture they run on, as named by that runtime; empty: everything that the target covers.
     facts
-        What only that runtime understands, but for ``registers`` and ``spill_bytes`` of a thread: where a backend says
-        them, spills are told to the user.
+        Private to that runtime, except for ``registers`` and ``spill_bytes`` of a thread: where a backend states them,
+        spills are reported to the user.
     """
 
     runtime: str
@@ -69,7 +68,7 @@ class Built:
 
 
 class AdapterFacts(Protocol):
-    """What the binder needs to know about an adapter; read once, when a kernel is made."""
+    """Facts that the binder needs about an adapter; read once, when a kernel is made."""
 
     @property
     def name(self) -> str:
@@ -77,7 +76,7 @@ class AdapterFacts(Protocol):
 
     @property
     def devices(self) -> frozenset[int]:
-        """DLPack device types whose memory the kernel can reach."""
+        """DLPack device types whose memory the kernel can access."""
 
     @property
     def convention(self) -> Convention:
@@ -85,7 +84,7 @@ class AdapterFacts(Protocol):
 
     @property
     def renews(self) -> frozenset[str]:
-        """Libraries of immutable arrays that a launch gives new content."""
+        """Libraries of immutable arrays whose content a launch replaces."""
 
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """An uninitialised array, or ``None`` to let the binder do it."""
@@ -99,12 +98,12 @@ class RuntimeAdapter(ABC):
     name
         Stable name, as in ``--tile-runtime``.
     devices
-        DLPack device types whose memory the kernel can reach.
+        DLPack device types whose memory the kernel can access.
     convention
         ``"packed"`` or ``"pointers"``, see `load`.
     renews
-        Libraries whose arrays are values, immutable, but are taken for parameters that the kernel writes: a launch lets
-        the object that it is given stand for new content, which keeps the old elements where the kernel wrote none.
+        Libraries whose arrays are immutable values but are accepted for parameters that the kernel writes: a launch
+        gives the object new content, which keeps the old elements that the kernel did not write.
     """
 
     name: str = ""
@@ -132,9 +131,9 @@ class RuntimeAdapter(ABC):
             ``ctypes.c_void_p``. Arrays of other libraries off the host are passed as they are.
 
             ``"pointers"``: called as ``launch(values, place)``: tensors and pointers are addresses (``int``), the
-            values of the symbols that the compiled function takes besides follow the parameters, and ``place`` says on
-            which device and for which library. The callable may have a method ``repeat``, which makes launches that are
-            alike cheaper: see `runtime.repeat`.
+            values of the symbols that the compiled function also takes follow the parameters, and ``place`` gives the
+            device and library. The callable may have a method ``repeat``, which makes similar launches cheaper: see
+            `runtime.repeat`.
 
             Arguments have been checked: the callable must not check, copy or convert. It returns when the work is
             queued on the caller's current stream. The binder keeps the arrays alive only until it returns.
@@ -153,22 +152,22 @@ class RuntimeAdapter(ABC):
         Returns
         -------
         str
-            Empty (the default) if nothing is worth keeping: `build` is never called.
+            Empty (the default) if nothing is worth caching: `build` is never called.
         """
         return ""
 
     def build(self, artefact: Any) -> Built | None:
-        """Compile a ``KernelText`` without loading it. It touches no device and depends on the text and target alone.
+        """Compile a ``KernelText`` without loading it. It touches no device and depends only on the text and target.
 
         Returns
         -------
         Built or None
-            ``None`` (the default) if this text is not worth keeping.
+            ``None`` (the default) if this text is not worth caching.
         """
         return None
 
     def build_steps(self, artefact: Any) -> Sequence[tuple[str, float]]:
-        """Build an artefact with a clock, for a report; it touches no device.
+        """Build an artefact and time the steps, for a report; it touches no device.
 
         Parameters
         ----------
@@ -184,7 +183,7 @@ class RuntimeAdapter(ABC):
         return ()
 
     def binary_of(self, artefact: Any) -> Built | None:
-        """Return what was built of a ``KernelText``, built now if need be: the first step of most ``load``."""
+        """Return the built form of a ``KernelText``, building it if necessary: the first step of most ``load``."""
         found = artefact.built
         if isinstance(found, Built) and found.runtime == self.name:
             return found
@@ -224,7 +223,7 @@ class RuntimeAdapter(ABC):
         return None
 
     def from_host(self, array: Any) -> Any:
-        """Copy a NumPy array to where kernels reach it; called by ``verify`` and the conformance kit only.
+        """Copy a NumPy array to memory that kernels can access; called by ``verify`` and the conformance kit only.
 
         A runtime of a device implements this and `to_host`. The default serves those that reach host memory: it returns
         the array itself.
@@ -240,16 +239,16 @@ class RuntimeAdapter(ABC):
         -------
         Any
             An array of no other library that the binder accepts: it has ``__dlpack__`` and ``__dlpack_device__`` (see
-            `runtime.dlpack`), is writable, and says the same element type, shape and strides; its address is the
-            same modulo 16, which is what NumPy's own memory and the assumptions of texts have in common. Two methods
-            besides: ``get()`` does what `to_host` does, ``fill_bytes(byte)`` sets every byte of every element.
+            `runtime.dlpack`), is writable, and reports the same element type, shape and strides; its address is the
+            same modulo 16, the alignment common to NumPy's memory and the assumptions of texts. Also, two methods:
+            ``get()`` does what `to_host` does, ``fill_bytes(byte)`` sets every byte of every element.
 
         Raises
         ------
         NotProvided
-            This runtime cannot, which is the default of a runtime that does not reach host memory.
+            This runtime cannot, which is the default of a runtime that cannot access host memory.
         UnsupportedArray
-            The array has strides that are no whole elements, or elements that are no numbers.
+            The array has strides that are not whole elements, or elements that are not numbers.
         """
         return self._own(array, "from_host()")
 

@@ -1,4 +1,4 @@
-"""What an emitter says about a text besides the text: how to launch it, and which line of it comes from where.
+"""Facts that an emitter states about a text: how to launch it, and the source of each of its lines.
 
 Everything here is plain data: frozen, comparable, and to JSON and back without loss, so that a text and its facts can
 be stored, loaded and run where the compiler is not installed.
@@ -30,18 +30,17 @@ class ParamFact:
     name
         Its name in the text.
     kind
-        ``"pointer"``: the address of an array; ``"scalar"``: a value; ``"opaque"``: bytes that only the backend
-        understands, passed by value.
+        ``"pointer"``: the address of an array; ``"scalar"``: a value; ``"opaque"``: bytes private to the
+        backend, passed by value.
     dtype
         Element type of the array or type of the scalar; empty for opaque bytes.
     access
-        What the function does with the array.
+        How the function accesses the array.
     align
-        Bytes that the text takes the address of the array's first element to be a multiple of, a power of two; 0 means
-        the size of an element. `emit.choose` sees to it that a launch keeps this. Of opaque bytes, what they are
-        aligned to.
+        The alignment, in bytes, that the text assumes of the array's first element, a power of two; 0 means the size of
+        an element. `emit.choose` ensures that a launch satisfies it. For opaque bytes, their alignment.
     bytes
-        How many opaque bytes there are; 0 for arrays and scalars.
+        The number of opaque bytes; 0 for arrays and scalars.
     """
 
     name: str
@@ -62,7 +61,7 @@ class ParamFact:
 
 @dataclass(frozen=True)
 class SharedArray:
-    """A named part of the block's shared memory; parts whose lives do not overlap may share bytes.
+    """A named part of the block's shared memory; parts whose live ranges do not overlap may share bytes.
 
     Attributes
     ----------
@@ -82,13 +81,13 @@ class SharedArray:
 
 @dataclass(frozen=True)
 class LineMap:
-    """Which line of an emitted text comes from which place of the user's source.
+    """A map from lines of an emitted text to locations in the user's source.
 
     Attributes
     ----------
     lines
-        Pairs of a 1-based line of the text and a place, in the order of lines. A pair holds up to the next one;
-        ``None`` is text that comes from nowhere in particular.
+        Pairs of a 1-based line of the text and a location, ordered by line. A pair applies up to the next one;
+        ``None`` is text without a location.
     """
 
     lines: tuple[tuple[int, Where | None], ...] = ()
@@ -100,7 +99,7 @@ class LineMap:
 
     @staticmethod
     def of(places: Iterable[Where | None]) -> LineMap:
-        """Make the map of a text from the place of each of its lines, beginning with line 1."""
+        """Make the map of a text from the location of each of its lines, beginning with line 1."""
         pairs: list[tuple[int, Where | None]] = []
         for line, where in enumerate(places, 1):
             if where != (pairs[-1][1] if pairs else None):
@@ -108,7 +107,7 @@ class LineMap:
         return LineMap(tuple(pairs))
 
     def where(self, line: int) -> Where | None:
-        """Return the place that a line of the text comes from, if there is one."""
+        """Return the location that a line of the text comes from, if there is one."""
         at = bisect.bisect_right(self.lines, line, key=lambda pair: pair[0])
         return self.lines[at - 1][1] if at else None
 
@@ -128,21 +127,21 @@ class LaunchFacts:
     block
         Threads of a block along x, y and z.
     shared_bytes
-        Bytes of shared memory that a launch gives to each block, besides arrays that the text declares itself.
+        Bytes of shared memory that a launch gives to each block, in addition to arrays that the text declares itself.
     shared
-        What lies where in them, for messages.
+        The arrays in them, for messages.
     attributes
-        What only the backend and its runtimes understand.
+        Private to the backend and its runtimes.
     line_map
-        Where the lines of the text come from.
+        The source locations of the text's lines.
     where
         Place of the kernel's definition, for messages.
     divides
-        For names of integer parameters a number that the text takes to divide their values, for example
-        ``{"n": 8}`` where rows of ``n`` elements are read in vectors of 8. `emit.choose` sees to it that a launch
-        keeps this.
+        For names of integer parameters a number that the text assumes to divide their values, for example
+        ``{"n": 8}`` where rows of ``n`` elements are read in vectors of 8. `emit.choose` ensures that a launch
+        satisfies it.
     cluster
-        Blocks along x, y and z that are launched together and reach each other's shared memory; the grid is made of
+        Blocks along x, y and z launched together that can access each other's shared memory; the grid is made of
         whole clusters.
 
     Raises
@@ -248,7 +247,7 @@ class LaunchFacts:
 
 @dataclass(frozen=True)
 class KernelText:
-    """A text that can be launched: what a runtime that builds from text loads.
+    """A text that can be launched, as loaded by a runtime that builds from text.
 
     Attributes
     ----------
@@ -256,12 +255,12 @@ class KernelText:
         The text in the device's language.
     facts
         How to launch it. Its parameters are those of the kernel's signature in order, then the symbols that the launch
-        takes besides.
+        also takes.
     general
         Makes the text of the same kernel that assumes nothing about the arguments of a call besides the signature, for
         calls that this one cannot take; ``None`` if it takes all. Called at most once, by the runtime.
     built
-        What a runtime has built of the text.
+        The text as built by a runtime.
     """
 
     text: str

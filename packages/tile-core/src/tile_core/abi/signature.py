@@ -1,4 +1,4 @@
-"""What a compiled kernel expects of its arguments, as plain data, and how the symbols in shapes get their values.
+"""The arguments that a compiled kernel expects, as plain data, and how the symbols in shapes get their values.
 
 A `Dim` is an extent or stride: an ``int``, the name of a symbol, or a tuple ``(op, a, b)`` of dims with ``op`` one of
 ``add sub mul floordiv mod ceildiv max min``. Symbols are solved from all given arguments at once, so their order does
@@ -20,7 +20,7 @@ Kind = Literal["tensor", "scalar", "pointer"]
 Access = Literal["read", "write", "readwrite"]
 
 
-#: What a dim may compute.
+#: Operations of a dim.
 OPERATORS: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -51,10 +51,9 @@ class Param:
     strides
         Declared strides in elements, or ``None`` for contiguous row-major memory.
     access
-        What the kernel does with the memory.
+        How the kernel accesses the memory.
     align
-        Bytes that the address of the first element must be a multiple of, a power of two; 0 means the size of an
-        element.
+        Required alignment of the first element in bytes, a power of two; 0 means the size of an element.
     """
 
     name: str
@@ -138,7 +137,7 @@ class Signature:
 
     @property
     def usage(self) -> str:
-        """How to call it: ``c = gemm(a, b)``."""
+        """A sample call: ``c = gemm(a, b)``."""
         call = f"{self.name}({', '.join(self.params[i].name for i in self.inputs)})"
         outs = ", ".join(self.params[i].name for i in self.out_idx)
         return f"{outs} = {call}" if outs else call
@@ -185,9 +184,9 @@ class Equation:
     dim
         A dim of the signature.
     value
-        What the argument has.
+        The value found in the argument.
     place
-        Where it was read, for messages: ``"A.shape[0]"``.
+        Its origin, for messages: ``"A.shape[0]"``.
     """
 
     dim: Dim

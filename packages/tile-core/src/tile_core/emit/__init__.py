@@ -1,1 +1,1 @@
-"""Text emitters: a base for languages of the C family, of which a target states only what differs."""
+"""Text emitters: a base for languages of the C family, where a target states only the differences."""

@@ -1,7 +1,7 @@
 """The base of text emitters: statements of the C family, with a map from lines to the user's source.
 
-A dialect is a subclass that states what differs: type names, qualifiers, how a parameter and an array of each storage
-scope is declared, the barrier, the function's head. Reading one is reading what is special about its target.
+A dialect is a subclass that states the differences: type names, qualifiers, declarations of parameters and of arrays in
+each storage scope, the barrier, the function's head. It contains only what is special about its target.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Emitted:
     text
         Complete source, with the dialect's prelude.
     origins
-        For each line of the text the user's place, or ``None``.
+        The user's source location of each line, or ``None``.
     """
 
     text: str
     origins: tuple[Where | None, ...]
 
     def line_of(self, number: int) -> Where | None:
-        """Return the user's place of a 1-based line."""
+        """Return the user's source location of a 1-based line."""
         return self.origins[number - 1] if 0 < number <= len(self.origins) else None
 
 
@@ -58,7 +58,7 @@ class CFamilyEmitter(ExpressionPrinter):
     prelude
         Text before the function.
     reserved
-        Words that no variable may have as its name.
+        Words that may not name a variable.
     scopes
         Storage scope to the qualifier of an array declared in the function.
     """
@@ -113,7 +113,7 @@ class CFamilyEmitter(ExpressionPrinter):
         return f"void {name}({', '.join(self.parameter(p) for p in params)})"
 
     def begin(self, params: Sequence[Any]) -> None:
-        """Write what stands before the body."""
+        """Write the text before the body."""
         del params
 
     def parameter(self, p: Any) -> str:
@@ -151,7 +151,7 @@ class CFamilyEmitter(ExpressionPrinter):
             self.stmt(s.body)
 
     def unroll(self, s: Any) -> None:
-        """Write the hint that a loop should be written out."""
+        """Write the hint to unroll a loop."""
         del s
         self.writer.line("#pragma unroll")
 
@@ -182,7 +182,7 @@ class CFamilyEmitter(ExpressionPrinter):
         self.writer.line("continue;")
 
     def write_AttrStmt(self, s: Any) -> None:
-        """Write the body: attributes are for passes."""
+        """Write the body only: attributes are for passes."""
         self.stmt(s.body)
 
     def write_Bind(self, s: Any) -> None:

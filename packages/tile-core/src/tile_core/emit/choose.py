@@ -1,8 +1,8 @@
-"""Which text of a kernel a call may run: the first one whose facts hold for the call's addresses and values.
+"""Choice of the text that a call runs: the first one whose facts hold for the call's addresses and values.
 
-A text that reads vectors of 16 bytes is wrong for a row that begins elsewhere. Its facts say what it takes for granted,
-``ParamFact.align`` and ``LaunchFacts.divides``, and ``KernelText.general`` makes a text that takes less. Every runtime
-that launches texts asks here.
+A text that reads vectors of 16 bytes is wrong for a misaligned row. Its facts state its assumptions,
+``ParamFact.align`` and ``LaunchFacts.divides``, and ``KernelText.general`` makes a text that assumes less. Every
+runtime that launches texts uses this module.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TextChoice(Generic[Loaded]):
         self._first: Loaded | None = None
 
     def __call__(self, values: Sequence[int | float]) -> Loaded:
-        """Return what ``load`` made of the first text that serves these values.
+        """Return the loaded form of the first text that serves these values.
 
         Parameters
         ----------
@@ -83,8 +83,8 @@ class TextChoice(Generic[Loaded]):
         Returns
         -------
         tuple or None
-            What ``load`` made of it, and the bits of moving values that must be zero for it to serve them. ``None`` if
-            moving values decide in another way, or if the ones given here are not served by the text that others are.
+            Its loaded form, and the bits of moving values that must be zero for it to serve them. ``None`` if moving
+            values affect the choice in another way, or if these values need another text than other ones.
         """
         for index, (assumptions, _) in enumerate(self._choices):
             if assumptions.hold(values):
@@ -99,11 +99,11 @@ class TextChoice(Generic[Loaded]):
 
     @property
     def assumes(self) -> bool:
-        """Whether the preferred text takes anything for granted."""
+        """Whether the preferred text makes any assumption."""
         return bool(self._choices[0][0])
 
     def loaded(self, index: int = 0) -> Loaded:
-        """Return what ``load`` made of a text that is already known, by default the preferred one."""
+        """Return the loaded form of a text that already exists, by default the preferred one."""
         found = self._loaded.get(index)
         if found is not None:
             return found
@@ -130,7 +130,7 @@ class TextChoice(Generic[Loaded]):
 
 
 class Assumptions:
-    """What a text takes for granted about the values of a launch.
+    """The assumptions of a text about the values of a launch.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Assumptions:
         return bool(self.masks or self.divisors)
 
     def hold(self, values: Sequence[int | float]) -> bool:
-        """Whether all holds for the addresses and scalars of a launch, one per parameter."""
+        """Whether all assumptions hold for the addresses and scalars of a launch, one per parameter."""
         for i, mask in self.masks:
             if values[i] & mask:  # type: ignore[operator]
                 return False
@@ -187,12 +187,12 @@ class Assumptions:
 
 
 def _element_bytes(name: str) -> int:
-    """Bytes that the binder has already checked the alignment of."""
+    """The alignment that the binder has already checked, in bytes."""
     return max(dtype(name).bits // 8, 1)
 
 
 def _check_same(first: LaunchFacts, second: LaunchFacts) -> None:
-    """Both texts must be called alike."""
+    """Check that both texts have the same calling convention."""
 
     def shape(facts: LaunchFacts) -> list[tuple[str, str, str]]:
         return [(p.name, p.kind, str(p.dtype)) for p in facts.params]

@@ -1,8 +1,8 @@
 """The dialect model: what a backend tells the emulator about the language of its text.
 
-The answer of the hook ``tile_emulation``. It is data and functions of text alone, so that a backend offers it without
-importing the emulator. The C++ headers that it names model the device language on the interface of the emulator's
-engine, ``#include "simt.h"``, which is on their include path when they are compiled.
+The answer of the hook ``tile_emulation``. It consists of data and functions on text, so that a backend provides it
+without importing the emulator. Its C++ headers model the device language on the interface of the emulator's engine,
+``#include "simt.h"``, which is on their include path when they are compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tile_core.errors.base import InternalError
 
 @dataclass(frozen=True)
 class Limits:
-    """What the device refuses, so that the emulator refuses it too.
+    """Limits of the device, which the emulator enforces too.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Dialect:
     warp
         Threads that execute together.
     prepare
-        Changes what no header can: it must return as many lines as it is given.
+        Rewrites what no header can: it must preserve the number of lines.
     call
         C++ statements that call the kernel, in a function ``void (void** args)``: one address per parameter, of the
         array or of the value. The default serves functions that take exactly the parameters of the facts.
@@ -66,7 +66,7 @@ class Dialect:
         For a parameter of kind ``"opaque"``: given the fact and the values of the call by name, its bytes and the
         addresses in them as pairs of offset and parameter name.
     limits
-        What the device refuses.
+        The limits of the device.
     proxies
         Whether asynchronous operations of the other proxy see writes of threads only after a fence.
     flags

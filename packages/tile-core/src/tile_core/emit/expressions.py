@@ -1,6 +1,6 @@
-"""Printing tirx expressions in C syntax, with the parentheses that C and a reader need.
+"""Printing tirx expressions in C syntax, with the parentheses that C requires or that help a reader.
 
-An expression prints as one string. ``Let`` and choices whose sides need statements of their own write those first: a
+An expression prints as one string. ``Let`` and conditionals whose sides need statements write those first: a
 temporary for each bound value, and a branch where only the taken side may be evaluated.
 """
 
@@ -86,7 +86,7 @@ class ExpressionPrinter:
         return found
 
     def expr(self, e: Any) -> str:
-        """Return the text of an expression that may stand anywhere: in parentheses unless it is a name or a call."""
+        """Return the text of an expression for any position: in parentheses unless it is a name or a call."""
         return self.at(e, ATOM)
 
     def at(self, e: Any, level: int, sign: str = "") -> str:
@@ -94,7 +94,7 @@ class ExpressionPrinter:
         return wrapped(self.bare(e), level, sign)
 
     def bare(self, e: Any) -> str:
-        """Return the text of an expression where nothing can bind to it: an argument, a right-hand side."""
+        """Return the text of an expression that needs no parentheses: an argument, a right-hand side."""
         kind = type(e).__name__
         if kind in _INFIX:
             return self.operation(_INFIX[kind], e.a, e.b)
@@ -104,7 +104,7 @@ class ExpressionPrinter:
         return method(e)
 
     def assigned(self, e: Any) -> str:
-        """Return the text of a value that is assigned to a variable or element of its own type."""
+        """Return the text of a value assigned to a variable or element of its own type."""
         text = self.bare(e)
         return text.inner if isinstance(text, Text) and text.inner is not None else text
 
@@ -117,11 +117,11 @@ class ExpressionPrinter:
         return text if sign in _COMPARISONS or kind not in _NARROW else self.narrowed(text, kind)
 
     def narrowed(self, text: str, kind: str) -> str:
-        """Print the conversion of an ``int`` to a type of fewer bits; an assignment makes it by itself."""
+        """Print the conversion of an ``int`` to a narrower type; an assignment converts implicitly."""
         return Text(f"({self.type(kind)}){wrapped(text, UNARY)}", UNARY, inner=text)
 
     def wraps(self, sign: str, a: Any, b: Any) -> str:
-        """Print an integer operation whose result wraps: C says so of unsigned operands alone."""
+        """Print an integer operation whose result wraps: C guarantees that only for unsigned operands."""
         kind = nodes.dtype_of(a)
         if kind in _NARROW:
             left, right = self.bare(a), self.bare(b)
@@ -153,7 +153,7 @@ class ExpressionPrinter:
         return self.logic("||", e.a, e.b)
 
     def logic(self, sign: str, a: Any, b: Any) -> str:
-        """Print ``&&`` or ``||``, of which the right side is evaluated only if it decides: by a branch if need be."""
+        """Print ``&&`` or ``||`` with short-circuit evaluation: by a branch if necessary."""
         left = self.bare(a)
         right, lines = self.apart(b)
         if not lines:
@@ -183,7 +183,7 @@ class ExpressionPrinter:
         if dtype == "bool":
             return "true" if value else "false"
         if dtype == "int32":
-            # The lowest number is no constant of its own in C.
+            # The lowest number is not a constant in C.
             return _number(str(value)) if value > -(2**31) else "(-2147483647 - 1)"
         if dtype in ("int64", "uint64", "uint32"):
             suffix = {"int64": "LL", "uint64": "ULL", "uint32": "u"}[dtype]
@@ -192,7 +192,7 @@ class ExpressionPrinter:
         return self.narrowed(_number(str(value)), dtype)
 
     def print_FloatImm(self, e: Any) -> str:
-        """Print a float constant exactly, in as few digits as that takes."""
+        """Print a float constant exactly, in as few digits as possible."""
         dtype, value = nodes.dtype_of(e), float(e.value)
         if dtype == "float32":
             with np.errstate(over="ignore"):
@@ -213,7 +213,7 @@ class ExpressionPrinter:
         return Text(f"!{self.at(e.a, UNARY)}", UNARY)
 
     def print_Min(self, e: Any) -> str:
-        """Print the smaller of two integers (those of floats are selections by now)."""
+        """Print the smaller of two integers (for floats these are selects by now)."""
         return self.extreme(e, "<")
 
     def print_Max(self, e: Any) -> str:
@@ -221,7 +221,7 @@ class ExpressionPrinter:
         return self.extreme(e, ">")
 
     def extreme(self, e: Any, sign: str) -> str:
-        """Print a choice between two values that are named once."""
+        """Print a select between two values that are named once."""
         a, b = self.named(e.a), self.named(e.b)
         return Text(f"{a} {sign} {b} ? {a} : {b}", CHOICE)
 
@@ -240,17 +240,17 @@ class ExpressionPrinter:
         return f"({a} % {b} + ({a} % {b} != 0 && ({a} < 0) != ({b} < 0) ? {b} : 0))"
 
     def never_negative(self, *sides: Any) -> bool:
-        """Whether all sides are known not to be negative."""
+        """Whether all operands are known not to be negative."""
         return all(
             nodes.dtype_of(s).startswith("uint") or self.analyzer.const_int_bound(s).min_value >= 0 for s in sides
         )
 
     def print_Select(self, e: Any) -> str:
-        """Print a choice between two values that may both be evaluated."""
+        """Print a select between two values that may both be evaluated."""
         return self.choice(self.bare(e.condition), self.bare(e.true_value), self.bare(e.false_value))
 
     def choice(self, condition: str, yes: str, no: str) -> str:
-        """Print ``condition ? yes : no``; a choice on the right side needs no parentheses."""
+        """Print ``condition ? yes : no``; a conditional on the right needs no parentheses."""
         return Text(f"{wrapped(condition, LOGIC)} ? {wrapped(yes, LOGIC)} : {no}", CHOICE)
 
     def print_Cast(self, e: Any) -> str:
@@ -270,7 +270,7 @@ class ExpressionPrinter:
     def print_Let(self, e: Any) -> str:
         """Write the bound value to a variable, and print the body.
 
-        An expression may occur twice in a statement, and so may what it binds: each time under a name of its own.
+        An expression may occur twice in a statement, and so may its bindings: each time under a fresh name.
         """
         value, var, body = self.assigned(e.value), e.var, e.body
         if var in self._declared:
@@ -289,7 +289,7 @@ class ExpressionPrinter:
         return f"{self.writer.name(buffer)}[{self.bare(self.offset(buffer, indices))}]"
 
     def offset(self, buffer: Any, indices: Any) -> Any:
-        """Return the distance of an element from the buffer's beginning, in elements."""
+        """Return the offset of an element in its buffer, in elements."""
         strides = list(buffer.ty.strides or [])
         shape = list(buffer.shape)
         wide = _may_exceed_32_bits(shape)
@@ -302,11 +302,11 @@ class ExpressionPrinter:
             inner = self.simplified(index)
             rows = rows + (nodes.cast(inner, "int64") if wide else inner) * factor
         whole = self.simplified(total)
-        # A sum of rows and columns is how a reader thinks of it; what the two have in common may be worth more.
+        # A sum of rows and columns reads best; factoring their common terms may be worth more.
         return rows if len(indices) > 1 and _operations(rows) <= _operations(whole) else whole
 
     def simplified(self, index: Any) -> Any:
-        """Return an index in its simplest form, unless floats occur in it: the simplifier's rules are not theirs."""
+        """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""
         has_floats = any(nodes.dtype_of(c.value).startswith(("float", "bfloat")) for c in collect(index, tirx.Cast))
         return index if has_floats else self.analyzer.simplify(index)
 
@@ -329,7 +329,7 @@ class ExpressionPrinter:
         return f"{self.calls[name]}({', '.join(self.bare(a) for a in e.args)})"
 
     def rounded(self, name: str, e: Any) -> str:
-        """Print an operation that names its rounding: C's own round to the nearest, if none is contracted."""
+        """Print an operation with a named rounding: C's own round to nearest, unless contracted."""
         args = [self.bare(a) for a in e.args]
         _, op, mode, dtype = name.split("_")
         if mode == "rn" and op in _ROUNDED:
@@ -354,12 +354,12 @@ class ExpressionPrinter:
         return self.complement(e.a)
 
     def complement(self, e: Any) -> str:
-        """Print the bits that an integer has not."""
+        """Print a bitwise complement."""
         text, kind = Text(f"~{self.at(e, UNARY)}", UNARY), nodes.dtype_of(e)
         return self.narrowed(text, kind) if kind in _NARROW else text
 
     def call_if_then_else(self, e: Any) -> str:
-        """Print a choice of which only the taken side is evaluated."""
+        """Print a conditional where only the taken side is evaluated."""
         condition = self.bare(e.args[0])
         (yes, before), (no, then) = self.apart(e.args[1]), self.apart(e.args[2])
         if not before and not then:

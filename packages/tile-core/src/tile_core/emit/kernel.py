@@ -1,6 +1,6 @@
-"""What a printer of kernels is told besides the program of one thread, and the facts that come out of it.
+"""Input of a kernel printer other than the per-thread program, and the facts that it yields.
 
-A backend makes a `Launch` of a plan with `launch_of`, changes what its device wants otherwise, and gives it to a
+A backend makes a `Launch` of a plan with `launch_of`, changes what its device needs, and passes it to a
 printer (``emit.kernel_printer``).
 """
 
@@ -25,20 +25,20 @@ from tile_core.simt.notes import ARENA, BLOCK, GRID, RELIED
 
 @dataclass(frozen=True)
 class Launch:
-    """What the passes found out about a launch besides the program of one thread.
+    """Facts about a launch that the passes derived, other than the per-thread program.
 
     Attributes
     ----------
     grid, block
-        Blocks, of names of scalar parameters, and threads of each, along x, y and z.
+        Blocks, as expressions of scalar parameters, and threads per block, along x, y and z.
     access
-        What the kernel does with each array, by parameter.
+        How the kernel accesses each array, by parameter.
     shared_bytes, shared
         Shared memory of a block in bytes, and the arrays in it.
     align, divides
-        Bytes that the body takes addresses to be multiples of, and numbers that divide values, by parameter.
+        Alignment that the body assumes of addresses, in bytes, and divisors of values, by parameter.
     aliased
-        Parameters whose memory another one may share: raw pointers. A launch refuses that for arrays.
+        Parameters that may alias: raw pointers. A launch refuses aliasing arrays.
     declared
         Types of scalars and of elements as the program declares them, by parameter; a text may have codes instead.
     attributes, where
@@ -79,11 +79,11 @@ class Launch:
         params
             Buffers and scalar variables in order.
         names
-            By the name of a parameter the one that it has in the text.
+            The name in the text, by parameter name.
         lines
-            Where the text's lines come from.
+            The source locations of the text's lines.
         attributes
-            What is added to those of the launch.
+            Attributes added to those of the launch.
         """
         x, y, z = (_renamed(dim, names) for dim in self.grid)
         divides = {names.get(n, n): by for n, by in self.divides.items()}
@@ -104,14 +104,14 @@ class Launch:
 
 
 def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> Launch:
-    """Return the launch of a plan whose passes have all run.
+    """Return the launch of a fully lowered plan.
 
     Parameters
     ----------
     plan
         With the notes of ``simt_spine`` and ``with_text``.
     attributes
-        What the backend's runtimes must know of the text.
+        Facts of the text for the backend's runtimes.
     """
     program, relied, arena = plan.program, plan[RELIED], plan[ARENA]
     access = accesses(program.func.body, effects)
@@ -137,7 +137,7 @@ def parameters_of(plan: Plan) -> tuple[Any, ...]:
 
 
 def _access(param: Any, found: str) -> Access:
-    """Return what is done with a parameter; to store one of two elements of a byte reads the other."""
+    """Return how a parameter is accessed; storing one of two elements of a byte also reads the other."""
     packed = tirx.is_buffer_var(param) and DTYPES[nodes.element_type(param)].is_packed
     return cast(Access, "readwrite" if packed and found == "write" else found)
 

@@ -1,8 +1,8 @@
-"""Kernels of a device language of the C family: the program of one thread as text, with how to launch it.
+"""Kernels in a device language of the C family: the per-thread program as text, with its launch facts.
 
-What differs between such languages is data and a few methods: how a kernel's head and parameters are written, words for
-address spaces and barriers, names of functions. What is the same for all of them stands here: shared memory is one
-array of bytes of which each buffer is a part, arrays of one element are variables, and names of coordinates.
+Languages differ in data and a few methods: the syntax of a kernel's head and parameters, words for address spaces and
+barriers, names of functions. The common part is here: shared memory is one array of bytes that holds every buffer,
+arrays of one element are variables, and names of coordinates.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class KernelPrinter(CFamilyEmitter):
     Attributes
     ----------
     spaces
-        What a pointer's type begins with, by where it points to: ``"global"``, ``"shared"`` and ``"local"``.
+        The address-space qualifier of a pointer: for ``"global"``, ``"shared"`` and ``"local"``.
     slab
         Declaration of the block's shared memory, an array of bytes named ``smem``; ``{bytes}`` is its size.
     aligned
         Words that align an array in registers for the widest access.
     restrict
-        Word for a pointer to memory that no other parameter shares; empty if there is none.
+        Word for a pointer that does not alias; empty if there is none.
     vectors
-        Type that moves so many bytes in one access.
+        Type that moves a given number of bytes in one access.
     barrier, warp_barrier
         Statement at which threads of a block, or of a warp, wait for each other.
     adopts
-        Whether coordinates are variables that stand first in the body; otherwise `number` is written where they occur.
+        Whether coordinates are variables at the start of the body; otherwise `number` is printed at each use.
     """
 
     spaces: ClassVar[Mapping[str, str]] = {"global": "", "shared": "", "local": ""}
@@ -108,9 +108,9 @@ class KernelPrinter(CFamilyEmitter):
         self.begin(params)
         with self.writer.block(""):
             self.stmt(body)
-        # The braces are those of the head, which is written when the body has told what it needs.
+        # The braces are those of the head, which is written once the needs of the body are known.
         lines, origins = self.writer.lines[1:-1], self.writer.origins[1:-1]
-        head = self.head(self.entry, params).splitlines()  # first: it tells which types the text needs
+        head = self.head(self.entry, params).splitlines()  # first: it determines the types that the text needs
         before = self.before(params)
         head[-1] += " {"
         first = [*before, *head, *(f"  {line}" for line in self.first(params))]
@@ -119,11 +119,11 @@ class KernelPrinter(CFamilyEmitter):
         return KernelText("".join(f"{line}\n" for line in [*first, *lines, "}"]), facts)
 
     def entry_of(self, name: str) -> str:
-        """Return the name that the kernel's function is to have."""
+        """Return the name for the kernel's function."""
         return name
 
     def prepared(self, params: Sequence[Any], body: Any) -> Any:
-        """Return the body with variables for coordinates, and learn what the declarations in it depend on."""
+        """Return the body with variables for coordinates, and record what its declarations depend on."""
         if self.adopts:
             self.numbers.adopt(body)
         body = self.numbers.stmt(body)
@@ -147,7 +147,7 @@ class KernelPrinter(CFamilyEmitter):
         raise NotExpressible(what=f"the {kind} along axis {axis}", dialect=self.dialect)
 
     def pieces(self, call: Any) -> list[tuple[Any, int]]:
-        """Return buffers that a call accesses, with the bytes that it accesses at a time."""
+        """Return the buffers that a call accesses, with the bytes per access."""
         if not nodes.is_tile_call(call, "move"):
             return []
         return [(load.source, int(nodes.as_int(call.attrs["bytes"]))) for load in call.args]
@@ -175,12 +175,12 @@ class KernelPrinter(CFamilyEmitter):
         return lines
 
     def lines_at(self, before: int, head: int) -> dict[str, Attribute]:
-        """Return attributes that say where in the text what is: from the lines before the head, and of the head."""
+        """Return attributes that locate parts of the text, from the lines before the head and of the head."""
         del before, head
         return {}
 
     def parameter(self, p: Any) -> str:
-        """Print one parameter: read-only arrays are constant, and arrays that share no memory say so."""
+        """Print one parameter: read-only arrays are constant, and arrays that do not alias are so qualified."""
         name = self.writer.name(p)
         if not tirx.is_buffer_var(p):
             return f"{self.type(nodes.dtype_of(p))} {name}"
@@ -198,7 +198,7 @@ class KernelPrinter(CFamilyEmitter):
         return f"{word} " if word else ""
 
     def space(self, buffer: Any) -> str:
-        """Return where a buffer lies: ``"global"``, ``"shared"`` or ``"local"``."""
+        """Return a buffer's address space: ``"global"``, ``"shared"`` or ``"local"``."""
         found = self._spaces.get(buffer)
         if found is None:
             raise InternalError(stage=f"{self.dialect} text", detail=f"{buffer.name} is used before it is declared")
@@ -207,7 +207,7 @@ class KernelPrinter(CFamilyEmitter):
     # Statements
 
     def stmt(self, s: Any) -> None:
-        """Write one statement, with the user's line in front if that is wanted."""
+        """Write one statement, preceded by the user's line if requested."""
         where = nodes.where_of(s)
         if self.line_info and where is not None and not isinstance(s, (tirx.SeqStmt, tirx.AttrStmt)):
             if where != self._commented:
@@ -216,7 +216,7 @@ class KernelPrinter(CFamilyEmitter):
         super().stmt(s)
 
     def write_For(self, s: Any) -> None:
-        """Write a counted loop; one that is to be written out in part says so, too."""
+        """Write a counted loop, with its unroll factor if it has one."""
         partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
         if partly or s.kind == tirx.ForKind.VECTORIZED:
             self.unroll(s)
@@ -247,7 +247,7 @@ class KernelPrinter(CFamilyEmitter):
         self.writer.line(f"{self.registers(s)}{element} {self.writer.name(buffer)}[{size}];")
 
     def registers(self, s: Any) -> str:
-        """Return what the declaration of an array in registers begins with."""
+        """Return the prefix of the declaration of an array in registers."""
         return f"{self.aligned} " if self.aligned and s.buffer in self.wide else ""
 
     def write_DeclBuffer(self, s: Any) -> None:

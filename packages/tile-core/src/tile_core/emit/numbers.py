@@ -21,7 +21,7 @@ class Numbers(StmtRewriter):
     Parameters
     ----------
     block, grid
-        Threads and blocks along each axis; a coordinate of which there is but one is 0.
+        Threads and blocks along each axis; a coordinate along an axis of extent 1 is 0.
     """
 
     def __init__(self, block: tuple[int, int, int], grid: tuple[Dim, Dim, Dim]) -> None:

@@ -1,7 +1,7 @@
-"""The tail of the passes of a target whose text is compiled elsewhere: from one thread's program to ``KernelText``.
+"""The tail of the passes of a target whose text is compiled elsewhere: from the per-thread program to ``KernelText``.
 
-A text may take for granted what the arguments of most calls fulfil: addresses that are multiples of vectors, sizes that
-vectors divide. A kernel whose text does has a second, *general* one, which is made when the first call needs it.
+A text may make assumptions that most calls satisfy: addresses aligned to vectors, sizes divisible by vectors. Such a
+kernel has a second, *general* text, made when the first call needs it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tile_core.simt.notes import ALIGNED
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Types that need no conversion to integers of the core's own.
+#: Types for which the core need not expand conversions to integers.
 _WHOLE_BYTES = frozenset(n for n, d in DTYPES.items() if not d.is_narrow and d.bits >= 8) | {"bool"}
 
 
 @dataclass(frozen=True)
 class TextTarget:
-    """What the tail asks of a target.
+    """The tail's parameters of a target.
 
     Attributes
     ----------
     emit
-        Prints a plan whose passes have all run.
+        Prints a fully lowered plan.
     truncations
-        Pairs (float type, integer type) for which the text prints ``tile.float_truncate``; the others are written out.
+        Pairs (float type, integer type) for which the text prints ``tile.float_truncate``; the others are expanded.
     widened
         Float types that are loaded, stored and converted, and computed with in float32.
     rounds_integers
@@ -47,10 +47,10 @@ class TextTarget:
     native
         Types that texts load and store; the others become codes in integers of their size.
     conversions
-        The conversions of codes that the text has; the others are written out.
+        The conversions of codes that the text has; the others are expanded.
     elementary
         Whether the text has elementary functions of floats, and the larger and smaller of two, with the language's
-        results; otherwise they are written out as arithmetic of float32.
+        results; otherwise they are expanded to arithmetic of float32.
     """
 
     emit: Callable[[Plan, Context], KernelText]
@@ -70,12 +70,12 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
     Parameters
     ----------
     passes
-        Up to the program of one thread.
+        The passes up to the per-thread program.
     target
-        What is special about the target.
+        The target's parameters.
     """
 
-    # Errors of the backend's printer are the backend's: the pass bears its name.
+    # Errors in the backend's printer are attributed to the backend: the pass has its name.
     @functools.wraps(target.emit)
     def text(plan: Plan, ctx: Context) -> Plan:
         found = target.emit(plan, ctx)
@@ -101,14 +101,14 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
 
 
 def _promises(text: KernelText) -> bool:
-    """Whether a text takes more for granted than that elements are where their types need them."""
+    """Whether a text assumes more than the natural alignment of elements."""
     facts = text.facts
     sizes = {p.name: max(8, DTYPES[p.dtype].bits) // 8 for p in facts.params if p.kind == "pointer"}
     return bool(facts.divides) or any(p.align > sizes[p.name] for p in facts.params if p.kind == "pointer")
 
 
 def _promise(plan: Plan, ctx: Context) -> Plan:
-    """Take for granted what arrays and sizes usually fulfil, unless this is the text for those that do not."""
+    """Assume the usual alignment of arrays and sizes, unless this is the general text."""
     del ctx
     plan = plan.replace(hidden=tuple(plan.program.symbols))
     return plan if ALIGNED in plan else plan.note(ALIGNED, assume(plan.program.func.params))

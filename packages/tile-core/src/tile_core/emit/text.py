@@ -1,4 +1,4 @@
-"""Text of an expression that knows how tightly its outermost operator binds."""
+"""Text of an expression with the precedence of its outermost operator."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _LEVELS = {
 
 
 class Text(str):
-    """The text of an expression; a plain string stands for one that needs no parentheses anywhere.
+    """The text of an expression; a plain string is one that never needs parentheses.
 
     Attributes
     ----------
     level
-        How tightly the outermost operator binds.
+        The precedence of the outermost operator.
     sign
         That operator, if it has two operands.
     inner
-        What an outermost conversion converts: enough where the text is assigned to a variable of the same type.
+        The operand of an outermost conversion: sufficient where the text is assigned to a variable of the same type.
     """
 
     level: int
@@ -45,8 +45,8 @@ def wrapped(text: str, level: int, sign: str = "") -> str:
 def infix(sign: str, left: str, right: str) -> Text:
     """Return an operation of two operands.
 
-    Bit operations, ``&&`` within ``||``, and a quotient within a product get more parentheses than C asks for: few know
-    their order by heart.
+    Bit operations, ``&&`` within ``||``, and a quotient within a product get more parentheses than C requires: few know
+    their precedence by heart.
     """
     level = _LEVELS[sign]
     if level in (LOGIC, BITS):

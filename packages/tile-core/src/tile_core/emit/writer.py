@@ -1,4 +1,4 @@
-"""Lines of text with indentation, unique names, and the place in the user's source that each line comes from."""
+"""Lines of text with indentation, unique names, and the location in the user's source that each line comes from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Writer:
     lines
         The text so far.
     origins
-        For each line the user's place, or ``None``.
+        The user's source location of each line, or ``None``.
     """
 
     def __init__(self, reserved: frozenset[str] = frozenset()) -> None:
@@ -48,7 +48,7 @@ class Writer:
 
     @contextmanager
     def at(self, node: Any) -> Iterator[None]:
-        """Attribute the lines written inside to a node's place in the user's source."""
+        """Attribute the lines written inside to a node's location in the user's source."""
         before = self._where
         self._where = where_of(node) or before
         yield

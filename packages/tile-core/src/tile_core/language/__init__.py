@@ -1,7 +1,7 @@
-"""``import tile_core.language as T``: what kernels are written with.
+"""``import tile_core.language as T``: the names for writing kernels.
 
-``tile_core/vocabulary.py`` names the place of everything; nothing is imported before it is used. Names that are not in
-it are asked of the installed backends, which add their own.
+``tile_core/vocabulary.py`` names the module of everything; nothing is imported before it is used. Names that are not in
+it are looked up in the installed backends, which add their own.
 """
 
 from __future__ import annotations

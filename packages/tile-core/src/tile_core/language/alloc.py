@@ -44,7 +44,7 @@ def alloc_fragment(shape: Sequence[int], dtype: Any, scope: str = "local.fragmen
 
 
 def alloc_local(shape: Sequence[int], dtype: Any, scope: str = "local") -> Buffer:
-    """Allocate a small array of which every thread (or iteration of a parallel loop) has its own."""
+    """Allocate a small array private to each thread (or iteration of a parallel loop)."""
     _check_scope("alloc_local", scope, "local")
     return allocate("alloc_local", shape, dtype, "local", "local")
 
@@ -81,7 +81,7 @@ def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication
     Parameters
     ----------
     shape, dtype
-        As of ``alloc_fragment``.
+        As for ``alloc_fragment``.
     op
         ``"sum"``, ``"max"`` or ``"min"``: how partial results are combined. Elements start at its neutral value.
     replication
@@ -103,7 +103,7 @@ def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication
 
 
 def alloc_global(shape: Sequence[Any], dtype: Any, scope: str = "global") -> Buffer:
-    """Refuse: a workspace is a tensor parameter, so that who owns it and how large it is is the caller's.
+    """Refuse: a workspace is a tensor parameter, so that its ownership and size are the caller's.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def alloc_global(shape: Sequence[Any], dtype: Any, scope: str = "global") -> Buf
 
 
 def neutral(op: str, dtype: DType) -> Any:
-    """Return the Python number that a reduction leaves unchanged."""
+    """Return the neutral element of a reduction as a Python number."""
     from tile_core.dtypes import integer_range, largest
 
     if op == "sum":

@@ -17,9 +17,9 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
     Raises
     ------
     BadAnnotation
-        If a key is no buffer, a buffer has a layout already or extents that calls decide, or the shapes differ.
+        If a key is not a buffer, a buffer already has a layout or has runtime extents, or the shapes differ.
     LayoutError
-        If two elements would share a place.
+        If two elements would share an address.
     """
     builder = current("T.annotate_layout")
     for buffer, layout in _items("annotate_layout", layouts):
@@ -39,7 +39,7 @@ def _checked(buffer: Buffer, layout: Any) -> Any:
         instead = "leave the layout out, or annotate the tile that the tensor is copied to"
         raise BadAnnotation(what="annotate_layout", found=found, instead=instead)
     if callable(layout) and not isinstance(layout, LayoutMap):
-        # An index function: (i, j) -> the place in memory.
+        # An index function: (i, j) -> the memory index.
         layout = Layout(buffer.shape, layout)
     if not isinstance(layout, LayoutMap):
         found = f"{type(layout).__name__} for {buffer.name} is no layout"
@@ -56,7 +56,7 @@ def _checked(buffer: Buffer, layout: Any) -> Any:
 
 
 def annotate_safe_value(values: Mapping[Any, Any]) -> None:
-    """Say what out-of-range reads of tensors give instead of 0: ``T.annotate_safe_value({A: -1.0})``."""
+    """Set the value of out-of-range reads of tensors instead of 0: ``T.annotate_safe_value({A: -1.0})``."""
     builder = current("T.annotate_safe_value")
     safe = builder.attrs.setdefault("safe_values", {})
     for buffer, value in _items("annotate_safe_value", values):
@@ -68,7 +68,7 @@ def annotate_safe_value(values: Mapping[Any, Any]) -> None:
 
 
 def annotate_l2_hit_ratio(ratios: Mapping[Any, float]) -> None:
-    """Say which part of a tensor should stay in the last cache, from 0 to 1; a hint."""
+    """Set the fraction of a tensor, from 0 to 1, that should stay in the last-level cache; a hint."""
     builder = current("T.annotate_l2_hit_ratio")
     table = builder.attrs.setdefault("l2_hit_ratio", {})
     for buffer, ratio in _items("annotate_l2_hit_ratio", ratios):
@@ -79,7 +79,7 @@ def annotate_l2_hit_ratio(ratios: Mapping[Any, float]) -> None:
 
 
 def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> None:
-    """Launch blocks in panels for better use of caches; a hint without effect on results.
+    """Rasterize blocks in panels for better cache use; a hint without effect on results.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Functions of two floats: angles and lengths, remainders, signs and neighbours."""
+"""Functions of two floats: atan2, hypot, fmod, copysign, nextafter."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def atan2(y: Any, x: Any) -> Any:
 
 
 def hypot(x: Any, y: Any) -> Any:
-    """Return ``sqrt(x**2 + y**2)`` without overflow on the way; infinite if a side is, NaN beside it or not."""
+    """Return ``sqrt(x**2 + y**2)`` without intermediate overflow; infinite if a side is, even if the other is NaN."""
     return _applied("hypot", tirx.hypot, _math.hypot, x, y)
 
 
 def fmod(x: Any, y: Any) -> Any:
-    """Return the remainder of ``x / y`` with the sign of ``x``: exact, and NaN by 0 and of infinities."""
+    """Return the remainder of ``x / y`` with the sign of ``x``: exact; NaN if ``y`` is 0 or ``x`` is infinite."""
     return _applied("fmod", tirx.fmod, _math.fmod, x, y)
 
 
 def copysign(x: Any, y: Any) -> Any:
-    """Return the size of ``x`` with the sign of ``y``, zeros and NaN included."""
+    """Return the magnitude of ``x`` with the sign of ``y``, zeros and NaN included."""
     if type(x) in _PYTHON and type(y) in _PYTHON:
         return _math.copysign(x, y)
     a, b = _floats("copysign", x, y)
@@ -42,7 +42,7 @@ def copysign(x: Any, y: Any) -> Any:
 
 
 def nextafter(x: Any, y: Any) -> Any:
-    """Return the neighbour of ``x`` towards ``y`` in their type, subnormal numbers too; ``y`` where they are equal.
+    """Return the next number after ``x`` towards ``y`` in their type, subnormals included; ``y`` if they are equal.
 
     Raises
     ------

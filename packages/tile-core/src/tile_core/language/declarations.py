@@ -1,4 +1,4 @@
-"""What eager kernels declare: dimensions and outputs."""
+"""Declarations in eager kernels: dimensions and outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def const(names: str) -> Any:
     Raises
     ------
     UndeterminedConst
-        If a name is no dimension of a declared tensor.
+        If a name is not a dimension of a declared tensor.
     """
     listed = const_names(names)
     state = eager_state("T.const")

@@ -1,6 +1,6 @@
 """Integer arithmetic: quotients that round in each way, shifts and bits, as Python has them for numbers of any sign.
 
-What does not fit into a type wraps; a quotient and a remainder by zero are 0 (see ``passes/divisions.py``).
+Overflow wraps; a quotient and a remainder by zero are 0 (see ``passes/divisions.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def ceildiv(a: Any, b: Any) -> Any:
     divisor = scalar.constant_of(y)
     if divisor is not None and divisor > 0 and _leaves_room(x, divisor):
         return derive(tirx.ceildiv(x.expr, y.expr), x.dtype, x, y)
-    # The sum of dividend and divisor need not fit.
+    # The sum of dividend and divisor may overflow.
     quotient, rest = scalar.floordiv(x, y), scalar.floormod(x, y)
     if divisor is not None and divisor > 0:
         one = as_value(1, x.dtype)
@@ -63,16 +63,16 @@ def truncmod(a: Any, b: Any) -> Any:
 
 
 def _runtime(a: Any, b: Any) -> bool:
-    """Whether an operand is a value of the kernel, or at least no integer of Python.
+    """Whether an operand is a value of the kernel, or at least not a Python integer.
 
-    What stands for a size that is not known yet (``T.const`` before the declarations) has Python's operators.
+    A placeholder for a size not yet known (``T.const`` before the declarations) has Python's operators.
     """
     unknown = [x for x in (a, b) if not isinstance(x, int)]
     return any(not getattr(x, "is_unknown_size", False) for x in unknown)
 
 
 def _leaves_room(x: Value, divisor: int) -> bool:
-    """Whether the sum of a dividend and a divisor fits: symbolic sizes leave room for a tile (K422)."""
+    """Whether the sum of a dividend and a divisor fits: symbolic sizes leave headroom for a tile (K422)."""
     from tile_core.ir.grammar import SYMBOL_ROOM
     from tile_core.values.builder import tracing
     from tile_core.values.types import is_symbol
@@ -141,7 +141,7 @@ def bitwise_not(a: Any) -> Any:
 def popcount(x: Any) -> Any:
     """Return the number of bits that are 1, as ``int32``; of Python ints a Python int.
 
-    A negative Python int has the bits of an ``int32``, or of an ``int64`` where it does not fit.
+    A negative Python int has the bits of an ``int32``, or of an ``int64`` if it does not fit.
     """
     if isinstance(x, int):
         return (x if x >= 0 else x % 2 ** (32 if x >= -(2**31) else 64)).bit_count()

@@ -1,4 +1,4 @@
-"""``T.Kernel`` and what shapes the launch."""
+"""``T.Kernel`` and the shape of the launch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Kernel:
     threads
         Threads of a block: an int, or up to three of them. Default: 128, or 1 with ``is_cpu``.
     is_cpu
-        Says that the kernel was written for one thread per block.
+        Whether the kernel was written for one thread per block.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class Persistent:
     wave_size
         Number of blocks that sweep together.
     index
-        Number of this block, from 0 to ``wave_size - 1``.
+        Index of this block, from 0 to ``wave_size - 1``.
     group_size
         Accepted for other dialects' kernels: the order of the tiles is not part of the meaning.
     """

@@ -28,7 +28,7 @@ def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: 
     Raises
     ------
     BadArgument
-        If ``pointer`` is none, or the shape is not made of integers.
+        If ``pointer`` is not one, or the shape is not made of integers.
     """
     from tile_core.trace.parameters import Pointer
 

@@ -1,8 +1,8 @@
-"""Arithmetic with a rounding that is named: ``T.ieee_add(a, b, rounding_mode="rz")``.
+"""Arithmetic with a named rounding: ``T.ieee_add(a, b, rounding_mode="rz")``.
 
-Operands are ``float32`` or ``float64``. The result is the exact one, rounded once, and no compiler joins the operation
-with another one. ``"rn"`` (to nearest, ties to even) works on every target; ``"rz"`` (towards zero), ``"ru"`` (up) and
-``"rd"`` (down) where the target has instructions for them.
+Operands are ``float32`` or ``float64``. The result is the exact one, rounded once, and no compiler contracts the
+operation with another. ``"rn"`` (to nearest, ties to even) works on every target; ``"rz"`` (towards zero), ``"ru"``
+(up) and ``"rd"`` (down) where the target has instructions for them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Explicit threads and warps: indices, barriers, shuffles, votes.
 
-A warp is a group of threads that the target executes together; its size is a fact of the target. On a target without
-threads these are refused, or a block's threads run between barriers.
+A warp is a group of threads that the target executes together; its size depends on the target. On a target without
+threads these are refused, or a block's threads run in turn between barriers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def get_warp_idx() -> Value:
 
 
 def sync_threads() -> None:
-    """Wait for all threads of the block; memory written before is seen after."""
+    """Wait for all threads of the block; writes before the barrier are visible after it."""
     _emit("sync_threads")
 
 

@@ -1,4 +1,4 @@
-"""Outputs that a call allocates, in the library and on the device of its inputs, never through a copy.
+"""Allocation of a call's outputs, in the library and on the device of its inputs, never through a copy.
 
 NumPy arrays (also when a call has no array input) and torch tensors come from their libraries. Other libraries: on a
 device from the library's own ``empty``; on the host as NumPy memory that the library adopts through DLPack, which is

@@ -1,4 +1,4 @@
-"""What a signature says of a call's arguments: their order, which are outputs, whether symbols follow from them."""
+"""A call's arguments by the signature: their order, which are outputs, whether they determine the symbols."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tile_core.errors.setup import OutOfMemory
 
 @contextlib.contextmanager
 def only_catalogue(stage: str, where: Where | None) -> Iterator[None]:
-    """Turn what is not of the catalogue into an ``InternalError``: the arguments have been checked by then."""
+    """Turn errors outside the catalogue into an ``InternalError``: the arguments have been checked by then."""
     try:
         yield
     except TileError as error:
@@ -25,7 +25,7 @@ def only_catalogue(stage: str, where: Where | None) -> Iterator[None]:
 
 
 def defect(stage: str, error: Exception, where: Where | None, kernel: str) -> TileError:
-    """Return the error of the catalogue for one that no user has caused."""
+    """Return the catalogue's error for one that was not caused by a user."""
     if isinstance(error, MemoryError) or "std::bad_alloc" in str(error):
         return OutOfMemory(kernel=kernel, where=where)
     return InternalError(stage=stage, detail=f"{type(error).__name__}: {error}", where=where)
@@ -67,7 +67,7 @@ def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequenc
 
 
 def check_signature(signature: Signature) -> None:
-    """Refuse a kernel whose symbols can never follow from its inputs."""
+    """Refuse a kernel whose inputs can never determine its symbols."""
     inputs = [signature.params[i] for i in signature.inputs]
     dims = [d for p in inputs if p.kind == "tensor" for d in (*p.shape, *(p.strides or ()))]
     names = {p.name for p in inputs if p.kind == "scalar" and dtype(p.dtype).is_integer}

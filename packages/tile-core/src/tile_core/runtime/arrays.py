@@ -23,13 +23,13 @@ from tile_core.runtime.dlpack import (
 )
 
 IMMUTABLE_LIBRARIES = frozenset({"jax", "mlx", "tensorflow"})
-"""Libraries whose arrays are values: nothing may write them after they exist."""
+"""Libraries whose arrays are immutable values."""
 
 _PUBLIC_NAMES = {"jaxlib": "jax"}  # where a type is defined is not always where users import it from
 
 
 _OVERLAP_EFFORT: Any = 10_000
-"""Candidates that the exact overlap test may look at (Any: NumPy's stubs know the two special values only)."""
+"""Candidates that the exact overlap test may try (Any: NumPy's stubs know the two special values only)."""
 
 
 class Unreadable(Exception):
@@ -37,7 +37,7 @@ class Unreadable(Exception):
 
 
 class NoArray(Unreadable):
-    """The object is no array at all."""
+    """The object is not an array."""
 
 
 class ForeignByteOrder(Unreadable):
@@ -46,7 +46,7 @@ class ForeignByteOrder(Unreadable):
 
 @dataclass(frozen=True)
 class ArrayFacts:
-    """What a launch must know about an array.
+    """Facts about an array that a launch needs.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class ArrayFacts:
     writable
         Whether the memory may be written.
     why_read_only
-        Text for messages when it is not.
+        Reason, for messages, if it is not.
     requires_grad
         Whether it is a torch tensor that requires a gradient.
     keep
-        What must stay alive while ``pointer`` is used, besides the array itself.
+        Objects other than the array itself that must stay alive while ``pointer`` is used.
     handle
-        The buffer that ``pointer`` counts from; 0 where ``pointer`` is an address.
+        The buffer that ``pointer`` is relative to; 0 if ``pointer`` is an address.
     """
 
     library: str
@@ -100,7 +100,7 @@ class ArrayFacts:
 
     @property
     def contiguous(self) -> bool:
-        """Whether memory is row-major without gaps (axes of extent 0 or 1 do not matter)."""
+        """Whether memory is contiguous and row-major (axes of extent 0 or 1 do not matter)."""
         if self.strides is None:
             return False
         step = 1
@@ -128,7 +128,7 @@ class ArrayFacts:
 
     @property
     def distinct(self) -> bool:
-        """Whether all elements provably have memory of their own."""
+        """Whether the elements provably do not overlap."""
         axes = sorted((abs(s), e) for e, s in zip(self.shape, self.strides or (), strict=False) if e > 1)
         reach = 0
         for stride, extent in axes:
@@ -220,7 +220,7 @@ def numpy_alias(facts: ArrayFacts, owner: Any, storage: str | None = None) -> An
 
 
 def share_memory(a: ArrayFacts, b: ArrayFacts) -> bool:
-    """Whether any byte may belong to both; exact for strided arrays unless that is too hard to decide."""
+    """Whether two arrays may overlap; exact for strided arrays unless that is too hard to decide."""
     if (a.device, a.handle) != (b.device, b.handle) or not a.size or not b.size:
         return False
     (a_low, a_high), (b_low, b_high) = a.address_range, b.address_range
@@ -319,7 +319,7 @@ def _torch_facts(tensor: Any) -> ArrayFacts:
 
 
 def _require_memory(tensor: Any, pointer: int) -> None:
-    """Refuse tensors that only stand for others, and those whose memory was freed."""
+    """Refuse placeholder tensors, and those whose memory was freed."""
     storage = tensor.untyped_storage()
     reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
     needed = (tensor.storage_offset() + reach + 1) * tensor.element_size()

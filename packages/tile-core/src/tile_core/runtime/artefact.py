@@ -1,11 +1,11 @@
 """A compiled kernel as one file: what ``kernel.export`` writes, ``tile.load`` reads, and the cache on disk keeps.
 
-The file is a ZIP archive, so that everybody can look into it:
+The file is a ZIP archive, so that anyone can inspect it:
 
 ===============  ====================================================================================
 ``tile.json``    the facts: format, versions, target, signature, how to launch each text
 ``kernel.txt``   the text
-``kernel.bin``   what a runtime built of it, if it did
+``kernel.bin``   the text as built by a runtime, if it was
 ``general1.*``   the same for its general form, that form's general form (``general2.*``), and so on
 ===============  ====================================================================================
 
@@ -36,12 +36,12 @@ from tile_core.errors.base import TileError, Where
 from tile_core.runtime import schema
 
 FORMAT = 2
-"""Raised when older versions of the package could misread what this one writes."""
+"""Incremented when older versions of the package could misread files of this one."""
 
 KIND = "tile kernel"
 FACTS = "tile.json"
 LIMIT = 256 << 20
-"""Bytes that the members of a file have at most, all together."""
+"""Limit on the total size of a file's members, in bytes."""
 
 _MEMBER = re.compile(r"tile\.json|(kernel|general[1-9][0-9]?)\.(txt|bin)")
 _MAGIC = b"PK\x03\x04"
@@ -50,7 +50,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Artefact:
-    """What the file holds.
+    """The contents of the file.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Artefact:
     target, backend
         The target's text, and the name of the backend that owns it.
     text
-        The text and how to launch it, with what was built of it.
+        The text and its launch facts, with its built form.
     package
         The distribution that provides the backend; empty if it is not known.
     hidden
@@ -67,7 +67,7 @@ class Artefact:
     has_general
         Whether the text has a general form, which need not be in the file.
     versions
-        What it was made with, by distribution.
+        Versions of the distributions that it was made with.
     key
         Key in the cache; empty for an exported file.
     """
@@ -91,7 +91,7 @@ def to_bytes(artefact: Artefact, general: Sequence[KernelText] = ()) -> bytes:
     artefact
         What to write, except for ``text.general``.
     general
-        The general forms that the file is to hold, each one that of the one before.
+        The general forms to store, each one that of the previous.
     """
     members: dict[str, bytes] = {}
     parts = [_part(name, text, members) for name, text in zip(_names(), (artefact.text, *general), strict=False)]
@@ -131,7 +131,7 @@ def from_bytes(content: bytes, file: object) -> Artefact:
     Raises
     ------
     NotAnArtefact, NewerArtefact, DamagedArtefact
-        It is something else, of a later version, or not what was written.
+        It is something else, of a later version, or was altered after writing.
     """
     with _damage(file):
         members, comment = _members(content, file)
@@ -239,7 +239,7 @@ def _digest(members: Mapping[str, bytes]) -> bytes:
 
 @contextlib.contextmanager
 def _damage(file: object) -> Iterator[None]:
-    """What reading raises, besides the errors that say more, means that the content is not what was written."""
+    """Any error from reading other than the specific ones means that the content was altered."""
     try:
         yield
     except (NotAnArtefact, NewerArtefact, DamagedArtefact):

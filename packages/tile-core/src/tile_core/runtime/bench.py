@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SHORTEST_SAMPLE = 2e-4
-"""Seconds that one sample lasts at least, so that the clock's resolution and a synchronisation hardly count."""
+"""Minimum seconds per sample, so that the clock's resolution and a synchronisation are negligible."""
 
 _MOST_LAUNCHES = 10_000
 

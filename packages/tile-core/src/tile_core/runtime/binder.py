@@ -1,4 +1,4 @@
-"""From the arguments of a call to a launch: checked fully once per form, then by one function made for the form.
+"""From the arguments of a call to a launch: checked fully once per form, then by a function specialised for the form.
 
 Calls with arrays other than NumPy's and torch's have no form and are always checked fully. So is a call that fails a
 check of its form's function, so that every refusal has its full text.
@@ -29,9 +29,9 @@ class Binder:
     Parameters
     ----------
     signature
-        What the kernel expects.
+        The kernel's signature.
     launch
-        What ``RuntimeAdapter.load`` returned.
+        The result of ``RuntimeAdapter.load``.
     adapter
         The adapter that loaded it; host memory by default.
     hidden
@@ -41,7 +41,7 @@ class Binder:
     Raises
     ------
     UnsolvableSymbol, BadOutIdx
-        The signature cannot be called at all.
+        The signature can never be called.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Binder:
         return self.call(self._arranged(args, kwargs) if kwargs else args)
 
     def call_by_key(self, args: tuple[Any, ...]) -> Any:
-        """Make a call by the function of its form; one of a form that was not seen yet is checked fully."""
+        """Make a call by the function of its form; a call of a new form is checked fully."""
         parts = self._keys.parts
         try:
             call = self.forms[tuple([parts[type(a)](a) for a in args])]
@@ -148,7 +148,7 @@ class Binder:
         return bound.result
 
     def _counted(self, form: Form, call: Call) -> Call:
-        """Return a function of a form that, called often, is tried before the key again: other forms displaced it."""
+        """Return a function of a displaced form that, once called often, is again tried before the key."""
         count = 0
 
         def counted(args: tuple[Any, ...]) -> Any:
@@ -164,13 +164,13 @@ class Binder:
     def _tell(self, form: Form, args: tuple[Any, ...], values: Sequence[Any]) -> None:
         """Try calls of a form before all others.
 
-        A packed launch is so short that many trials cost more than a key: then no form of the kernel is tried.
+        A packed launch is so short that many trials cost more than a key lookup: then no form is tried.
         """
         told = self._told
         if self._packed and len(told) == _MOST_TOLD:
             self.call = self.call_by_key
             return
-        # Torch's modes are no part of a key but of what tells a form, so that one form may need two functions.
+        # Torch's modes are not part of a key but distinguish forms, so that one form may need two functions.
         if sum(known is form for known, _ in told) > 1:
             return
         link = telling(form, args, values, self.launch, self._wrong, packed=self._packed)
@@ -182,5 +182,5 @@ class Binder:
             self.call = call
 
     def _wrong(self, error: Exception) -> TileError:
-        """Return the error for what a launch raised: all that can be wrong with arguments has been refused."""
+        """Return the error for an exception of a launch: invalid arguments have already been refused."""
         return defect("launch", error, self.signature.where, self.signature.name)

@@ -1,9 +1,9 @@
-"""Files that are kept between processes: compiled kernels, and what runtimes put beside them.
+"""The cache on disk, shared between processes: compiled kernels, and files of runtimes.
 
-Each kind has a folder of its own below `root()`. A file appears under its final name complete or not at all, so any
-number of processes may share the folders without locks: two that compile the same kernel write the same file. What a
-file holds is checked by whoever reads it; a damaged one is dropped with a `CacheWarning` and made again. Nothing here
-ever keeps a kernel from being compiled: a folder that cannot be written is a warning, once per process.
+Each kind has a folder of its own below `root()`. Files are written atomically, so any number of processes may share the
+folders without locks: two that compile the same kernel write the same file. Readers check a file's content; a damaged
+one is dropped with a `CacheWarning` and rebuilt. The cache never prevents a kernel from being compiled: a folder that
+cannot be written is a warning, once per process.
 
 Files of the cache are code. Folders and files that other users can write are not used, see `runtime.trust`.
 """
@@ -35,8 +35,8 @@ SUFFIX = ".tile"
 _SUFFIXES = {KERNELS: SUFFIX, **dict.fromkeys(RUNTIMES, ".so")}
 _KEY = re.compile(r"[0-9a-f]{40,64}")
 _TEMPORARY = "making-"
-_ABANDONED = 3600.0  # seconds after which a temporary file belongs to a process that is gone
-_CHECK_EVERY = 32  # stored files between two looks at the size of the cache
+_ABANDONED = 3600.0  # seconds after which a temporary file is considered abandoned
+_CHECK_EVERY = 32  # stored files between two checks of the cache's size
 
 
 class CacheWarning(UserWarning):
@@ -67,12 +67,12 @@ class Entry:
 
 @dataclass
 class CacheStats:
-    """What this process has done with compiled kernels on disk.
+    """This process's statistics of compiled kernels on disk.
 
     Attributes
     ----------
     hits, misses
-        Compilations that were answered from disk, and those that were not although they have a key.
+        Compilations with a key that were found on disk, and those that were not.
     stored
         Files written.
     damaged
@@ -89,14 +89,14 @@ STATS = CacheStats()
 
 
 def enabled() -> bool:
-    """Whether kernels are looked for on disk: not after ``tile.disable_cache()`` or with ``TILE_DISABLE_CACHE``."""
+    """Whether kernels are looked up on disk: not after ``tile.disable_cache()`` or with ``TILE_DISABLE_CACHE``."""
     from tile_core.runtime.memo import cache_enabled
 
     return cache_enabled() and not knobs.current().disable_cache
 
 
 def root() -> Path:
-    """Folder of the cache: ``TILE_CACHE_DIR``, or the folder that the system has for such files. It may not exist."""
+    """Folder of the cache: ``TILE_CACHE_DIR``, or the system's cache folder. It may not exist."""
     chosen = knobs.current().cache_dir
     if chosen is not None:
         return chosen
@@ -113,12 +113,12 @@ def _of_system() -> Path:
         base = os.environ.get("LOCALAPPDATA", "")
         return (Path(base) if base else Path.home() / "AppData" / "Local") / "tile" / "Cache"
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # A relative path there is to be ignored, says the standard that the variable comes from.
+    # The standard that defines the variable says to ignore a relative path.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
 
 
 def path_of(key: str, kind: str = KERNELS) -> Path:
-    """Return where the file of a key is kept."""
+    """Return the path of a key's file."""
     return root() / kind / (key + _SUFFIXES[kind])
 
 
@@ -144,7 +144,7 @@ def read(key: str, kind: str = KERNELS) -> bytes | None:
 
 
 def write(key: str, content: bytes, kind: str = KERNELS) -> bool:
-    """Keep a file; from time to time remove those that were not used for longest. Returns whether it was written."""
+    """Store a file; occasionally evict the least recently used. Returns whether it was written."""
     path = path_of(key, kind)
     if not is_usable(kind):
         return False
@@ -160,7 +160,7 @@ def write(key: str, content: bytes, kind: str = KERNELS) -> bool:
 
 
 def is_usable(kind: str) -> bool:
-    """Whether files of a kind may be written and read again; makes the folder. A warning says why not, once."""
+    """Whether files of a kind may be stored; makes the folder. If not, one warning says why."""
     folder = root() / kind
     try:
         # The folder of the system's caches may be new as well, and gets the mode that the user chose for all.
@@ -195,12 +195,12 @@ def drop(key: str, reason: str, kind: str = KERNELS) -> None:
 
 
 def scratch_name() -> str:
-    """Return a name of what is being made, which is removed some time later if its process does not do so."""
+    """Return a temporary name, which is cleaned up later if its process does not do so."""
     return f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is seen complete or not at all.
+    """Write a file atomically.
 
     Raises
     ------
@@ -230,12 +230,12 @@ def entries() -> list[Entry]:
 
 
 def prune(max_bytes: int, max_age: float | None = None) -> list[Entry]:
-    """Remove what was not used for ``max_age`` seconds, then the least recently used until ``max_bytes`` are left.
+    """Remove files unused for ``max_age`` seconds, then the least recently used until ``max_bytes`` are left.
 
     Returns
     -------
     list[Entry]
-        What was removed. A kernel that is loaded does not need its file any more.
+        The removed files. A loaded kernel no longer needs its file.
     """
     found, now = entries(), time.time()
     total = sum(entry.bytes for entry in found)
@@ -275,7 +275,7 @@ def _folders() -> list[Path]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files in a folder that were written by a cache; whatever else lies there is not ours to touch."""
+    """The files in a folder that were written by a cache; other files there are left alone."""
     try:
         found = list(folder.iterdir())
     except OSError:
@@ -286,7 +286,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _sweep(now: float) -> None:
-    """Remove what processes left behind that ended while they wrote."""
+    """Remove temporary files of processes that ended while writing."""
     for folder in _folders():
         for path in folder.glob(_TEMPORARY + "*"):
             with contextlib.suppress(OSError):

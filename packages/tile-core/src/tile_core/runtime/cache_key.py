@@ -1,10 +1,10 @@
-"""The key of a kernel on disk: a hash of everything that decides what is compiled, and of nothing else.
+"""The key of a kernel on disk: a hash of everything that determines the compiled code, and of nothing else.
 
-The program goes in by content: types, attributes and values of every node, variables by the order in which they occur.
-It does not matter what else a process has compiled, which objects two programs share, on which machine or in which
-folder the source lies, or on which line the kernel begins: places go in relative to the kernel's definition.
+The program is hashed by content: types, attributes and values of every node, variables by order of occurrence. The key
+does not depend on what else a process has compiled, which objects two programs share, the machine or folder of the
+source, or the line where the kernel begins: locations are relative to the kernel's definition.
 
-What cannot be seen through, a function for example, makes a program have no key: it is compiled, and not kept.
+A program with an opaque value, for example a function, has no key: it is compiled, but not cached.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from tile_core.plugins.manager import Plugins
 
 SCHEMA = 1
-"""Raised when the parts of a key change their meaning."""
+"""Incremented when the parts of a key change their meaning."""
 
 _LIBRARIES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ml-dtypes")
 
 
 class NotKeyed(Exception):
-    """A value that no key can see through; the text names its type."""
+    """A value that cannot be hashed by content; the text names its type."""
 
 
 def key_of(
@@ -49,9 +49,9 @@ def key_of(
     Parameters
     ----------
     program
-        What is compiled.
+        The program to compile.
     signature
-        How it is called.
+        Its signature.
     ctx
         Target, options and settings.
     plugins
@@ -80,7 +80,7 @@ def key_of(
 
 @functools.cache
 def versions() -> Mapping[str, str]:
-    """Return the versions of the libraries that a compilation goes through."""
+    """Return the versions of the libraries involved in a compilation."""
     found = {}
     for name in _LIBRARIES:
         try:
@@ -91,10 +91,10 @@ def versions() -> Mapping[str, str]:
 
 
 def program_parts(program: Program) -> dict[str, Any]:
-    """Return all fields of a program but its place, ready for `content_hash`."""
+    """Return all fields of a program except its location, ready for `content_hash`."""
     fields = {f.name: getattr(program, f.name) for f in dataclasses.fields(program)}
     del fields["where"]
-    # The function first: it numbers the variables that the others name.
+    # The function first: it numbers the variables that the others use.
     return {"func": fields.pop("func"), **fields}
 
 
@@ -106,12 +106,12 @@ def content_hash(value: Any, where: Where | None = None) -> str:
     value
         The value.
     where
-        Places in the IR are taken relative to this one.
+        Locations in the IR are relative to this one.
 
     Raises
     ------
     NotKeyed
-        Something in it cannot be seen through.
+        It contains an opaque value.
     """
     return _Hasher(where).digest(value).hex()
 
@@ -132,7 +132,7 @@ class _Hasher:
     def __init__(self, where: Where | None) -> None:
         self._where = where
         self._nodes: dict[int, bytes] = {}  # by address
-        self._alive: list[Any] = []  # so that no address is given away
+        self._alive: list[Any] = []  # so that no address is reused
         self._variables = 0
         self._fields: dict[type, list[tuple[str, Any]] | None] = {}
 
@@ -163,7 +163,7 @@ class _Hasher:
             return _join(b"list", [self.digest(v) for v in value])
         if isinstance(value, (Mapping, tvm_ffi.Map, tvm_ffi.Dict)):
             return _join(b"map", [self.digest(part) for item in value.items() for part in item])
-        layouts = sys.modules.get("tile_core.layout.base")  # not loaded: then this is none
+        layouts = sys.modules.get("tile_core.layout.base")  # not loaded: then this is not a layout
         if layouts is not None and isinstance(value, layouts.LayoutMap):
             return self._layout(value)
         if isinstance(value, tvm_ffi.Object):
@@ -183,7 +183,7 @@ class _Hasher:
         raise NotKeyed(_name(value).decode())
 
     def _layout(self, value: Any) -> bytes:
-        """A layout is where it puts things; its kind decides what passes can do with it."""
+        """A layout is hashed by its map and its kind, which decides what passes can do with it."""
         import numpy
 
         from tile_core.layout.table import unwrap
@@ -207,7 +207,7 @@ class _Hasher:
             else:
                 number = b""
                 if kind.endswith("Var"):
-                    # Two variables of one name and type are two: each is the how manieth that occurs.
+                    # Variables of one name and type are still distinct: each is hashed by its order of occurrence.
                     number = str(self._variables).encode()
                     self._variables += 1
                 fields = self._fields_of(node)
@@ -238,7 +238,7 @@ class _Hasher:
 
 
 def _join(kind: bytes, parts: Iterable[bytes]) -> bytes:
-    """Hash parts so that no two lists of parts give the same bytes."""
+    """Hash a list of parts under an unambiguous encoding."""
     digest = hashlib.sha256(b"%d:%b" % (len(kind), kind))
     for part in parts:
         digest.update(b"%d:" % len(part))

@@ -1,4 +1,4 @@
-"""The checks of one call, on facts: every refusal of an argument is raised here, before anything is launched."""
+"""The checks of one call, on facts: every refusal of an argument is raised here, before the launch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_scalar(signature: Signature, param: Param, value: Any) -> int | float 
     number = value
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
-        # Types of ml_dtypes have a kind of their own; dates, text and records are no numbers.
+        # Types of ml_dtypes have their own kind; dates, text and records are not numbers.
         with contextlib.suppress(TypeError, ValueError):
             number = value.item() if value.dtype.kind in "biuf" else float(value)
     if kind.kind == "bool":
@@ -113,7 +113,7 @@ def solve_symbols(signature: Signature, arrays: Arrays, scalars: Mapping[int, An
     shapes, strides, idle = _equations(signature, arrays, scalars)
     solution = solve([*shapes, *strides])
     if any(s not in solution.values for s in signature.symbols):
-        # A stride of an axis of extent 0 or 1 addresses nothing; it only counts where nothing better is known.
+        # The stride of an axis of extent 0 or 1 is unused; it only counts where nothing better is known.
         solution = solve([*shapes, *strides, *idle])
     for equation in shapes:
         _check_equation(signature, equation, solution)
@@ -148,7 +148,7 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
 
 
 def check_size(signature: Signature, param: Param, elements: int) -> None:
-    """Refuse more elements than the kernel's index type counts; kernels round symbolic sizes up to whole tiles."""
+    """Refuse more elements than the kernel's index type can count; kernels round symbolic sizes up to whole tiles."""
     constant = all(isinstance(d, int) for d in (*param.shape, *(param.strides or ())))
     bits = max(signature.index_bits, signature.offset_bits) if constant else signature.index_bits
     limit = (1 << (bits - 1)) - 1
@@ -161,7 +161,7 @@ def check_size(signature: Signature, param: Param, elements: int) -> None:
 
 
 def check_overlap(signature: Signature, arrays: Arrays) -> None:
-    """Refuse a written array that shares memory with any other array."""
+    """Refuse a written array that overlaps any other array."""
     for i in arrays:
         for j in arrays:
             if i != j and signature.params[i].writes and share_memory(arrays[i], arrays[j]):
@@ -214,7 +214,7 @@ def _read(signature: Signature, param: Param, value: Any) -> ArrayFacts:
 
 
 def _refuse_gradient(signature: Signature, param: Param) -> None:
-    """Refuse a tensor that records gradients, where they are recorded: no kernel has a backward pass."""
+    """Refuse a tensor that requires gradients while they are recorded: no kernel has a backward pass."""
     torch = sys.modules.get("torch")
     if torch is None or torch.is_grad_enabled():
         raise errors.GradientLost(kernel=signature.name, name=param.name)
@@ -309,7 +309,7 @@ def _equations(
         for axis, (dim, stride) in enumerate(zip(param.strides or (), facts.strides or (), strict=False)):
             moving = facts.size > 0 and facts.shape[axis] > 1
             place = f"{param.name}.strides[{axis}]"
-            # What addresses nothing may even be negative; declared strides are not.
+            # Unused strides may even be negative; declared strides are not.
             (strides if moving else idle).append(Equation(dim, stride if moving else max(stride, 0), place))
     return shapes, strides, idle
 

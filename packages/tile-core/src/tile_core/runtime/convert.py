@@ -26,7 +26,7 @@ def converts(
     *,
     packed: bool,
 ) -> tuple[tuple[int, Convert], ...]:
-    """Conversions of the arguments that a launch does not take as they are, by their place in the call."""
+    """Conversions of the arguments that a launch does not take unchanged, by position in the call."""
     found: list[tuple[int, Convert]] = []
     for i, position in enumerate(signature.inputs):
         param, facts = signature.params[position], arrays.get(position)
@@ -46,7 +46,7 @@ def converts(
 
 
 def output_convert(param: Param, place: Place, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
-    """Return the conversion of an output that a call allocates; ``None`` if a launch takes it as it is."""
+    """Return the conversion of an output that a call allocates; ``None`` if a launch takes it unchanged."""
     if not packed:
         return address_of
     if 0 in shape and place.device[0] == HOST_DEVICE:
@@ -82,7 +82,7 @@ def _scalar_convert(signature: Signature, param: Param, value: Any) -> Convert |
 
 
 def _strides_convert(param: Param, facts: ArrayFacts, symbols: Mapping[str, int]) -> Convert | None:
-    """Give an array the strides that are declared where its own address nothing: on axes of extent 0 or 1."""
+    """Give an array the declared strides where its own are unused: on axes of extent 0 or 1."""
     if param.strides is None or facts.device[0] != HOST_DEVICE:
         return None
     declared = tuple(evaluate(s, symbols) for s in param.strides)

@@ -1,7 +1,7 @@
-"""The place on disk of one compilation: what is found there, and what is put there.
+"""The cache slot on disk of one compilation: lookup and storage.
 
 Only runtimes that have a ``toolchain()`` take part, see `runtime.adapter`: the result of the others is not worth
-keeping, or cannot be.
+caching, or cannot be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def slot_of(
     program: Program, signature: Signature, ctx: Context, plugins: Plugins, find: Callable[[], RuntimeAdapter]
 ) -> DiskSlot | None:
-    """Return the place of a compilation; ``None`` if it is not to be looked for or kept on disk.
+    """Return the slot of a compilation; ``None`` if it is not cached on disk.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def slot_of(
         if not ask_adapter(adapter, "toolchain"):
             return None
     except TileError:
-        return None  # said when the kernel is loaded, after all that is wrong with the kernel
+        return None  # reported when the kernel is loaded, after the kernel's own errors
     from tile_core.runtime.cache_key import key_of
 
     key = key_of(program, signature, ctx, plugins, adapter)
@@ -55,12 +55,12 @@ def slot_of(
 
 @dataclasses.dataclass(frozen=True)
 class DiskSlot:
-    """A place on disk.
+    """A cache slot on disk.
 
     Attributes
     ----------
     key
-        What it is found by.
+        Its key.
     signature, ctx, adapter
         Of the compilation.
     """
@@ -71,12 +71,12 @@ class DiskSlot:
     adapter: RuntimeAdapter
 
     def find(self, lower: Callable[[], Any]) -> tuple[KernelText, tuple[str, ...]] | None:
-        """Return the text with what was built of it, and the hidden symbols, if they are there.
+        """Return the text with its built form, and the hidden symbols, if present.
 
         Parameters
         ----------
         lower
-            Makes the text by running the passes, for general forms that are not there.
+            Makes the text by running the passes, for missing general forms.
         """
         found = self._read(0)
         if found is None:
@@ -86,7 +86,7 @@ class DiskSlot:
         return self._chained(0, found.text, found.has_general, lower), found.hidden
 
     def keep(self, lowered: Any, hidden: Sequence[str]) -> Any:
-        """Build a text and keep it; return it with what was built. Other things than texts are returned as they are."""
+        """Build and store a text; return it with its built form. Anything other than a text is returned unchanged."""
         if not isinstance(lowered, KernelText):
             return lowered
         return self._chained(0, self._build(0, lowered, hidden), lowered.general is not None, lambda: lowered)
@@ -138,7 +138,7 @@ class DiskSlot:
         return self.key if depth == 0 else hashlib.sha256(f"{self.key} general {depth}".encode()).hexdigest()
 
     def _place(self, then: Where | None) -> Callable[[Where], Where]:
-        """Return where a place is now; the kernel's definition may have moved since."""
+        """Return the current location; the kernel's definition may have moved since."""
         now = self.signature.where
         if then is None or now is None or then == now:
             return lambda where: where

@@ -1,4 +1,4 @@
-"""Arrays that a runtime hands out: memory of any device as a DLPack capsule, without any array library.
+"""Arrays that a runtime exports: memory of any device as a DLPack capsule, without any array library.
 
 The structures are those of https://dmlc.github.io/dlpack/latest/c_api.html. A capsule keeps its memory alive until the
 library that takes it, or else the capsule itself, lets go of it.
@@ -27,7 +27,7 @@ NARROW_CODES = {
 
 
 HANDLE_DEVICES = frozenset({4, 7, 8})
-"""Device types whose ``data`` is the handle of a buffer, which ``byte_offset`` counts from, and no address."""
+"""Device types whose ``data`` is the handle of a buffer, to which ``byte_offset`` is relative, not an address."""
 
 
 class DLTensor(ctypes.Structure):
@@ -91,13 +91,13 @@ def export(
     dtype
         Name of the element type.
     keep
-        What owns the memory; it lives as long as somebody may use the capsule's contents.
+        The owner of the memory; it stays alive while the capsule's contents may be used.
     max_version
-        What the consumer understands: ``None`` is a consumer older than DLPack 1.0, and gets a capsule of its time.
+        The version that the consumer supports; ``None``, older than DLPack 1.0, gets an unversioned capsule.
     read_only
         Whether the memory must not be written.
     byte_offset
-        Where the first element is, counted from ``pointer``.
+        Offset of the first element from ``pointer``.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 _OLD, _VERSIONED = b"dltensor", b"dltensor_versioned"
 
-#: What consumers may still use, by the address of the structure that they hold.
+#: Memory that consumers may still use, by the address of the structure that they hold.
 _alive: dict[int, tuple[Any, ...]] = {}
 
 
@@ -161,8 +161,8 @@ def _forget(address: int) -> None:
     _alive.pop(address, None)
 
 
-# The capsule is on its way out when its destructor is called, so it must not become a Python object again: its address
-# is passed on as a number.
+# The capsule is being destroyed when its destructor is called, so it must not become a Python object again: its
+# address is passed on as a number.
 def _drop(capsule: int) -> None:
     for name in (_OLD, _VERSIONED):  # a consumer renames what it takes, and calls the deleter when it is done
         if _is_valid(capsule, name):

@@ -1,4 +1,4 @@
-"""``tile.load`` and ``kernel.export``: kernels that leave the process, and come back without the compiler."""
+"""``tile.load`` and ``kernel.export``: kernels saved to files, and loaded without the compiler."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 
 class ExportWarning(UserWarning):
-    """An exported file holds less than it could."""
+    """An exported file is less complete than it could be."""
 
 
 def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     """Load a kernel that ``kernel.export`` wrote. The compiler is not imported, and need not be installed.
 
-    An exported kernel is code: load only what you trust. Its checksum finds damage and no intent. A file that others
-    than this process's user and the administrator can change is refused, unless ``TILE_TRUST_FILES=1`` says otherwise.
+    An exported kernel is code: load only what you trust. Its checksum detects damage, not tampering. A file that users
+    other than this one and the administrator can change is refused, unless ``TILE_TRUST_FILES=1`` says otherwise.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     Raises
     ------
     CannotReadArtefact, NotAnArtefact, NewerArtefact, DamagedArtefact
-        The file is not there, is something else, of a later version, or not what was written.
+        The file does not exist, is something else, of a later version, or was altered after writing.
     UntrustedArtefact
         Other users could have changed it.
     MissingBackend
@@ -106,7 +106,7 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
 
 
 def _read(file: Path) -> bytes:
-    """Return the content of a file that nobody else could have changed."""
+    """Return the content of a file that no other user could have changed."""
     try:
         content, others = trust.read_file(file)
         others = others or trust.doubt(file.resolve().parent)
@@ -120,18 +120,18 @@ def _read(file: Path) -> bytes:
 def write_artefact(
     path: Path, signature: Signature, lowered: Any, hidden: Sequence[str], target: Target, plugins: Plugins
 ) -> None:
-    """Write a kernel to a file: its texts, and what the target's own runtime builds of them; this needs no device.
+    """Write a kernel to a file: its texts, and their form built by the target's runtime; this needs no device.
 
     Parameters
     ----------
     path
-        The file; one that is there is replaced.
+        The file; an existing one is replaced.
     signature, hidden
         How the kernel is called.
     lowered
-        What its plan has as ``lowered``.
+        The plan's ``lowered``.
     target, plugins
-        What it is compiled for.
+        The target, and the backends.
 
     Raises
     ------
@@ -183,12 +183,12 @@ def _load(
         try:
             return ask_adapter(adapter, "load", artefact.text), adapter
         except RuntimeBroken as error:
-            # Attributes that only the backend understands, and does not.
+            # Attributes that only the backend could understand, but does not.
             raise DamagedArtefact(file=file, reason=error.message) from error
 
 
 def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> list[KernelText]:
-    """Return texts with what the target's own runtime has built of them, or builds of them now."""
+    """Return texts with their form built by the target's runtime, building it now if missing."""
     adapter = next(iter(plugins.runtimes(target)), None)
     if adapter is None or type(adapter).build is RuntimeAdapter.build:
         return [dataclasses.replace(text, built=None) for text in texts]
@@ -200,7 +200,7 @@ def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> lis
         missing = error.message
     done = []
     for text in texts:
-        # What is there already may be of another runtime.
+        # An existing one may be from another runtime.
         built = text.built if text.built is not None and text.built.runtime == adapter.name else None
         if built is None and not missing:
             built = ask_adapter(adapter, "build", text)

@@ -1,8 +1,8 @@
-"""The *form* of a call: all that the checks depend on, except addresses and the values of numbers.
+"""The *form* of a call: everything that the checks depend on, except addresses and the values of numbers.
 
 That is types, shapes, strides or contiguity, element types and flags. A call that passed all checks leaves a `Form`:
-what a later call of the same form still has to check, how its arguments become the values of a launch, and what it
-allocates. `specialise` makes one function of that.
+the checks that a later call of the same form still needs, the conversion of its arguments to launch values, and its
+allocations. `specialise` turns that into one function.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Bound:
     Attributes
     ----------
     values
-        What the launch callable gets, see ``RuntimeAdapter.load``.
+        The arguments of the launch callable, see ``RuntimeAdapter.load``.
     arrays
-        What the user passed or gets, one per parameter in order (scalars included).
+        The user's arguments and outputs, one per parameter in order (scalars included).
     result
-        What the call returns: ``None``, the output, or a tuple of the outputs of ``out_idx``.
+        The return value: ``None``, the output, or a tuple of the outputs of ``out_idx``.
     place
-        Where the arrays live.
+        The location of the arrays.
     """
 
     values: tuple[Any, ...]
@@ -56,11 +56,11 @@ class Output:
     position
         Its parameter.
     number
-        Which of the call's results it is.
+        Its index among the call's results.
     make
         Returns the array to launch with and the array to return.
     convert
-        From the former to the value of a launch; ``None`` if it is taken as it is.
+        From the former to the value of a launch; ``None`` if it is taken unchanged.
     """
 
     position: int
@@ -83,7 +83,7 @@ class Overlaps:
         Torch tensors: ``(i, j, low, high)`` where the address of ``j`` less that of ``i`` may not be between ``low``
         and ``high``, both excluded.
     mixed
-        Whether there is a pair for which only the full check knows.
+        Whether there is a pair that needs the full check.
     """
 
     same: tuple[tuple[int, int], ...]
@@ -94,7 +94,7 @@ class Overlaps:
 
 @dataclass(frozen=True)
 class Form:
-    """What is known about all calls of one form. Arguments are counted as the caller passes them.
+    """Facts common to all calls of one form. Arguments are numbered as the caller passes them.
 
     Attributes
     ----------
@@ -105,27 +105,27 @@ class Form:
     numpy, torch
         Arguments that are NumPy arrays, and torch tensors, in order.
     aligned
-        Torch tensors with elements, and bits that are zero in their addresses.
+        Non-empty torch tensors, and bits that are zero in their addresses.
     multiples
-        Other arrays and pointers that must be more aligned than their type makes them, and what divides their address.
+        Other arrays and pointers that need more than natural alignment, and the required alignment.
     overlaps
-        What must not share memory.
+        The arguments that must not overlap.
     ranges
         Arguments that are numbers: ``(i, low, high)``.
     exact
-        Arguments that are numbers and belong to the form by their values, with these.
+        Numeric arguments whose values are part of the form, with these values.
     converts
-        Conversions of the arguments that a launch does not take as they are.
+        Conversions of the arguments that a launch does not take unchanged.
     outputs
         Arrays to allocate, by parameter.
     symbols
         The values that a launch takes after the parameters.
     place
-        Where the arrays are.
+        The location of the arrays.
     strided
-        Whether strides belong to the form.
+        Whether strides are part of the form.
     repeatable
-        Whether the checks of this record are all that a call of the form needs.
+        Whether the checks of this record suffice for a call of the form.
     """
 
     types: tuple[type, ...]
@@ -151,7 +151,7 @@ class Form:
             values[i] = convert(values[i])
         values.extend(self.symbols)
         results: list[Any] = [None] * len(self.outputs)
-        # In order of position, so that inserting them one after the other puts each in its place.
+        # In order of position, so that inserting them one by one puts each at its position.
         for output in self.outputs:
             memory, result = output.make()
             results[output.number] = result
@@ -190,7 +190,7 @@ def form_of(
     torch = tuple(sorted(i for i, f in facts.items() if f.library == "torch"))
     overlaps = _overlaps(signature, args, facts)
     defined = is_defined_by_numbers(signature)
-    # Handles are aligned to what objects in memory are, buffers to more: larger alignments need the full check.
+    # Handles are aligned like objects in memory, buffers more: larger alignments need the full check.
     handles = any(f.handle and signature.params[signature.inputs[i]].align > _HANDLE_ALIGN for i, f in facts.items())
     # Whether gradients are recorded is asked at every call, by the full checks.
     graded = any(f.requires_grad for f in facts.values())
@@ -226,7 +226,7 @@ class FormKeys:
 
         self.strided = strided = is_strided(signature)
         form = ("shape", "strides", "flags.num", "dtype") if strided else ("shape", "flags.num", "dtype")
-        # A scalar that defines a symbol belongs to the form by its value, any other one by its type.
+        # The value of a scalar that defines a symbol is part of the form; of any other scalar only the type is.
         self.parts: dict[type, Callable[[Any], Any]] = {
             numpy.ndarray: operator.attrgetter(*form),
             int: operator.index if is_defined_by_numbers(signature) else type,
@@ -246,12 +246,12 @@ class FormKeys:
 
 
 def is_strided(signature: Signature) -> bool:
-    """Whether a kernel's arrays may have strides of their own, so that strides belong to the form."""
+    """Whether a kernel's arrays may have strides of their own, so that strides are part of the form."""
     return any(p.strides is not None for p in signature.params)
 
 
 def is_defined_by_numbers(signature: Signature) -> bool:
-    """Whether a scalar defines a symbol, so that integers belong to the form by their values."""
+    """Whether a scalar defines a symbol, so that the values of integers are part of the form."""
     return any(p.kind == "scalar" and p.name in signature.symbols for p in signature.params)
 
 

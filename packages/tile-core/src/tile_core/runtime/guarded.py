@@ -1,7 +1,7 @@
 """Arrays in memory of a device, for checks that need no array library: copied from the host and back, and guarded.
 
-A runtime states how bytes come to its device and back; all else is here. The memory of an array is one *image*: the
-elements where their strides put them, what lies between them, and guards on both sides.
+A runtime states how bytes are copied to its device and back; everything else is here. The memory of an array is one
+*image*: the elements at their strides, the gaps between them, and guards on both sides.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ GUARD = 256
 """Bytes on both sides of an array that must not change."""
 
 ALIGN = 16
-"""An address on the device is that on the host modulo this: NumPy's memory is aligned to no more."""
+"""Device and host addresses are equal modulo this, the alignment of NumPy's memory."""
 
-_POISON = 0xFF  # NaN in floats: what is read from a guard shows
+_POISON = 0xFF  # NaN in floats: reads from a guard become visible
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Footprint:
     bytes
         Up to the highest, gaps between elements included.
     first
-        Bytes from the lowest to the first element, which is not the lowest where strides are negative.
+        Bytes from the lowest to the first element, which differ if strides are negative.
     """
 
     shape: tuple[int, ...]
@@ -76,7 +76,7 @@ class Footprint:
 class GuardedArray(ABC):
     """A guarded copy of a NumPy array on a device; a kernel takes it like any DLPack array.
 
-    The bytes around the elements, and those between them if they are not contiguous, must be what they were when the
+    The bytes around the elements, and those between them if they are not contiguous, must be unchanged when the
     array is read back. A runtime states the methods without a body.
 
     Parameters
@@ -110,7 +110,7 @@ class GuardedArray(ABC):
 
     @abstractmethod
     def upload(self, image: Array) -> None:
-        """Bring the bytes of the whole memory to the device; called for a new array, and when its bytes are set.
+        """Copy the whole image to the device; called for a new array, and when its bytes are set.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class GuardedArray(ABC):
         Raises
         ------
         MemoryDamaged
-            Something around the elements was written.
+            Bytes around the elements were written.
         TileError
             Errors of the runtime, where the device reports a fault.
         """
@@ -210,7 +210,7 @@ def require_own(array: Any, kind: type[_Guarded], target: str) -> _Guarded:
     Raises
     ------
     NotProvided
-        It is of somebody else.
+        It was not made by this runtime.
     """
     if isinstance(array, kind):
         return array

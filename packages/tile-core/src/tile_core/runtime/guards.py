@@ -1,4 +1,4 @@
-"""Torch's own check of many tensors at once: all that the form of a call is made of, in one call of C++."""
+"""Torch's check of many tensors at once: everything in the form of a call, in one C++ call."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def tensor_guards() -> Any:
-    """Return torch's check of many tensors at once if this torch has it and it does what it is needed for."""
+    """Return torch's check of many tensors at once if this torch has it and it is sufficient."""
     torch: Any = sys.modules.get("torch")
     return None if torch is None else tested_guards(torch)
 
 
 @functools.lru_cache(maxsize=1)
 def tested_guards(torch: Any) -> Any:
-    """Return the class if it tells all of these tensors apart."""
+    """Return the class if it distinguishes all of these tensors."""
     try:
         guards = sys.modules["torch._C._dynamo.guards"].TensorGuards
         with torch.inference_mode(False):
@@ -27,7 +27,7 @@ def tested_guards(torch: Any) -> Any:
 
 
 def _examples(torch: Any) -> tuple[Any, list[Any]]:
-    """Return a tensor, and arguments that differ from it in all that the form of a call is made of."""
+    """Return a tensor, and arguments that differ from it in each property of the form of a call."""
     right, device = torch.zeros((2, 3), device="cpu"), "cpu"
     return right, [
         torch.nn.Parameter(right.clone(), requires_grad=False),

@@ -1,4 +1,4 @@
-"""A compiled kernel, as users hold it."""
+"""``Kernel``: the compiled kernel that users call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RuntimeLoader = Callable[[str], "tuple[Callable[..., Any], AdapterFacts]"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a kernel comes from: what it can tell and do besides being called. What is missing is refused.
+    """The origin of a kernel: what it can report and do other than be called. Missing parts are refused.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Origin:
         Executes the same tile program through its plain meaning: called with one NumPy array of storage elements or
         one scalar per parameter, writes the outputs in place. With an attribute ``shakes`` it also takes a seed
         ``shake``, which changes sums as another order of additions may; with an attribute ``watches`` also the
-        positions of arrays that hold nothing yet, ``unwritten``, with which it refuses what no kernel may rely on.
+        positions of uninitialized arrays, ``unwritten``, to refuse programs that rely on undefined behaviour.
     export
         Writes the artefact of a kernel to a path.
     runtimes
@@ -66,15 +66,15 @@ class Kernel:
     Parameters
     ----------
     signature
-        What it expects.
+        The kernel's signature.
     launch
-        What the adapter's ``load`` returned.
+        The result of the adapter's ``load``.
     adapter
         The adapter; host memory by default.
     hidden
         Symbols that the launch takes after the parameters, see `Binder`.
     origin
-        Where it comes from.
+        Its origin.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Kernel:
         LaunchError
             K4xx: an argument is refused. Nothing was launched.
         """
-        # A call is measured in hundreds of nanoseconds: straight to the function of its form.
+        # A call takes hundreds of nanoseconds: go straight to the function of its form.
         return self._binder(*args, **kwargs) if kwargs else self._binder.call(args)
 
     @property
@@ -169,7 +169,7 @@ class Kernel:
         runtime: str | None = None,
         **kwargs: Any,
     ) -> VerifyReport:
-        """Run the kernel and its plain meaning on the same inputs and compare every output.
+        """Run the kernel and its reference meaning on the same inputs and compare every output.
 
         Parameters
         ----------
@@ -190,8 +190,8 @@ class Kernel:
         VerifyMismatch
             Naming the worst element.
         ReadUnwritten, DataRace
-            Results differ, and the program itself relies on what it may not: on memory that nobody wrote, or on an
-            order of threads.
+            Results differ, and the program itself relies on undefined behaviour: uninitialized memory, or an order of
+            threads.
         NotProvided
             The kernel has no reference, or no such runtime.
         """
@@ -235,7 +235,7 @@ class Kernel:
         Raises
         ------
         NotProvided
-            It is not made of text: a file can hold text and what is built of text.
+            It is not made of text: a file can hold only text and its built form.
         CannotWriteArtefact
             The path cannot be written.
         """
@@ -290,7 +290,7 @@ class Kernel:
             return self._compared(found, meaning, rtol, atol, shakes)
         except VerifyMismatch:
             if again and getattr(reference, "watches", False):
-                # A program that relies on what it may not has no one result: then this is the error.
+                # A program that relies on undefined behaviour has no unique result: then this is the error.
                 with contextlib.suppress(InternalError):
                     meaning(unwritten=frozenset(self.signature.out_idx))
             raise
@@ -298,7 +298,7 @@ class Kernel:
     def _compared(
         self, found: list[Any], meaning: Callable[..., list[Any]], rtol: float | None, atol: float | None, shakes: bool
     ) -> tuple[Compared, ...]:
-        """Compare all outputs; those that rounding may explain with what other orders of additions give."""
+        """Compare all outputs; where rounding may explain a difference, with results of other orders of addition."""
         expected, params = meaning(), self.signature.params
 
         def every(*shaken: list[Any]) -> tuple[Compared, ...]:
@@ -331,7 +331,7 @@ class Kernel:
         return Binder(self.signature, launch, adapter, self._hidden)
 
 
-# A compiler of Python's calls it as it is; torch looks for this mark, which needs no torch.
+# Python compilers must not trace into it; torch looks for this mark, which does not need torch.
 Kernel.__call__._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
@@ -342,7 +342,7 @@ def _wait(adapter: AdapterFacts) -> None:
 
 
 def there(adapter: AdapterFacts, value: Any) -> Any:
-    """Return an argument where the adapter's kernels reach it; as it is if the adapter cannot copy."""
+    """Return an argument in memory that the adapter's kernels can access; unchanged if the adapter cannot copy."""
     move = getattr(adapter, "from_host", None)
     if move is None or HOST_DEVICE in adapter.devices:
         return value

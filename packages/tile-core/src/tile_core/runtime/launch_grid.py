@@ -16,14 +16,14 @@ _MOST_GRIDS = 4096
 
 
 def grid_of(facts: LaunchFacts, checked: Callable[[Extents], Made]) -> Callable[[Sequence[Any]], Made]:
-    """Return a function from the values of a launch to what a runtime makes of its grid.
+    """Return a function from the values of a launch to the runtime's form of its grid.
 
     Parameters
     ----------
     facts
-        Of the function that is launched.
+        The facts of the launched function.
     checked
-        Makes it of the blocks along x, y and z, or raises. A grid that is the same for all launches is asked here.
+        Makes that form from the blocks along x, y and z, or raises. A constant grid is evaluated here.
     """
     symbols, positions = _symbols(facts), grid_positions(facts)
     if not symbols:

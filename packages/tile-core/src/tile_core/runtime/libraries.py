@@ -1,6 +1,6 @@
 """Libraries that runtimes build on this machine, and load by their path: kept in the cache, or for the process.
 
-A file ends with a checksum of its key and its content; loaders do not look beyond what a library's headers name.
+A file ends with a checksum of its key and content; loaders ignore bytes beyond a library's headers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHECK = 32
 
 @contextlib.contextmanager
 def stored(kind: str, key: str, make: Callable[[Path], None]) -> Iterator[tuple[Path, bool]]:
-    """Give the library of a key, made if need be.
+    """Yield the library of a key, built if necessary.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def stored(kind: str, key: str, make: Callable[[Path], None]) -> Iterator[tuple[
     Yields
     ------
     tuple[Path, bool]
-        The file, which stays until the block ends even if the cache is turned off, and whether it was there before.
+        The file, which stays until the block ends even if the cache is turned off, and whether it existed before.
 
     Raises
     ------
@@ -127,12 +127,12 @@ def _write(kept: Path, content: bytes) -> None:
 
 @functools.cache
 def _of_process(process: int) -> str:
-    """Return the folder of what this process cannot keep longer."""
+    """Return the folder for files that live only as long as this process."""
     folder = _temporary()
     atexit.register(_forget, folder, process)
     return folder
 
 
 def _forget(folder: str, process: int) -> None:
-    if os.getpid() == process:  # and no child of its
+    if os.getpid() == process:  # not in a forked child
         shutil.rmtree(folder, ignore_errors=True)

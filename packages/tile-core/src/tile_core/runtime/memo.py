@@ -1,7 +1,7 @@
 """The kernels that this process has compiled, so that equal calls of a factory compile once.
 
 A `Key` is made of named parts: the function's code and everything it closes over, its arguments, the target, the
-options. When something is compiled again, the parts that differ from the nearest known key say why.
+options. When something is compiled again, the parts that differ from the nearest known key give the reason.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def make_key(
     Raises
     ------
     CannotFreeze
-        A value that no key can see through.
+        A value that cannot be hashed by content.
     """
     name = f"{function.__module__}.{function.__qualname__}"
     parts: list[tuple[str, Hashable]] = [("source", fingerprint(function))]
@@ -84,7 +84,7 @@ def make_key(
 
 @dataclass
 class MemoStats:
-    """What a memo has done.
+    """Statistics of a memo.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Memo(Generic[Value]):
             return value
 
     def reason(self, key: Key) -> str:
-        """Why ``key`` is not known: what differs from the nearest key of the same function."""
+        """Why ``key`` is unknown: the differences from the nearest key of the same function."""
         known = [k for k in self._values if k.function == key.function]
         if not known:
             return "first compile"
@@ -160,7 +160,7 @@ class Memo(Generic[Value]):
 
 
 class _Switch:
-    """Counts who wants nothing to be remembered; blocks of several threads may overlap and nest."""
+    """Counts the blocks that disable the cache; blocks of several threads may overlap and nest."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -168,7 +168,7 @@ class _Switch:
 
 
 class _Off:
-    """One that turns the cache off, from its making to the end of its block, if it has one."""
+    """Disables the cache, from its creation to the end of its block, if it has one."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -217,7 +217,7 @@ def disable_cache() -> contextlib.AbstractContextManager[None]:
 
 
 def enable_cache() -> None:
-    """Remember compiled kernels again, whoever turned that off."""
+    """Remember compiled kernels again, regardless of who turned that off."""
     with _SWITCH.lock:
         _SWITCH.users.clear()
 
@@ -228,8 +228,8 @@ def fingerprint(function: Callable[..., Any]) -> Hashable:
     Raises
     ------
     CannotFreeze
-        A closure value or a default that no key can see through. Globals are frozen where that is possible and else
-        taken by identity, because most of them are modules, classes and functions of other packages.
+        A closure value or a default that cannot be hashed by content. Globals are frozen if possible and otherwise
+        compared by identity, because most of them are modules, classes and functions of other packages.
     """
     return _freeze_function(function, f"{function.__module__}.{function.__qualname__}", {})
 
@@ -281,7 +281,7 @@ def _freeze_object(value: Any, place: str, seen: dict[int, int]) -> Hashable:
         return (type(value), fields)
     kind: Any = type(value)
     if kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__ and hasattr(value, "__dict__"):
-        # A plain object: by its attributes, for its identity would not notice when one of them is set anew.
+        # A plain object: by its attributes, since its identity would hide a changed attribute.
         return (type(value), value, _freeze(vars(value), place, seen))
     try:
         hash(value)
@@ -330,7 +330,7 @@ def _freeze_global(value: Any, module: str, place: str, seen: dict[int, int]) ->
 
 @dataclass(frozen=True, eq=False)
 class _ById:
-    """Equal only to itself wrapped around the same object, which it keeps alive so that its id is not given away."""
+    """Compares by identity of the wrapped object, which it keeps alive so that its id is not reused."""
 
     value: Any
 

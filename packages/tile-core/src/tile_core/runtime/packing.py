@@ -1,4 +1,4 @@
-"""The values of a launch as bytes: how each parameter is written, and what a runtime must know to launch at all."""
+"""The values of a launch as bytes: the encoding of each parameter, and what every launch needs."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Field:
 
     @property
     def bytes(self) -> int:
-        """Bytes that it takes, which is what it is aligned to too."""
+        """Its size in bytes, which is also its alignment."""
         return struct.calcsize("<" + self.code)
 
     def written(self, value: Any) -> Any:
-        """Return what is written for a value: itself or its code."""
+        """Return the encoded value: itself or its code."""
         if not self.encoded:
             return value
         from tile_core.numerics.codecs import encode
@@ -59,14 +59,14 @@ def fields_of(facts: LaunchFacts, runtime: str) -> tuple[Field, ...]:
     Parameters
     ----------
     facts
-        Of the function.
+        The function's facts.
     runtime
         Name of the runtime, for messages.
 
     Raises
     ------
     LaunchNotOffered
-        A parameter is bytes that only a backend understands.
+        A parameter is opaque bytes of a backend.
     """
     return tuple(_field(facts, i, param, runtime) for i, param in enumerate(facts.params))
 
@@ -80,7 +80,7 @@ def encode(fields: Sequence[Field], values: Sequence[Any]) -> list[Any]:
 
 
 def require_single_blocks(facts: LaunchFacts, runtime: str) -> None:
-    """Refuse a text whose blocks are launched in clusters, for a runtime that launches none.
+    """Refuse a text whose blocks are launched in clusters, for a runtime that cannot launch clusters.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a runtime offers for launches that are alike: torch tensors and numbers, launched by their addresses.
+"""Fast repeated launches offered by a runtime: torch tensors and numbers, launched by their addresses.
 
 `runtime.specialise` asks for it once per form of call and launches in this way from then on.
 """
@@ -14,7 +14,7 @@ from tile_core.abi.adapter import Place
 
 @dataclass(frozen=True)
 class Repeat:
-    """Launches that differ from one that has been made in the values at a few positions only.
+    """Launches that differ from an earlier one only in the values at a few positions.
 
     Attributes
     ----------
@@ -29,13 +29,13 @@ class Repeat:
 
 
 class Repeatable(Protocol):
-    """A launch callable of the convention ``"pointers"`` that has a shorter way for launches that are alike."""
+    """A launch callable of the convention ``"pointers"`` with a fast path for similar launches."""
 
     def __call__(self, values: Sequence[Any], place: Place) -> None:
         """Launch, see ``RuntimeAdapter.load``."""
 
     def repeat(self, values: Sequence[Any], place: Place, moving: Sequence[int]) -> Repeat | None:
-        """Return the shorter way.
+        """Return the fast path.
 
         Parameters
         ----------
@@ -47,5 +47,5 @@ class Repeatable(Protocol):
         Returns
         -------
         Repeat or None
-            ``None`` if there is no shorter way.
+            ``None`` if there is no fast path.
         """

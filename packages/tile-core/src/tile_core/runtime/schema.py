@@ -1,6 +1,6 @@
-"""What the facts of an artefact may be: types and ranges of every value, checked before anything is made of them.
+"""Schema of an artefact's facts: types and ranges of every value, checked before use.
 
-A schema is a predicate of one value. Names are such that no text of a foreign file does anything to a terminal, a
+A schema is a predicate on one value. Names are restricted so that no text from a foreign file can affect a terminal, a
 command line or a compiler.
 """
 

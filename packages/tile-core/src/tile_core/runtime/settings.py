@@ -14,7 +14,7 @@ from tile_core.values.checks import python_int, shown
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
 
-#: More launches than anybody waits for.
+#: Upper limit on launches.
 _MOST = 10**6
 
 
@@ -39,7 +39,7 @@ def program_of(function: str, x: Any) -> Program:
 
 
 def call_text(function: Any, attribute: str = "") -> str:
-    """Return the text of a call that names the arguments without defaults."""
+    """Return the text of a call with the arguments that have no defaults."""
     given = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
     return f"{function.__name__}{attribute}({', '.join(f'{name}=...' for name in given)})"
 

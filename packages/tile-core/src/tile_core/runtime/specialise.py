@@ -1,12 +1,12 @@
-"""From a form of calls to the one function that makes them: it repeats what can differ between two calls, and launches.
+"""From a form to the function that makes its calls: it repeats only the checks that can differ, and launches.
 
-The text of a function depends on the kind of the call (how many arrays, which bits, which pairs); all else is a
-constant of it, so that the forms of a kernel usually share one text, which is compiled once. A call that fails a check
-is passed on to another function, which knows why.
+The text of a function depends on the kind of the call (how many arrays, which bits, which pairs); everything else is
+a constant, so that the forms of a kernel usually share one text, which is compiled once. A call that fails a check
+is passed on to another function, which finds the reason.
 
-There are two functions of a form. The one that *tells* its form compares all that the form is made of (NumPy arrays by
+A form has two functions. The one that *tells* its form compares every property of the form (NumPy arrays by
 their attributes, torch tensors by one check in torch's own code), so that the functions of the last few forms can be
-tried one after the other. The one that is found by the key of a form need not.
+tried one after the other. The one found by the form's key need not.
 """
 
 from __future__ import annotations
