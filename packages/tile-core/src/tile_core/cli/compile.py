@@ -44,9 +44,8 @@ def compile_file(
 
     plugins = installed()
     found = find(file, read_arguments(arg))
-    ctx = make_context(
-        target, read_options(option) or found.options_for(installed().resolve_target(target)), plugins=plugins
-    )
+    options = read_options(option) or found.options_for(plugins.resolve_target(target))
+    ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(found.program, found.out_idx)
     try:
         plan = lower(found.program, ctx, plugins, dump)

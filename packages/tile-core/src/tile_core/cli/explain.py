@@ -22,9 +22,8 @@ def explain_file(
     from tile_core.reports.report import show
 
     found = find(file, read_arguments(arg))
-    facts = explain_facts(
-        found.program, target, read_options(option) or found.options_for(installed().resolve_target(target))
-    )
+    options = read_options(option) or found.options_for(installed().resolve_target(target))
+    facts = explain_facts(found.program, target, options)
     if as_json:
         print_json(facts.to_json())
     else:
