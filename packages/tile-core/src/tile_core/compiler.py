@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.signature import Param, Signature
+from tile_core.compat.types import Array, Expr, Var
 from tile_core.context import Context
 from tile_core.errors import InternalError, TileError
 from tile_core.plugins.contexts import make_context
@@ -126,12 +127,12 @@ def _index_bits(program: Program) -> int:
     return 64 if any(nodes_dtype(v) == "int64" for v in program.symbols.values()) else 32
 
 
-def nodes_dtype(var: Any) -> str:
+def nodes_dtype(var: Var) -> str:
     """Return the element type of a symbol."""
     return str(var.ty.dtype)
 
 
-def source_of(lowered: Any, plan: Callable[[], Plan]) -> str:
+def source_of(lowered: Expr, plan: Callable[[], Plan]) -> str:
     """Return a kernel's text, without making its plan if that is not needed."""
     from tile_core.abi.kernel_text import KernelText
 
@@ -199,7 +200,7 @@ def _lowered(plan: Callable[[], Plan], slot: DiskSlot | None, ctx: Context) -> t
     return (lowered if slot is None else slot.keep(lowered, hidden)), hidden
 
 
-def _load(program: Program, find: Callable[[str | None], RuntimeAdapter], lowered: Any, runtime: str | None) -> Any:
+def _load(program: Program, find: Callable[[str | None], RuntimeAdapter], lowered: Expr, runtime: str | None) -> Any:
     """Return the launch of a compiled kernel and the runtime that loaded it."""
     adapter = find(runtime)
     launch = _guarded("code generation", program, lambda: ask_adapter(adapter, "load", lowered))
@@ -214,7 +215,7 @@ def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., Any]:
     yet, as ``unwritten``, memory is watched: what the program may not rely on is refused.
     """
 
-    def call(*values: Any, shake: int | None = None, unwritten: frozenset[int] | None = None) -> None:
+    def call(*values: Array, shake: int | None = None, unwritten: frozenset[int] | None = None) -> None:
         from tile_core.reference import execute
 
         visible = len(values) - len(hidden)

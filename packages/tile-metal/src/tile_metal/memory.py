@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -33,7 +34,7 @@ def drop_padding(plan: Plan, ctx: Context) -> Plan:
     return plan
 
 
-def _held(buffer: Any, layout: Any) -> int:
+def _held(buffer: BufferVar, layout: Any) -> int:
     if layout is None:
         return shared_bytes(buffer)
     return int(layout.span) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8

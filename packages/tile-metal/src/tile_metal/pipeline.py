@@ -20,7 +20,6 @@ _TEXT = TextTarget(emit_plan, TRUNCATIONS, rounds_integers=True, conversions=CON
 
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
-    del target
     passes = simt_spine(spine, SimtHooks()).before("pipeline", limit_stages())
     passes = passes.before("lower", Pass("padding", drop_padding, "layouts are known, and nobody has used them"))
     return with_text(passes, _TEXT)

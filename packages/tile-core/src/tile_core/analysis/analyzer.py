@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tile_core.analysis.ranges import whole
 from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.types import Expr, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
@@ -51,13 +52,13 @@ class Analyzer:
         self._told: list[Callable[[Any], None]] = []
         self._conditions: list[list[Any]] = []
 
-    def bind(self, var: Any, value: Any, allow_override: bool = False) -> None:
+    def bind(self, var: Var, value: Any, allow_override: bool = False) -> None:
         """Record the range of a variable, or its value."""
         said = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
         if not any(self.wraps(e) for e in said):
             self._tell(lambda a: a.bind(var, value, allow_override))
 
-    def bounded(self, var: Any, value: Any) -> None:
+    def bounded(self, var: Var, value: Expr) -> None:
         """Record the range and divisors of a variable's value, not the value itself: the name stays."""
         low, high = self.const_int_bound(value)
         least, most = whole(type_name(var))
@@ -70,7 +71,7 @@ class Analyzer:
             self._tell(lambda a: a.update(var, modulus, True))
 
     @contextmanager
-    def constraint_scope(self, condition: Any) -> Iterator[None]:
+    def constraint_scope(self, condition: Expr) -> Iterator[None]:
         """Assume a condition in a scope; one that TVM handles unsoundly is ignored."""
         entry: list[Any] = [condition, None]
         if not self.wraps(condition) and self._ask(lambda a: self._enter(a, entry), None) is not None:
@@ -82,15 +83,15 @@ class Analyzer:
                 self._conditions.pop()
                 entry[1].__exit__(None, None, None)
 
-    def simplify(self, e: Any) -> Any:
+    def simplify(self, e: Expr) -> Expr:
         """Return a simplified form; the same expression where TVM must not look into it."""
         return e if self.wraps(e) else self._ask(lambda a: a.simplify(e), e)
 
-    def can_prove(self, condition: Any) -> bool:
+    def can_prove(self, condition: Expr) -> bool:
         """Whether a condition is proven."""
         return not self.wraps(condition) and bool(self._ask(lambda a: a.can_prove(condition), False))
 
-    def const_int_bound(self, e: Any) -> ConstantBound:
+    def const_int_bound(self, e: Expr) -> ConstantBound:
         """Return the least and the greatest value of an integer expression."""
         found = None if self.wraps(e) else self._ask(lambda a: a.const_int_bound(e), None)
         return (
@@ -99,12 +100,12 @@ class Analyzer:
             else ConstantBound(int(found.min_value), int(found.max_value))
         )
 
-    def modular_set(self, e: Any) -> Modulus:
+    def modular_set(self, e: Expr) -> Modulus:
         """Return the modular set of an integer expression."""
         found = None if self.wraps(e) else self._ask(lambda a: a.modular_set(e), None)
         return Modulus(1, 0) if found is None else Modulus(int(found.coeff), int(found.base))
 
-    def wraps(self, e: Any) -> bool:
+    def wraps(self, e: Expr) -> bool:
         """Whether TVM must not look into an expression: a part may wrap, or TVM might fail on it."""
         if isinstance(e, (tirx.Var, tirx.IntImm)):
             return False
@@ -123,7 +124,7 @@ class Analyzer:
         # A failure inside a select aborts the process: TVM finds its conditions still in force while it unwinds.
         return large and any(not isinstance(x, ir.Call) or _chooses(x) for x in collect(e, (tirx.Select, ir.Call)))
 
-    def _converted(self, cast: Any, kind: str) -> bool:
+    def _converted(self, cast: Expr, kind: str) -> bool:
         source = type_name(cast.value)
         if not _integer(source):
             return source != "bool"

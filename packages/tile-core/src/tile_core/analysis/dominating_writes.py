@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.compat.tvm import tirx, tvm_ffi
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, role, statements, substitute
 
 Effects = Callable[[Any], tuple[list[Any], list[Any]]]
 
 
-def initialised_by_program(body: Any, effects: Effects) -> set[str]:
+def initialised_by_program(body: Stmt, effects: Effects) -> set[str]:
     """Return the names of the buffers whose every read is dominated by a write of what is read.
 
     Parameters
@@ -58,7 +59,7 @@ class _WriteSearch:
     written: set[str] = field(default_factory=set)
     exposed: set[str] = field(default_factory=set)
 
-    def visit(self, s: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
+    def visit(self, s: Stmt, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
         """Note what a statement exposes, and add to ``known`` what it writes on all paths."""
         for part in statements(s):
             if isinstance(part, tirx.For):
@@ -76,7 +77,7 @@ class _WriteSearch:
             else:
                 self.simple(part, loops, known)
 
-    def loop(self, s: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
+    def loop(self, s: Stmt, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
         self.reads((s.min, s.extent), loops, known)
         inside = list(known)
         self.visit(s.body, (*loops, s), inside)
@@ -89,7 +90,7 @@ class _WriteSearch:
             elif runs or role(s) == "grid":
                 known.append(access)
 
-    def simple(self, s: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
+    def simple(self, s: Stmt, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
         value = getattr(s, "value", None)
         if isinstance(s, tirx.BufferStore):
             self.reads((s.value, *s.indices), loops, known)
@@ -104,12 +105,12 @@ class _WriteSearch:
         else:
             self.reads(s, loops, known)
 
-    def reads(self, node: Any, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
+    def reads(self, node: Any, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
         for part in node if isinstance(node, tuple) else (node,):
             for load in loads_of(part):
                 self.read(_AccessedElements(load.source, tuple(load.indices), (1,) * len(load.indices)), loops, known)
 
-    def read(self, access: _AccessedElements, loops: tuple[Any, ...], known: list[_AccessedElements]) -> None:
+    def read(self, access: _AccessedElements, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
         name = str(access.buffer.name)
         if name in self.exposed:
             return
@@ -121,7 +122,7 @@ class _WriteSearch:
         known.append(access)
 
 
-def _covers(written: _AccessedElements, read: _AccessedElements, loops: tuple[Any, ...]) -> bool:
+def _covers(written: _AccessedElements, read: _AccessedElements, loops: tuple[Stmt, ...]) -> bool:
     """Whether all that is read was written."""
     if written.is_whole:
         return True
@@ -133,7 +134,7 @@ def _covers(written: _AccessedElements, read: _AccessedElements, loops: tuple[An
     )
 
 
-def _namings(over: tuple[Any, ...], loops: tuple[Any, ...]) -> Iterator[dict[Any, Any]]:
+def _namings(over: tuple[Any, ...], loops: tuple[Stmt, ...]) -> Iterator[dict[Any, Any]]:
     """Yield the ways to call the variables of ended loops by those of running loops over the same range."""
     for chosen in itertools.permutations(loops, len(over)):
         if all(_equal(a.min, b.min) and _equal(a.extent, b.extent) for a, b in zip(over, chosen, strict=True)):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, Expr, Var
 from tile_core.ir import nodes
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,7 +47,7 @@ class Unknown(Exception):
     """An expression that depends on more than the given variables."""
 
 
-def evaluate(e: Any, env: Mapping[Any, Any]) -> Any:
+def evaluate(e: Expr, env: Mapping[Var, Array]) -> Any:
     """Return the value of an integer expression as int64 (an array, or a number).
 
     Raises

@@ -17,6 +17,7 @@ import numpy as np
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
@@ -79,11 +80,11 @@ class _Place:
     loops: tuple[Any, ...] = ()
     clear: bool = True
 
-    def under(self, condition: Any, holds: bool) -> _Place:
+    def under(self, condition: Expr, holds: bool) -> _Place:
         return replace(self, conditions=(*self.conditions, (condition, holds)))
 
 
-def body_of(body: Any) -> Body:
+def body_of(body: Stmt) -> Body:
     """List the accesses of a nest's body."""
     walker = _Walker()
     leaves = bool(collect(body, (tirx.Break, tirx.Continue)))
@@ -91,7 +92,7 @@ def body_of(body: Any) -> Body:
     return walker.found
 
 
-def _leaves(s: Any) -> bool:
+def _leaves(s: Stmt) -> bool:
     """Whether a statement leaves its enclosing loop, or ends the iteration."""
     if isinstance(s, (tirx.Break, tirx.Continue)):
         return True
@@ -110,7 +111,7 @@ class _Walker:
         self.order = itertools.count()
         self.statement: Any = None
 
-    def stmt(self, s: Any, at: _Place) -> None:
+    def stmt(self, s: Stmt, at: _Place) -> None:
         self.statement = s
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
@@ -138,7 +139,7 @@ class _Walker:
                 self.expr(part, at)
             self._add(s.buffer, s.indices, s.value, at)
 
-    def expr(self, e: Any, at: _Place, pointed: bool = False) -> None:
+    def expr(self, e: Expr, at: _Place, pointed: bool = False) -> None:
         if not collect(e, ir.TensorLoad):
             return
         if isinstance(e, ir.TensorLoad):
@@ -157,7 +158,7 @@ class _Walker:
             if side is not None:
                 self.expr(side, at.under(first, holds))
 
-    def _add(self, buffer: Any, indices: Any, value: Any, at: _Place, pointed: bool = False) -> None:
+    def _add(self, buffer: BufferVar, indices: Any, value: Any, at: _Place, pointed: bool = False) -> None:
         if at.clear:
             places = at.conditions, at.loops, next(self.order)
             found = NestAccess(self.statement, buffer, tuple(indices), value, *places, pointed)
@@ -166,7 +167,7 @@ class _Walker:
             self.found.unclear.append(self.statement)
 
 
-def sides_of(e: Any) -> tuple[Any, Any, Any] | None:
+def sides_of(e: Expr) -> tuple[Any, Any, Any] | None:
     """Return (condition, evaluated if it holds, evaluated if not) of an expression that chooses."""
     if isinstance(e, tirx.And):
         return e.a, e.b, None
@@ -175,7 +176,7 @@ def sides_of(e: Any) -> tuple[Any, Any, Any] | None:
     return choice_of(e)
 
 
-def choice_of(e: Any) -> tuple[Any, Any, Any] | None:
+def choice_of(e: Expr) -> tuple[Any, Any, Any] | None:
     """Return (condition, value if it holds, value if not) of a conditional expression."""
     if isinstance(e, tirx.Select):
         return e.condition, e.true_value, e.false_value
@@ -184,7 +185,7 @@ def choice_of(e: Any) -> tuple[Any, Any, Any] | None:
     return None
 
 
-def parts_of(e: Any) -> Iterator[Any]:
+def parts_of(e: Expr) -> Iterator[Any]:
     """Yield the operands of an expression."""
     if isinstance(e, ir.Call):
         yield from e.args
@@ -242,7 +243,7 @@ class Space:
         If an extent of the nest reads memory or uses an unknown variable.
     """
 
-    def __init__(self, nest: Sequence[Any], outer: Mapping[Any, Any], binds: Mapping[Any, Any]) -> None:
+    def __init__(self, nest: Sequence[Stmt], outer: Mapping[Var, Any], binds: Mapping[Any, Any]) -> None:
         extents = [max(0, int(evaluate(loop.extent, outer))) for loop in nest]
         self.nest, self.binds, self.extents = nest, binds, extents
         self.values = [_some(e, len(nest), math.prod(extents)) for e in extents]
@@ -294,7 +295,7 @@ class Space:
             self._bind(env)
         return env, happens, dims
 
-    def _bind(self, env: dict[Any, Any]) -> None:
+    def _bind(self, env: dict[Var, Any]) -> None:
         for var, value in self.binds.items():
             if var not in env:
                 try:
@@ -303,18 +304,18 @@ class Space:
                     continue
 
 
-def _along(values: Any, axis: int, dims: int) -> Any:
+def _along(values: Array, axis: int, dims: int) -> Array:
     shape = [1] * dims
     shape[axis] = -1
     return np.asarray(values, np.int64).reshape(shape)
 
 
-def _some(extent: int, dims: int, total: int, limit: int = LIMIT) -> Any:
+def _some(extent: int, dims: int, total: int, limit: int = LIMIT) -> Array:
     """Return all indices below an extent, or a sample if there are too many."""
     return np.arange(extent) if total <= limit else some_of(extent, max(2, int(limit ** (1 / max(1, dims)))))
 
 
-def some_of(extent: int, budget: int) -> Any:
+def some_of(extent: int, budget: int) -> Array:
     """Return all indices below an extent, or the first, the last and some between if they exceed a budget."""
     if extent <= budget:
         return np.arange(extent)

@@ -14,6 +14,7 @@ from typing import Any
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.ranges import Interval, Ranges, whole
 from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import collect
@@ -42,19 +43,19 @@ class Proofs:
         self.hidden: dict[int, list[tuple[Any, Any]]] = {}
         self.shown: dict[Any, Any] = {}
 
-    def size(self, var: Any) -> None:
+    def size(self, var: Var) -> None:
         """Record a variable that is not negative."""
         kind = type_name(var)
         # Launches leave headroom above symbolic sizes, so that kernels can round them up (K422).
         self.ranges.set(var, (0, whole(kind)[1] - SYMBOL_ROOM))
         self.analyzer.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
 
-    def loop(self, s: Any) -> None:
+    def loop(self, s: Stmt) -> None:
         """Record the range of a loop's variable."""
         self.ranges.loop(s)
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(self.show(s.min), self.show(s.extent)), True)
 
-    def value(self, s: Any) -> None:
+    def value(self, s: Stmt) -> None:
         """Record a binding."""
         kind = type_name(s.var)
         if _integer(kind):
@@ -62,7 +63,7 @@ class Proofs:
         if kind.startswith("int") and not collect(s.value, (ir.TensorLoad, ir.Call)):
             self.analyzer.bind(s.var, self.show(s.value), True)
 
-    def under(self, condition: Any, body: Any) -> AbstractContextManager[Any]:
+    def under(self, condition: Expr, body: Any) -> AbstractContextManager[Any]:
         """Return the scope of a branch, where its condition holds unless the branch writes memory that it reads.
 
         Parameters
@@ -80,26 +81,26 @@ class Proofs:
                 return nullcontext()
         return self.analyzer.constraint_scope(self.show(condition))
 
-    def holds(self, condition: Any) -> bool:
+    def holds(self, condition: Expr) -> bool:
         """Whether a condition is proven."""
         return self.analyzer.can_prove(self.show(condition))
 
-    def bound(self, e: Any) -> Interval:
+    def bound(self, e: Expr) -> Interval:
         """Return the least and the greatest value of an integer expression."""
         low, high = self.ranges.of(e)
         found = self.analyzer.const_int_bound(self.show(e))
         return max(low, found.min_value), min(high, found.max_value)
 
-    def wraps(self, e: Any) -> bool:
+    def wraps(self, e: Expr) -> bool:
         """Whether computing an index may overflow its type."""
         kind = type_name(e)
         return kind.startswith("int") and self.ranges.of(e) == whole(kind) and bool(collect(e, _LINEAR[:3]))
 
-    def simplify(self, e: Any) -> Any:
+    def simplify(self, e: Expr) -> Expr:
         """Return a simplified condition or index; the same expression where TVM must not look into it."""
         return self.analyzer.simplify(e) if tvm_ffi.structural_equal(self.show(e), e) else e
 
-    def show(self, e: Any) -> Any:
+    def show(self, e: Expr) -> Expr:
         """Return the form of an expression that TVM may see: the same object if it may see all of it."""
         if isinstance(e, tirx.IntImm):
             # Constants of equal value are equal as keys, whatever their types.
@@ -109,7 +110,7 @@ class Proofs:
             found = self.shown[e] = self._show(e)
         return found
 
-    def _show(self, e: Any) -> Any:
+    def _show(self, e: Expr) -> Expr:
         kind = type_name(e)
         if kind != "bool" and not kind.startswith("int"):
             return self.hide(e)
@@ -135,13 +136,13 @@ class Proofs:
             return self._choice(*e.args)
         return self.hide(e)
 
-    def _choice(self, condition: Any, yes: Any, no: Any) -> Any:
+    def _choice(self, condition: Expr, yes: Expr, no: Expr) -> Expr:
         x, y = self.show(yes), self.show(no)
         if type_name(x) != type_name(y):
             x, y = nodes.cast(x, "int64"), nodes.cast(y, "int64")
         return tirx.Select(self.show(condition), x, y)
 
-    def _rebuilt(self, e: Any, a: Any, b: Any) -> Any:
+    def _rebuilt(self, e: Expr, a: Expr, b: Expr) -> Expr:
         x, y = self.show(a), self.show(b)
         if x.same_as(a) and y.same_as(b):
             return e
@@ -149,7 +150,7 @@ class Proofs:
             x, y = (nodes.cast(side, "int64") for side in (x, y))
         return type(e)(x, y)
 
-    def _cast(self, e: Any, kind: str) -> Any:
+    def _cast(self, e: Expr, kind: str) -> Expr:
         source = type_name(e.value)
         if not _integer(source):
             return self.hide(e)
@@ -159,7 +160,7 @@ class Proofs:
         value = self.show(e.value)
         return e if value.same_as(e.value) else nodes.cast(value, kind)
 
-    def hide(self, e: Any) -> Any:
+    def hide(self, e: Expr) -> Var:
         """Return a variable for an expression, the same one for the same expression."""
         bucket = self.hidden.setdefault(tvm_ffi.structural_hash(e), [])
         for known, var in bucket:
@@ -180,7 +181,7 @@ class Proofs:
         return var
 
 
-def linear_parts(e: Any, variables: list[Any]) -> list[Any]:
+def linear_parts(e: Expr, variables: list[Var]) -> list[Expr]:
     """Return the coefficients of variables in an index, and the remaining term; nothing if it is not linear."""
     try:
         return list(tvm.sym.detect_linear_equation(e, variables))

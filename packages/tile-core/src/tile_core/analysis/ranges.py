@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, replace_for
 from tile_core.numerics.build import type_name
@@ -31,18 +32,18 @@ class Ranges:
         self.variables: dict[Any, Interval] = {}
         self.known: dict[Any, Interval] = {}
 
-    def set(self, var: Any, interval: Interval) -> None:
+    def set(self, var: Var, interval: Interval) -> None:
         """Record the range of a variable, which is bound once."""
         self.variables[var] = interval
 
-    def loop(self, loop: Any) -> None:
+    def loop(self, loop: Stmt) -> None:
         """Record the range of a loop's variable: all its values if the loop runs at all."""
         low, high = self.of(loop.min)
         extent = self.of(loop.extent)[1]
         step = 1 if loop.step is None else max(1, self.of(loop.step)[1])
         self.set(loop.loop_var, _cut((low, max(low, high + (extent - 1) * step)), type_name(loop.loop_var)))
 
-    def of(self, e: Any) -> Interval:
+    def of(self, e: Expr) -> Interval:
         """Return the range of an integer expression, over all its lanes."""
         if isinstance(e, tirx.IntImm):
             return int(e.value), int(e.value)
@@ -55,19 +56,19 @@ class Ranges:
             found = self.known[e] = whole(kind) if rule is None or not _integer(kind) else _cut(rule(self, e), kind)
         return found
 
-    def let(self, e: Any) -> Interval:
+    def let(self, e: Expr) -> Interval:
         """Return the range of the body of a binding."""
         if _integer(type_name(e.var)):
             self.set(e.var, self.of(e.value))
         return self.of(e.body)
 
-    def call(self, e: Any) -> Interval:
+    def call(self, e: Call) -> Interval:
         """Return the range of a call: for a conditional, of both sides."""
         if nodes.operator_name(e) == "if_then_else":
             return _union(self.of(e.args[1]), self.of(e.args[2]))
         return whole(type_name(e))
 
-    def select(self, e: Any) -> Interval:
+    def select(self, e: Expr) -> Interval:
         """Return the range of a select; that of ``select(b == 0, x, b)`` excludes a zero ``b``."""
         yes, no = self.of(e.true_value), self.of(e.false_value)
         c = e.condition
@@ -87,12 +88,12 @@ class RangedRewriter(StmtRewriter):
         Variables that are not negative: those of symbolic extents.
     """
 
-    def __init__(self, sizes: Iterable[Any] = ()) -> None:
+    def __init__(self, sizes: Iterable[Var] = ()) -> None:
         self.ranges = Ranges()
         for var in sizes:
             self.ranges.set(var, (0, whole(type_name(var))[1]))
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         """Rewrite a loop; its body knows the range of its variable."""
         start, extent = self.expr(s.min), self.expr(s.extent)
         self.ranges.loop(s)
@@ -101,14 +102,14 @@ class RangedRewriter(StmtRewriter):
             return s
         return replace_for(s, body, start=start, extent=extent)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         """Rewrite a binding; later code knows the range of its value."""
         if type_name(s.var).startswith(("int", "uint")):
             self.ranges.set(s.var, self.ranges.of(s.value))
         return super().visit_Bind(s)
 
 
-def sizes_of(params: Iterable[Any]) -> list[Any]:
+def sizes_of(params: Iterable[Any]) -> list[Var]:
     """Return the variables that are extents of parameters: no size is negative."""
     return [d for p in params if tirx.is_buffer_var(p) for d in p.shape if isinstance(d, tirx.Var)]
 
@@ -193,13 +194,13 @@ def _shift_right(a: Interval, b: Interval) -> Interval:
     return min(corners), max(corners)
 
 
-def _ramp(r: Ranges, e: Any) -> Interval:
+def _ramp(r: Ranges, e: Expr) -> Interval:
     base, stride = r.of(e.base), r.of(e.stride)
     last = _products(stride, (int(nodes.as_int(e.lanes)) - 1,) * 2)
     return base[0] + min(0, last[0]), base[1] + max(0, last[1])
 
 
-def _converted(r: Ranges, e: Any) -> Interval:
+def _converted(r: Ranges, e: Expr) -> Interval:
     source = type_name(e.value)
     return r.of(e.value) if _integer(source) or source == "bool" else whole(type_name(e))
 

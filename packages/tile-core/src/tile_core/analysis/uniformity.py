@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Node, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, role
@@ -36,7 +37,7 @@ class Varying:
         Induction variables of loops that some threads may leave before others.
     """
 
-    def __init__(self, body: Any, seeds: Iterable[Any] = ()) -> None:
+    def __init__(self, body: Stmt, seeds: Iterable[Var] = ()) -> None:
         self.vars: set[Any] = set(seeds)
         self.buffers: set[Any] = set()
         self.loops: set[Any] = set()
@@ -45,14 +46,14 @@ class Varying:
             size = len(self.vars) + len(self.buffers) + len(self.loops)
             self._visit(body, False)
 
-    def expr(self, e: Any) -> bool:
+    def expr(self, e: Node) -> bool:
         """Whether an expression may differ between threads."""
         for call in collect(e, ir.Call):
             if nodes.is_tile_call(call) and str(call.op.name)[5:] in VARYING_CALLS:
                 return True
         return any(v in self.vars or v in self.buffers for v in collect(e, tirx.Var))
 
-    def stmt(self, s: Any) -> bool:
+    def stmt(self, s: Stmt) -> bool:
         """Whether a statement uses a value that differs between threads, or is a per-thread op."""
         for mark in collect(s, tirx.AttrStmt):
             if mark.attr_key == nodes.OP_MARK and str(mark.node.value) in PER_THREAD_OPS:
@@ -61,13 +62,13 @@ class Varying:
             return True
         return self.expr(s) or any(st.buffer in self.buffers for st in collect(s, tirx.BufferStore))
 
-    def loop(self, s: Any) -> bool:
+    def loop(self, s: Stmt) -> bool:
         """Whether the trip count of a ``For`` or ``While`` may differ between threads."""
         if isinstance(s, tirx.While):
             return self.expr(s.condition) or self._leaves(s.body, False)
         return self.expr(s.extent) or self.expr(s.min) or s.loop_var in self.loops
 
-    def _visit(self, s: Any, divergent: bool) -> None:
+    def _visit(self, s: Stmt, divergent: bool) -> None:
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
                 self._visit(x, divergent)
@@ -93,7 +94,7 @@ class Varying:
         else:
             self._simple(s, divergent)
 
-    def _simple(self, s: Any, divergent: bool) -> None:
+    def _simple(self, s: Stmt, divergent: bool) -> None:
         if isinstance(s, tirx.Bind):
             if self.expr(s.value):
                 self.vars.add(s.var)
@@ -105,7 +106,7 @@ class Varying:
             for call in collect(s.value, ir.Call):
                 self._written_by(call, divergent)
 
-    def _written_by(self, call: Any, divergent: bool) -> None:
+    def _written_by(self, call: Call, divergent: bool) -> None:
         """Record the private buffers that a call of a per-thread program writes."""
         if nodes.is_tile_call(call, "move"):
             target, source = call.args
@@ -117,7 +118,7 @@ class Varying:
             if nodes.scope_of(target) in PRIVATE:
                 self.buffers.add(target)
 
-    def _leaves(self, s: Any, divergent: bool) -> bool:
+    def _leaves(self, s: Stmt, divergent: bool) -> bool:
         """Whether some threads may leave the loop around ``s``, or its iteration, where others stay."""
         if isinstance(s, (tirx.Break, tirx.Continue)):
             return divergent
@@ -136,7 +137,7 @@ class Varying:
 THREAD_CALLS = frozenset({"sync_threads", "sync_warp", *VARYING_CALLS} - {"per_thread", "instruction"})
 
 
-def uses_threads(body: Any) -> bool:
+def uses_threads(body: Stmt) -> bool:
     """Whether a program names its threads."""
     calls = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c)]
     return any(str(c.op.name)[5:] in THREAD_CALLS for c in calls)

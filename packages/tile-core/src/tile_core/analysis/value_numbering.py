@@ -11,6 +11,7 @@ import numpy as np
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.iteration_space import choice_of, parts_of
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, BufferVar, Expr, Var
 from tile_core.ir import nodes
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -31,11 +32,11 @@ class Fingerprint:
     """
 
     def __init__(
-        self, env: Mapping[Any, Any], binds: Mapping[Any, Any], element: Callable[[Any, Mapping[Any, Any]], Any]
+        self, env: Mapping[Var, Any], binds: Mapping[Any, Any], element: Callable[[Any, Mapping[Any, Any]], Any]
     ) -> None:
         self.env, self.binds, self.element = env, binds, element
 
-    def of(self, e: Any) -> Any:
+    def of(self, e: Expr) -> Array:
         """Return the numbers of an expression.
 
         Raises
@@ -62,7 +63,7 @@ class Fingerprint:
             return _mixed(name, _text(str(e)))
         return _mixed(f"{name} {nodes.dtype_of(e)}", *parts)
 
-    def _choice(self, condition: Any, then: Any, other: Any) -> Any:
+    def _choice(self, condition: Expr, then: Expr, other: Expr) -> Array:
         try:
             chosen = np.asarray(evaluate(condition, self.env), bool)
         except Unknown:
@@ -70,12 +71,12 @@ class Fingerprint:
         return np.where(chosen, self.of(then), self.of(other))
 
 
-def element_number(buffer: Any, at: Any) -> Any:
+def element_number(buffer: BufferVar, at: Array) -> Array:
     """Return the numbers of elements ``at`` of a buffer."""
     return _mixed("element", _text(f"{buffer.name} {hash(buffer)}"), np.asarray(at, np.int64).view(np.uint64))
 
 
-def apart(iteration: Any) -> Any:
+def apart(iteration: Array) -> Array:
     """Return numbers that differ between iterations, for unknown values."""
     return _mixed("apart", np.asarray(iteration, np.int64).view(np.uint64))
 
@@ -84,7 +85,7 @@ def _text(text: str) -> Any:
     return np.uint64(zlib.crc32(text.encode()) | zlib.adler32(text.encode()) << 32)
 
 
-def _mixed(name: str, *parts: Any) -> Any:
+def _mixed(name: str, *parts: Array) -> Array:
     with np.errstate(over="ignore"):
         value: Any = np.atleast_1d(_text(name))
         for part in parts:

@@ -62,7 +62,6 @@ def _options(
     version: Annotated[bool, typer.Option("--version", callback=lambda on: _version(on), is_eager=True)] = False,
 ) -> None:
     """Compile, check and run tile kernels. One kernel source, every target, right or refused."""
-    del version
 
 
 def _version(on: bool) -> None:
@@ -108,5 +107,4 @@ def _has_cause(error: TileError) -> bool:
 
 
 def _warned(message: Any, *details: Any, **more: Any) -> None:
-    del details, more
     show_warning(str(message))

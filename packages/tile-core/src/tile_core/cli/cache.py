@@ -27,7 +27,6 @@ def list_entries(
     verbose: Verbose = False,
 ) -> None:
     """List the kernels of the cache, the most recently used first, and what else it holds."""
-    del verbose
     from tile_core.runtime import cache
 
     found = [_described(entry) for entry in reversed(cache.entries())]
@@ -60,7 +59,6 @@ def prune(
     verbose: Verbose = False,
 ) -> None:
     """Remove the least recently used files, until the rest is small enough."""
-    del verbose
     from tile_core import knobs
     from tile_core.runtime import cache
 
@@ -71,7 +69,6 @@ def prune(
 @app.command("clear")
 def clear(verbose: Verbose = False) -> None:
     """Remove all files of the cache."""
-    del verbose
     from tile_core.runtime import cache
 
     _report(cache.clear())
@@ -80,7 +77,6 @@ def clear(verbose: Verbose = False) -> None:
 @app.command("path")
 def path(verbose: Verbose = False) -> None:
     """Print the folder of the cache. It may not exist yet."""
-    del verbose
     from tile_core.runtime import cache
 
     print_text(str(cache.root()))

@@ -36,7 +36,6 @@ def compile_file(
 
     Needs neither the device nor its toolchain. With --export the toolchain is used if it is there.
     """
-    del verbose
     from tile_core.cli.source import find
     from tile_core.compiler import lower, signature_of, source_text
     from tile_core.plugins.contexts import make_context

@@ -32,7 +32,6 @@ TURNS, TURN = 3, 0.3
 
 def demo(verbose: Verbose = False) -> None:
     """Compile and run a dense and a 2:4 sparse GEMM here, check both against float64, and compare their speed."""
-    del verbose
     out, progress = console(), console(stderr=True)
     from tile_core.cli.demo_kernel import matmul
 

@@ -15,7 +15,6 @@ _STYLE = {"OK": "green", "missing": "bold red", "note": "yellow"}
 
 def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
     """Check this machine: versions, processor, a kernel that runs, backends, settings. Exit code 1 if broken."""
-    del verbose
     checks: list[Check] = []
     if as_json:
         checks = list(all_checks())

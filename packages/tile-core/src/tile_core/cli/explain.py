@@ -15,7 +15,6 @@ def explain_file(
     verbose: Verbose = False,
 ) -> None:
     """Say for each tile op which variant was chosen and why the better ones refused; grid, memory, vectors, passes."""
-    del verbose
     from tile_core.cli.source import find
     from tile_core.plugins.manager import installed
     from tile_core.reports import explain_facts

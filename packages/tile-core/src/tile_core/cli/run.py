@@ -27,7 +27,6 @@ def run_file(
 
     An --arg that the function does not have is the value of a symbolic size or of a scalar parameter.
     """
-    del verbose
     import tile_core as tile
     from tile_core.cli.inputs import make_inputs
     from tile_core.cli.source import find

@@ -15,7 +15,6 @@ def targets(
     verbose: Verbose = False,
 ) -> None:
     """List the installed backends. Imports none of them unless --load is given."""
-    del verbose
     from tile_core.plugins.manager import installed
 
     found = installed().targets(load=load)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tvm_ffi
+from tile_core.compat.types import Expr, Node
 
 _POST_ORDER = int(tvm_ffi.structural.WalkOrder.POSTORDER)
 _walk: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralWalk
@@ -19,17 +20,17 @@ _map: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMap
 _mutate: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMutate
 
 
-def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
+def walk(node: Node, kinds: Any, callback: Callable[[Any], None]) -> None:
     """Call a function that returns ``None`` on each node of ``kinds``, children first."""
     _walk(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
 
 
-def mapped(node: Any, kinds: Any, callback: Callable[[Any], Any]) -> Any:
+def mapped(node: Node, kinds: Any, callback: Callable[[Any], Any]) -> Node:
     """Replace each node of ``kinds`` by what a function returns for it, children first."""
     return _map(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
 
 
-def mutated(node: Any, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]]) -> Any:
+def mutated(node: Expr, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]]) -> Expr:
     """Replace nodes by what the first handler of their kind returns for them and a mutator of their parts."""
     return _mutate(node, [(kind, handler, False) for kinds, handler in handlers for kind in numbers_of(kinds)])
 

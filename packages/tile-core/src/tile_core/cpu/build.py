@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
+from tile_core.compat.types import Expr
 from tile_core.cpu.flatten import flatten
 from tile_core.cpu.floor_division import lower_floors
 from tile_core.cpu.intrinsics import lower_intrinsics
@@ -24,7 +25,7 @@ ENTRY = "main"
 EFFORTS = ((8_000, 0), (2_000, 1))
 
 
-def build(func: Any, isa: Isa, steps: list[tuple[str, float]] | None = None) -> Any:
+def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) -> Any:
     """Compile a lowered function.
 
     Parameters
@@ -99,7 +100,7 @@ def _passes() -> list[Any]:
     ]
 
 
-def _lowered(func: Any) -> Any:
+def _lowered(func: Expr) -> Expr:
     """Lower what MakePackedAPI added, too: extents such as ``m // 2`` are compared with those of the arrays."""
     return lower_floors(func.with_body(lower_intrinsics(func.body)))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Stmt
 from tile_core.errors.base import Where
 from tile_core.errors.launch import DeviceAssertFailed
 from tile_core.ir import nodes
@@ -16,7 +17,7 @@ from tile_core.ops.base import OpCall, View
 _PUT, _SHOW, _FAIL = "tile.cpu.put", "tile.cpu.show", "tile.cpu.fail"
 
 
-def lower_debug(body: Any) -> Any:
+def lower_debug(body: Stmt) -> Stmt:
     """Return the body with prints and assertions as calls of functions of this process."""
     if not calls_back(body):
         return body
@@ -24,13 +25,13 @@ def lower_debug(body: Any) -> Any:
     return _LowerDebug().stmt(body)
 
 
-def calls_back(body: Any) -> bool:
+def calls_back(body: Stmt) -> bool:
     """Whether a program prints or asserts: its blocks then run in order."""
     return any(nodes.is_tile_call(c, n) for c in collect(body, ir.Call) for n in ("print", "device_assert"))
 
 
 class _LowerDebug(StmtRewriter):
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         if nodes.is_tile_call(s.value, "print"):
             return self.show(OpCall.decode(s))
         if nodes.is_tile_call(s.value, "device_assert"):

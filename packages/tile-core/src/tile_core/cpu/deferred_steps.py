@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 
 
@@ -13,17 +14,17 @@ class DeferredStep(ABC):
     """Something that each thread does in a loop over the threads."""
 
     @abstractmethod
-    def emit(self, rewriter: Any, t: Any) -> Any:
+    def emit(self, rewriter: Any, t: Var) -> Stmt:
         """Return the statement of thread ``t``; ``rewriter.expr`` gives an expression as that thread sees it."""
 
 
 class Keep(DeferredStep):
     """Store a value in the thread's slot."""
 
-    def __init__(self, slot: Any, value: Any) -> None:
+    def __init__(self, slot: BufferVar, value: Expr) -> None:
         self.slot, self.value = slot, value
 
-    def emit(self, rewriter: Any, t: Any) -> Any:
+    def emit(self, rewriter: Any, t: Var) -> Stmt:
         """Return the store of the value."""
         return nodes.store(self.slot, rewriter.expr(self.value), [t])
 
@@ -31,10 +32,10 @@ class Keep(DeferredStep):
 class Restore(DeferredStep):
     """Do a store with the value of the thread's slot."""
 
-    def __init__(self, slot: Any, store: Any) -> None:
+    def __init__(self, slot: Any, store: Stmt) -> None:
         self.slot, self.store = slot, store
 
-    def emit(self, rewriter: Any, t: Any) -> Any:
+    def emit(self, rewriter: Any, t: Var) -> Stmt:
         """Return the store from the slot."""
         s = self.store
         return tirx.BufferStore(s.buffer, self.slot[t], [rewriter.expr(i) for i in s.indices], s.span)

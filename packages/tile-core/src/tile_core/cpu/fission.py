@@ -12,6 +12,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.cpu.deferred_steps import DeferredStep, Keep, Restore
 from tile_core.cpu.warp_calls import has_warp_call, hoist
 from tile_core.errors.ops import DivergentBarrier
@@ -21,7 +22,7 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replac
 from tile_core.ir.warp import WARP_CALLS
 
 
-def distribute(body: Any, threads: tuple[int, int, int]) -> Any:
+def distribute(body: Stmt, threads: tuple[int, int, int]) -> Any:
     """Return the body with loops over threads instead of thread indices and barriers.
 
     Raises
@@ -38,7 +39,7 @@ class _Blocks(StmtRewriter):
     def __init__(self, threads: tuple[int, int, int]) -> None:
         self.threads = threads
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Any:
         if role(s) != "grid":
             return super().visit_For(s)
         if isinstance(s.body, tirx.For) and role(s.body) == "grid":
@@ -49,7 +50,7 @@ class _Blocks(StmtRewriter):
 class Threads:
     """The distribution of one block."""
 
-    def __init__(self, threads: tuple[int, int, int], body: Any) -> None:
+    def __init__(self, threads: tuple[int, int, int], body: Stmt) -> None:
         self.threads = threads
         self.count = threads[0] * threads[1] * threads[2]
         self.varying = Varying(body)
@@ -59,18 +60,18 @@ class Threads:
         for buffer in self.varying.buffers:
             self.slots[buffer] = self.private(str(buffer.name), nodes.element_type(buffer), list(buffer.shape))
 
-    def private(self, name: str, dtype: str, shape: list[Any] | None = None) -> Any:
+    def private(self, name: str, dtype: str, shape: list[Any] | None = None) -> BufferVar:
         """Return a new buffer with one slot per thread."""
         buffer, allocate = nodes.alloc([self.count, *(shape or [])], dtype, name, "shared")
         self.allocs.append(allocate)
         return buffer
 
-    def run(self, body: Any) -> Any:
+    def run(self, body: Stmt) -> Any:
         """Return the whole block."""
         done = self.block(body)
         return nodes.seq([*self.allocs, done])
 
-    def block(self, s: Any) -> Any:
+    def block(self, s: Stmt) -> Any:
         """Return a sequence of uniform statements, loops over threads and compound statements."""
         out: list[Any] = []
         group: list[Any] = []
@@ -107,7 +108,7 @@ class Threads:
         flush()
         return nodes.seq(out)
 
-    def meets(self, s: Any) -> bool:
+    def meets(self, s: Stmt) -> bool:
         """Whether the threads meet inside a statement."""
         if isinstance(s, tirx.AttrStmt) and s.attr_key == nodes.OP_MARK:
             return not self.varying.stmt(s)
@@ -119,7 +120,7 @@ class Threads:
         inner = [x for x in collect(s, (tirx.AttrStmt, tirx.For)) if not x.same_as(s)]
         return any(self.meets(x) for x in inner if isinstance(x, tirx.For) or x.attr_key == nodes.OP_MARK)
 
-    def splits(self, s: Any) -> bool:
+    def splits(self, s: Stmt) -> bool:
         """Whether a statement cannot stay inside one loop over threads."""
         if self.meets(s):
             return True
@@ -130,7 +131,7 @@ class Threads:
             return _conflict([*statements(s.body)] * 2, None)
         return isinstance(s, tirx.BufferStore) and _reads_own_target(s)
 
-    def compound(self, s: Any) -> Any:
+    def compound(self, s: Stmt) -> Any:
         """Return a statement that the threads go through together."""
         if isinstance(s, tirx.IfThenElse):
             return self.branch(s)
@@ -148,7 +149,7 @@ class Threads:
             raise DivergentBarrier(what="an operation of the whole block", where=nodes.where_of(s))
         return _Strip().stmt(s)
 
-    def branch(self, s: Any) -> Any:
+    def branch(self, s: Stmt) -> Any:
         """Return a branch; one that differs between threads becomes a mask per thread."""
         if not self.varying.expr(s.condition):
             other = None if s.else_case is None else self.block(s.else_case)
@@ -163,14 +164,14 @@ class Threads:
                 self.masks.pop()
         return nodes.seq(parts)
 
-    def two_steps(self, s: Any) -> Any:
+    def two_steps(self, s: Stmt) -> Any:
         """Return a store that reads other elements of its buffer: all threads read before any writes."""
         kept = self.private("kept", nodes.element_type(s.buffer))
         first = self.thread_loop([Keep(kept, s.value)])
         second = self.thread_loop([Restore(kept, s)])
         return nodes.seq([first, second])
 
-    def thread_loop(self, group: list[Any]) -> Any:
+    def thread_loop(self, group: list[Any]) -> Stmt:
         """Return a loop over the threads for a stretch of thread code."""
         t = nodes.fresh("thread")
         rewriter = _PerThread(self, t)
@@ -180,7 +181,7 @@ class Threads:
             body = tirx.IfThenElse(tirx.EQ(mask[t], nodes.int_const(wanted)), body, None)
         return nodes.for_loop(t, self.count, body, "threads")
 
-    def thread_index(self, t: Any, dim: int) -> Any:
+    def thread_index(self, t: Var, dim: int) -> Var:
         """Return the coordinate of thread ``t`` along an axis of the block."""
         x, y, _ = self.threads
         if dim == 0:
@@ -193,21 +194,21 @@ class Threads:
 class _PerThread(StmtRewriter):
     """One thread's view of a stretch: thread indices, private slots and kept bindings."""
 
-    def __init__(self, owner: Threads, t: Any) -> None:
+    def __init__(self, owner: Threads, t: Var) -> None:
         self.owner = owner
         self.t = t
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         e = map_expr(e, self.load, ir.TensorLoad)
         e = map_expr(e, self.call, ir.Call)
         slots = self.owner.slots
         return map_expr(e, lambda v: slots[v][self.t] if v in slots and not tirx.is_buffer_var(v) else v, tirx.Var)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Expr) -> Expr:
         slot = self.owner.slots.get(e.source)
         return e if slot is None else nodes.load(slot, [self.t, *e.indices])
 
-    def call(self, e: Any) -> Any:
+    def call(self, e: Call) -> Expr:
         if nodes.is_tile_call(e, "thread_index"):
             return self.owner.thread_index(self.t, int(nodes.as_int(e.args[0])))
         if nodes.is_tile_call(e, "lane_index"):
@@ -216,37 +217,37 @@ class _PerThread(StmtRewriter):
             return tirx.floordiv(self.t, 32)
         return e.args[0] if nodes.is_tile_call(e, "per_thread") else e
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         slot = self.owner.slots.get(new.buffer)
         return new if slot is None else tirx.BufferStore(slot, new.value, [self.t, *new.indices], new.span)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         """Keep each thread's value: later stretches may need it."""
         slot = self.owner.slots.get(s.var)
         if slot is None:
             slot = self.owner.slots[s.var] = self.owner.private(str(s.var.name), nodes.dtype_of(s.var))
         return nodes.store(slot, self.expr(s.value), [self.t], s.span)
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         return nodes.seq([]) if s.buffer in self.owner.slots else s
 
 
 class _Strip(StmtRewriter):
     """Drops the marks inside a statement that the block does once."""
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
 
 
-def _is_barrier(s: Any) -> bool:
+def _is_barrier(s: Stmt) -> bool:
     return isinstance(s, tirx.Evaluate) and any(nodes.is_tile_call(s.value, n) for n in ("sync_threads", "sync_warp"))
 
 
-def _touched(s: Any) -> tuple[set[Any], set[Any]]:
+def _touched(s: Stmt) -> tuple[set[Any], set[Any]]:
     """Return the block's own buffers that a statement reads and writes."""
     if isinstance(s, DeferredStep):
         return set(), set()
@@ -256,11 +257,11 @@ def _touched(s: Any) -> tuple[set[Any], set[Any]]:
     return reads - own, writes - own
 
 
-def _common(buffer: Any) -> bool:
+def _common(buffer: BufferVar) -> bool:
     return nodes.scope_of(buffer) not in (*PRIVATE, "global")
 
 
-def _conflict(group: list[Any], part: Any) -> bool:
+def _conflict(group: list[Stmt], part: Any) -> bool:
     """Whether ``part`` (or a later statement of ``group``) depends on shared memory that an earlier one touched."""
     reads: set[Any] = set()
     writes: set[Any] = set()
@@ -273,7 +274,7 @@ def _conflict(group: list[Any], part: Any) -> bool:
     return False
 
 
-def _reads_own_target(s: Any) -> bool:
+def _reads_own_target(s: Stmt) -> bool:
     if not _common(s.buffer):
         return False
     mine = [str(i) for i in s.indices]

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for, substitute
 from tile_core.numerics.build import cast, lanes_of
@@ -23,7 +24,7 @@ from tile_core.numerics.build import cast, lanes_of
 __all__ = ["flatten"]
 
 
-def flatten(func: Any) -> Any:
+def flatten(func: Expr) -> Expr:
     """Return a function whose loads and stores have one index.
 
     Parameters
@@ -55,7 +56,7 @@ class _FlattenBuffers(StmtRewriter):
         # Tensors keep their names in what is no access: their views begin where they do.
         self.names = {old: new for old, new in flat.items() if old not in params and not old.same_as(new)}
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
         e = map_expr(e, self.load, ir.TensorLoad)
@@ -63,30 +64,30 @@ class _FlattenBuffers(StmtRewriter):
             return e
         return substitute(e, self.names)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Any) -> Expr:
         new = self.flat.get(e.source)
         if new is None or new.same_as(e.source):
             return e
         return tirx.BufferLoad(new, [offset(e.source, list(e.indices))], e.span)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         value, indices = self.expr(s.value), [self.expr(i) for i in s.indices]
         new = self.flat.get(s.buffer, s.buffer)
         at = indices if new.same_as(s.buffer) else [offset(s.buffer, indices)]
         return tirx.BufferStore(new, value, at, s.span)
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         return replace_for(s, self.stmt(s.body), start=self.expr(s.min), extent=self.expr(s.extent))
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         new = self.flat[s.buffer]
         return s if new.same_as(s.buffer) else tirx.AllocBuffer(new, dict(s.annotations or {}))
 
-    def visit_DeclBuffer(self, s: Any) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Any:
         return tirx.DeclBuffer(self.flat[s.buffer], data=_pointer(s.data, self.names))
 
 
-def offset(buffer: Any, indices: Sequence[Any]) -> Any:
+def offset(buffer: BufferVar, indices: Sequence[Expr]) -> Expr:
     """Return the position of an element among the elements of its buffer; of a vector, where an index is one."""
     wide = _is_wide(buffer) or any(nodes.dtype_of(i) == "int64" for i in indices)
     kind = "int64" if wide else "int32"
@@ -111,12 +112,12 @@ def offset(buffer: Any, indices: Sequence[Any]) -> Any:
     return functools.reduce(tirx.Add, vectors, places)
 
 
-def _needs(buffer: Any) -> bool:
+def _needs(buffer: BufferVar) -> bool:
     start = nodes.as_int(buffer.ty.elem_offset)
     return len(buffer.shape) != 1 or bool(buffer.strides) or start not in (None, 0)
 
 
-def _one_dimensional(buffer: Any, data: Any = None) -> Any:
+def _one_dimensional(buffer: BufferVar, data: Any = None) -> BufferVar:
     sizes = nodes.shape_of(buffer)
     # The extent of a view of symbolic size is asked by nobody: accesses are inside.
     size = math.prod(sizes) if all(isinstance(n, int) for n in sizes) else 1
@@ -132,13 +133,13 @@ def _one_dimensional(buffer: Any, data: Any = None) -> Any:
     )
 
 
-def _pointer(data: Any, flat: dict[Any, Any]) -> Any:
+def _pointer(data: Call, flat: dict[BufferVar, BufferVar]) -> Call:
     """Return the pointer of a view, whose base may have another name now, and the scope of its type."""
     bases = [v for v in collect(data, tirx.Var) if tirx.is_buffer_var(v)]
     return tirx.buffer_data(flat.get(bases[0], bases[0])) if len(bases) == 1 else data
 
 
-def _is_wide(buffer: Any) -> bool:
+def _is_wide(buffer: BufferVar) -> bool:
     sizes = nodes.shape_of(buffer)
     if not all(isinstance(n, int) for n in sizes):
         return True
@@ -150,7 +151,7 @@ def _is_wide(buffer: Any) -> bool:
     return bool(math.prod(sizes) >= 2**31)
 
 
-def _strides(buffer: Any, kind: str) -> list[Any]:
+def _strides(buffer: BufferVar, kind: str) -> list[Expr]:
     given = list(buffer.strides or [])
     if given:
         return [_as(s, kind) for s in given]
@@ -160,13 +161,13 @@ def _strides(buffer: Any, kind: str) -> list[Any]:
     return result if len(buffer.shape) else []
 
 
-def _as(e: Any, kind: str) -> Any:
+def _as(e: Expr, kind: str) -> Expr:
     if isinstance(e, tirx.IntImm):
         return nodes.int_const(int(e.value), kind)
     return nodes.cast(e, kind)
 
 
-def _times(a: Any, b: Any) -> Any:
+def _times(a: Expr, b: Expr) -> Expr:
     x, y = nodes.as_int(a), nodes.as_int(b)
     if isinstance(x, int) and isinstance(y, int):
         return nodes.int_const(x * y, nodes.dtype_of(a))
@@ -177,7 +178,7 @@ def _times(a: Any, b: Any) -> Any:
     return b if x == 1 else tirx.Mul(a, b)
 
 
-def _plus(a: Any, b: Any) -> Any:
+def _plus(a: Expr, b: Expr) -> Expr:
     x, y = nodes.as_int(a), nodes.as_int(b)
     if isinstance(x, int) and isinstance(y, int):
         return nodes.int_const(x + y, nodes.dtype_of(a))

@@ -11,6 +11,7 @@ from typing import Any
 from tile_core.analysis.ranges import RangedRewriter, sizes_of, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import cast, constant, equal, select, type_name
 
@@ -21,7 +22,7 @@ _FLOORS = (tirx.FloorDiv, tirx.FloorMod)
 _SHORT = 64
 
 
-def lower_floors(func: Any) -> Any:
+def lower_floors(func: Expr) -> Expr:
     """Return the function without ``FloorDiv`` and ``FloorMod``.
 
     Parameters
@@ -35,16 +36,16 @@ def lower_floors(func: Any) -> Any:
 
 
 class _LowerDivisions(RangedRewriter):
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
         return structural.mutated(e, [(_FLOORS, self.floor), (tirx.Let, self.let)])
 
-    def visit_AssertStmt(self, s: Any) -> Any:
+    def visit_AssertStmt(self, s: Stmt) -> Any:
         """Lower the extents that arguments are compared with, such as ``m // 2`` bytes."""
         return structural.mutated(s, [(_FLOORS, self.floor), (tirx.Let, self.let)])
 
-    def let(self, x: Any, mutator: Any) -> Any:
+    def let(self, x: Any, mutator: Any) -> Expr:
         if type_name(x.value).startswith(("int", "uint")):
             self.ranges.set(x.var, self.ranges.of(x.value))
         return mutator.default_mutate(x)
@@ -83,12 +84,12 @@ class _LowerDivisions(RangedRewriter):
         return tirx.Div(moved, divisor) - constant(turns, "int64", a)
 
 
-def _constant(b: Any) -> int | None:
+def _constant(b: Expr) -> int | None:
     value = b.value if isinstance(b, tirx.Broadcast) else b
     return int(value.value) if isinstance(value, tirx.IntImm) else None
 
 
-def _by_power(a: Any, c: int, quotient: bool) -> Any:
+def _by_power(a: Expr, c: int, quotient: bool) -> Expr:
     """An arithmetic shift rounds down; the mask of a negative number is its distance from the multiple below."""
     kind = type_name(a)
     if c == 1:
@@ -98,7 +99,7 @@ def _by_power(a: Any, c: int, quotient: bool) -> Any:
     return tirx.bitwise_and(a, constant(c - 1, kind, a))
 
 
-def _by_positive(a: Any, b: Any, quotient: bool) -> Any:
+def _by_positive(a: Expr, b: Expr, quotient: bool) -> Expr:
     """A negative remainder is one divisor too low."""
     kind = type_name(a)
     remainder = tirx.Mod(a, b)
@@ -106,7 +107,7 @@ def _by_positive(a: Any, b: Any, quotient: bool) -> Any:
     return tirx.Div(a, b) + sign if quotient else remainder + tirx.bitwise_and(sign, b)
 
 
-def _any_signs(a: Any, b: Any, quotient: bool, *, positive: bool) -> Any:
+def _any_signs(a: Expr, b: Expr, quotient: bool, *, positive: bool) -> Expr:
     """A remainder whose sign is not the divisor's is one divisor away."""
     if positive:
         return _by_positive(a, b, quotient)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, role, substitute
 
@@ -13,7 +14,7 @@ from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, role,
 _LITTLE = 4096
 
 
-def fuse_grid(body: Any, parallel: bool) -> Any:
+def fuse_grid(body: Stmt, parallel: bool) -> Stmt:
     """Return the body with the axes of its grid in one loop, the first axis fastest.
 
     Parameters
@@ -27,7 +28,7 @@ def fuse_grid(body: Any, parallel: bool) -> Any:
     return _Fuse(parallel).stmt(body)
 
 
-def threads_of(body: Any) -> tuple[int, int, int]:
+def threads_of(body: Stmt) -> tuple[int, int, int]:
     """Return the block's threads along its three axes; ones if the program launches nothing."""
     for loop in collect(body, tirx.For):
         if role(loop) == "grid":
@@ -38,7 +39,7 @@ def threads_of(body: Any) -> tuple[int, int, int]:
     return 1, 1, 1
 
 
-def stores_in(s: Any) -> float:
+def stores_in(s: Stmt) -> float:
     """Return how many stores a run of a statement makes at most; infinite if that is not known."""
     if isinstance(s, tirx.SeqStmt):
         return sum(stores_in(x) for x in s.seq)
@@ -54,7 +55,7 @@ def stores_in(s: Any) -> float:
     return 1 if isinstance(s, tirx.BufferStore) else math.inf
 
 
-def _count(extent: Any, dtype: str) -> Any:
+def _count(extent: Expr, dtype: str) -> Expr:
     """Return an extent as a number of blocks: a negative one launches nothing. A constant stays one."""
     size = nodes.as_int(extent)
     if isinstance(size, int):
@@ -62,7 +63,7 @@ def _count(extent: Any, dtype: str) -> Any:
     return tirx.Max(nodes.cast(extent, dtype), nodes.int_const(0, dtype))
 
 
-def _times(a: Any, b: Any) -> Any:
+def _times(a: Expr, b: Expr) -> Expr:
     x, y = nodes.as_int(a), nodes.as_int(b)
     if isinstance(x, int) and isinstance(y, int):
         return nodes.int_const(x * y, nodes.dtype_of(a))
@@ -73,7 +74,7 @@ class _Fuse(StmtRewriter):
     def __init__(self, parallel: bool) -> None:
         self.parallel = parallel
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return super().visit_For(s)
         axes = []
@@ -83,7 +84,7 @@ class _Fuse(StmtRewriter):
         return _fused(axes, s, self.parallel)
 
 
-def _fused(axes: list[Any], body: Any, parallel: bool) -> Any:
+def _fused(axes: list[Stmt], body: Stmt, parallel: bool) -> Stmt:
     extents = [nodes.as_int(a.extent) for a in axes]
     if any(isinstance(e, int) and e <= 0 for e in extents):
         return nodes.seq([])

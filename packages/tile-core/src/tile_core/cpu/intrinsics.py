@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir.visit import StmtRewriter, map_expr
 
 __all__ = ["lower_intrinsics"]
@@ -19,16 +20,16 @@ __all__ = ["lower_intrinsics"]
 _TABLES = ("llvm.FLowerIntrinsic", "llvm.FLegalize", "default.FLowerIntrinsic", "default.FLegalize")
 
 
-def lower_intrinsics(body: Any) -> Any:
+def lower_intrinsics(body: Stmt) -> Stmt:
     """Return the statement with calls of intrinsics and library functions for the operators that stand for them."""
     return _LowerIntrinsics().stmt(body)
 
 
 class _LowerIntrinsics(StmtRewriter):
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         return map_expr(e, self.call, ir.Call)
 
-    def call(self, e: Any) -> Any:
+    def call(self, e: Any) -> Expr:
         for rule in _rules(e.op) if isinstance(e.op, ir.Op) else ():
             new = rule(e)
             if new is not None and not new.same_as(e):
@@ -37,6 +38,6 @@ class _LowerIntrinsics(StmtRewriter):
 
 
 @functools.cache
-def _rules(op: Any) -> tuple[Callable[[Any], Any], ...]:
+def _rules(op: Expr) -> tuple[Callable[[Any], Any], ...]:
     found = (op.get_attr(table) for table in _TABLES)
     return tuple(rule for rule in found if rule is not None)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows
 from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
@@ -51,10 +52,10 @@ def micro_gemm(
     k: int,
     *,
     isa: Isa,
-    clear: Any = False,
+    clear: Expr = False,
     decode: Callable[[Any], Any] | None = None,
     stored_rows: Any = None,
-) -> Any:
+) -> Stmt:
     """Make the statement ``C = (clear ? 0 : C) + A @ B``.
 
     Parameters
@@ -89,7 +90,7 @@ def micro_gemm(
     if split == k:
         return _block(_Call(a, b, c, m, n, k, acc, isa, clear))
 
-    def part(start: Any, depth: int, first: Any) -> Any:
+    def part(start: Expr, depth: int, first: Any) -> Stmt:
         rows = b.window(start, 0)
         jump = None if ahead is None or depth < split else _jump(rows.row0, split, ahead)
         return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
@@ -102,10 +103,10 @@ def accumulator_dtype(dtype: str) -> str:
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
-def _in_order(k: int, split: int, clear: Any, part: Callable[[Any, int, Any], Any]) -> Any:
+def _in_order(k: int, split: int, clear: Any, part: Callable[[Any, int, Any], Any]) -> Stmt:
     """Add up parts of ``k``, of ``split`` products each: a loop, and what remains; only the first one clears C."""
 
-    def whole(index: Any) -> Any:
+    def whole(index: Var) -> Stmt:
         first = clear
         if clear is not False and not isinstance(index, int):
             first = index == 0 if clear is True else tirx.And(index == 0, clear)
@@ -142,14 +143,14 @@ class _Strips:
     pieces: tuple[tuple[int, int], ...]
 
 
-def _block(call: _Call) -> Any:
+def _block(call: _Call) -> Stmt:
     if call.b.transposed and call.m <= FEW_ROWS and call.n > 1 and call.k > 1:
         return _dots(call)
     prepared, call = _prepare(call)
     return sequence(*prepared, *(_strips(call, strips) for strips in _columns(call)))
 
 
-def _dots(call: _Call) -> Any:
+def _dots(call: _Call) -> Stmt:
     """The product by sums along the rows of B as it is stored."""
     statements: list[Any] = []
     a, b = call.a, call.b
@@ -184,10 +185,10 @@ def _prepare(call: _Call) -> tuple[list[Any], _Call]:
     return statements, replace(call, a=a, b=b)
 
 
-def _strips(call: _Call, strips: _Strips) -> Any:
+def _strips(call: _Call, strips: _Strips) -> Stmt:
     rows = _rows(call.m, _most_rows(call.isa, len(strips.pieces)))
 
-    def strip(index: Any) -> Any:
+    def strip(index: Expr) -> Stmt:
         j0 = plus(times(index, strips.width), strips.start)
         tiles = [loop("it", call.m // rows, lambda i: _register_tile(call, times(i, rows), j0, rows, strips.pieces))]
         if call.m % rows:
@@ -198,7 +199,7 @@ def _strips(call: _Call, strips: _Strips) -> Any:
     return loop("jt", strips.count, strip)
 
 
-def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple[int, int], ...]) -> Any:
+def _register_tile(call: _Call, i0: Expr, j0: Expr, rows: int, pieces: tuple[tuple[int, int], ...]) -> Stmt:
     """C of ``rows`` x ``pieces`` at ``(i0, j0)``: read it, add the products over all of k, write it."""
     a, b, c, acc = call.a, call.b, call.c, call.acc
     allocation, tile = registers(rows * sum(lanes for _, lanes in pieces), acc, "acc")
@@ -208,18 +209,18 @@ def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple
             cells.append((r, offset, lanes, [ramp(place, lanes)]))
             place += lanes
 
-    def at(matrix: Tile2D, i: Any, j: Any, lanes: int) -> list[Any]:
+    def at(matrix: Tile2D, i: Expr, j: Expr, lanes: int) -> list[Expr]:
         where = matrix.at(i, j)
         return [*where[:-1], ramp(where[-1], lanes)]
 
-    def begin(r: int, offset: int, lanes: int) -> Any:
+    def begin(r: int, offset: int, lanes: int) -> Expr:
         empty = splat(zero(acc), lanes)
         if call.clear is True:
             return empty
         held = cast(tirx.BufferLoad(c.buffer, at(c, plus(i0, r), plus(j0, offset), lanes)), c.dtype, acc, lanes)
         return held if call.clear is False else tirx.Select(splat(call.clear, lanes), empty, held)
 
-    def multiply(p: Any) -> Any:
+    def multiply(p: Expr) -> Stmt:
         stores = []
         for r, offset, lanes, slot in cells:
             if r == 0 and call.jump is not None and offset * bits_of(b.dtype) % CACHE_LINE == 0:
@@ -241,7 +242,7 @@ def _register_tile(call: _Call, i0: Any, j0: Any, rows: int, pieces: tuple[tuple
     return sequence(allocation, *first, loop("p", call.k, multiply), *last)
 
 
-def multiply_add(total: Any, x: Any, y: Any, dtype: str, lanes: int) -> Any:
+def multiply_add(total: Expr, x: Expr, y: Expr, dtype: str, lanes: int) -> Expr:
     """``total + x * y``; 32-bit integers wrap around."""
     if dtype not in ("int32", "uint32"):
         return total + x * y
@@ -250,7 +251,7 @@ def multiply_add(total: Any, x: Any, y: Any, dtype: str, lanes: int) -> Any:
     narrow, wide = vector_dtype(dtype, lanes), vector_dtype("uint64", lanes)
     bits = vector_dtype("uint32", lanes)
 
-    def widened(value: Any) -> Any:
+    def widened(value: Expr) -> Expr:
         return tirx.Cast(wide, tirx.Cast(bits, value))
 
     product = tirx.Cast(narrow, widened(x) * widened(y))
@@ -281,7 +282,7 @@ def _depth(k: int, m: int, short: bool) -> int:
     return next((d for d in range(DEEPEST, SHALLOWEST - 1, -1) if k % d == 0), 256)
 
 
-def _jump(row: Any, run: int, stored: Any) -> Any:
+def _jump(row: Var, run: int, stored: Any) -> Any:
     """The distance from a run of rows to the next; less at the end of the matrix, so that it stays inside."""
     left, stored = nodes.as_int(row), nodes.as_int(stored)
     if isinstance(left, int) and isinstance(stored, int):

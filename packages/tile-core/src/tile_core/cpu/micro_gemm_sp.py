@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import accumulator_dtype, multiply_add
 from tile_core.cpu.packing import converted, converted_read, needs_conversion, registers, transposed
@@ -53,7 +54,7 @@ class Sparse:
 
 def micro_gemm_sp(
     a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: bool | Any = False
-) -> Any:
+) -> Stmt:
     """Return the statement ``c = (clear ? 0 : c) + decompress(a) @ b`` (see ``micro_gemm``)."""
     acc = accumulator_dtype(c.dtype)
     strips = _strips(n, isa, acc)
@@ -68,15 +69,15 @@ def micro_gemm_sp(
     operands = _Operands(values, offsets, panel, c, acc)
     depth = _words(a.words, k // a.words * width * bits_of(acc) // 8) if c.dtype == acc else a.words
 
-    def part(start: Any, words: int, first: Any) -> Any:
+    def part(start: Any, words: int, first: Any) -> Stmt:
         stored = times(start, per_word)
 
-        def rows(s: int) -> Any:
+        def rows(s: int) -> Stmt:
             return loop("i", m, lambda i: _row(operands, i, s, strips[s], stored, words * per_word, first))
 
         return sequence(*(rows(s) for s in range(len(strips))))
 
-    def whole(index: Any) -> Any:
+    def whole(index: Any) -> Stmt:
         first = clear
         if clear is not False and not isinstance(index, int):
             first = index == 0 if clear is True else tirx.And(index == 0, clear)
@@ -126,10 +127,10 @@ def _offsets(a: Sparse, m: int, per_word: int, width: int) -> tuple[list[Any], A
     buffer = tirx.decl_buffer((m, a.words * per_word), "int32", "offsets", scope="global", layout=None)
     each = per_word // a.nibbles
 
-    def word(i: Any, w: Any) -> Any:
+    def word(i: Expr, w: Expr) -> Stmt:
         meta = tirx.Var("meta", "int32")
 
-        def one(v: Any) -> Any:
+        def one(v: Var) -> Stmt:
             position = v // each
             code = tirx.bitwise_and(tirx.shift_right(meta, position * 4), tirx.IntImm("int32", 15))
             indices = a.kept(code)
@@ -154,14 +155,14 @@ def _packed(
         statements, b = transposed(b, k, n, acc, isa, "b_rows")
     buffer = tirx.decl_buffer((len(strips), k * width), acc, "b_panel", scope="global", layout=None)
 
-    def vector(row: Any, s: int, start: int, lanes: int, place: int) -> Any:
-        def one(v: Any) -> Any:
+    def vector(row: Var, s: int, start: int, lanes: int, place: int) -> Stmt:
+        def one(v: Var) -> Stmt:
             at = plus(times(row, width), plus(v, place))
             return tirx.BufferStore(buffer, converted_read(b, row, plus(v, start), acc), [s, at])
 
         return loop("v", lanes, one, tirx.ForKind.VECTORIZED)
 
-    def strip(s: int) -> Any:
+    def strip(s: int) -> Stmt:
         places = [(start, lanes, at * lanes) for at, (start, lanes) in enumerate(strips[s])]
         return loop("row", k, lambda row: sequence(*(vector(row, s, *place) for place in places)))
 
@@ -169,25 +170,25 @@ def _packed(
 
 
 def _row(
-    operands: _Operands, i: Any, s: int, pieces: list[tuple[int, int]], stored: Any, count: int, clear: Any
-) -> Any:
+    operands: _Operands, i: Expr, s: int, pieces: list[tuple[int, int]], stored: Any, count: int, clear: Any
+) -> Stmt:
     """Add the products of ``count`` stored values of row ``i``, from ``stored`` on, to the columns of strip ``s``."""
     c, acc = operands.c, operands.acc
     allocation, tile = registers(sum(lanes for _, lanes in pieces), acc, "row")
     cells = [(start, lanes, [ramp(slot * lanes, lanes)]) for slot, (start, lanes) in enumerate(pieces)]
 
-    def held(start: int, lanes: int) -> list[Any]:
+    def held(start: int, lanes: int) -> list[Expr]:
         where = c.at(i, start)
         return [*where[:-1], ramp(where[-1], lanes)]
 
-    def begin(start: int, lanes: int) -> Any:
+    def begin(start: int, lanes: int) -> Expr:
         empty = splat(zero(acc), lanes)
         if clear is True:
             return empty
         before = cast(tirx.BufferLoad(c.buffer, held(start, lanes)), c.dtype, acc, lanes)
         return before if clear is False else tirx.Select(splat(clear, lanes), empty, before)
 
-    def multiply(t: Any) -> Any:
+    def multiply(t: Var) -> Stmt:
         value, row = tirx.Var("value", acc), tirx.Var("at", "int32")
         steps = [
             tirx.Bind(value, operands.values.read(i, plus(stored, t))),

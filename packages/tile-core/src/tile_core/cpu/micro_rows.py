@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
@@ -21,7 +22,7 @@ _STREAMS = 8
 
 def dot_rows(
     a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, acc: str, isa: Isa, clear: Any, add: Any
-) -> Any:
+) -> Stmt:
     """Return the statement ``c = (clear ? 0 : c) + a @ b``.
 
     Parameters
@@ -46,7 +47,7 @@ def dot_rows(
             width //= 2
         count = (n - start) // width
 
-        def group(index: Any, width: int = width, start: int = start) -> Any:
+        def group(index: Expr, width: int = width, start: int = start) -> Stmt:
             return _group(a, b, c, m, plus(times(index, width), start), width, k, lanes, acc, clear, add)
 
         parts.append(loop("group", count, group))
@@ -62,8 +63,8 @@ def _lanes(k: int, acc: str, isa: Isa) -> int:
 
 
 def _group(
-    a: Tile2D, b: Tile2D, c: Tile2D, m: int, j0: Any, width: int, k: int, lanes: int, acc: str, clear: Any, add: Any
-) -> Any:
+    a: Tile2D, b: Tile2D, c: Tile2D, m: int, j0: Expr, width: int, k: int, lanes: int, acc: str, clear: Any, add: Any
+) -> Stmt:
     """Columns ``j0`` to ``j0 + width`` of the result."""
     allocation, sums = registers(m * width * lanes, acc, "sums")
     allocate_row, row = registers(lanes, acc, "row")
@@ -71,7 +72,7 @@ def _group(
     # Nothing changes when -0.0 is added, not even a sum of -0.0.
     nothing = splat(tirx.FloatImm(acc, -0.0) if acc.startswith("float") else zero(acc), lanes)
 
-    def step(p: Any, last: Any = None) -> Any:
+    def step(p: Expr, last: Any = None) -> Stmt:
         """Multiply the lanes from ``p`` on; with ``last``, only those lanes that it selects."""
         steps: list[Any] = []
         xs = [_vector(a, i, p, lanes) for i in range(m)]
@@ -99,21 +100,21 @@ def _group(
     return sequence(*body)
 
 
-def _vector(tile: Tile2D, i: Any, j: Any, lanes: int) -> Any:
+def _vector(tile: Tile2D, i: Any, j: Expr, lanes: int) -> Expr:
     where = tile.at(i, j)
     return tirx.BufferLoad(tile.buffer, [*where[:-1], ramp(where[-1], lanes)])
 
 
-def _upper(total: Any, held: Any, count: int, lanes: int) -> Any:
+def _upper(total: Expr, held: Expr, count: int, lanes: int) -> Expr:
     """The last ``count`` lanes of ``total``; the others of ``held``."""
     return tirx.Shuffle([total, held], [lane if lane >= lanes - count else lanes + lane for lane in range(lanes)])
 
 
-def _added_up(rows: list[Any], lanes: int, acc: str, add: Any) -> tuple[list[Any], Any]:
+def _added_up(rows: list[Expr], lanes: int, acc: str, add: Any) -> tuple[list[Any], Any]:
     """Return statements and a vector with the sum of the lanes of each row."""
     steps: list[Any] = []
 
-    def total(parts: list[Any], low: list[int], high: list[int]) -> Any:
+    def total(parts: list[Expr], low: list[int], high: list[int]) -> Var:
         size = len(low)
         var = tirx.Var("part", vector_dtype(acc, size))
         one = splat(tirx.FloatImm(acc, 1.0) if acc.startswith("float") else tirx.IntImm(acc, 1), size)
@@ -137,13 +138,13 @@ def _added_up(rows: list[Any], lanes: int, acc: str, add: Any) -> tuple[list[Any
     return steps, held
 
 
-def _shuffled(parts: list[Any], indices: list[int]) -> Any:
+def _shuffled(parts: list[Expr], indices: list[int]) -> Expr:
     if len(indices) == 1:
         return tirx.Shuffle(parts, [tirx.IntImm("int32", indices[0])])
     return tirx.Shuffle(parts, [tirx.IntImm("int32", i) for i in indices])
 
 
-def _finish(c: Tile2D, i: int, j0: Any, sums: Any, totals: Any, width: int, acc: str, clear: Any) -> list[Any]:
+def _finish(c: Tile2D, i: int, j0: Expr, sums: BufferVar, totals: Var, width: int, acc: str, clear: Any) -> list[Stmt]:
     """Add the totals of row ``i`` to C; ``sums`` is no longer needed and holds the result before it is converted."""
     where = c.at(i, j0)
     place = [*where[:-1], ramp(where[-1], width)]

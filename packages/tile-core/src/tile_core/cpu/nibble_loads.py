@@ -12,22 +12,23 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import uses_var
 from tile_core.numerics.build import cast, lanes_of, type_name
 
 
-def halve(body: Any, lane: Any) -> Any:
+def halve(body: Stmt, lane: Var) -> Stmt:
     """Return the body with ``(base + lane) // 2`` as ``base // 2 + lane // 2`` if ``base`` is even; ``% 2`` alike."""
 
-    def quotient(e: Any) -> Any:
+    def quotient(e: Expr) -> Expr:
         base = _even_base(e, lane)
         if base is None:
             return e
         half = tirx.FloorDiv(lane, nodes.int_const(2, nodes.dtype_of(lane)))
         return half if nodes.as_int(base) == 0 else _half_of(base) + cast(nodes.dtype_of(base), half)
 
-    def remainder(e: Any) -> Any:
+    def remainder(e: Expr) -> Expr:
         if _even_base(e, lane) is None:
             return e
         return cast(nodes.dtype_of(e), tirx.FloorMod(lane, nodes.int_const(2, nodes.dtype_of(lane))))
@@ -36,7 +37,7 @@ def halve(body: Any, lane: Any) -> Any:
     return structural.mapped(body, tirx.FloorDiv, quotient)
 
 
-def load_pairs(e: Any) -> Any:
+def load_pairs(e: Expr) -> Expr:
     """Return a vector load of bytes ``start, start, start + 1, start + 1, …`` as one of half as many bytes."""
     if len(e.indices) != 1 or lanes_of(e.indices[0]) < 2:
         return e
@@ -51,7 +52,7 @@ def load_pairs(e: Any) -> Any:
     return tirx.Shuffle([loaded, loaded], [nodes.int_const(i // 2) for i in range(lanes)])
 
 
-def _even_base(e: Any, lane: Any) -> Any:
+def _even_base(e: Expr, lane: Var) -> Any:
     """Return ``base`` of ``(base + lane) // 2`` or ``% 2`` if it is even whatever its variables are, else ``None``."""
     if nodes.as_int(e.b) != 2 or not uses_var(e.a, lane):
         return None
@@ -76,7 +77,7 @@ def _even_base(e: Any, lane: Any) -> Any:
     return base
 
 
-def _is_even(e: Any) -> bool:
+def _is_even(e: Expr) -> bool:
     value = nodes.as_int(e)
     if isinstance(value, int):
         return value % 2 == 0
@@ -87,13 +88,13 @@ def _is_even(e: Any) -> bool:
     return isinstance(e, tirx.Cast) and nodes.dtype_of(e.value).startswith("int") and _is_even(e.value)
 
 
-def _half_of(e: Any) -> Any:
+def _half_of(e: Expr) -> Expr:
     value = nodes.as_int(e)
     kind = nodes.dtype_of(e)
     return nodes.int_const(value // 2, kind) if isinstance(value, int) else tirx.FloorDiv(e, nodes.int_const(2, kind))
 
 
-def _pairs_from(index: Any) -> Any:
+def _pairs_from(index: Expr) -> Any:
     """Return ``start`` of an index ``start + ramp(0, 1) // 2``, or ``None`` for any other."""
     if isinstance(index, tirx.Cast):
         start = _pairs_from(index.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, element_dtype, loop, plus, ramp, sequence, times, vector_dtype
 
@@ -43,7 +44,7 @@ def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: s
     if size < 4:
         return [*statements, _scalar_transpose(panel, tile, rows, cols, dtype)], panel
 
-    def block(i: Any, j: Any) -> Any:
+    def block(i: Expr, j: Var) -> Stmt:
         i0, j0 = _clamped(i, size, rows), _clamped(j, size, cols)
         return _block_transpose(panel, tile.window(i0, j0), i0, j0, size, dtype)
 
@@ -51,14 +52,14 @@ def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: s
     return [*statements, body], panel
 
 
-def copy_row(panel: Tile2D, tile: Tile2D, i: Any, cols: int, dtype: str, isa: Isa) -> Any:
+def copy_row(panel: Tile2D, tile: Tile2D, i: Expr, cols: int, dtype: str, isa: Isa) -> Stmt:
     """Copy row ``i`` of ``cols`` elements in vectors; the last one overlaps its neighbour instead of being shorter."""
     lanes = isa.lanes(bits_of(dtype))
     while lanes > cols:
         lanes //= 2
 
-    def piece(start: Any) -> Any:
-        def one(v: Any) -> Any:
+    def piece(start: Expr) -> Stmt:
+        def one(v: Expr) -> Stmt:
             j = plus(start, v)
             return tirx.BufferStore(panel.buffer, converted_read(tile, i, j, dtype), panel.at(i, j))
 
@@ -68,7 +69,7 @@ def copy_row(panel: Tile2D, tile: Tile2D, i: Any, cols: int, dtype: str, isa: Is
     return sequence(whole, piece(cols - lanes)) if cols % lanes else whole
 
 
-def converted_read(tile: Tile2D, i: Any, j: Any, dtype: str) -> Any:
+def converted_read(tile: Tile2D, i: Expr, j: Expr, dtype: str) -> Expr:
     """Scalar value ``(i, j)`` of ``tile`` as ``dtype``."""
     value = tile.read(i, j)
     return cast(value, element_dtype(value), dtype)
@@ -92,31 +93,31 @@ def _panel(rows: int, cols: int, dtype: str, name: str) -> tuple[list[Any], Tile
     return [tirx.AllocBuffer(buffer)], Tile2D(buffer, (), 0, 0, False, dtype)
 
 
-def _clamped(index: Any, size: int, extent: int) -> Any:
+def _clamped(index: Expr, size: int, extent: int) -> Expr:
     start = times(index, size)
     if isinstance(start, int):
         return min(start, extent - size)
     return tirx.min(start, extent - size) if extent % size else start
 
 
-def _scalar_transpose(panel: Tile2D, tile: Tile2D, rows: int, cols: int, dtype: str) -> Any:
-    def one(i: Any, j: Any) -> Any:
+def _scalar_transpose(panel: Tile2D, tile: Tile2D, rows: int, cols: int, dtype: str) -> Stmt:
+    def one(i: Any, j: Var) -> Stmt:
         return tirx.BufferStore(panel.buffer, converted_read(tile, i, j, dtype), panel.at(i, j))
 
     return loop("col", cols, lambda j: loop("row", rows, lambda i: one(i, j)))
 
 
-def _block_transpose(panel: Tile2D, source: Tile2D, i0: Any, j0: Any, size: int, dtype: str) -> Any:
+def _block_transpose(panel: Tile2D, source: Tile2D, i0: Expr, j0: Expr, size: int, dtype: str) -> Stmt:
     """Transpose one ``size`` x ``size`` block of ``source`` to ``(i0, j0)`` of the panel."""
     allocation, block = registers(size * size, dtype, "block")
     statements = [allocation]
 
-    def row(r: int) -> list[Any]:
+    def row(r: int) -> list[Expr]:
         return [ramp(r * size, size)]
 
     for r in range(size):
         # Stored row r is logical column r.
-        def one(v: Any, r: int = r) -> Any:
+        def one(v: Var, r: int = r) -> Stmt:
             return tirx.BufferStore(block, converted_read(source, v, r, dtype), [plus(v, r * size)])
 
         statements.append(loop("v", size, one, tirx.ForKind.VECTORIZED))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.analysis.ranges import sizes_of
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.poison import poison
@@ -41,7 +42,6 @@ CALLS_BACK: Note[bool] = Note("calls back")
 
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's passes followed by the CPU's."""
-    del target
     through = Pass("read_through", _read_through, "before lowering: whole tiles say what a copy is for")
     poisoned = Pass("poison", _poison, "first: what the program does not fill itself is left as it is")
     products = Pass("products", _products, "before lowering: ops may contract what they compute, the program may not")
@@ -83,27 +83,22 @@ def _poison(plan: Plan, ctx: Context) -> Plan:
 
 
 def _threads(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=run_threads(plan.body))
 
 
 def _debug(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.note(CALLS_BACK, calls_back(plan.body)).replace(body=lower_debug(plan.body))
 
 
 def _wrap_known(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=wrap_known(plan.body, sizes_of(plan.params)))
 
 
 def _guard(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=guard(plan.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values()))
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
 
 
@@ -120,7 +115,6 @@ def _shares_bytes(plan: Plan) -> bool:
 
 
 def _break(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=lower_break(plan.body))
 
 
@@ -129,12 +123,10 @@ def _floats(plan: Plan, ctx: Context) -> Plan:
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return _with_function(plan, legalize_math(_function_of(plan)))
 
 
 def _hide(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=flatten_lets(hide(plan.body)))
 
 
@@ -144,12 +136,10 @@ def _vectorize(plan: Plan, ctx: Context) -> Plan:
 
 
 def _place(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=place(plan.body))
 
 
 def _function(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     hidden = hidden_symbols(plan)
     params = (*plan.params, *(plan.program.symbols[name] for name in hidden))
     plan = plan.replace(params=params, hidden=hidden)
@@ -163,7 +153,7 @@ def _function(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(lowered=func.with_attr("tile.coded", coded) if coded else func)
 
 
-def _on_a_device(body: Any) -> Any:
+def _on_a_device(body: Stmt) -> Any:
     """Return the body with the device that TVM takes from the arrays of other functions, to allocate memory on it."""
     for key, value in (("device_type", HOST_DEVICE), ("device_id", 0)):
         body = tirx.AttrStmt(ir.StringImm(key), key, nodes.int_const(value), body)
@@ -181,9 +171,9 @@ def hidden_symbols(plan: Plan) -> tuple[str, ...]:
     return tuple(name for name, var in plan.program.symbols.items() if var not in plain)
 
 
-def _function_of(plan: Plan) -> Any:
+def _function_of(plan: Plan) -> Expr:
     return tirx.PrimFunc(list(plan.params), plan.body)
 
 
-def _with_function(plan: Plan, func: Any) -> Plan:
+def _with_function(plan: Plan, func: Expr) -> Plan:
     return plan.replace(body=func.body, params=tuple(func.params))

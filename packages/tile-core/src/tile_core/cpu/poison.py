@@ -6,12 +6,13 @@ from typing import Any
 
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter
 
 
-def poison(body: Any) -> Any:
+def poison(body: Stmt) -> Any:
     """Return the program with every scratch buffer filled where it is allocated: NaN, or large numbers of integers.
 
     Where a program names its threads, only what each of them has for itself is filled: they share the rest.
@@ -23,7 +24,7 @@ class _Poison(StmtRewriter):
     def __init__(self, threads: bool) -> None:
         self.threads = threads
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         scope, dtype = nodes.scope_of(s.buffer), nodes.element_type(s.buffer)
         if scope == "local.var" or (self.threads and scope not in PRIVATE):
             return s

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
 from tile_core.passes.float_rules import PREFIX
@@ -24,16 +25,16 @@ _TYPES = frozenset({"float16", "float32", "float64"})
 _ROUNDING = (tirx.Div, tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
-def fence_products(body: Any) -> Any:
+def fence_products(body: Stmt) -> Stmt:
     """Return a program as written with calls around the products of floats that may be added to something."""
 
-    def rounding(e: Any, mutator: Any) -> Any:
+    def rounding(e: Expr, mutator: Any) -> Expr:
         """Rewrite what rounds its operands: products among them are part of no sum."""
         parts = [rounding(x, mutator) if _is_product(x) else mutator.mutate(x) for x in (e.a, e.b)]
         same = parts[0].same_as(e.a) and parts[1].same_as(e.b)
         return e if same else type(e)(*parts, e.span)
 
-    def product(e: Any, mutator: Any) -> Any:
+    def product(e: Expr, mutator: Any) -> Expr:
         new = rounding(e, mutator)
         if not _is_product(e):
             return new
@@ -42,10 +43,10 @@ def fence_products(body: Any) -> Any:
     return tvm_ffi.structural_mutate(body, [(tirx.Mul, product), (_ROUNDING, rounding)])
 
 
-def reveal_products(body: Any) -> Any:
+def reveal_products(body: Stmt) -> Stmt:
     """Return the statement with LLVM's fences for the calls of ``fence_products``."""
 
-    def restore(e: Any) -> Any:
+    def restore(e: Call) -> Call:
         if str(getattr(e.op, "name", "")) != _PRODUCT:
             return e
         return tirx.call_llvm_pure_intrin(e.args[0].ty, "llvm.arithmetic.fence", e.args[0])
@@ -53,5 +54,5 @@ def reveal_products(body: Any) -> Any:
     return map_expr(body, restore, ir.Call)
 
 
-def _is_product(e: Any) -> bool:
+def _is_product(e: Expr) -> bool:
     return isinstance(e, tirx.Mul) and nodes.dtype_of(e) in _TYPES

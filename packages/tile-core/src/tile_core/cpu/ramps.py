@@ -6,18 +6,17 @@ which LLVM turns into one load per lane. As a ramp it is one vector load.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Expr, Stmt
 from tile_core.cpu.nibble_loads import load_pairs
 
 
-def restore_ramps(body: Any) -> Any:
+def restore_ramps(body: Stmt) -> Stmt:
     """Return the body with widened ramps, and sums of a broadcast and a ramp, as ramps; pairs of lanes share a byte."""
     return tvm_ffi.structural_map(body, [(tirx.Cast, _cast), (tirx.Add, _add), (ir.TensorLoad, load_pairs)])
 
 
-def _cast(e: Any) -> Any:
+def _cast(e: Expr) -> Expr:
     """Widen the base and the stride instead: offsets of an access never wrap."""
     if not isinstance(e.value, tirx.Ramp) or not str(e.ty.dtype).startswith("int64"):
         return e
@@ -25,14 +24,14 @@ def _cast(e: Any) -> Any:
     return tirx.Ramp(_wide(ramp.base), _wide(ramp.stride), ramp.lanes)
 
 
-def _add(e: Any) -> Any:
+def _add(e: Expr) -> Expr:
     for ramp, other in ((e.a, e.b), (e.b, e.a)):
         if isinstance(ramp, tirx.Ramp) and isinstance(other, tirx.Broadcast):
             return tirx.Ramp(other.value + ramp.base, ramp.stride, ramp.lanes)
     return e
 
 
-def _wide(scalar: Any) -> Any:
+def _wide(scalar: Expr) -> Expr:
     if isinstance(scalar, tirx.IntImm):
         return tirx.IntImm("int64", int(scalar.value))
     return tirx.Cast("int64", scalar)

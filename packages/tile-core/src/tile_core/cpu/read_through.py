@@ -13,6 +13,7 @@ from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -24,7 +25,7 @@ from tile_core.ops.effects import effects
 INSIDE = "inside"
 
 
-def read_through(body: Any, layouts: Collection[str] = ()) -> Any:
+def read_through(body: Stmt, layouts: Collection[str] = ()) -> Stmt:
     """Return the program with products that read their B where it is.
 
     Parameters
@@ -42,17 +43,17 @@ def read_through(body: Any, layouts: Collection[str] = ()) -> Any:
 
 
 class _ReadThrough(StmtRewriter):
-    def __init__(self, uses: Counter[Any], viewed: set[Any], layouts: Collection[str]) -> None:
+    def __init__(self, uses: Counter[Any], viewed: set[Var], layouts: Collection[str]) -> None:
         self.uses = uses
         self.viewed = viewed
         self.layouts = layouts
         self.analyzer = Analyzer()
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
         return super().visit_For(s)
 
-    def visit_SeqStmt(self, s: Any) -> Any:
+    def visit_SeqStmt(self, s: Stmt) -> Stmt:
         whole = super().visit_SeqStmt(s)
         steps: list[Any] = list(whole.seq)
         for at, copy in enumerate(steps):
@@ -61,7 +62,7 @@ class _ReadThrough(StmtRewriter):
                 steps[at], steps[at + 1 + product] = None, self.merged(copy, steps[at + 1 + product])
         return nodes.seq(steps) if None in steps else whole
 
-    def product_of(self, copy: Any, after: list[Any]) -> int | None:
+    def product_of(self, copy: Stmt, after: list[Stmt]) -> int | None:
         """Return which of the statements after a copy is the product that alone uses its tile."""
         if not is_op(copy) or str(copy.value.op.name) != "tile.copy":
             return None
@@ -99,7 +100,7 @@ class _ReadThrough(StmtRewriter):
             and not any(collect(m, (ir.TensorLoad, ir.Call)) for m in src.mins if not isinstance(m, int))
         )
 
-    def merged(self, copy: Any, product: Any) -> Any:
+    def merged(self, copy: Stmt, product: Stmt) -> Stmt:
         """Return the product that reads the tensor, and the copy with the product for the edge."""
         src, _ = OpCall.decode(copy).args
         call = product.value
@@ -114,7 +115,7 @@ class _ReadThrough(StmtRewriter):
             return fast
         return tirx.IfThenElse(tirx.all(*bounds), fast, nodes.seq([copy, product]), product.span)
 
-    def open_bounds(self, src: View, d: int) -> list[Any]:
+    def open_bounds(self, src: View, d: int) -> list[Expr]:
         """Return what is not proven of ``0 <= min`` and ``min + extent <= shape`` in one dimension."""
         low, size = src.mins[d], src.buffer.shape[d]
         low = nodes.int_const(low) if isinstance(low, int) else low
@@ -125,7 +126,7 @@ class _ReadThrough(StmtRewriter):
         return [c for c in (tirx.GE(low, zero), tirx.LE(low, size - src.extents[d])) if not self.analyzer.can_prove(c)]
 
 
-def _multiplies_few_rows(s: Any, tile: View) -> bool:
+def _multiplies_few_rows(s: Stmt, tile: View) -> bool:
     if not is_op(s) or str(s.value.op.name) != "tile.gemm":
         return False
     call = OpCall.decode(s)
@@ -135,7 +136,7 @@ def _multiplies_few_rows(s: Any, tile: View) -> bool:
     return alone and rows and b.extents == tile.extents and "variant" not in call.attrs
 
 
-def _may_write(s: Any, buffer: Any) -> bool:
+def _may_write(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a statement may change a tensor, or is one that this pass does not look into."""
     if is_op(s):
         known = str(s.value.op.name) in ("tile.copy", "tile.fill", "tile.gemm", "tile.reduce", "tile.transpose")

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, substitute
@@ -21,7 +22,7 @@ _IN_REGISTERS = "disable_lower_builtin"
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 
 
-def place(body: Any) -> Any:
+def place(body: Stmt) -> Stmt:
     """Return the body with scratch buffers in scopes that the code generator knows."""
     mapping: dict[Any, Any] = {}
     allocs = collect(body, tirx.AllocBuffer)
@@ -45,17 +46,17 @@ class _HoistAllocations(StmtRewriter):
     def __init__(self) -> None:
         self.allocs: list[Any] = []
 
-    def whole(self, body: Any) -> Any:
+    def whole(self, body: Stmt) -> Stmt:
         rest = self.stmt(body)
         return nodes.seq([*self.allocs, rest])
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return super().visit_For(s)
         block = _HoistAllocations()
         return replace_for(s, block.whole(s.body))
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         self.allocs.append(s)
         return nodes.seq([])
 
@@ -66,30 +67,30 @@ class _AnnotateScratch(StmtRewriter):
     def __init__(self, placed: set[Any]) -> None:
         self.placed = placed
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         if s.buffer not in self.placed or nodes.scope_of(s.buffer) != "local":
             return s
         return tirx.AllocBuffer(s.buffer, {_IN_REGISTERS: nodes.int_const(1)})
 
 
-def _placed(alloc: Any) -> bool:
+def _placed(alloc: Stmt) -> bool:
     return bool(alloc.annotations) and _IN_REGISTERS in alloc.annotations
 
 
-def _scope(buffer: Any) -> str:
+def _scope(buffer: BufferVar) -> str:
     shape = nodes.shape_of(buffer)
     size = math.prod(shape) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8
     return "local" if size <= STACK_BYTES else "global"
 
 
-def _moved(buffer: Any, scope: str, data: Any = None) -> Any:
+def _moved(buffer: BufferVar, scope: str, data: Any = None) -> BufferVar:
     scope = "" if scope == "global" else scope
     shape, dtype = list(buffer.shape), nodes.element_type(buffer)
     alignment = 64 if data is None else 1
     return tirx.decl_buffer(shape, dtype, buffer.name, data=data, scope=scope, layout=None, data_alignment=alignment)
 
 
-def _base(view: Any, mapping: dict[Any, Any]) -> Any:
+def _base(view: Stmt, mapping: dict[BufferVar, BufferVar]) -> Any:
     for var in collect(view.data, tirx.Var):
         if var in mapping:
             return mapping[var]

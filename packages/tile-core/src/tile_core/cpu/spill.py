@@ -11,6 +11,7 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx, tvm_ffi
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import ramp
 from tile_core.ir import nodes
@@ -18,12 +19,12 @@ from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.numerics.build import lanes_of, type_name
 
 
-def spill(body: Any) -> Any:
+def spill(body: Stmt) -> Stmt:
     """Return the statement without ``Let``, except of bools and pointers and in the conditions of ``while``."""
     return _Spill().stmt(body) if collect(body, tirx.Let) else body
 
 
-def spill_bindings(body: Any) -> Any:
+def spill_bindings(body: Stmt) -> Stmt:
     """Return the statement without ``Bind`` of numbers."""
     return _SpillBindings().stmt(body) if collect(body, tirx.Bind) else body
 
@@ -32,10 +33,10 @@ class _SpillBindings(StmtRewriter):
     def __init__(self) -> None:
         self.names: dict[Any, Any] = {}
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return structural.mapped(e, tirx.Var, lambda v: self.names.get(v, v)) if self.names else e
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         value = self.expr(s.value)
         if not type_name(value).startswith(("float", "int", "uint")) or lanes_of(value) > 1:
             return tirx.Bind(s.var, value, s.span)
@@ -49,23 +50,23 @@ class _Spill(StmtRewriter):
     def __init__(self) -> None:
         self.before: list[Any] = []
 
-    def stmt(self, s: Any) -> Any:
+    def stmt(self, s: Stmt) -> Stmt:
         outer, self.before = self.before, []
         new = super().stmt(s)
         before, self.before = self.before, outer
         return nodes.seq([*before, new]) if before else new
 
-    def visit_While(self, s: Any) -> Any:
+    def visit_While(self, s: Stmt) -> Any:
         """Keep the condition, which is evaluated again and again."""
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         if not collect(e, tirx.Let):
             return e
         names: dict[Any, Any] = {}
 
-        def let(x: Any, mutator: Any) -> Any:
+        def let(x: Expr, mutator: Any) -> Expr:
             if not type_name(x.value).startswith(("float", "int", "uint")):
                 return mutator.default_mutate(x)
             if x.var not in names:
@@ -74,7 +75,7 @@ class _Spill(StmtRewriter):
 
         return tvm_ffi.structural_mutate(e, [(tirx.Let, let), (tirx.Var, lambda v, _: names.get(v, v))])
 
-    def stored(self, var: Any, value: Any) -> Any:
+    def stored(self, var: Var, value: Expr) -> Expr:
         """Put a value into a buffer of its own and return a load of it."""
         lanes = lanes_of(value)
         buffer = tirx.decl_buffer((lanes,), type_name(value), var.name, scope="local", layout=None, data_alignment=64)

@@ -12,12 +12,13 @@ from typing import Any
 
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.cpu.grid import threads_of
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, map_expr, role
 
 
-def run_threads(body: Any) -> Any:
+def run_threads(body: Stmt) -> Stmt:
     """Return the body without thread indices, barriers and warp operations."""
     body = _BlockIndices().stmt(body)
     if not uses_threads(body):
@@ -30,10 +31,10 @@ def run_threads(body: Any) -> Any:
 class _Unmark(StmtRewriter):
     """Drops the marks of tile ops, which only matter where threads are told apart."""
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, lambda c: c.args[0] if nodes.is_tile_call(c, "per_thread") else c, ir.Call)
 
 
@@ -43,15 +44,15 @@ class _BlockIndices(StmtRewriter):
     def __init__(self) -> None:
         self.axes: dict[int, Any] = {}
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) == "grid":
             self.axes[int(annotation(s, nodes.AXIS))] = s.loop_var
         return super().visit_For(s)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.index, ir.Call)
 
-    def index(self, call: Any) -> Any:
+    def index(self, call: Call) -> Call:
         if not nodes.is_tile_call(call, "block_index"):
             return call
         return self.axes.get(int(nodes.as_int(call.args[0])), nodes.int_const(0))

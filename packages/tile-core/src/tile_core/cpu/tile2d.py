@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,12 @@ class Tile2D:
     dtype: str
     load: Callable[[Any, Any], Any] | None = None
 
-    def at(self, i: Any, j: Any) -> list[Any]:
+    def at(self, i: Expr, j: Expr) -> list[Expr]:
         """Full index list of logical element ``(i, j)``."""
         row, col = (j, i) if self.transposed else (i, j)
         return [*self.lead, plus(self.row0, row), plus(self.col0, col)]
 
-    def read(self, i: Any, j: Any) -> Any:
+    def read(self, i: Expr, j: Expr) -> Expr:
         """Value of logical element ``(i, j)``: through ``load`` if there is one."""
         return tirx.BufferLoad(self.buffer, self.at(i, j)) if self.load is None else self.load(i, j)
 
@@ -52,7 +53,7 @@ class Tile2D:
         swapped = None if load is None else lambda i, j: load(j, i)
         return replace(self, transposed=not self.transposed, load=swapped)
 
-    def window(self, i0: Any, j0: Any) -> Tile2D:
+    def window(self, i0: Expr, j0: Expr) -> Tile2D:
         """The part of the matrix that begins at logical element ``(i0, j0)``."""
         row, col = (j0, i0) if self.transposed else (i0, j0)
         load = self.load
@@ -60,7 +61,7 @@ class Tile2D:
         return replace(self, row0=plus(self.row0, row), col0=plus(self.col0, col), load=moved)
 
 
-def plus(x: Any, y: Any) -> Any:
+def plus(x: Expr, y: Expr) -> Expr:
     """``x + y`` of ints or int32 expressions, without adding zeros."""
     if isinstance(x, int) and isinstance(y, int):
         return x + y
@@ -69,12 +70,12 @@ def plus(x: Any, y: Any) -> Any:
     return x if isinstance(y, int) and y == 0 else x + y
 
 
-def times(x: Any, factor: int) -> Any:
+def times(x: Expr, factor: int) -> Expr:
     """``x * factor`` of an int or int32 expression, without multiplying by one."""
     return x if factor == 1 else x * factor
 
 
-def ramp(start: Any, lanes: int) -> Any:
+def ramp(start: Any, lanes: int) -> Expr:
     """Index of ``lanes`` consecutive elements from ``start``; the scalar index itself for one lane."""
     if lanes == 1:
         return start
@@ -82,7 +83,7 @@ def ramp(start: Any, lanes: int) -> Any:
     return tirx.Ramp(start, tirx.IntImm(element_dtype(start), 1), lanes)
 
 
-def splat(value: Any, lanes: int) -> Any:
+def splat(value: Expr, lanes: int) -> Expr:
     """``value`` in every lane."""
     return value if lanes == 1 else tirx.Broadcast(value, lanes)
 
@@ -92,29 +93,29 @@ def vector_dtype(dtype: str, lanes: int) -> str:
     return dtype if lanes == 1 else f"{dtype}x{lanes}"
 
 
-def cast(value: Any, source: str, target: str, lanes: int = 1) -> Any:
+def cast(value: Expr, source: str, target: str, lanes: int = 1) -> Expr:
     """``value`` of element dtype ``source`` converted to ``target``."""
     return value if source == target else tirx.Cast(vector_dtype(target, lanes), value)
 
 
-def zero(dtype: str) -> Any:
+def zero(dtype: str) -> Expr:
     """The scalar zero of a dtype."""
     return tirx.FloatImm(dtype, 0.0) if dtype.startswith(("float", "bfloat")) else tirx.IntImm(dtype, 0)
 
 
-def prefetch(buffer: Any, indices: list[Any]) -> Any:
+def prefetch(buffer: BufferVar, indices: list[Any]) -> Any:
     """A statement that asks for an element's cache line and changes nothing."""
     place = tirx.address_of(tirx.BufferLoad(buffer, indices))
     read, near, data = (tirx.IntImm("int32", x) for x in (0, 3, 1))
     return tirx.Evaluate(tirx.call_intrin("void", "tirx.prefetch", place, read, near, data))
 
 
-def sequence(*statements: Any) -> Any:
+def sequence(*statements: Stmt) -> Stmt:
     """One statement that runs all of them in order."""
     return statements[0] if len(statements) == 1 else tirx.SeqStmt(list(statements))
 
 
-def loop(name: str, extent: int, body: Callable[[Any], Any], kind: Any = None) -> Any:
+def loop(name: str, extent: int, body: Callable[[Any], Any], kind: Any = None) -> Stmt:
     """A loop over ``range(extent)``; ``body(index)`` makes its statement. A single trip makes no loop."""
     if extent == 1:
         return body(0)
@@ -122,7 +123,7 @@ def loop(name: str, extent: int, body: Callable[[Any], Any], kind: Any = None) -
     return tirx.For(index, 0, extent, tirx.ForKind.SERIAL if kind is None else kind, body(index))
 
 
-def element_dtype(value: Any) -> str:
+def element_dtype(value: Expr) -> str:
     """The dtype of a scalar expression."""
     return str(value.ty)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import replace_for
 
@@ -18,17 +19,17 @@ __all__ = ["MOST_STATEMENTS", "bound_unrolling", "statements_of"]
 MOST_STATEMENTS = 1024
 
 
-def bound_unrolling(body: Any) -> Any:
+def bound_unrolling(body: Stmt) -> Stmt:
     """Return the statement without loops to unroll that have too many copies or an unknown number of them."""
     return _bounded(body)[0]
 
 
-def statements_of(body: Any) -> int:
+def statements_of(body: Stmt) -> int:
     """Return how many simple statements a function has when its loops to unroll are unrolled."""
     return _bounded(body)[1]
 
 
-def _bounded(s: Any) -> tuple[Any, int]:
+def _bounded(s: Stmt) -> tuple[Any, int]:
     """Return a statement and how many simple statements it has when its loops are unrolled."""
     if isinstance(s, tirx.SeqStmt):
         parts = [_bounded(x) for x in s.seq]
@@ -50,7 +51,7 @@ def _bounded(s: Any) -> tuple[Any, int]:
     return s, 1
 
 
-def _loop(s: Any) -> tuple[Any, int]:
+def _loop(s: Stmt) -> tuple[Any, int]:
     body, size = _bounded(s.body)
     count = nodes.as_int(s.extent)
     unrolls = s.kind == tirx.ForKind.UNROLLED

@@ -7,10 +7,9 @@ that is no multiple of the vector runs in halving vectors (15 = 8 + 4 + 2 + 1).
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.nibble_loads import halve
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -22,7 +21,7 @@ _PARALLEL = ("parallel", "vectorized")
 _COPIED = 4
 
 
-def vectorize(body: Any, vector_bits: int) -> Any:
+def vectorize(body: Stmt, vector_bits: int) -> Stmt:
     """Return the body with its innermost parallel loops in vectors of ``vector_bits``; with 0 bits no loop has any."""
     return _VectorizeLoops(vector_bits).stmt(body)
 
@@ -31,7 +30,7 @@ class _VectorizeLoops(StmtRewriter):
     def __init__(self, vector_bits: int) -> None:
         self.vector_bits = vector_bits
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) not in _PARALLEL:
             return super().visit_For(s)
         if s.kind == tirx.ForKind.VECTORIZED:
@@ -44,7 +43,7 @@ class _VectorizeLoops(StmtRewriter):
             return s
         return _split(s, extent, self.lanes(s))
 
-    def lanes(self, loop: Any) -> int:
+    def lanes(self, loop: Stmt) -> int:
         """Return how many elements of the widest type of the body fill a vector."""
         widths = [DTYPES[nodes.element_type(st.buffer)].bits for st in collect(loop.body, tirx.BufferStore)]
         for node in collect(loop.body, (ir.TensorLoad, tirx.Cast)):
@@ -53,7 +52,7 @@ class _VectorizeLoops(StmtRewriter):
         return max(2, self.vector_bits // max([8, *widths]))
 
 
-def _split(loop: Any, extent: int, lanes: int) -> Any:
+def _split(loop: Stmt, extent: int, lanes: int) -> Stmt:
     parts, start = [], 0
     for count in (_COPIED, 1) if _is_copy(loop) else (1,):
         trips = (extent - start) // (lanes * count)
@@ -74,12 +73,12 @@ def _split(loop: Any, extent: int, lanes: int) -> Any:
     return nodes.seq([renamed(p) for p in parts])
 
 
-def _vectors(loop: Any, start: int, trips: int, lanes: int, count: int) -> Any:
+def _vectors(loop: Stmt, start: int, trips: int, lanes: int, count: int) -> Stmt:
     """Return a loop of ``trips`` iterations from ``start`` on, each of ``count`` vectors."""
     outer = nodes.fresh(f"{loop.loop_var.name}_o")
     first = loop.min + start + (outer * (lanes * count) if trips > 1 else 0)
 
-    def vector(at: int) -> Any:
+    def vector(at: int) -> Stmt:
         inner = nodes.fresh(f"{loop.loop_var.name}_v")
         body = halve(substitute(loop.body, {loop.loop_var: first + at * lanes + inner}), inner)
         return nodes.for_loop(inner, lanes, body, "vectorized", span=loop.span)
@@ -88,13 +87,13 @@ def _vectors(loop: Any, start: int, trips: int, lanes: int, count: int) -> Any:
     return body if trips == 1 else nodes.for_loop(outer, trips, body, span=loop.span)
 
 
-def _is_copy(loop: Any) -> bool:
+def _is_copy(loop: Stmt) -> bool:
     """Whether a loop only moves elements."""
     s = loop.body
     return isinstance(s, tirx.BufferStore) and isinstance(s.value, ir.TensorLoad)
 
 
-def _has_vector_form(loop: Any) -> bool:
+def _has_vector_form(loop: Stmt) -> bool:
     v = loop.loop_var
     varying = _varying(loop)
     written = set()
@@ -113,7 +112,7 @@ def _has_vector_form(loop: Any) -> bool:
     return bool(written)
 
 
-def _unit_stride(indices: list[Any], v: Any, varying: set[Any]) -> bool:
+def _unit_stride(indices: list[Expr], v: Var, varying: set[Var]) -> bool:
     if not indices:
         return False  # the element of a tensor of rank 0
     if any(collect(i, ir.TensorLoad) or any(x in varying for x in collect(i, tirx.Var)) for i in indices[:-1]):
@@ -124,7 +123,7 @@ def _unit_stride(indices: list[Any], v: Any, varying: set[Any]) -> bool:
     return bool(parts) and nodes.as_int(parts[0]) == 1
 
 
-def _varying(loop: Any) -> set[Any]:
+def _varying(loop: Stmt) -> set[Var]:
     """Return the loop's variable and those bound to values that depend on it."""
     found, size = {loop.loop_var}, 0
     bindings = collect(loop.body, (tirx.Bind, tirx.Let))
@@ -134,7 +133,7 @@ def _varying(loop: Any) -> set[Any]:
     return found
 
 
-def _pure(value: Any, varying: set[Any]) -> bool:
+def _pure(value: Expr, varying: set[Var]) -> bool:
     for call in collect(value, ir.Call):
         name = nodes.operator_name(call)
         if not name or name in _IMPURE or (name.startswith("tile.") and not name.startswith(_HIDDEN)):

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, BufferVar, Call, Expr, Stmt, Var
 from tile_core.cpu.deferred_steps import DeferredStep, Keep
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
@@ -26,7 +27,7 @@ class BlockThreads(Protocol):
         """Return a loop over the threads that takes the steps."""
 
 
-def has_warp_call(s: Any) -> bool:
+def has_warp_call(s: Stmt) -> bool:
     """Whether a simple statement, or a branch's condition, has a warp operation."""
     if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt, tirx.SeqStmt)):
         return False
@@ -34,7 +35,7 @@ def has_warp_call(s: Any) -> bool:
     return any(map(warp_call, collect(part, ir.Call)))
 
 
-def hoist(s: Any, owner: BlockThreads) -> tuple[list[Any], Any]:
+def hoist(s: Stmt, owner: BlockThreads) -> tuple[list[Any], Any]:
     """Move the warp operations out of a simple statement (or a compound one's own expressions).
 
     Returns
@@ -44,7 +45,7 @@ def hoist(s: Any, owner: BlockThreads) -> tuple[list[Any], Any]:
     """
     before: list[Any] = []
 
-    def replace(e: Any) -> Any:
+    def replace(e: Call) -> Var:
         if not warp_call(e):
             return e
         operand = e.args[0]
@@ -63,33 +64,33 @@ def hoist(s: Any, owner: BlockThreads) -> tuple[list[Any], Any]:
     return before, map_expr(s, replace, ir.Call) if not isinstance(s, tirx.Bind) else _bind(s, replace, before)
 
 
-def _bind(s: Any, replace: Any, before: list[Any]) -> Any:
+def _bind(s: Stmt, replace: Any, before: list[Any]) -> Stmt:
     value = map_expr(s.value, replace, ir.Call)
     return tirx.Bind(s.var, value, s.span) if before else s
 
 
-def _slot_type(operand: Any) -> str:
+def _slot_type(operand: Expr) -> str:
     dtype = nodes.dtype_of(operand)
     return "int32" if dtype == "bool" else dtype
 
 
-def _stored(operand: Any) -> Any:
+def _stored(operand: Expr) -> Expr:
     return tirx.Cast("int32", operand) if nodes.dtype_of(operand) == "bool" else operand
 
 
 class _Look(DeferredStep):
     """Compute one thread's result of a warp operation from what all threads left."""
 
-    def __init__(self, call: Any, left: Any, result: Any, count: int) -> None:
+    def __init__(self, call: Call, left: BufferVar, result: BufferVar, count: int) -> None:
         self.call, self.left, self.result, self.count = call, left, result, count
 
-    def emit(self, rewriter: Any, t: Any) -> Any:
+    def emit(self, rewriter: Any, t: Var) -> Stmt:
         name = str(self.call.op.name)[5:]
         if name in SHUFFLES:
             return nodes.store(self.result, self.shuffle(name, rewriter, t), [t])
         return self.vote(name, t)
 
-    def shuffle(self, name: str, rewriter: Any, t: Any) -> Any:
+    def shuffle(self, name: str, rewriter: Any, t: Var) -> Array:
         width = int(nodes.as_int(self.call.args[2])) or WARP
         amount = nodes.cast(rewriter.expr(self.call.args[1]), "int32")
         first = tirx.floordiv(t, width) * width
@@ -103,7 +104,7 @@ class _Look(DeferredStep):
         inside = tirx.all(source >= 0, source < width, first + source < self.count)
         return nodes.load(self.left, [first + tirx.Select(inside, source, lane)])
 
-    def vote(self, name: str, t: Any) -> Any:
+    def vote(self, name: str, t: Var) -> Stmt:
         """Combine the operands of the warp's existing threads."""
         from tile_core.ops.reduce import combiner, neutral
 

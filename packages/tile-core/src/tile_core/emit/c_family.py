@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Stmt, Var
 from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import SUM
 from tile_core.emit.writer import Writer
@@ -84,7 +85,7 @@ class CFamilyEmitter(ExpressionPrinter):
     def __init__(self) -> None:
         super().__init__(Writer(self.reserved))
 
-    def function(self, name: str, params: Sequence[Any], body: Any) -> Emitted:
+    def function(self, name: str, params: Sequence[Var], body: Stmt) -> Emitted:
         """Print a function.
 
         Parameters
@@ -108,13 +109,12 @@ class CFamilyEmitter(ExpressionPrinter):
             self.stmt(body)
         return Emitted(self.writer.text(), tuple(self.writer.origins))
 
-    def head(self, name: str, params: Sequence[Any]) -> str:
+    def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the function's head up to the opening brace."""
         return f"void {name}({', '.join(self.parameter(p) for p in params)})"
 
-    def begin(self, params: Sequence[Any]) -> None:
+    def begin(self, params: Sequence[Var]) -> None:
         """Write the text before the body."""
-        del params
 
     def parameter(self, p: Any) -> str:
         """Print one parameter."""
@@ -122,7 +122,7 @@ class CFamilyEmitter(ExpressionPrinter):
             return f"{self.type(nodes.element_type(p))}* {self.writer.name(p)}"
         return f"{self.type(nodes.dtype_of(p))} {self.writer.name(p)}"
 
-    def stmt(self, s: Any) -> None:
+    def stmt(self, s: Stmt) -> None:
         """Write one statement."""
         method: Callable[[Any], None] | None = getattr(self, f"write_{type(s).__name__}", None)
         if method is None:
@@ -133,12 +133,12 @@ class CFamilyEmitter(ExpressionPrinter):
             except NotExpressible as error:
                 raise error.at(nodes.where_of(s)) from None
 
-    def write_SeqStmt(self, s: Any) -> None:
+    def write_SeqStmt(self, s: Stmt) -> None:
         """Write statements one after the other."""
         for part in s.seq:
             self.stmt(part)
 
-    def write_For(self, s: Any) -> None:
+    def write_For(self, s: Stmt) -> None:
         """Write a counted loop."""
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
         start, stop = self.bare(s.min), self.at(self.simplified(s.min + s.extent), SUM)
@@ -150,12 +150,11 @@ class CFamilyEmitter(ExpressionPrinter):
         with self.writer.block(f"for ({kind} {v} = {start}; {v} < {stop}; {advance})"):
             self.stmt(s.body)
 
-    def unroll(self, s: Any) -> None:
+    def unroll(self, s: Stmt) -> None:
         """Write the hint to unroll a loop."""
-        del s
         self.writer.line("#pragma unroll")
 
-    def write_While(self, s: Any) -> None:
+    def write_While(self, s: Stmt) -> None:
         """Write a loop whose condition may need statements: they run before every test."""
         condition, lines = self.apart(s.condition)
         with self.writer.block("for (;;)" if lines else f"while ({condition})"):
@@ -163,7 +162,7 @@ class CFamilyEmitter(ExpressionPrinter):
                 self.writer.line(f"if (!{self.expr(s.condition)}) break;")
             self.stmt(s.body)
 
-    def write_IfThenElse(self, s: Any) -> None:
+    def write_IfThenElse(self, s: Stmt) -> None:
         """Write a branch."""
         with self.writer.block(f"if ({self.bare(s.condition)})"):
             self.stmt(s.then_case)
@@ -171,21 +170,19 @@ class CFamilyEmitter(ExpressionPrinter):
             with self.writer.block("else"):
                 self.stmt(s.else_case)
 
-    def write_Break(self, s: Any) -> None:
+    def write_Break(self, s: Stmt) -> None:
         """Write a break."""
-        del s
         self.writer.line("break;")
 
-    def write_Continue(self, s: Any) -> None:
+    def write_Continue(self, s: Stmt) -> None:
         """Write a continue."""
-        del s
         self.writer.line("continue;")
 
-    def write_AttrStmt(self, s: Any) -> None:
+    def write_AttrStmt(self, s: Stmt) -> None:
         """Write the body only: attributes are for passes."""
         self.stmt(s.body)
 
-    def write_Bind(self, s: Any) -> None:
+    def write_Bind(self, s: Stmt) -> None:
         """Write a constant."""
         value = self.assigned(s.value)
         if nodes.dtype_of(s.var).startswith(("int", "uint")):
@@ -193,12 +190,12 @@ class CFamilyEmitter(ExpressionPrinter):
             self.analyzer.bounded(s.var, s.value)
         self.writer.line(f"const {self.type(nodes.dtype_of(s.var))} {self.writer.name(s.var)} = {value};")
 
-    def write_BufferStore(self, s: Any) -> None:
+    def write_BufferStore(self, s: Stmt) -> None:
         """Write a store of one element."""
         value = self.assigned(s.value)
         self.writer.line(f"{self.element(s.buffer, s.indices)} = {value};")
 
-    def write_AllocBuffer(self, s: Any) -> None:
+    def write_AllocBuffer(self, s: Stmt) -> None:
         """Declare an array."""
         scope = nodes.scope_of(s.buffer)
         if scope not in self.scopes:
@@ -208,13 +205,13 @@ class CFamilyEmitter(ExpressionPrinter):
         qualifier = f"{self.scopes[scope]} " if self.scopes[scope] else ""
         self.writer.line(f"{qualifier}{element} {self.writer.name(s.buffer)}[{size}];")
 
-    def write_DeclBuffer(self, s: Any) -> None:
+    def write_DeclBuffer(self, s: Stmt) -> None:
         """Declare a view: another name and element type of an array's memory."""
         base = self.expr(s.data.args[0]) if isinstance(s.data, ir.Call) else self.expr(s.data)
         element = self.type(nodes.element_type(s.buffer))
         self.writer.line(f"{element}* {self.writer.name(s.buffer)} = ({element}*){base};")
 
-    def write_Evaluate(self, s: Any) -> None:
+    def write_Evaluate(self, s: Stmt) -> None:
         """Write an expression for its effect."""
         if not isinstance(s.value, tirx.IntImm):
             self.writer.line(f"{self.bare(s.value)};")

@@ -14,6 +14,7 @@ import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Var
 from tile_core.emit.text import ATOM, CHOICE, LOGIC, UNARY, Text, infix, wrapped
 from tile_core.emit.writer import Writer
 from tile_core.errors.lowering import NotExpressible
@@ -89,11 +90,11 @@ class ExpressionPrinter:
         """Return the text of an expression for any position: in parentheses unless it is a name or a call."""
         return self.at(e, ATOM)
 
-    def at(self, e: Any, level: int, sign: str = "") -> str:
+    def at(self, e: Expr, level: int, sign: str = "") -> str:
         """Return the text of an operand: in parentheses if it binds less than ``level``."""
         return wrapped(self.bare(e), level, sign)
 
-    def bare(self, e: Any) -> str:
+    def bare(self, e: Expr) -> str:
         """Return the text of an expression that needs no parentheses: an argument, a right-hand side."""
         kind = type(e).__name__
         if kind in _INFIX:
@@ -103,12 +104,12 @@ class ExpressionPrinter:
             raise NotExpressible(what=f"a {kind}", dialect=self.dialect)
         return method(e)
 
-    def assigned(self, e: Any) -> str:
+    def assigned(self, e: Expr) -> str:
         """Return the text of a value assigned to a variable or element of its own type."""
         text = self.bare(e)
         return text.inner if isinstance(text, Text) and text.inner is not None else text
 
-    def operation(self, sign: str, a: Any, b: Any) -> str:
+    def operation(self, sign: str, a: Expr, b: Expr) -> str:
         """Print an operation of two operands of one type."""
         kind = nodes.dtype_of(a)
         if (sign == "<<" and kind.startswith("int")) or (sign == "*" and kind == "uint16"):
@@ -120,7 +121,7 @@ class ExpressionPrinter:
         """Print the conversion of an ``int`` to a narrower type; an assignment converts implicitly."""
         return Text(f"({self.type(kind)}){wrapped(text, UNARY)}", UNARY, inner=text)
 
-    def wraps(self, sign: str, a: Any, b: Any) -> str:
+    def wraps(self, sign: str, a: Expr, b: Expr) -> str:
         """Print an integer operation whose result wraps: C guarantees that only for unsigned operands."""
         kind = nodes.dtype_of(a)
         if kind in _NARROW:
@@ -132,7 +133,7 @@ class ExpressionPrinter:
         text = infix(sign, self.unsigned(a), right)
         return text if kind.startswith("u") else self.narrowed(text, kind)
 
-    def unsigned(self, e: Any) -> str:
+    def unsigned(self, e: Expr) -> str:
         """Print an integer as the unsigned type of its width."""
         kind = nodes.dtype_of(e)
         if kind.startswith("u"):
@@ -144,15 +145,15 @@ class ExpressionPrinter:
             return text.inner
         return Text(f"({self.type('u' + kind)}){wrapped(text, UNARY)}", UNARY)
 
-    def print_And(self, e: Any) -> str:
+    def print_And(self, e: Expr) -> str:
         """Print a conjunction."""
         return self.logic("&&", e.a, e.b)
 
-    def print_Or(self, e: Any) -> str:
+    def print_Or(self, e: Expr) -> str:
         """Print a disjunction."""
         return self.logic("||", e.a, e.b)
 
-    def logic(self, sign: str, a: Any, b: Any) -> str:
+    def logic(self, sign: str, a: Expr, b: Expr) -> str:
         """Print ``&&`` or ``||`` with short-circuit evaluation: by a branch if necessary."""
         left = self.bare(a)
         right, lines = self.apart(b)
@@ -164,7 +165,7 @@ class ExpressionPrinter:
             self.writer.line(f"{result} = {self.bare(b)};")
         return result
 
-    def apart(self, e: Any) -> tuple[str, bool]:
+    def apart(self, e: Expr) -> tuple[str, bool]:
         """Return the text of an expression, and whether it needs statements, which are not written."""
         mark = len(self.writer.lines)
         text = self.bare(e)
@@ -173,11 +174,11 @@ class ExpressionPrinter:
             del self.writer.lines[mark:], self.writer.origins[mark:]
         return text, needs
 
-    def print_Var(self, e: Any) -> str:
+    def print_Var(self, e: Var) -> str:
         """Print a variable."""
         return self.writer.name(e)
 
-    def print_IntImm(self, e: Any) -> str:
+    def print_IntImm(self, e: Expr) -> str:
         """Print an integer constant with a suffix that gives it its type."""
         dtype, value = nodes.dtype_of(e), int(e.value)
         if dtype == "bool":
@@ -191,7 +192,7 @@ class ExpressionPrinter:
             return _number(f"{value}{suffix}") if value > -(2**63) else "(-9223372036854775807LL - 1)"
         return self.narrowed(_number(str(value)), dtype)
 
-    def print_FloatImm(self, e: Any) -> str:
+    def print_FloatImm(self, e: Expr) -> str:
         """Print a float constant exactly, in as few digits as possible."""
         dtype, value = nodes.dtype_of(e), float(e.value)
         if dtype == "float32":
@@ -212,11 +213,11 @@ class ExpressionPrinter:
         """Print a negation."""
         return Text(f"!{self.at(e.a, UNARY)}", UNARY)
 
-    def print_Min(self, e: Any) -> str:
+    def print_Min(self, e: Expr) -> str:
         """Print the smaller of two integers (for floats these are selects by now)."""
         return self.extreme(e, "<")
 
-    def print_Max(self, e: Any) -> str:
+    def print_Max(self, e: Expr) -> str:
         """Print the larger of two integers."""
         return self.extreme(e, ">")
 
@@ -225,27 +226,27 @@ class ExpressionPrinter:
         a, b = self.named(e.a), self.named(e.b)
         return Text(f"{a} {sign} {b} ? {a} : {b}", CHOICE)
 
-    def print_FloorDiv(self, e: Any) -> str:
+    def print_FloorDiv(self, e: Expr) -> str:
         """Print a division rounded down; C's own where neither side is negative."""
         if self.never_negative(e.a, e.b):
             return self.operation("/", e.a, e.b)
         a, b = self.named(e.a), self.named(e.b)
         return f"({a} / {b} - ({a} % {b} != 0 && ({a} < 0) != ({b} < 0)))"
 
-    def print_FloorMod(self, e: Any) -> str:
+    def print_FloorMod(self, e: Expr) -> str:
         """Print a remainder with the sign of the divisor; C's own where neither side is negative."""
         if self.never_negative(e.a, e.b):
             return self.operation("%", e.a, e.b)
         a, b = self.named(e.a), self.named(e.b)
         return f"({a} % {b} + ({a} % {b} != 0 && ({a} < 0) != ({b} < 0) ? {b} : 0))"
 
-    def never_negative(self, *sides: Any) -> bool:
+    def never_negative(self, *sides: Expr) -> bool:
         """Whether all operands are known not to be negative."""
         return all(
             nodes.dtype_of(s).startswith("uint") or self.analyzer.const_int_bound(s).min_value >= 0 for s in sides
         )
 
-    def print_Select(self, e: Any) -> str:
+    def print_Select(self, e: Expr) -> str:
         """Print a select between two values that may both be evaluated."""
         return self.choice(self.bare(e.condition), self.bare(e.true_value), self.bare(e.false_value))
 
@@ -253,7 +254,7 @@ class ExpressionPrinter:
         """Print ``condition ? yes : no``; a conditional on the right needs no parentheses."""
         return Text(f"{wrapped(condition, LOGIC)} ? {wrapped(yes, LOGIC)} : {no}", CHOICE)
 
-    def print_Cast(self, e: Any) -> str:
+    def print_Cast(self, e: Expr) -> str:
         """Print a conversion."""
         source, target = nodes.dtype_of(e.value), nodes.dtype_of(e)
         if isinstance(e.value, tirx.IntImm) and target in ("int64", "uint64", "uint32") and int(e.value.value) >= 0:
@@ -264,10 +265,9 @@ class ExpressionPrinter:
         """Print the conversion of a value between element types."""
         if target == "bool":
             return infix("!=", text, "0")
-        del source
         return Text(f"({self.type(target)}){wrapped(text, UNARY)}", UNARY)
 
-    def print_Let(self, e: Any) -> str:
+    def print_Let(self, e: Expr) -> str:
         """Write the bound value to a variable, and print the body.
 
         An expression may occur twice in a statement, and so may its bindings: each time under a fresh name.
@@ -280,15 +280,15 @@ class ExpressionPrinter:
         self.writer.line(f"const {self.type(nodes.dtype_of(var))} {self.writer.name(var)} = {value};")
         return self.bare(body)
 
-    def print_TensorLoad(self, e: Any) -> str:
+    def print_TensorLoad(self, e: Expr) -> str:
         """Print a load of one element."""
         return self.element(e.source, e.indices)
 
-    def element(self, buffer: Any, indices: Any) -> str:
+    def element(self, buffer: BufferVar, indices: Any) -> str:
         """Print an element of a buffer."""
         return f"{self.writer.name(buffer)}[{self.bare(self.offset(buffer, indices))}]"
 
-    def offset(self, buffer: Any, indices: Any) -> Any:
+    def offset(self, buffer: BufferVar, indices: Any) -> Expr:
         """Return the offset of an element in its buffer, in elements."""
         strides = list(buffer.ty.strides or [])
         shape = list(buffer.shape)
@@ -305,12 +305,12 @@ class ExpressionPrinter:
         # A sum of rows and columns reads best; factoring their common terms may be worth more.
         return rows if len(indices) > 1 and _operations(rows) <= _operations(whole) else whole
 
-    def simplified(self, index: Any) -> Any:
+    def simplified(self, index: Expr) -> Expr:
         """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""
         has_floats = any(nodes.dtype_of(c.value).startswith(("float", "bfloat")) for c in collect(index, tirx.Cast))
         return index if has_floats else self.analyzer.simplify(index)
 
-    def print_Call(self, e: Any) -> str:
+    def print_Call(self, e: Call) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
         if name in _BITWISE:
@@ -358,7 +358,7 @@ class ExpressionPrinter:
         text, kind = Text(f"~{self.at(e, UNARY)}", UNARY), nodes.dtype_of(e)
         return self.narrowed(text, kind) if kind in _NARROW else text
 
-    def call_if_then_else(self, e: Any) -> str:
+    def call_if_then_else(self, e: Call) -> str:
         """Print a conditional where only the taken side is evaluated."""
         condition = self.bare(e.args[0])
         (yes, before), (no, then) = self.apart(e.args[1]), self.apart(e.args[2])
@@ -385,18 +385,18 @@ def _number(text: str) -> str:
     return Text(text, UNARY) if text.startswith("-") else text
 
 
-def _product(extents: list[Any]) -> Any:
+def _product(extents: list[Expr]) -> Expr:
     total: Any = 1
     for e in extents:
         total = total * e
     return total
 
 
-def _operations(e: Any) -> int:
+def _operations(e: Expr) -> int:
     return len(collect(e, (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod)))
 
 
-def _may_exceed_32_bits(shape: list[Any]) -> bool:
+def _may_exceed_32_bits(shape: list[Expr]) -> bool:
     sizes = [nodes.as_int(s) for s in shape]
     if any(nodes.dtype_of(s) == "int64" for s in shape if not isinstance(s, int)):
         return True

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from tile_core.abi.kernel_text import Attribute, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.abi.signature import Access, Dim
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
@@ -62,12 +63,12 @@ class Launch:
         """Threads of a block."""
         return math.prod(self.block)
 
-    def reads_only(self, param: Any) -> bool:
+    def reads_only(self, param: BufferVar) -> bool:
         """Whether the kernel never writes an array."""
         return self.access.get(str(param.name), "read") == "read"
 
     def facts(
-        self, entry: str, params: Sequence[Any], names: Mapping[str, str], lines: LineMap,
+        self, entry: str, params: Sequence[Var], names: Mapping[str, str], lines: LineMap,
         attributes: Mapping[str, Attribute],
     ) -> LaunchFacts:  # fmt: skip
         """Return the facts of a text.
@@ -92,7 +93,7 @@ class Launch:
             {**self.attributes, **attributes}, lines, self.where, divides,
         )  # fmt: skip
 
-    def _param(self, p: Any, names: Mapping[str, str]) -> ParamFact:
+    def _param(self, p: Var, names: Mapping[str, str]) -> ParamFact:
         own = str(p.name)
         if not tirx.is_buffer_var(p):
             return ParamFact(names[own], "scalar", self.declared.get(own, nodes.dtype_of(p)))
@@ -130,13 +131,13 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
     )
 
 
-def parameters_of(plan: Plan) -> tuple[Any, ...]:
+def parameters_of(plan: Plan) -> tuple[Var, ...]:
     """Return the parameters of a plan's text: those of the signature, then symbols that the launch passes besides."""
     hidden = tuple(plan.program.symbols[name] for name in plan.hidden)
     return (*plan.params, *hidden)
 
 
-def _access(param: Any, found: str) -> Access:
+def _access(param: BufferVar, found: str) -> Access:
     """Return how a parameter is accessed; storing one of two elements of a byte also reads the other."""
     packed = tirx.is_buffer_var(param) and DTYPES[nodes.element_type(param)].is_packed
     return cast(Access, "readwrite" if packed and found == "write" else found)

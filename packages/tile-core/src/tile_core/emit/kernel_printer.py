@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from tile_core.abi.kernel_text import Attribute, KernelText, LineMap
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.kernel import Launch
@@ -82,7 +83,7 @@ class KernelPrinter(CFamilyEmitter):
 
     # The kernel
 
-    def kernel(self, name: str, params: Sequence[Any], body: Any) -> KernelText:
+    def kernel(self, name: str, params: Sequence[Var], body: Stmt) -> KernelText:
         """Print a kernel.
 
         Parameters
@@ -122,7 +123,7 @@ class KernelPrinter(CFamilyEmitter):
         """Return the name for the kernel's function."""
         return name
 
-    def prepared(self, params: Sequence[Any], body: Any) -> Any:
+    def prepared(self, params: Sequence[Var], body: Stmt) -> Stmt:
         """Return the body with variables for coordinates, and record what its declarations depend on."""
         if self.adopts:
             self.numbers.adopt(body)
@@ -146,27 +147,25 @@ class KernelPrinter(CFamilyEmitter):
         """Print a coordinate: ``"thread_index"`` in the block, or ``"block_index"`` in the grid, along an axis."""
         raise NotExpressible(what=f"the {kind} along axis {axis}", dialect=self.dialect)
 
-    def pieces(self, call: Any) -> list[tuple[Any, int]]:
+    def pieces(self, call: Call) -> list[tuple[Any, int]]:
         """Return the buffers that a call accesses, with the bytes per access."""
         if not nodes.is_tile_call(call, "move"):
             return []
         return [(load.source, int(nodes.as_int(call.attrs["bytes"]))) for load in call.args]
 
-    def before(self, params: Sequence[Any]) -> list[str]:
+    def before(self, params: Sequence[Var]) -> list[str]:
         """Return the lines before the kernel, when its body is printed."""
-        del params
         return self.prelude.splitlines()
 
-    def head(self, name: str, params: Sequence[Any]) -> str:
+    def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the kernel's head up to the opening brace, in several lines if it is long."""
         line = f"{name}({', '.join(self.parameter(p) for p in params)})"
         if len(line) <= _WIDTH:
             return line
         return f"{name}(\n" + ",\n".join(f"    {self.parameter(p)}" for p in params) + "\n)"
 
-    def first(self, params: Sequence[Any]) -> list[str]:
+    def first(self, params: Sequence[Var]) -> list[str]:
         """Return the first lines of the body, when the rest of it is printed: shared memory and coordinates."""
-        del params
         lines = [self.slab.format(bytes=self.launch.shared_bytes)] if self.launch.shared_bytes else []
         if self.adopts:
             lines += [
@@ -176,10 +175,9 @@ class KernelPrinter(CFamilyEmitter):
 
     def lines_at(self, before: int, head: int) -> dict[str, Attribute]:
         """Return attributes that locate parts of the text, from the lines before the head and of the head."""
-        del before, head
         return {}
 
-    def parameter(self, p: Any) -> str:
+    def parameter(self, p: Var) -> str:
         """Print one parameter: read-only arrays are constant, and arrays that do not alias are so qualified."""
         name = self.writer.name(p)
         if not tirx.is_buffer_var(p):
@@ -187,17 +185,17 @@ class KernelPrinter(CFamilyEmitter):
         restrict = f"{self.restrict} " if self.restrict and str(p.name) not in self.launch.aliased else ""
         return f"{self.pointer(p)} {restrict}{name}"
 
-    def pointer(self, buffer: Any) -> str:
+    def pointer(self, buffer: BufferVar) -> str:
         """Return the type of a pointer to the elements of a buffer."""
         const = "const " if buffer in self.readonly else ""
         return f"{self.in_space(buffer)}{const}{self.type(nodes.element_type(buffer))}*"
 
-    def in_space(self, buffer: Any) -> str:
+    def in_space(self, buffer: BufferVar) -> str:
         """Return the words for a buffer's address space, with a blank behind them."""
         word = self.spaces[self.space(buffer)]
         return f"{word} " if word else ""
 
-    def space(self, buffer: Any) -> str:
+    def space(self, buffer: BufferVar) -> str:
         """Return a buffer's address space: ``"global"``, ``"shared"`` or ``"local"``."""
         found = self._spaces.get(buffer)
         if found is None:
@@ -206,7 +204,7 @@ class KernelPrinter(CFamilyEmitter):
 
     # Statements
 
-    def stmt(self, s: Any) -> None:
+    def stmt(self, s: Stmt) -> None:
         """Write one statement, preceded by the user's line if requested."""
         where = nodes.where_of(s)
         if self.line_info and where is not None and not isinstance(s, (tirx.SeqStmt, tirx.AttrStmt)):
@@ -215,14 +213,14 @@ class KernelPrinter(CFamilyEmitter):
             self._commented = where
         super().stmt(s)
 
-    def write_For(self, s: Any) -> None:
+    def write_For(self, s: Stmt) -> None:
         """Write a counted loop, with its unroll factor if it has one."""
         partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
         if partly or s.kind == tirx.ForKind.VECTORIZED:
             self.unroll(s)
         super().write_For(s)
 
-    def write_AllocBuffer(self, s: Any) -> None:
+    def write_AllocBuffer(self, s: Stmt) -> None:
         """Declare a variable, an array in registers, or a part of the block's shared memory."""
         buffer, scope = s.buffer, nodes.scope_of(s.buffer)
         element = self.type(nodes.element_type(buffer))
@@ -246,11 +244,11 @@ class KernelPrinter(CFamilyEmitter):
             return
         self.writer.line(f"{self.registers(s)}{element} {self.writer.name(buffer)}[{size}];")
 
-    def registers(self, s: Any) -> str:
+    def registers(self, s: Stmt) -> str:
         """Return the prefix of the declaration of an array in registers."""
         return f"{self.aligned} " if self.aligned and s.buffer in self.wide else ""
 
-    def write_DeclBuffer(self, s: Any) -> None:
+    def write_DeclBuffer(self, s: Stmt) -> None:
         """Declare a view: another name and element type of an array's memory."""
         base = s.data.args[0] if isinstance(s.data, ir.Call) else s.data
         self._spaces[s.buffer] = self.space(base)
@@ -260,7 +258,7 @@ class KernelPrinter(CFamilyEmitter):
         kind = self.pointer(s.buffer)
         self.writer.line(f"{kind} const {self.writer.name(s.buffer)} = ({kind}){place};")
 
-    def write_Evaluate(self, s: Any) -> None:
+    def write_Evaluate(self, s: Stmt) -> None:
         """Write an expression for its effect."""
         if nodes.is_tile_call(s.value):
             method: Callable[[Any], None] | None = getattr(self, "write_" + str(s.value.op.name)[5:], None)
@@ -270,7 +268,7 @@ class KernelPrinter(CFamilyEmitter):
         if nodes.operator_name(s.value) != "assume":
             super().write_Evaluate(s)
 
-    def write_move(self, s: Any) -> None:
+    def write_move(self, s: Stmt) -> None:
         """Write one access that moves several elements."""
         to, source = s.value.args
         kind = self.vectors[int(nodes.as_int(s.value.attrs["bytes"]))]
@@ -278,42 +276,40 @@ class KernelPrinter(CFamilyEmitter):
         right = f"({self.in_space(source.source)}const {kind}*){wrapped(self.place(source), UNARY)}"
         self.writer.line(f"*{left} = *{right};")
 
-    def write_sync_threads(self, s: Any) -> None:
+    def write_sync_threads(self, s: Stmt) -> None:
         """Write a barrier of the block."""
-        del s
         self.writer.line(self.barrier)
 
-    def write_sync_warp(self, s: Any) -> None:
+    def write_sync_warp(self, s: Stmt) -> None:
         """Write a barrier of the warp."""
-        del s
         self.writer.line(self.warp_barrier)
 
-    def write_async_commit(self, s: Any) -> None:
+    def write_async_commit(self, s: Stmt) -> None:
         """Write nothing: copies are complete when they have been executed."""
 
-    def write_async_wait(self, s: Any) -> None:
+    def write_async_wait(self, s: Stmt) -> None:
         """Write nothing, see ``write_async_commit``."""
 
-    def write_print(self, s: Any) -> None:
+    def write_print(self, s: Stmt) -> None:
         """Refuse to print."""
         raise NotExpressible(what="T.print: kernels cannot print", dialect=self.dialect, where=nodes.where_of(s))
 
-    def write_device_assert(self, s: Any) -> None:
+    def write_device_assert(self, s: Stmt) -> None:
         """Refuse to stop."""
         what = "T.device_assert: a kernel cannot stop itself"
         raise NotExpressible(what=what, dialect=self.dialect, where=nodes.where_of(s))
 
     # Expressions
 
-    def element(self, buffer: Any, indices: Any) -> str:
+    def element(self, buffer: BufferVar, indices: Any) -> str:
         """Print an element of a buffer; one of a single element is a variable."""
         return self.writer.name(buffer) if buffer in self.single else super().element(buffer, indices)
 
-    def place(self, load: Any) -> str:
+    def place(self, load: Expr) -> str:
         """Print the address of an element."""
         return Text(f"&{self.bare(load)}", UNARY)
 
-    def call_tile_address(self, e: Any) -> str:
+    def call_tile_address(self, e: Call) -> str:
         """Print the address of an element."""
         return self.place(e.args[0])
 

@@ -8,6 +8,7 @@ from typing import Any
 from tile_core.abi.signature import Dim
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, map_expr
 
@@ -29,7 +30,7 @@ class Numbers(StmtRewriter):
         self._bound: dict[tuple[str, int], Any] = {}
         self._used: dict[tuple[str, int], Any] = {}
 
-    def adopt(self, s: Any) -> None:
+    def adopt(self, s: Stmt) -> None:
         """Take over the variables that the outermost statements bind to a coordinate; their bindings disappear."""
         if isinstance(s, tirx.SeqStmt):
             for part in s.seq:
@@ -53,7 +54,7 @@ class Numbers(StmtRewriter):
             most = extent if isinstance(extent, int) else 2**31 - 1
             analyzer.bind(var, ir.Range.from_min_extent(0, most), True)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         """Drop the binding of a variable that was taken over."""
         key = _key(s.value)
         if key is not None and key in self._bound and s.var.same_as(self._bound[key]):
@@ -61,15 +62,15 @@ class Numbers(StmtRewriter):
             return nodes.seq([])
         return super().visit_Bind(s)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         """Return an expression with variables for coordinates."""
         return map_expr(e, self._call, ir.Call)
 
-    def _call(self, e: Any) -> Any:
+    def _call(self, e: Call) -> Call:
         key = _key(e)
         return e if key is None else self._number(key)
 
-    def _number(self, key: tuple[str, int]) -> Any:
+    def _number(self, key: tuple[str, int]) -> Expr:
         kind, axis = key
         if self._extents[kind][axis] == 1 and key not in self._bound:
             return nodes.int_const(0)
@@ -79,7 +80,7 @@ class Numbers(StmtRewriter):
         return self._used[key]
 
 
-def _key(e: Any) -> tuple[str, int] | None:
+def _key(e: Expr) -> tuple[str, int] | None:
     for kind in (THREAD, BLOCK):
         if nodes.is_tile_call(e, kind):
             return kind, int(nodes.as_int(e.args[0]))

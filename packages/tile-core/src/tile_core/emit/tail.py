@@ -109,20 +109,17 @@ def _promises(text: KernelText) -> bool:
 
 def _promise(plan: Plan, ctx: Context) -> Plan:
     """Assume the usual alignment of arrays and sizes, unless this is the general text."""
-    del ctx
     plan = plan.replace(hidden=tuple(plan.program.symbols))
     return plan if ALIGNED in plan else plan.note(ALIGNED, assume(plan.program.func.params))
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     func = legalize_math(tirx.PrimFunc(list(plan.params), plan.body), rounded={})
     return plan.replace(body=func.body)
 
 
 def _floats(target: TextTarget) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
-        del ctx
         body = widen_floats(plan.body, target.widened, rounds_integers=target.rounds_integers)
         func = tirx.PrimFunc(list(plan.params), body)
         func = legalize_floats(func, target.native, target.conversions)

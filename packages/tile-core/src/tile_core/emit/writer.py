@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tile_core.compat.types import Stmt, Var
 from tile_core.errors import Where
 from tile_core.ir.nodes import where_of
 
@@ -47,14 +48,14 @@ class Writer:
         self.line(end)
 
     @contextmanager
-    def at(self, node: Any) -> Iterator[None]:
+    def at(self, node: Stmt) -> Iterator[None]:
         """Attribute the lines written inside to a node's location in the user's source."""
         before = self._where
         self._where = where_of(node) or before
         yield
         self._where = before
 
-    def name(self, var: Any) -> str:
+    def name(self, var: Var) -> str:
         """Return the name of a variable, chosen at its first use: its own if that is free."""
         found = self._names.get(var)
         if found is None:
@@ -72,7 +73,7 @@ class Writer:
         self._taken.add(name)
         return name
 
-    def give(self, var: Any, name: str) -> None:
+    def give(self, var: Var, name: str) -> None:
         """Use a fixed text for a variable."""
         self._names[var] = name
         self._taken.add(name)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of
 
 
-def accesses(body: Any, effects: Any) -> dict[str, str]:
+def accesses(body: Stmt, effects: Any) -> dict[str, str]:
     """Return ``"read"``, ``"write"`` or ``"readwrite"`` by buffer name, views counted as their buffers.
 
     Parameters
@@ -23,7 +24,7 @@ def accesses(body: Any, effects: Any) -> dict[str, str]:
     writes: set[str] = set()
     base = _bases(body)
 
-    def name(buffer: Any) -> str:
+    def name(buffer: BufferVar) -> str:
         found = str(buffer.name)
         while found in base:
             found = base[found]
@@ -42,7 +43,7 @@ def accesses(body: Any, effects: Any) -> dict[str, str]:
     return {n: "readwrite" if n in reads and n in writes else "write" if n in writes else "read" for n in both}
 
 
-def _bases(body: Any) -> dict[str, str]:
+def _bases(body: Stmt) -> dict[str, str]:
     found = {}
     for view in collect(body, tirx.DeclBuffer):
         for var in collect(view.data, tirx.Var):

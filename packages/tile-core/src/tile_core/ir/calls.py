@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt
 from tile_core.ir import nodes
 
 #: Attribute around a statement inside which the block's threads need no barrier; between two of them they may.
@@ -26,7 +27,7 @@ PART = "tile.part"
 SPLIT = "tile.split_byte"
 
 
-def part(which: str, statements: Sequence[Any]) -> Any:
+def part(which: str, statements: Sequence[Stmt]) -> Stmt:
     """Return statements as a part of an op that stands at the end of a pipelined loop.
 
     Parameters
@@ -40,12 +41,12 @@ def part(which: str, statements: Sequence[Any]) -> Any:
     return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 
 
-def step(body: Any, span: Any = None) -> Any:
+def step(body: Stmt, span: Any = None) -> Stmt:
     """Return a statement marked as one step: its threads do not depend on each other while they execute it."""
     return tirx.AttrStmt(nodes.int_const(0), STEP, nodes.int_const(0), body, span)
 
 
-def address(buffer: Any, indices: Sequence[Any], access: str = "r") -> Any:
+def address(buffer: BufferVar, indices: Sequence[Expr], access: str = "r") -> Call:
     """Return the address of an element of a buffer, as an argument of an instruction.
 
     Parameters
@@ -57,23 +58,25 @@ def address(buffer: Any, indices: Sequence[Any], access: str = "r") -> Any:
     return nodes.tile_call("address", [nodes.load(buffer, indices)], {"access": access}, ret="handle")
 
 
-def move(dst: Any, to: Sequence[Any], src: Any, start: Sequence[Any], size: int, span: Any = None) -> Any:
+def move(
+    dst: BufferVar, to: Sequence[Expr], src: BufferVar, start: Sequence[Expr], size: int, span: Any = None
+) -> Stmt:
     """Return a statement that moves ``size`` bytes in one access, from ``src[start]`` on to ``dst[to]`` on."""
     call = nodes.tile_call("move", [nodes.load(dst, to), nodes.load(src, start)], {"bytes": size})
     return tirx.Evaluate(call, span)
 
 
-def instruction(name: str, args: Sequence[Any], ret: str = "void") -> Any:
+def instruction(name: str, args: Sequence[Expr], ret: str = "void") -> Call:
     """Return a call of an instruction by the name of its helper function."""
     return nodes.tile_call("instruction", args, {"name": name}, ret)
 
 
-def execute(name: str, args: Sequence[Any], span: Any = None) -> Any:
+def execute(name: str, args: Sequence[Expr], span: Any = None) -> Stmt:
     """Return a statement that executes an instruction for its effect."""
     return tirx.Evaluate(instruction(name, args), span)
 
 
-def sync_threads() -> Any:
+def sync_threads() -> Stmt:
     """Return a barrier of all threads of the block."""
     return tirx.Evaluate(nodes.tile_call("sync_threads", []))
 
@@ -83,17 +86,17 @@ def sync_warp() -> Any:
     return tirx.Evaluate(nodes.tile_call("sync_warp", []))
 
 
-def async_commit() -> Any:
+def async_commit() -> Stmt:
     """Return the end of a group of asynchronous copies: those that the thread has begun since the last one."""
     return tirx.Evaluate(nodes.tile_call("async_commit", []))
 
 
-def async_wait(groups: int) -> Any:
+def async_wait(groups: int) -> Stmt:
     """Return a wait of the thread for its asynchronous copies, all but those of the latest ``groups`` groups."""
     return tirx.Evaluate(nodes.tile_call("async_wait", [nodes.int_const(groups)]))
 
 
-def managed(buffers: Sequence[Any], body: Any, span: Any = None) -> Any:
+def managed(buffers: Sequence[BufferVar], body: Stmt, span: Any = None) -> Stmt:
     """Return a statement whose waits and barriers order all accesses of ``buffers`` inside of it.
 
     It begins and ends with everything that touches their bytes ordered against what stands before and after it, so
@@ -102,11 +105,11 @@ def managed(buffers: Sequence[Any], body: Any, span: Any = None) -> Any:
     return tirx.AttrStmt(list(buffers), MANAGED, nodes.int_const(0), body, span)
 
 
-def thread_index(axis: int) -> Any:
+def thread_index(axis: int) -> Call:
     """Return the thread's coordinate along an axis of the block."""
     return nodes.tile_call("thread_index", [nodes.int_const(axis)], ret="int32")
 
 
-def block_index(axis: int) -> Any:
+def block_index(axis: int) -> Call:
     """Return the block's coordinate along an axis of the grid."""
     return nodes.tile_call("block_index", [nodes.int_const(axis)], ret="int32")

@@ -9,12 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.types import BufferVar, Expr, Span, Stmt
 from tile_core.errors import Where
 from tile_core.errors.base import printable
-
-Expr = Any
-Stmt = Any
-BufferVar = Any
 
 #: Annotation keys on loops; their values are listed in ``ir/grammar.py``.
 ROLE = "tile.role"
@@ -36,7 +33,7 @@ FLOAT_PREFIX = "tile.float_"
 _ARITHMETIC = (FLOAT_PREFIX, "tile.wrapping_")
 
 
-def span_of(where: Where | None) -> Any:
+def span_of(where: Where | None) -> Span:
     """Return the (shared) tirx span of a source place."""
     if where is None:
         return None
@@ -48,7 +45,7 @@ def span_of(where: Where | None) -> Any:
     return span
 
 
-def where_of(node: Any) -> Where | None:
+def where_of(node: Stmt) -> Where | None:
     """Return the source place that a statement or expression carries."""
     span = getattr(node, "span", None)
     if span is None or not hasattr(span, "source_name"):
@@ -76,7 +73,7 @@ def shape_of(buffer: BufferVar) -> list[Any]:
     return [as_int(d) for d in buffer.shape]
 
 
-def as_int(value: Any) -> Any:
+def as_int(value: Expr) -> Expr:
     """Return a Python int for a constant expression, anything else unchanged."""
     if isinstance(value, tirx.IntImm):
         return int(value.value)
@@ -109,17 +106,17 @@ def cast(value: Expr, dtype: str) -> Expr:
     return value if dtype_of(value) == dtype else tirx.Cast(dtype, value)
 
 
-def load(buffer: BufferVar, indices: Sequence[Any], span: Any = None) -> Expr:
+def load(buffer: BufferVar, indices: Sequence[Expr], span: Any = None) -> Expr:
     """Return a scalar load."""
     return tirx.BufferLoad(buffer, list(indices), span)
 
 
-def store(buffer: BufferVar, value: Expr, indices: Sequence[Any], span: Any = None) -> Stmt:
+def store(buffer: BufferVar, value: Expr, indices: Sequence[Expr], span: Any = None) -> Stmt:
     """Return a scalar store; the value is converted to the element type of the buffer."""
     return tirx.BufferStore(buffer, cast(value, element_type(buffer)), list(indices), span)
 
 
-def region(buffer: BufferVar, mins: Sequence[Any], extents: Sequence[Any]) -> Expr:
+def region(buffer: BufferVar, mins: Sequence[Expr], extents: Sequence[Expr]) -> Expr:
     """Return the region of ``buffer`` with the given corner and extents."""
     ranges = [ir.Range.from_min_extent(m, e) for m, e in zip(mins, extents, strict=True)]
     return tirx.BufferRegion(buffer, ranges)
@@ -147,7 +144,7 @@ def is_nop(stmt: Stmt) -> bool:
 
 def for_loop(
     var: Expr,
-    extent: Any,
+    extent: Expr,
     body: Stmt,
     role: str = "serial",
     *,
@@ -188,13 +185,13 @@ def nest(
     return stmt
 
 
-def alloc(shape: Sequence[Any], dtype: str, name: str, scope: str) -> tuple[BufferVar, Stmt]:
+def alloc(shape: Sequence[Expr], dtype: str, name: str, scope: str) -> tuple[BufferVar, Stmt]:
     """Return a new scratch buffer and the statement that allocates it."""
     buffer = tirx.decl_buffer(list(shape), dtype, name, scope=scope, layout=None)
     return buffer, tirx.AllocBuffer(buffer)
 
 
-def register_op(name: str) -> Any:
+def register_op(name: str) -> Expr:
     """Register ``tile.<name>`` with TVM as an opaque operator, once per process."""
     full = f"tile.{name}"
     if full not in _registered:
@@ -205,7 +202,7 @@ def register_op(name: str) -> Any:
     return ir.Op.get(full)
 
 
-def register_scalar_op(full: str) -> Any:
+def register_scalar_op(full: str) -> Expr:
     """Register an operator on scalars, and on lanes of vectors, with TVM by its full name, once per process.
 
     Not as a "pure" one: TVM's analyses put the value of a pure name wherever the name occurs, and visit the two sides
@@ -220,12 +217,12 @@ def register_scalar_op(full: str) -> Any:
     return ir.Op.get(full)
 
 
-def tile_call(name: str, args: Sequence[Any], attrs: Mapping[str, Any] | None = None, ret: str = "void") -> Expr:
+def tile_call(name: str, args: Sequence[Expr], attrs: Mapping[str, Any] | None = None, ret: str = "void") -> Expr:
     """Return a call of the tile op ``name``."""
     return ir.Call(register_op(name), list(args), attrs=dict(attrs or {}), ret_ty=ret)
 
 
-def is_tile_call(expr: Any, name: str | None = None) -> bool:
+def is_tile_call(expr: Expr, name: str | None = None) -> bool:
     """Whether an expression calls a tile op: the named one, or any that is more than arithmetic."""
     if not isinstance(expr, ir.Call) or not isinstance(expr.op, ir.Op):
         return False
@@ -235,7 +232,7 @@ def is_tile_call(expr: Any, name: str | None = None) -> bool:
     return full.startswith("tile.") and not full.startswith(_ARITHMETIC)
 
 
-def operator_name(expr: Any) -> str:
+def operator_name(expr: Expr) -> str:
     """Return the name of the operator that an expression calls, without TVM's namespace (``tirx.`` or ``prim.``).
 
     Calls of tile ops keep their ``tile.``; an expression that is no call of an operator has the empty name.

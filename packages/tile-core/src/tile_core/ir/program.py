@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.errors import InternalError, Where
 from tile_core.errors.language import NotCompiled
 from tile_core.errors.places import placed
@@ -102,7 +103,7 @@ class Program:
         return f"<tile program {self.name}({', '.join(p.name for p in self.params)})>"
 
 
-def dim_of(expr: Any) -> Dim:
+def dim_of(expr: Expr) -> Dim:
     """Return an IR extent as plain data.
 
     Raises

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors import InternalError
 from tile_core.ir import nodes
 from tile_core.ir.grammar import ROLES, STAGES, Stage
 from tile_core.ir.visit import collect
 
 
-def verify(body: Any, stage: str, params: Any = (), tile_ops: frozenset[str] = frozenset()) -> None:
+def verify(body: Stmt, stage: str, params: Any = (), tile_ops: frozenset[str] = frozenset()) -> None:
     """Check a statement.
 
     Parameters
@@ -47,23 +48,23 @@ class _Verifier:
     def fail(self, detail: str) -> None:
         raise InternalError(stage=f"verifier ({self.name})", detail=detail)
 
-    def statement(self, s: Any) -> None:
+    def statement(self, s: Stmt) -> None:
         kind = type(s).__name__
         if kind not in self.stage.statements:
             self.fail(f"a {kind} is not part of this stage")
         getattr(self, f"check_{kind}", self.expressions)(s)
 
-    def define(self, var: Any) -> None:
+    def define(self, var: Var) -> None:
         if var in self.bound:
             self.fail(f"{var.name} is defined twice")
         self.bound.add(var)
         self.defined.add(var)
 
-    def expressions(self, s: Any) -> None:
+    def expressions(self, s: Stmt) -> None:
         for e in _expressions_of(s):
             self.expression(e)
 
-    def expression(self, e: Any) -> None:
+    def expression(self, e: Expr) -> None:
         own = {let.var for let in collect(e, tirx.Let)}
         for var in collect(e, tirx.Var):
             if var not in self.defined and var not in own and nodes.dtype_of(var) != "handle":
@@ -72,16 +73,16 @@ class _Verifier:
             if not self.stage.tile_ops and nodes.is_tile_call(call) and str(call.op.name)[5:] in self.tile_ops:
                 self.fail(f"the tile op {call.op.name} has not been lowered")
 
-    def scoped(self, s: Any) -> None:
+    def scoped(self, s: Stmt) -> None:
         before = set(self.defined)
         self.statement(s)
         self.defined = before
 
-    def check_SeqStmt(self, s: Any) -> None:
+    def check_SeqStmt(self, s: Stmt) -> None:
         for part in s.seq:
             self.statement(part)
 
-    def check_For(self, s: Any) -> None:
+    def check_For(self, s: Stmt) -> None:
         self.expressions(s)
         role = s.annotations.get(nodes.ROLE) if s.annotations else None
         if role is not None and str(role) not in ROLES:
@@ -91,34 +92,34 @@ class _Verifier:
         self.scoped(s.body)
         self.defined = before
 
-    def check_While(self, s: Any) -> None:
+    def check_While(self, s: Stmt) -> None:
         self.expressions(s)
         self.scoped(s.body)
 
-    def check_IfThenElse(self, s: Any) -> None:
+    def check_IfThenElse(self, s: Stmt) -> None:
         self.expressions(s)
         self.scoped(s.then_case)
         if s.else_case is not None:
             self.scoped(s.else_case)
 
-    def check_AttrStmt(self, s: Any) -> None:
+    def check_AttrStmt(self, s: Stmt) -> None:
         self.statement(s.body)
 
-    def check_AllocBuffer(self, s: Any) -> None:
+    def check_AllocBuffer(self, s: Stmt) -> None:
         scope = nodes.scope_of(s.buffer)
         if scope not in self.stage.scopes:
             self.fail(f"{s.buffer.name} is allocated in scope {scope!r}")
         self.define(s.buffer)
 
-    def check_DeclBuffer(self, s: Any) -> None:
+    def check_DeclBuffer(self, s: Stmt) -> None:
         self.define(s.buffer)
 
-    def check_Bind(self, s: Any) -> None:
+    def check_Bind(self, s: Stmt) -> None:
         self.expressions(s)
         self.define(s.var)
 
 
-def _expressions_of(s: Any) -> list[Any]:
+def _expressions_of(s: Stmt) -> list[Expr]:
     fields = {
         "For": ("min", "extent"),
         "While": ("condition",),

@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
 from tile_core.ir import nodes
 
 
@@ -17,38 +18,38 @@ class StmtRewriter:
     statement whose parts did not change is returned itself.
     """
 
-    def stmt(self, s: Any) -> Any:
+    def stmt(self, s: Stmt) -> Stmt:
         """Rewrite one statement; the result may be a sequence."""
         return getattr(self, "visit_" + type(s).__name__)(s)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         """Rewrite one expression; the default keeps it."""
         return e
 
-    def body(self, s: Any) -> Any:
+    def body(self, s: Stmt) -> Stmt:
         """Rewrite a statement that is a scope of its own (a loop's or branch's body)."""
         return self.stmt(s)
 
-    def visit_SeqStmt(self, s: Any) -> Any:
+    def visit_SeqStmt(self, s: Stmt) -> Stmt:
         """Rewrite each statement of a sequence."""
         old = list(s.seq)
         new = [self.stmt(x) for x in old]
         return s if all(a is b or a.same_as(b) for a, b in zip(old, new, strict=True)) else nodes.seq(new)
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         """Rewrite a loop."""
         start, extent, body = self.expr(s.min), self.expr(s.extent), self.body(s.body)
         if start.same_as(s.min) and extent.same_as(s.extent) and body.same_as(s.body):
             return s
         return replace_for(s, body, start=start, extent=extent)
 
-    def visit_While(self, s: Any) -> Any:
+    def visit_While(self, s: Stmt) -> Stmt:
         """Rewrite a while loop."""
         condition, body = self.expr(s.condition), self.body(s.body)
         same = condition.same_as(s.condition) and body.same_as(s.body)
         return s if same else tirx.While(condition, body, s.span)
 
-    def visit_IfThenElse(self, s: Any) -> Any:
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
         """Rewrite a branch."""
         condition, then = self.expr(s.condition), self.body(s.then_case)
         other = None if s.else_case is None else self.body(s.else_case)
@@ -57,13 +58,13 @@ class StmtRewriter:
             return s
         return tirx.IfThenElse(condition, then, other, s.span)
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         """Rewrite an attribute's body."""
         value, body = self.expr(s.value), self.body(s.body)
         same = value.same_as(s.value) and body.same_as(s.body)
         return s if same else tirx.AttrStmt(s.node, s.attr_key, value, body, s.span)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         """Rewrite a store."""
         value = self.expr(s.value)
         old = list(s.indices)
@@ -71,24 +72,24 @@ class StmtRewriter:
         same = value.same_as(s.value) and all(a.same_as(b) for a, b in zip(old, new, strict=True))
         return s if same else tirx.BufferStore(s.buffer, value, new, s.span)
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         """Rewrite an evaluated expression."""
         value = self.expr(s.value)
         return s if value.same_as(s.value) else tirx.Evaluate(value, s.span)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         """Rewrite a binding."""
         value = self.expr(s.value)
         return s if value.same_as(s.value) else tirx.Bind(s.var, value, s.span)
 
-    def visit_AssertStmt(self, s: Any) -> Any:
+    def visit_AssertStmt(self, s: Stmt) -> Stmt:
         """Keep an assertion."""
         return s
 
     visit_AllocBuffer = visit_DeclBuffer = visit_Break = visit_Continue = visit_Return = visit_AssertStmt
 
 
-def replace_for(s: Any, body: Any, **changes: Any) -> Any:
+def replace_for(s: Stmt, body: Stmt, **changes: Any) -> Stmt:
     """Return a copy of a loop with another body and the given fields changed."""
     keep = {k: changes.get(k, getattr(s, k)) for k in ("loop_var", "min", "extent", "kind", "annotations", "step")}
     return tirx.For(
@@ -97,30 +98,30 @@ def replace_for(s: Any, body: Any, **changes: Any) -> Any:
     )  # fmt: skip
 
 
-def role(loop: Any) -> str:
+def role(loop: Stmt) -> str:
     """Return the role of a loop (see ``ir/grammar.py``)."""
     return str(loop.annotations.get(nodes.ROLE, "serial")) if loop.annotations else "serial"
 
 
-def annotation(loop: Any, key: str, default: Any = None) -> Any:
+def annotation(loop: Stmt, key: str, default: Any = None) -> Any:
     """Return an annotation of a loop."""
     value = loop.annotations.get(key, default) if loop.annotations else default
     return nodes.as_int(value)
 
 
-def map_expr(e: Any, callback: Callable[[Any], Any], kinds: Any) -> Any:
+def map_expr(e: Node, callback: Callable[[Any], Any], kinds: Any) -> Node:
     """Rewrite the nodes of ``kinds`` in an expression, innermost first."""
     return structural.mapped(e, kinds, callback)
 
 
-def substitute(node: Any, mapping: dict[Any, Any]) -> Any:
+def substitute(node: Node, mapping: dict[Var, Expr]) -> Node:
     """Replace variables in an expression or statement."""
     if not mapping:
         return node
     return structural.mapped(node, tirx.Var, lambda v: mapping.get(v, v))
 
 
-def renamed(s: Any) -> Any:
+def renamed(s: Stmt) -> Stmt:
     """Return a copy of a statement that defines variables and scratch buffers of its own."""
     mapping: dict[Any, Any] = {}
     for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.Let)):
@@ -138,7 +139,7 @@ def renamed(s: Any) -> Any:
     return _RenameDefinitions(mapping).stmt(s)
 
 
-def _another(b: Any, data: Any) -> Any:
+def _another(b: BufferVar, data: Any) -> BufferVar:
     facts = {"data": data, "scope": b.scope(), "layout": None, "data_alignment": b.ty.data_alignment}
     return tirx.decl_buffer(list(b.shape), nodes.element_type(b), b.name, **facts)
 
@@ -149,18 +150,18 @@ class _RenameDefinitions(StmtRewriter):
     def __init__(self, mapping: dict[Any, Any]) -> None:
         self.mapping = mapping
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         return replace_for(s, self.stmt(s.body), loop_var=self.mapping.get(s.loop_var, s.loop_var))
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         var = self.mapping.get(s.var)
         return s if var is None else tirx.Bind(var, s.value, s.span)
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.AllocBuffer(new, dict(s.annotations or {}))
 
-    def visit_DeclBuffer(self, s: Any) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Any:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.DeclBuffer(new, data=s.data, span=s.span)
 
@@ -174,24 +175,24 @@ def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
     structural.walk(node, kinds, visit)
 
 
-def collect(node: Any, kinds: Any) -> list[Any]:
+def collect(node: Node, kinds: Any) -> list[Node]:
     """Return all nodes of ``kinds``."""
     found: list[Any] = []
     structural.walk(node, kinds, found.append)
     return found
 
 
-def uses_var(node: Any, var: Any) -> bool:
+def uses_var(node: Node, var: Var) -> bool:
     """Whether a variable occurs in a node."""
     return any(v.same_as(var) for v in collect(node, tirx.Var))
 
 
-def loads_of(node: Any) -> list[Any]:
+def loads_of(node: Node) -> list[Expr]:
     """Return the loads in a node."""
     return collect(node, ir.TensorLoad)
 
 
-def statements(s: Any) -> Iterator[Any]:
+def statements(s: Stmt) -> Iterator[Any]:
     """Yield the statements of a sequence, or the statement itself."""
     if isinstance(s, tirx.SeqStmt):
         yield from s.seq

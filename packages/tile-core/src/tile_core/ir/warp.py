@@ -6,8 +6,7 @@ Each is one call ``tile.<name>(...)``: a shuffle of (value, lane or amount, widt
 
 from __future__ import annotations
 
-from typing import Any
-
+from tile_core.compat.types import Call
 from tile_core.ir import nodes
 
 WARP = 32
@@ -29,7 +28,7 @@ UNIFORM_CALLS = frozenset({*VOTES, *REDUCTIONS})
 """Those whose result is the same in all lanes."""
 
 
-def warp_call(e: Any) -> str:
+def warp_call(e: Call) -> str:
     """Return the name of the operation that an expression is; empty if it is none."""
     name = str(e.op.name)[5:] if nodes.is_tile_call(e) else ""
     return name if name in WARP_CALLS else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.language import BadArgument, OutsideKernel
 from tile_core.ir import nodes
@@ -169,7 +170,7 @@ def _register(name: str, value: Any) -> Value:
     return x
 
 
-def _condition(name: str, condition: Any) -> Any:
+def _condition(name: str, condition: Any) -> Expr:
     value = as_condition(condition)
     if value is None:
         value = as_value(truth(name, condition))
@@ -188,7 +189,7 @@ def _builder(name: str) -> Builder:
     return builder
 
 
-def _call(name: str, args: list[Any], dtype: DType) -> Value:
+def _call(name: str, args: list[Expr], dtype: DType) -> Value:
     _builder(name)
     return Value(nodes.tile_call(name, args, ret=tvm_name(dtype)), dtype)
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.layout.swizzle import Ops
 
 
 class ExprOps(Ops):
     """Index arithmetic on tirx expressions, which have no operators for the bitwise ones."""
 
-    def floordiv(self, a: Any, b: int) -> Any:
+    def floordiv(self, a: Expr, b: int) -> Expr:
         """See ``Ops.floordiv``."""
         return tirx.floordiv(a, b)
 
-    def mod(self, a: Any, b: int) -> Any:
+    def mod(self, a: Expr, b: int) -> Expr:
         """See ``Ops.mod``."""
         return tirx.floormod(a, b)
 
-    def equal(self, a: Any, b: int) -> Any:
+    def equal(self, a: Expr, b: int) -> Expr:
         """See ``Ops.equal``."""
         return tirx.EQ(a, tirx.IntImm("int32", b))
 
@@ -40,7 +41,7 @@ class ExprOps(Ops):
         return tirx.shift_right(a, b)
 
 
-def place_of(layout: Any, indices: Any) -> Any:
+def place_of(layout: Any, indices: Any) -> Expr:
     """Return the memory index of the element at ``indices`` as an expression.
 
     Parameters

@@ -17,6 +17,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from tile_core.compat.types import Array, Expr, Var
 from tile_core.errors import InternalError
 from tile_core.layout.base import linear
 from tile_core.layout.digits import Digit, row_major_strides
@@ -90,7 +91,7 @@ class FragmentLayout(DigitLayout):
 
     # From elements to places
 
-    def register(self, coordinate: Sequence[Any]) -> Any:
+    def register(self, coordinate: Sequence[Expr]) -> Expr:
         """Return the register that an element is in, of ints, arrays or expressions."""
         parts: list[tuple[Digit, Any]] = []
         for index, digits in zip(coordinate, self._groups or (), strict=True):
@@ -98,12 +99,12 @@ class FragmentLayout(DigitLayout):
         return linear([value for _, value in parts], [digit.stride for digit, _ in parts], PYTHON_OPS)
 
     @cached_property
-    def thread_table(self) -> Any:
+    def thread_table(self) -> Array:
         """The threads of each element by row-major index: an array of shape (elements, copies)."""
         return self.array("thread")
 
     @cached_property
-    def register_table(self) -> Any:
+    def register_table(self) -> Array:
         """The register of each element by row-major index."""
         return self.array("register")[:, 0]
 
@@ -130,7 +131,7 @@ class FragmentLayout(DigitLayout):
             found.append(linear(values, [weight for _, weight in wide], PYTHON_OPS))
         return found
 
-    def digit(self, place: Any, digit: Digit) -> Any:
+    def digit(self, place: Var, digit: Digit) -> Expr:
         """Return the value of a digit of a thread's (or register's) number, which is below the size."""
         ops = _arithmetic(place)
         value = place if digit.stride == 1 else ops.floordiv(place, digit.stride)
@@ -138,15 +139,15 @@ class FragmentLayout(DigitLayout):
         last = digit.stride * digit.extent >= size and (digit.axis == "register" or size == self.threads)
         return value if last else ops.mod(value, digit.extent)
 
-    def inside(self, coordinate: Sequence[Any]) -> list[Any]:
+    def inside(self, coordinate: Sequence[Expr]) -> list[Expr]:
         """Return the conditions under which a coordinate is not in the padding."""
         return [c < n for c, n, p in zip(coordinate, self.shape, self.padded, strict=True) if p != n]
 
-    def holds(self, thread: Any) -> list[Any]:
+    def holds(self, thread: Var) -> list[Any]:
         """Return the conditions under which a thread holds anything."""
         return [] if self.size("thread") == self.threads else [thread < self.size("thread")]
 
-    def is_first(self, thread: Any) -> list[Any]:
+    def is_first(self, thread: Var) -> list[Expr]:
         """Return the conditions under which a thread holds the first copy of its elements."""
         equal = _arithmetic(thread).equal
         return [equal(self.digit(thread, d), 0) for d in self.replica if d.extent > 1]
@@ -239,7 +240,7 @@ def _stride(digit: Digit) -> int:
     return digit.stride
 
 
-def _arithmetic(value: Any) -> Ops:
+def _arithmetic(value: Expr) -> Ops:
     """The arithmetic of a number, an array or an expression of the IR."""
     if isinstance(value, int) or hasattr(value, "__array_interface__"):
         return PYTHON_OPS

@@ -7,6 +7,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from tile_core.compat.types import Array
 from tile_core.errors.layout import BadDigits, LayoutMismatch
 from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, coordinate_of, linear
 from tile_core.layout.digits import (
@@ -218,7 +219,7 @@ class DigitLayout(LayoutMap):
         """See ``LayoutMap.tables``."""
         return {axis: self.array(axis).reshape(-1).tolist() for axis in self.axes}
 
-    def array(self, axis: str) -> Any:
+    def array(self, axis: str) -> Array:
         """The index on ``axis`` of each element and copy, an integer array of shape (``numel``, ``replicas``)."""
         import numpy as np
 

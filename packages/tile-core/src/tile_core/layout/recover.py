@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tile_core.compat.types import Array
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.digits import Digit
 from tile_core.layout.layout import DigitLayout
@@ -37,7 +38,7 @@ def recover(layout: LayoutMap) -> DigitLayout | None:
 _Steps = list[tuple[int, list[int]]]
 
 
-def _digits(rows: Any) -> _Steps | None:
+def _digits(rows: Array) -> _Steps | None:
     """(extent, step per axis) outermost first, if the rows are a sum over the digits of their position."""
     found: _Steps = []
     while len(rows) > 1:

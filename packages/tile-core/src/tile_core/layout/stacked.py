@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tile_core.compat.types import Expr
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
 
@@ -45,11 +46,11 @@ class StackedLayout(LayoutMap):
         within = self.inner.at(ops.mod(flat, self.inner.numel), replica, ops)
         return self._placed(ops.floordiv(flat, self.inner.numel), within, ops)
 
-    def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
+    def _apply(self, coordinate: Sequence[Expr], replica: Any, ops: Ops) -> dict[str, Expr]:
         first, *rest = coordinate
         return self._placed(first, self.inner.apply(*rest, replica=replica, ops=ops), ops)
 
-    def _placed(self, slot: Any, within: dict[str, Any], ops: Ops) -> dict[str, Any]:
+    def _placed(self, slot: Expr, within: dict[str, Expr], ops: Ops) -> dict[str, Expr]:
         return {"memory": ops.add(ops.mul(slot, self.inner.span), within["memory"])}
 
     def tables(self) -> dict[str, list[int]]:

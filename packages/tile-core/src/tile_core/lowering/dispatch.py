@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tile_core.compat.types import Stmt
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import hint
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
@@ -52,7 +53,7 @@ class Selection:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in self.rejected)
         return f"{self.variant.op} takes the fallback {self.variant.name} because of: {reasons}"
 
-    def lower(self, call: OpCall, ctx: Context) -> Any:
+    def lower(self, call: OpCall, ctx: Context) -> Stmt:
         """The statement that the chosen variant makes of the call.
 
         Raises

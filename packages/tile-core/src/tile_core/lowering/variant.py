@@ -103,7 +103,6 @@ class Variant(ABC):
         A variant with a table must state every fact that the table constrains; sizes that are not known at compile
         time are ``None``.
         """
-        del call, ctx
         return Asked()
 
     def accepts(self, call: OpCall, ctx: Context) -> Accept | Reject:
@@ -120,7 +119,6 @@ class Variant(ABC):
 
         Called only after ``accepts`` answered with ``Accept``.
         """
-        del call, ctx
         return {}
 
     @abstractmethod

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Stmt
 from tile_core.ir.visit import collect
 from tile_core.ops.registry import OPS
 
 
-def problem_of(op: str, statement: Any) -> str:
+def problem_of(op: str, statement: Stmt) -> str:
     """Return what is wrong with the statement that an op was lowered to; empty if nothing is seen.
 
     Stores are seen, and calls may do anything: this finds what was forgotten, not what is wrong.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Var
 from tile_core.numerics.formats import IEEE
 
 __all__ = [
@@ -20,43 +21,43 @@ __all__ = [
 ]  # fmt: skip
 
 
-def type_name(value: Any) -> str:
+def type_name(value: Expr) -> str:
     """The scalar type name of an expression, without lanes."""
     return str(value.ty).split("x", 1)[0]
 
 
-def lanes_of(value: Any) -> int:
+def lanes_of(value: Expr) -> int:
     """The number of lanes of an expression."""
     return int((str(value.ty).split("x", 1) + ["1"])[1])
 
 
-def as_type(name: str, like: Any) -> str:
+def as_type(name: str, like: Expr) -> str:
     """``name`` with the lanes of ``like``."""
     lanes = lanes_of(like)
     return name if lanes == 1 else f"{name}x{lanes}"
 
 
-def constant(value: float, name: str, like: Any) -> Any:
+def constant(value: float, name: str, like: Expr) -> Expr:
     """A constant of the scalar type ``name``, broadcast to the lanes of ``like``."""
     scalar = tirx.FloatImm(name, value) if name.startswith("float") else tirx.IntImm(name, int(value))
     return scalar if lanes_of(like) == 1 else tirx.Broadcast(scalar, lanes_of(like))
 
 
-def constants(name: str, like: Any) -> Callable[[float], Any]:
+def constants(name: str, like: Expr) -> Callable[[float], Any]:
     """A short maker of constants: ``k = constants("uint32", x)``, then ``k(1)``."""
 
-    def make(value: float) -> Any:
+    def make(value: float) -> Expr:
         return constant(value, name, like)
 
     return make
 
 
-def cast(name: str, value: Any) -> Any:
+def cast(name: str, value: Expr) -> Expr:
     """``value`` converted to the scalar type ``name``; itself when it has it."""
     return value if type_name(value) == name else tirx.Cast(as_type(name, value), value)
 
 
-def bind(value: Any, body: Callable[[Any], Any], hint: str = "t") -> Any:
+def bind(value: Expr, body: Callable[[Any], Any], hint: str = "t") -> Expr:
     """``let t = value in body(t)``; constants and variables are passed through."""
     if isinstance(value, (ir.Var, tirx.IntImm, tirx.FloatImm)):
         return body(value)
@@ -64,38 +65,38 @@ def bind(value: Any, body: Callable[[Any], Any], hint: str = "t") -> Any:
     return tirx.Let(var, value, body(var))
 
 
-def select(condition: Any, yes: Any, no: Any) -> Any:
+def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
     """``yes`` where ``condition`` holds, else ``no``; both sides are evaluated."""
     return tirx.Select(condition, yes, no)
 
 
-def equal(a: Any, b: Any) -> Any:
+def equal(a: Expr, b: Expr) -> Expr:
     """Elementwise equality (``==`` on expressions is not an expression in every context)."""
     return tirx.EQ(a, b)
 
 
-def bits_of(value: Any) -> Any:
+def bits_of(value: Expr) -> Call:
     """The bits of a float expression as unsigned integers of the same width."""
     return tirx.reinterpret(as_type("uint" + type_name(value).removeprefix("float"), value), value)
 
 
-def float_of(bits: Any) -> Any:
+def float_of(bits: Expr) -> Call:
     """The float expression with these bits (of a signed or unsigned integer type); the inverse of ``bits_of``."""
     return tirx.reinterpret(as_type("float" + type_name(bits).removeprefix("u").removeprefix("int"), bits), bits)
 
 
-def signed_bits_of(value: Any) -> Any:
+def signed_bits_of(value: Expr) -> Call:
     """The bits of a float expression as signed integers: exponent arithmetic may go below zero."""
     return tirx.reinterpret(as_type("int" + type_name(value).removeprefix("float"), value), value)
 
 
-def is_nan(value: Any) -> Any:
+def is_nan(value: Expr) -> Expr:
     """Whether a float expression is NaN, told from its bits."""
     form = IEEE[type_name(value)]
     return absolute_bits(bits_of(value)) > constant(form.infinity, f"uint{form.bits}", value)
 
 
-def negate_if(condition: Any, value: Any) -> Any:
+def negate_if(condition: Expr, value: Expr) -> Call:
     """``-value`` where ``condition`` holds, else ``value``; NaN and zeros included."""
     name = type_name(value)
     width = int(name.removeprefix("float"))
@@ -103,23 +104,23 @@ def negate_if(condition: Any, value: Any) -> Any:
     return float_of(bits_of(value) ^ (flip << constant(width - 1, f"uint{width}", value)))
 
 
-def magnitude(value: Any) -> Any:
+def magnitude(value: Expr) -> Call:
     """The absolute value of a float expression."""
     return float_of(absolute_bits(bits_of(value)))
 
 
-def with_sign_of(value: Any, sign: Any) -> Any:
+def with_sign_of(value: Expr, sign: Var) -> Call:
     """``value`` (positive) with the sign bit of ``sign``, a float expression of the same type."""
     return float_of(bits_of(value) | (bits_of(sign) ^ absolute_bits(bits_of(sign))))
 
 
-def absolute_bits(bits: Any) -> Any:
+def absolute_bits(bits: Expr) -> Expr:
     """``bits`` without the sign bit: ordered like the magnitudes, NaN above infinity."""
     name = type_name(bits)
     return bits & constant((1 << (int(name.removeprefix("uint")) - 1)) - 1, name, bits)
 
 
-def horner(x: Any, coefficients: list[float]) -> Any:
+def horner(x: Var, coefficients: list[float]) -> Expr:
     """The polynomial with these coefficients, lowest degree first, at ``x`` (a variable)."""
     name = type_name(x)
     total = constant(coefficients[-1], name, x)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Call, Expr, Var
 from tile_core.numerics.build import (
     absolute_bits,
     bind,
@@ -30,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def decode_expr(code: Any, dtype: str, to: str = "float32") -> Any:
+def decode_expr(code: Expr, dtype: str, to: str = "float32") -> Expr:
     """The value of ``code`` (uint8, or uint16 for 16-bit types) as an expression of type ``to``.
 
     The value is formed exactly in float32 and then converted to ``to`` (exact except where ``to`` is too small).
@@ -40,7 +41,7 @@ def decode_expr(code: Any, dtype: str, to: str = "float32") -> Any:
     return cast(to, wide)
 
 
-def encode_expr(value: Any, dtype: str, saturate: bool = False) -> Any:
+def encode_expr(value: Expr, dtype: str, saturate: bool = False) -> Expr:
     """The code of ``value``, rounded once to nearest even.
 
     Parameters
@@ -68,10 +69,10 @@ def encode_expr(value: Any, dtype: str, saturate: bool = False) -> Any:
     )
 
 
-def round_tfloat32_expr(value: Any) -> Any:
+def round_tfloat32_expr(value: Expr) -> Expr:
     """A float32 expression rounded to 10 mantissa bits, nearest even, as float32; a NaN becomes the quiet NaN."""
 
-    def rounded(u: Any) -> Any:
+    def rounded(u: Var) -> Call:
         k = constants("uint32", u)
         up = u + ((u >> k(13)) & k(1)) + k(0xFFF)
         quiet = (u & k(0x80000000)) | k(0x7FC00000)
@@ -80,7 +81,7 @@ def round_tfloat32_expr(value: Any) -> Any:
     return bind(bits_of(value), rounded, "bits")
 
 
-def widen_expr(value: Any) -> Any:
+def widen_expr(value: Expr) -> Expr:
     """``value`` (integer, bool, float16, float32 or float64) as the float type to encode from without double rounding.
 
     float16 and integers of up to 16 bits become float32, exactly; wider integers become float64. A 64-bit integer of
@@ -94,14 +95,14 @@ def widen_expr(value: Any) -> Any:
     return cast("float64" if name in ("int32", "uint32") else "float32", value)
 
 
-def nibble_expr(byte: Any, index: Any) -> Any:
+def nibble_expr(byte: Expr, index: Expr) -> Expr:
     """The 4-bit code (uint8, 0 to 15) of element ``index`` (its parity counts) in the uint8 ``byte``."""
     k = constants("uint8", byte)
     shift = cast("uint8", (index % constant(2, type_name(index), index)) * constant(4, type_name(index), index))
     return (byte >> shift) & k(15)
 
 
-def int4_expr(value: Any, dtype: str) -> Any:
+def int4_expr(value: Expr, dtype: str) -> Expr:
     """An integer expression wrapped to ``dtype`` (int4 or uint4), as int8 or uint8."""
     wide = cast("int32", value) & constant(15, "int32", value)
     if dtype == "uint4":
@@ -119,7 +120,7 @@ def _collect_low_bits(value: Any, name: str) -> Any:
     return select(small, value, sticky)
 
 
-def _decode_bits(c: Any, form: Format) -> Any:
+def _decode_bits(c: Var, form: Format) -> Expr:
     """float32 bits of the code ``c`` (uint32)."""
     k = constants("uint32", c)
     if not form.signed:
@@ -131,7 +132,7 @@ def _decode_bits(c: Any, form: Format) -> Any:
     return bind(c & k(form.sign - 1), lambda a: _decode_signed(c, a, sign, form), "size")
 
 
-def _decode_signed(c: Any, a: Any, sign: Any, form: Format) -> Any:
+def _decode_signed(c: Var, a: Var, sign: Expr, form: Format) -> Expr:
     k = constants("uint32", c)
     bias = WIDE["float32"].bias
     normal = (a << k(23 - form.mantissa)) + k((bias - form.bias) << 23)
@@ -150,7 +151,7 @@ def _decode_signed(c: Any, a: Any, sign: Any, form: Format) -> Any:
     return bits | sign
 
 
-def _encode_signed(u: Any, a: Any, form: Format, wide: Wide, saturate: bool, result: str) -> Any:
+def _encode_signed(u: Var, a: Var, form: Format, wide: Wide, saturate: bool, result: str) -> Expr:
     """Code of the value with bits ``u`` and magnitude bits ``a``."""
     k = constants(f"uint{wide.bits}", u)
     shift = wide.mantissa - form.mantissa
@@ -174,14 +175,14 @@ def _encode_signed(u: Any, a: Any, form: Format, wide: Wide, saturate: bool, res
     return cast(result, code) | sign
 
 
-def _encode_subnormal(a: Any, form: Format, wide: Wide) -> Any:
+def _encode_subnormal(a: Var, form: Format, wide: Wide) -> Expr:
     """Below the normal range, adding a power of two whose last bit is the format's unit rounds to that unit."""
     exponent = wide.mantissa + 1 - form.bias - form.mantissa
     magic = constant(2.0**exponent, f"float{wide.bits}", a)
     return bits_of(float_of(a) + magic) - constant((exponent + wide.bias) << wide.mantissa, f"uint{wide.bits}", a)
 
 
-def _encode_unsigned(u: Any, form: Format, wide: Wide, saturate: bool) -> Any:
+def _encode_unsigned(u: Var, form: Format, wide: Wide, saturate: bool) -> Expr:
     k = constants(f"uint{wide.bits}", u)
     offset = wide.bias - form.bias
     next_up = (offset + 1) << wide.mantissa  # bits of 2^-126

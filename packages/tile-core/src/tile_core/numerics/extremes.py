@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
 from tile_core.numerics.build import type_name
@@ -22,29 +23,29 @@ _NODES = {"max": tirx.Max, "min": tirx.Min}
 _NAMES = {f"{nodes.FLOAT_PREFIX}{kind}{suffix}": (kind, bool(suffix)) for kind in _NODES for suffix in ("", "_nan")}
 
 
-def extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
+def extreme(kind: str, a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
     """The larger (``kind`` is ``"max"``) or smaller (``"min"``) of two values of one type, integers or floats."""
     if not type_name(a).startswith(("float", "bfloat")):
         return _NODES[kind](a, b)
     return float_extreme(kind, a, b, nan_propagate)
 
 
-def float_extreme(kind: str, a: Any, b: Any, nan_propagate: bool = False) -> Any:
+def float_extreme(kind: str, a: Expr, b: Expr, nan_propagate: bool = False) -> Call:
     """A call of the operator ``tile.float_max`` or ``min``; with ``_nan`` where a NaN on either side wins."""
     return ir.Call(
         nodes.register_scalar_op(f"{nodes.FLOAT_PREFIX}{kind}{'_nan' if nan_propagate else ''}"), [a, b], ret_ty=a.ty
     )
 
 
-def extreme_of(e: Any) -> tuple[str, bool] | None:
+def extreme_of(e: Expr) -> tuple[str, bool] | None:
     """Return the kind of such a call and whether a NaN wins, or ``None`` for any other expression."""
     return _NAMES.get(nodes.operator_name(e))
 
 
-def expand_extremes(body: Any) -> Any:
+def expand_extremes(body: Stmt) -> Stmt:
     """Return the statement with comparisons and selections in place of such calls."""
 
-    def expand(e: Any) -> Any:
+    def expand(e: Call) -> Expr:
         found = extreme_of(e)
         return e if found is None else _EXPRESSIONS[found[0]](e.args[0], e.args[1], found[1])
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Var
 from tile_core.dtypes import DTYPES, largest
 from tile_core.ir import nodes
 from tile_core.numerics.build import type_name
@@ -75,12 +76,12 @@ class Intervals:
         What variables are bound to.
     """
 
-    def __init__(self, analyzer: Any, values: Mapping[Any, Any]) -> None:
+    def __init__(self, analyzer: Any, values: Mapping[Var, Var]) -> None:
         self.analyzer = analyzer
         self.values = dict(values)
         self.known: dict[Any, Interval] = {}
 
-    def of(self, e: Any) -> Interval:
+    def of(self, e: Expr) -> Interval:
         """Return the interval of a float or integer expression."""
         dtype = type_name(e)
         if dtype not in DTYPES:
@@ -109,7 +110,7 @@ class Intervals:
         """Return the interval of equal lanes."""
         return self.of(e.value)
 
-    def cast(self, e: Any) -> Interval | None:
+    def cast(self, e: Expr) -> Interval | None:
         """Return the interval of a conversion: rounding keeps the order of numbers."""
         target = DTYPES[type_name(e)]
         found = self.of(e.value)

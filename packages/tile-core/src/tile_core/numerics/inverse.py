@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Var
 from tile_core.ir import nodes
 from tile_core.numerics.build import (
     bind,
@@ -79,7 +80,7 @@ def acos(x: Any) -> Any:
 def sinh(x: Any) -> Any:
     """Hyperbolic sine: a series below 1/2, (e^a - e^-a) / 2 above."""
 
-    def of(d: Any, a: Any) -> Any:
+    def of(d: Var, a: Any) -> Any:
         k = constants("float64", d)
         large = bind(_exp(a), lambda e: (e - k(1.0) / e) * k(0.5), "e")
         small = bind(a * a, lambda z: a * horner(z, _SINH), "z")
@@ -101,7 +102,7 @@ def cosh(x: Any) -> Any:
 def expm1(x: Any) -> Any:
     """e^x - 1: a series below 1/2."""
 
-    def of(d: Any) -> Any:
+    def of(d: Var) -> Any:
         k = constants("float64", d)
         near = select(magnitude(d) < k(2.0**-40), d, d * horner(d, _EXPM1))  # keeps the sign of a zero
         return select(magnitude(d) < k(0.5), near, _exp(d) - k(1.0))
@@ -112,7 +113,7 @@ def expm1(x: Any) -> Any:
 def cbrt(x: Any) -> Any:
     """Cube root, by the third of the binary logarithm."""
 
-    def of(d: Any, a: Any) -> Any:
+    def of(d: Var, a: Any) -> Any:
         k = constants("float64", d)
         root = with_sign_of(exp2_wide(log2_wide(a) * k(1.0 / 3.0)), d)
         keeps = tirx.Or(tirx.Or(equal(a, k(0.0)), equal(a, k(math.inf))), is_nan(d))
@@ -135,7 +136,7 @@ def hypot(x: Any, y: Any) -> Any:
 def asinh(x: Any) -> Any:
     """Inverse hyperbolic sine: log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))."""
 
-    def of(d: Any, a: Any) -> Any:
+    def of(d: Var, a: Any) -> Any:
         k = constants("float64", d)
         more = bind(a * a, lambda z: a + z / (k(1.0) + tirx.sqrt(z + k(1.0))), "z")
         value = select(a < k(2.0**-40), a, bind(more, _log1p, "w"))
@@ -147,7 +148,7 @@ def asinh(x: Any) -> Any:
 def acosh(x: Any) -> Any:
     """Inverse hyperbolic cosine: log(1 + (x - 1) + sqrt((x - 1) (x + 1))); NaN below 1."""
 
-    def of(d: Any) -> Any:
+    def of(d: Var) -> Any:
         k = constants("float64", d)
         more = bind(d - k(1.0), lambda t: t + tirx.sqrt(t * (d + k(1.0))), "t")
         value = select(d < k(math.inf), bind(more, _log1p, "w"), d)
@@ -159,7 +160,7 @@ def acosh(x: Any) -> Any:
 def atanh(x: Any) -> Any:
     """Inverse hyperbolic tangent: log(1 + 2 a / (1 - a)) / 2; infinite at 1, NaN beyond."""
 
-    def of(d: Any, a: Any) -> Any:
+    def of(d: Var, a: Any) -> Any:
         k = constants("float64", d)
         more = a * k(2.0) / (k(1.0) - a)
         value = select(a < k(2.0**-40), a, bind(more, _log1p, "w") * k(0.5))
@@ -179,7 +180,7 @@ def _wide2(x: Any, y: Any, body: Callable[[Any, Any], Any]) -> Any:
     return cast("float32", wide)
 
 
-def _cofunction(d: Any) -> Any:
+def _cofunction(d: Var) -> Any:
     """sqrt(1 - d^2), without cancellation; NaN where abs(d) > 1."""
     one = constant(1.0, "float64", d)
     return tirx.sqrt((one - d) * (one + d))
@@ -204,12 +205,12 @@ def _angle(y: Any, x: Any) -> Any:
     return bind(magnitude(y), lambda a: bind(magnitude(x), lambda b: of(a, b), "b"), "a")
 
 
-def _exp(d: Any) -> Any:
+def _exp(d: Var) -> Any:
     """e^d, limited so that its rounding to float32 overflows and underflows as it must."""
     return exp2_wide(d * constant(1.0 / math.log(2.0), "float64", d))
 
 
-def _log1p(w: Any) -> Any:
+def _log1p(w: Expr) -> Any:
     """log(1 + w) for w >= 0 and finite."""
     k = constants("float64", w)
     near = bind(w / (w + k(2.0)), lambda s: atanh_wide(s) * k(2.0), "s")

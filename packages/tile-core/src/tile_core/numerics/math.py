@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.numerics.build import (
     bind,
     bits_of,
@@ -86,12 +87,12 @@ _CHUNK = 28  # bits; a float32 significand (24) times a chunk is exact in float6
 _CHUNKS = [((TWO_OVER_PI >> (196 - _CHUNK * (k + 1))) % (1 << _CHUNK)) * 2.0 ** (-_CHUNK * (k + 1)) for k in range(7)]
 
 
-def exp(x: Any) -> Any:
+def exp(x: Expr) -> Expr:
     """e^x. Cody and Waite reduction x = n ln2 + r, then a degree 6 polynomial and two scalings by powers of two."""
     return bind(_limit(x, -104.0, 89.0), lambda v: _exp_reduced(v, _scale_twice))
 
 
-def exp2(x: Any) -> Any:
+def exp2(x: Expr) -> Expr:
     """2^x, exact for integers. The reduction x = n + r is exact."""
     return bind(_limit(x, -151.0, 130.0), lambda v: _exp2_reduced(v, _scale_twice))
 
@@ -111,10 +112,10 @@ def tanh_wide(x: Any) -> Any:
     return tirx.call_pure_extern("float64", "tanh", x)
 
 
-def log(x: Any) -> Any:
+def log(x: Var) -> Expr:
     """Natural logarithm: x = 2^e (1 + f), then e ln2 + log(1 + f), ln2 in two parts."""
 
-    def joined(e: Any, f: Any) -> Any:
+    def joined(e: Var, f: Var) -> Expr:
         k = constants("float32", x)
         return _log1p_tail(f, lambda tail: e * k(_LN2_HIGH) + (f + (tail + e * k(_LN2_LOW))))
 
@@ -124,7 +125,7 @@ def log(x: Any) -> Any:
 def log2(x: Any) -> Any:
     """Binary logarithm: e + log(1 + f) log2(e), where the integer part of log2(e) multiplies without rounding."""
 
-    def joined(e: Any, f: Any) -> Any:
+    def joined(e: Any, f: Var) -> Expr:
         k = constants("float32", x)
         return _log1p_tail(f, lambda tail: e + (f + (tail * k(_LOG2E) + f * k(_LOG2E - 1.0))))
 
@@ -134,7 +135,7 @@ def log2(x: Any) -> Any:
 def log10(x: Any) -> Any:
     """Decimal logarithm, through the float64 logarithm."""
 
-    def joined(v: Any) -> Any:
+    def joined(v: Var) -> Expr:
         wide = log2_wide(cast("float64", v)) * constant(math.log10(2.0), "float64", v)
         return _log_specials(v, cast("float32", wide))
 
@@ -144,10 +145,10 @@ def log10(x: Any) -> Any:
 def log1p(x: Any) -> Any:
     """log(1 + x) without loss for small x: 2 atanh(x / (2 + x)) near 0, the float64 logarithm of 1 + x elsewhere."""
 
-    def near(v: Any) -> Any:
+    def near(v: Var) -> Any:
         return bind(v / (v + constant(2.0, "float64", v)), lambda s: atanh_wide(s) * constant(2.0, "float64", v))
 
-    def joined(v: Any) -> Any:
+    def joined(v: Var) -> Expr:
         d = cast("float64", v)
         one = constant(1.0, "float64", v)
         far = log2_wide(d + one) * constant(math.log(2.0), "float64", v)
@@ -159,10 +160,10 @@ def log1p(x: Any) -> Any:
     return bind(x, joined)
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: Var) -> Expr:
     """Hyperbolic tangent: odd polynomial below 0.625, 1 - 2 / (e^2a + 1) above, where a = min(abs(x), 9.2)."""
 
-    def joined(v: Any, a: Any) -> Any:
+    def joined(v: Var, a: Var) -> Call:
         k = constants("float32", x)
         small = bind(a * a, lambda z: a + a * z * horner(z, _TANH), "z")
         power = bind(_limit(a, 0.0, 9.2) * k(2.0), lambda b: _exp_reduced(b, _scale_once), "b")
@@ -172,24 +173,24 @@ def tanh(x: Any) -> Any:
     return bind(x, lambda v: bind(magnitude(v), lambda a: joined(v, a), "a"))
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Var) -> Expr:
     """1 / (1 + e^-x), from e^-abs(x), which cannot overflow; subnormal results included."""
 
-    def joined(v: Any, e: Any) -> Any:
+    def joined(v: Var, e: Var) -> Expr:
         one = constant(1.0, "float32", x)
         return select(v < constant(0.0, "float32", x), e, one) / (one + e)
 
-    def powered(v: Any) -> Any:
+    def powered(v: Var) -> Expr:
         minus = float_of(bits_of(v) | constant(0x80000000, "uint32", v))
         return bind(exp(minus), lambda e: joined(v, e), "e")
 
     return bind(x, powered)
 
 
-def erf(x: Any) -> Any:
+def erf(x: Var) -> Expr:
     """Error function: odd polynomial below 0.9, 1 - e^(-a q(a)) above, with q from a fit of log(erfc)."""
 
-    def joined(v: Any, a: Any) -> Any:
+    def joined(v: Var, a: Var) -> Call:
         k = constants("float32", x)
         small = bind(a * a, lambda z: a + a * horner(z, _ERF), "z")
         tail = bind(_limit(a, 0.0, 4.0), lambda b: b * horner(b, _ERFC) * k(-1.0), "b")
@@ -199,10 +200,10 @@ def erf(x: Any) -> Any:
     return bind(x, lambda v: bind(magnitude(v), lambda a: joined(v, a), "a"))
 
 
-def sin(x: Any) -> Any:
+def sin(x: Var) -> Expr:
     """Sine, for every float32 argument (see ``_quarter_turns``)."""
 
-    def joined(v: Any, y: Any, turns: Any) -> Any:
+    def joined(v: Var, y: Var, turns: Var) -> Expr:
         odd, half = _bit(turns, 0), _bit(turns, 1)
         value = cast("float32", negate_if(half, bind(y * y, lambda z: select(odd, _cosine(z), _sine(y, z)), "z")))
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)  # keeps the sign of a zero
@@ -210,10 +211,10 @@ def sin(x: Any) -> Any:
     return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
 
 
-def cos(x: Any) -> Any:
+def cos(x: Var) -> Expr:
     """Cosine, for every float32 argument."""
 
-    def joined(y: Any, turns: Any) -> Any:
+    def joined(y: Var, turns: Var) -> Expr:
         odd = _bit(turns, 0)
         flip = _bit(turns + constant(1, "int64", turns), 1)
         return cast("float32", negate_if(flip, bind(y * y, lambda z: select(odd, _sine(y, z), _cosine(z)), "z")))
@@ -224,13 +225,13 @@ def cos(x: Any) -> Any:
 def tan(x: Any) -> Any:
     """Tangent, for every float32 argument."""
 
-    def quotient(v: Any, s: Any, c: Any, turns: Any) -> Any:
+    def quotient(v: Var, s: Stmt, c: Any, turns: Var) -> Any:
         odd = _bit(turns, 0)
         value = cast("float32", negate_if(odd, select(odd, c, s) / select(odd, s, c)))
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)
 
-    def joined(v: Any, y: Any, turns: Any) -> Any:
-        def parts(z: Any) -> Any:
+    def joined(v: Var, y: Any, turns: Var) -> Expr:
+        def parts(z: Var) -> Any:
             return bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, turns), "c"), "s")
 
         return bind(y * y, parts, "z")
@@ -248,26 +249,26 @@ def rsqrt(x: Any) -> Any:
     return constant(1.0, type_name(x), x) / tirx.sqrt(x)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: Var, y: Expr) -> Expr:
     """x^y = 2^(y log2 abs(x)) in float64, with the special values of C99 Annex F.
 
     1 for y = 0 and for x = 1, NaN included; negative x with an integral y takes its sign from the parity of y, with any
     other finite y it is NaN.
     """
 
-    def logarithm(a: Any) -> Any:
+    def logarithm(a: Var) -> Expr:
         zero, infinite = constant(0.0, "float64", a), constant(math.inf, "float64", a)
         finite = select(equal(a, infinite), infinite, log2_wide(a))
         return select(equal(a, zero), constant(-math.inf, "float64", a), finite)
 
-    def joined(v: Any, w: Any) -> Any:
+    def joined(v: Var, w: Expr) -> Expr:
         exponent = cast("float64", w) * bind(cast("float64", magnitude(v)), logarithm, "a")
         return _pow_specials(v, w, cast("float32", exp2_wide(exponent)))
 
     return bind(x, lambda v: bind(y, lambda w: joined(v, w), "y"), "x")
 
 
-def _pow_specials(x: Any, y: Any, size: Any) -> Any:
+def _pow_specials(x: Var, y: Expr, size: Expr) -> Expr:
     """``pow`` from the power ``size`` of the magnitude."""
     k = constants("float32", x)
     negative, infinity = x < k(0.0), k(math.inf)
@@ -282,13 +283,13 @@ def _pow_specials(x: Any, y: Any, size: Any) -> Any:
     return select(tirx.Or(tirx.Or(equal(y, k(0.0)), equal(x, k(1.0))), unit), k(1.0), value)
 
 
-def _limit(x: Any, low: float, high: float) -> Any:
+def _limit(x: Expr, low: float, high: float) -> Expr:
     """``x`` kept within the range where the reduction works; NaN passes."""
     lo, hi = constant(low, type_name(x), x), constant(high, type_name(x), x)
     return bind(x, lambda v: select(v < lo, lo, select(v > hi, hi, v)))
 
 
-def _nearest(x: Any, body: Callable[[Any, Any], Any]) -> Any:
+def _nearest(x: Expr, body: Callable[[Any, Any], Any]) -> Expr:
     """``body(n, i)``: the integer nearest to ``x`` as a float and as a signed integer of the same width."""
     magic = constant(_MAGIC[type_name(x)], type_name(x), x)
     form = IEEE[type_name(x)]
@@ -296,35 +297,35 @@ def _nearest(x: Any, body: Callable[[Any, Any], Any]) -> Any:
     return bind(x + magic, lambda t: bind(t - magic, lambda n: body(n, signed_bits_of(t) - zero), "n"))
 
 
-def _power_of_two(n: Any) -> Any:
+def _power_of_two(n: Expr) -> Call:
     """2^n for an int32 or int64 ``n`` within the normal range of float32 or float64."""
     form = IEEE["float" + type_name(n).removeprefix("int")]
     return float_of((n + constant(form.bias, type_name(n), n)) << constant(form.mantissa, type_name(n), n))
 
 
-def _scale_once(p: Any, n: Any) -> Any:
+def _scale_once(p: Expr, n: Expr) -> Expr:
     return p * _power_of_two(n)
 
 
-def _scale_twice(p: Any, n: Any) -> Any:
+def _scale_twice(p: Expr, n: Expr) -> Expr:
     """p 2^n for any n that ``exp`` meets: the first product is exact, the second rounds into the subnormals."""
 
-    def scaled(n: Any) -> Any:
+    def scaled(n: Var) -> Expr:
         half = n >> constant(1, "int32", n)
         return bind(half, lambda h: p * _power_of_two(h) * _power_of_two(n - h), "h")
 
     return bind(n, scaled, "i")
 
 
-def _exp_reduced(x: Any, scale: Callable[[Any, Any], Any]) -> Any:
+def _exp_reduced(x: Var, scale: Callable[[Any, Any], Any]) -> Expr:
     k = constants("float32", x)
 
-    def joined(h: Any, low: Any, r: Any, i: Any) -> Any:
+    def joined(h: Var, low: Var, r: Var, i: Expr) -> Expr:
         lost = (h - r) - low  # what the subtraction rounded away
         return scale(k(1.0) + (r + (r * r * horner(r, _EXP) + lost)), i)
 
-    def reduced(n: Any, i: Any) -> Any:
-        def parts(h: Any) -> Any:
+    def reduced(n: Var, i: Expr) -> Expr:
+        def parts(h: Var) -> Expr:
             return bind(n * k(_LN2_LOW), lambda low: bind(h - low, lambda r: joined(h, low, r, i), "r"), "low")
 
         return bind(x - n * k(_LN2_HIGH), parts, "h")
@@ -332,56 +333,56 @@ def _exp_reduced(x: Any, scale: Callable[[Any, Any], Any]) -> Any:
     return _nearest(x * k(_LOG2E), reduced)
 
 
-def _exp2_reduced(x: Any, scale: Callable[[Any, Any], Any]) -> Any:
+def _exp2_reduced(x: Var, scale: Callable[[Any, Any], Any]) -> Expr:
     name = type_name(x)
     one = constant(1.0, name, x)
     return _nearest(x, lambda n, i: bind(x - n, lambda r: scale(one + r * horner(r, _EXP2[name]), i), "r"))
 
 
-def exp2_wide(t: Any) -> Any:
+def exp2_wide(t: Expr) -> Expr:
     """2^t in float64, limited so that the rounding to float32 overflows and underflows as it must."""
     return bind(_limit(t, -200.0, 200.0), lambda v: _exp2_reduced(v, _scale_once))
 
 
-def _log_reduced(x: Any, body: Callable[[Any, Any], Any]) -> Any:
+def _log_reduced(x: Var, body: Callable[[Any, Any], Any]) -> Expr:
     """``body(e, f)`` with x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
     k = constants("int32", x)
     tiny = x < constant(2.0**-126, "float32", x)
     normal = select(tiny, x * constant(2.0**23, "float32", x), x)
     shift = select(tiny, constant(-23.0, "float32", x), constant(0.0, "float32", x))
 
-    def split(i: Any) -> Any:
+    def split(i: Var) -> Expr:
         return bind((i - k(0x3F3504F3)) >> k(23), lambda e: joined(i, e), "e")
 
-    def joined(i: Any, e: Any) -> Any:
+    def joined(i: Var, e: Var) -> Expr:
         fraction = float_of(i - (e << k(23))) - constant(1.0, "float32", x)
         return bind(cast("float32", e) + shift, lambda d: bind(fraction, lambda f: body(d, f), "f"), "d")
 
     return bind(signed_bits_of(normal), split, "i")
 
 
-def _log1p_tail(f: Any, body: Callable[[Any], Any]) -> Any:
+def _log1p_tail(f: Var, body: Callable[[Any], Any]) -> Expr:
     """``body(log(1 + f) - f)``."""
     tail = bind(f * f, lambda z: f * z * horner(f, _LOG) - z * constant(0.5, "float32", f), "z")
     return bind(tail, body, "tail")
 
 
-def _log_specials(x: Any, value: Any, pole: float = 0.0) -> Any:
+def _log_specials(x: Var, value: Expr, pole: float = 0.0) -> Expr:
     """``value`` for x above the pole; -infinity at it, NaN below, infinity and NaN for themselves."""
     k = constants("float32", x)
     beyond = select(equal(x, k(pole)), k(-math.inf), k(math.nan))
     return select(x > k(pole), select(equal(x, k(math.inf)), x, value), beyond)
 
 
-def log2_wide(d: Any) -> Any:
+def log2_wide(d: Var) -> Expr:
     """log2 of a positive, normal float64, to a relative 2^-44: x = 2^e m, then log m = 2 atanh((m - 1) / (m + 1))."""
     k = constants("int64", d)
     one = constant(1.0, "float64", d)
 
-    def split(i: Any) -> Any:
+    def split(i: Var) -> Expr:
         return bind((i - k(0x3FE6A09E667F3BCD)) >> k(52), lambda e: joined(i, e), "e")
 
-    def joined(i: Any, e: Any) -> Any:
+    def joined(i: Var, e: Var) -> Expr:
         scale = constant(2.0 * _LOG2E, "float64", d)
         ratio = bind(float_of(i - (e << k(52))), lambda m: (m - one) / (m + one), "m")
         logarithm = bind(ratio, lambda s: atanh_wide(s) * scale, "s")
@@ -390,24 +391,24 @@ def log2_wide(d: Any) -> Any:
     return bind(signed_bits_of(d), split, "i")
 
 
-def atanh_wide(s: Any) -> Any:
+def atanh_wide(s: Var) -> Expr:
     """atanh of a float64 of at most (sqrt(2) - 1) / (sqrt(2) + 1), to a relative 2^-44."""
     return bind(s * s, lambda z: s + s * z * horner(z, _ATANH), "z")
 
 
-def _sine(y: Any, z: Any) -> Any:
+def _sine(y: Var, z: Var) -> Expr:
     return y + y * z * horner(z, _SIN)
 
 
-def _cosine(z: Any) -> Any:
+def _cosine(z: Var) -> Expr:
     return constant(1.0, "float64", z) + z * horner(z, _COS)
 
 
-def _bit(n: Any, index: int) -> Any:
+def _bit(n: Expr, index: int) -> Expr:
     return equal((n >> constant(index, "int64", n)) & constant(1, "int64", n), constant(1, "int64", n))
 
 
-def _quarter_turns(x: Any, body: Callable[[Any, Any], Any]) -> Any:
+def _quarter_turns(x: Var, body: Callable[[Any, Any], Any]) -> Expr:
     """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
 
     Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and
@@ -418,17 +419,17 @@ def _quarter_turns(x: Any, body: Callable[[Any, Any], Any]) -> Any:
     """
     k = constants("float64", x)
 
-    def remainder(d: Any, chunk: float) -> Any:
+    def remainder(d: Var, chunk: float) -> Expr:
         if chunk < 2.0**-130:  # the product with any float32 is below 1
             return d * k(chunk)
         return bind(d * k(chunk), lambda t: t - k(4.0) * tirx.floor(t * k(0.25) + k(0.5)), "t")
 
-    def add(d: Any, parts: list[Any]) -> Any:
+    def add(d: Var, parts: list[Var]) -> Expr:
         if len(parts) < len(_CHUNKS):
             return bind(remainder(d, _CHUNKS[len(parts)]), lambda r: add(d, [*parts, r]), "r")
         return _nearest(functools.reduce(lambda a, b: a + b, parts), lambda n, i: finish(n, i, parts))
 
-    def finish(n: Any, i: Any, parts: list[Any]) -> Any:
+    def finish(n: Var, i: Expr, parts: list[Var]) -> Expr:
         rest = functools.reduce(lambda a, b: a + b, parts[1:], parts[0] - n)
         return bind(rest * k(math.pi / 2), lambda y: bind(i, lambda turns: body(y, turns), "n"), "y")
 

@@ -10,13 +10,14 @@ import math
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.numerics.build import bind, bits_of, cast, constant, float_of, is_nan, select, type_name
 from tile_core.numerics.formats import IEEE
 
 __all__ = ["clamp_expr", "max_expr", "min_expr", "round_away_expr"]
 
 
-def max_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
+def max_expr(a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
     """The larger of ``a`` and ``b`` (same type; float or integer), written out.
 
     With ``nan_propagate`` a NaN on either side wins; without, the other side does. +0 is larger than -0.
@@ -24,7 +25,7 @@ def max_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
     return _extreme(a, b, nan_propagate, largest=True)
 
 
-def min_expr(a: Any, b: Any, nan_propagate: bool = False) -> Any:
+def min_expr(a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
     """The smaller of ``a`` and ``b``; see ``max_expr``."""
     return _extreme(a, b, nan_propagate, largest=False)
 
@@ -46,14 +47,14 @@ def round_away_expr(value: Any) -> Any:
     return bind(value, nearest, "x")
 
 
-def _extreme(a: Any, b: Any, nan_propagate: bool, largest: bool) -> Any:
+def _extreme(a: Expr, b: Expr, nan_propagate: bool, largest: bool) -> Expr:
     short = None if nan_propagate else _beside_constant(a, b, largest)
     if short is not None:
         return short
     return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest), "b"), "a")
 
 
-def _beside_constant(a: Any, b: Any, largest: bool) -> Any:
+def _beside_constant(a: Expr, b: Expr, largest: bool) -> Any:
     """Beside most constants one comparison is enough: it is false for NaN, which gives the constant."""
     node = tirx.GT if largest else tirx.LT
     for other, value in ((a, b), (b, a)):
@@ -69,7 +70,7 @@ def _decides(number: float, largest: bool) -> bool:
     return number == number
 
 
-def _pick(a: Any, b: Any, nan_propagate: bool, largest: bool) -> Any:
+def _pick(a: Expr, b: Expr, nan_propagate: bool, largest: bool) -> Expr:
     if not type_name(a).startswith(("float", "bfloat")):
         return tirx.Max(a, b) if largest else tirx.Min(a, b)
     if type_name(a) not in IEEE:  # bfloat16: exact in float32, and back

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Var
 from tile_core.dtypes import DType
 from tile_core.numerics.build import bind, cast, constants, equal, select
 
@@ -25,7 +26,7 @@ def nextafter_expr(x: Any, y: Any, dtype: DType) -> Any:
     return bind(_bits(x, dtype), lambda u: bind(_bits(y, dtype), lambda v: _next(u, v, dtype, word), "v"), "u")
 
 
-def _next(u: Any, v: Any, dtype: DType, word: str) -> Any:
+def _next(u: Var, v: Var, dtype: DType, word: str) -> Any:
     k = constants(word, u)
     sign = 1 << (dtype.bits - 1)
     size, other = u & k(sign - 1), v & k(sign - 1)

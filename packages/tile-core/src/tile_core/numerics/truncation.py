@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import ir
+from tile_core.compat.types import Expr, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.numerics.build import as_type, bind, cast, constant, constants, is_nan, select, type_name
@@ -50,7 +51,7 @@ def truncate_call(value: Any, dtype: str) -> Any:
     return ir.Call(nodes.register_scalar_op(f"{nodes.FLOAT_PREFIX}truncate"), [value], ret_ty=as_type(dtype, value))
 
 
-def truncate_expr(value: Any, dtype: str) -> Any:
+def truncate_expr(value: Expr, dtype: str) -> Expr:
     """Return the conversion written out: every conversion in it is of a number that the type holds.
 
     Parameters
@@ -63,7 +64,7 @@ def truncate_expr(value: Any, dtype: str) -> Any:
     return bind(value, lambda v: _written_out(v, dtype), "x")
 
 
-def _written_out(v: Any, dtype: str) -> Any:
+def _written_out(v: Var, dtype: str) -> Expr:
     source = type_name(v)
     low, high = limits_of(dtype)
     result = dtype if DTYPES[dtype].bits >= 8 else ("u" if low == 0 else "") + "int8"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DType
 from tile_core.errors.ops import AlignmentRule, BadAttribute, BadElementType, NotAnElement, OutsideLaunch
 from tile_core.ir import nodes
@@ -190,48 +191,48 @@ def _check_order(op: str, order: str, legal: tuple[str, ...]) -> str:
     return order
 
 
-def combine(kind: str, dtype: str, old: Any, value: Any) -> Any:
+def combine(kind: str, dtype: str, old: Expr, value: Expr) -> Expr:
     """Return the new value of an element; 16-bit floats are combined in ``float32`` and rounded once."""
     wide = "float32" if dtype in ("float16", "bfloat16") else dtype
     function = combiner({"add": "sum"}.get(kind, kind), wide, False)
     return convert(function(nodes.cast(old, wide), nodes.cast(value, wide)), dtype)
 
 
-def _element_meaning(call: OpCall) -> Any:
+def _element_meaning(call: OpCall) -> Stmt:
     """dst = combine(dst, value)."""
     dst, value = call.args
     at = dst.at([0] * len(dst.extents))
     return _step(call, dst, at, value)
 
 
-def _tile_meaning(call: OpCall) -> Any:
+def _tile_meaning(call: OpCall) -> Stmt:
     """For every index: dst = combine(dst, value of that index)."""
     dst, src = call.args
 
-    def body(*indices: Any) -> Any:
+    def body(*indices: Var) -> Stmt:
         return _step(call, dst, dst.spread(indices), nodes.load(src.buffer, src.spread(indices)))
 
     return nodes.nest(dst.shape, body, "serial", span=call.span)
 
 
-def _fill_meaning(call: OpCall) -> Any:
+def _fill_meaning(call: OpCall) -> Stmt:
     """For every index: dst = combine(dst, value)."""
     dst, value = call.args
     return nodes.nest(dst.shape, lambda *i: _step(call, dst, dst.spread(i), value), "serial", span=call.span)
 
 
-def _step(call: OpCall, dst: Any, at: list[Any], value: Any) -> Any:
+def _step(call: OpCall, dst: Any, at: list[Expr], value: Expr) -> Stmt:
     old = nodes.load(dst.buffer, at)
     new = combine(str(call.attrs["kind"]), dst.dtype, old, convert(value, dst.dtype))
     return nodes.store(dst.buffer, new, at, call.span)
 
 
-def _load_meaning(call: OpCall) -> Any:
+def _load_meaning(call: OpCall) -> Stmt:
     """Nothing besides the load itself, which becomes the result."""
     return nodes.seq([])
 
 
-def _store_meaning(call: OpCall) -> Any:
+def _store_meaning(call: OpCall) -> Stmt:
     """dst = value."""
     dst, value = call.args
     return nodes.store(dst.buffer, convert(value, dst.dtype), dst.at([0] * len(dst.extents)), call.span)

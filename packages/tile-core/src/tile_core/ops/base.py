@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.errors import Where
 from tile_core.ir import nodes
 
@@ -34,7 +35,7 @@ class View:
     extents: tuple[Any, ...]
 
     @classmethod
-    def of(cls, region: Any) -> View:
+    def of(cls, region: Expr) -> View:
         """Decode a tirx region."""
         ranges = list(region.region)
         mins = tuple(nodes.as_int(r.min) for r in ranges)
@@ -69,11 +70,11 @@ class View:
             return last - 1, last
         return (long[0], long[1]) if len(long) == 2 else (long[0], last)
 
-    def at(self, indices: Sequence[Any]) -> list[Any]:
+    def at(self, indices: Sequence[Expr]) -> list[Expr]:
         """Return buffer indices for one index per dimension of the buffer."""
         return [_plus(m, i) for m, i in zip(self.mins, indices, strict=True)]
 
-    def spread(self, indices: Sequence[Any]) -> list[Any]:
+    def spread(self, indices: Sequence[Expr]) -> list[Expr]:
         """Return buffer indices for one index per dimension of ``shape``."""
         if not self.extents:
             return []
@@ -83,16 +84,16 @@ class View:
             full[d] = i
         return self.at(full)
 
-    def load(self, indices: Sequence[Any]) -> Any:
+    def load(self, indices: Sequence[Expr]) -> Expr:
         """Load the element at an index per dimension of the buffer."""
         return nodes.load(self.buffer, self.at(indices))
 
-    def store(self, value: Any, indices: Sequence[Any]) -> Any:
+    def store(self, value: Expr, indices: Sequence[Expr]) -> Stmt:
         """Store to the element at an index per dimension of the buffer."""
         return nodes.store(self.buffer, value, self.at(indices))
 
 
-def _plus(a: Any, b: Any) -> Any:
+def _plus(a: Expr, b: Expr) -> Expr:
     if isinstance(a, int) and a == 0:
         return b
     if nodes.as_int(b) == 0 and not isinstance(nodes.as_int(b), bool):
@@ -123,7 +124,7 @@ class OpCall:
     span: Any = None
 
     @classmethod
-    def decode(cls, stmt: Any) -> OpCall:
+    def decode(cls, stmt: Stmt) -> OpCall:
         """Decode ``Evaluate(tile call)``."""
         call = stmt.value
         args = tuple(View.of(a) if hasattr(a, "region") else a for a in call.args)
@@ -158,6 +159,6 @@ class TileOp:
         return [call.args[p] for p in positions if p < len(call.args) and isinstance(call.args[p], View)]
 
 
-def is_op(stmt: Any) -> bool:
+def is_op(stmt: Stmt) -> bool:
     """Whether a statement is a tile call."""
     return isinstance(stmt, tirx.Evaluate) and nodes.is_tile_call(stmt.value)

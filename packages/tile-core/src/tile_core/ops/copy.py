@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ops import operands
@@ -58,16 +59,16 @@ def _sides(src: Any, dst: Any) -> tuple[Region, Region]:
     return operands.as_region("copy", "dst", dst, like=source if dst_corner else None), source
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """For every index: load, convert, store."""
     src, dst = call.args
     return elementwise_copy(src, dst, round_to=call.attrs.get("round"), span=call.span)
 
 
-def elementwise_copy(src: View, dst: View, *, round_to: Any = None, span: Any = None) -> Any:
+def elementwise_copy(src: View, dst: View, *, round_to: Any = None, span: Any = None) -> Stmt:
     """Return the loops of a copy."""
 
-    def body(*indices: Any) -> Any:
+    def body(*indices: Expr) -> Stmt:
         value = nodes.load(src.buffer, src.spread(indices))
         if round_to is not None:
             from tile_core.numerics.exprs import round_tfloat32_expr
@@ -78,7 +79,7 @@ def elementwise_copy(src: View, dst: View, *, round_to: Any = None, span: Any = 
     return nodes.nest(dst.shape, body, "parallel", span=span)
 
 
-def convert(value: Any, dtype: str) -> Any:
+def convert(value: Expr, dtype: str) -> Expr:
     """Return an IR value converted between element types; two narrow floats go through ``float32``."""
     source = nodes.dtype_of(value)
     if source == dtype:

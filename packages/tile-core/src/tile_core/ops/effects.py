@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tile_core.compat.types import Stmt
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
 
 
-def effects(stmt: Any) -> tuple[list[View], list[View]]:
+def effects(stmt: Stmt) -> tuple[list[View], list[View]]:
     """Return the views that a tile call reads and writes; a call that no op of the core defines does both with all."""
     call = OpCall.decode(stmt)
     op = OPS.get(call.name)

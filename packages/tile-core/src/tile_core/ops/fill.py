@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.types import Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
@@ -46,11 +47,11 @@ def _fill(op: str, dst: Any, value: Any) -> None:
     operands.emit("fill", [to, operands.scalar(value, to.dtype)], [to])
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """For every index: store the value."""
     dst, value = call.args
 
-    def body(*indices: Any) -> Any:
+    def body(*indices: Var) -> Stmt:
         return nodes.store(dst.buffer, convert(value, dst.dtype), dst.spread(indices), call.span)
 
     return nodes.nest(dst.shape, body, "parallel", span=call.span)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import Fp8Operand, ScaleShape
@@ -119,7 +120,7 @@ class _Scale:
             self.kind, self.block = "block", k // blocks
         self.length = length
 
-    def at(self, i: Any, block: Any = 0) -> Any:
+    def at(self, i: Expr, block: Expr = 0) -> Expr:
         """Return the scale of row (or column) ``i`` as a ``float32`` expression."""
         from tile_core.ops.base import View
 
@@ -199,11 +200,11 @@ def _blocked_product(
     m, n, k, block = sizes
     partial = allocate("alloc_fragment", (m, n), "float32", "local.fragment", "fragment")
 
-    def step(at: Any, start: Any, first: bool) -> None:
+    def step(at: Expr, start: Any, first: bool) -> None:
         left, right = _columns(a, 1, start, block), _columns(b, 1 if trans_b else 0, start, block)
         _product(left, right, partial, block, trans_b, clear=True)
 
-        def add(i: Any, j: Any) -> Any:
+        def add(i: Var, j: Expr) -> Stmt:
             scaled = partial.var[i, j] * (scales[0].at(i, at) * scales[1].at(j, at))
             return nodes.store(total.var, scaled if first else total.var[i, j] + scaled, [i, j])
 
@@ -222,14 +223,14 @@ def _blocked_product(
 def _finish(total: Buffer, a: _Scale, b: _Scale, c: Region, m: int, n: int) -> None:
     """Emit ``c = total * scales``, converted once."""
 
-    def scale(i: Any, j: Any) -> Any:
+    def scale(i: Expr, j: Expr) -> Stmt:
         return nodes.store(total.var, total.var[i, j] * (a.at(i) * b.at(j)), [i, j])
 
     _emit(nodes.nest([m, n], scale, "parallel", span=current().span()))
     copy(total, c)
 
 
-def _emit(statement: Any) -> None:
+def _emit(statement: Stmt) -> None:
     current().emit(statement)
 
 

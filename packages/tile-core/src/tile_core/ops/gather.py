@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors.ops import DuplicateRows, RowsOperand, ShapesDiffer
 from tile_core.ir import nodes
 from tile_core.ops import operands
@@ -102,17 +103,17 @@ def _check(op: str, role: str, tile: Region, table: Region, rows: Region) -> Non
         raise ShapesDiffer(op=op, a=role, b="rows and columns", shape_a=static, shape_b=want)
 
 
-def _row(rows: View, i: Any) -> Any:
+def _row(rows: View, i: Expr) -> Expr:
     return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
 
 
-def _place(table: View, row: Any, columns: list[Any]) -> list[Any]:
+def _place(table: View, row: Var, columns: list[Expr]) -> list[Expr]:
     first = table.mins[0]
     corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row
     return [corner, *table.at([0, *columns])[1:]]
 
 
-def _loops(call: OpCall, tile: View, table: View, rows: View, inside: Any, outside: Any) -> Any:
+def _loops(call: OpCall, tile: View, table: View, rows: View, inside: Any, outside: Any) -> Stmt:
     """For every row i in order: loops over its columns, of ``inside`` or ``outside``, by whether the row exists.
 
     Both get the index in the table and the index in the tile; ``outside`` may be ``None`` for nothing to do.
@@ -120,12 +121,12 @@ def _loops(call: OpCall, tile: View, table: View, rows: View, inside: Any, outsi
     extents = table.extents[1:]
     count = 1 if rows.shape == (1,) else rows.shape[0]
 
-    def body(i: Any) -> Any:
+    def body(i: Expr) -> Stmt:
         row = nodes.fresh("row", "int64")
         height = nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
 
-        def columns(step: Any) -> Any:
-            def cell(*at: Any) -> Any:
+        def columns(step: Any) -> Stmt:
+            def cell(*at: Expr) -> Stmt:
                 wide = [c for c, e in zip(at, extents, strict=True) if e != 1]
                 index = ([i] if count != 1 else []) + wide
                 return step(_place(table, row, list(at)), tile.spread(index or [nodes.int_const(0)]))
@@ -140,25 +141,24 @@ def _loops(call: OpCall, tile: View, table: View, rows: View, inside: Any, outsi
     return nodes.nest([count], body, "serial", span=call.span)
 
 
-def gather_meaning(call: OpCall) -> Any:
+def gather_meaning(call: OpCall) -> Stmt:
     """For every row and column: dst = src[rows[i]], or zero where that row does not exist."""
     src, rows, dst = call.args
 
-    def inside(source: list[Any], to: list[Any]) -> Any:
+    def inside(source: list[Expr], to: list[Expr]) -> Stmt:
         return nodes.store(dst.buffer, convert(nodes.load(src.buffer, source), dst.dtype), to, call.span)
 
-    def outside(source: list[Any], to: list[Any]) -> Any:
-        del source
+    def outside(source: list[Expr], to: list[Expr]) -> Stmt:
         return nodes.store(dst.buffer, nodes.zero(dst.dtype), to, call.span)
 
     return _loops(call, dst, src, rows, inside, outside)
 
 
-def scatter_meaning(call: OpCall) -> Any:
+def scatter_meaning(call: OpCall) -> Stmt:
     """For every row in order and every column: dst[rows[i]] = src, unless that row does not exist."""
     src, dst, rows = call.args
 
-    def inside(to: list[Any], source: list[Any]) -> Any:
+    def inside(to: list[Var], source: list[Expr]) -> Stmt:
         return nodes.store(dst.buffer, convert(nodes.load(src.buffer, source), dst.dtype), to, call.span)
 
     return _loops(call, src, dst, rows, inside, None)

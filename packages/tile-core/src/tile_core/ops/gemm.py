@@ -6,6 +6,7 @@ import enum
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, GemmShape, GemmTypes
 from tile_core.ir import nodes
@@ -160,7 +161,7 @@ def matrix_extents(op: str, region: Region) -> tuple[int, int]:
     return view.extents[rows], view.extents[cols]
 
 
-def matrix(view: View, transposed: bool, i: Any, j: Any) -> list[Any]:
+def matrix(view: View, transposed: bool, i: Expr, j: Expr) -> list[Expr]:
     """Return buffer indices of element (i, j) of a matrix operand."""
     rows, cols = view.matrix_dims()
     full: list[Any] = [0] * len(view.extents)
@@ -168,7 +169,7 @@ def matrix(view: View, transposed: bool, i: Any, j: Any) -> list[Any]:
     return view.at(full)
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """C[i, j] = (clear ? 0 : C[i, j]) + the sum over k of A[i, k] * B[k, j]."""
     a, b, c, clear = call.args
     trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
@@ -178,12 +179,12 @@ def meaning(call: OpCall) -> Any:
     acc = "float32" if c.dtype in ("float16", "bfloat16") else c.dtype
     total, allocate = nodes.alloc([1], acc, "sum", "local")
 
-    def term(i: Any, j: Any, k: Any) -> Any:
+    def term(i: Var, j: Var, k: Var) -> Stmt:
         x = convert(nodes.load(a.buffer, matrix(a, trans_a, i, k)), acc)
         y = convert(nodes.load(b.buffer, matrix(b, trans_b, k, j)), acc)
         return nodes.store(total, total[0] + x * y, [0])
 
-    def body(i: Any, j: Any) -> Any:
+    def body(i: Var, j: Var) -> Stmt:
         at = matrix(c, False, i, j)
         start = nodes.cast(nodes.load(c.buffer, at), acc)
         start = tirx.if_then_else(clear, nodes.zero(acc), start)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadElementType, SparseShape
 from tile_core.ir import nodes
@@ -131,7 +132,7 @@ def _fix(k: int, factor: int, m: int) -> str:
     return f"for M={m}, K={k}: A_sparse ({m}, {k // 2}), E ({m}, {k // factor}), B ({k}, N), C ({m}, N)"
 
 
-def nibble(e: View, transposed: bool, i: Any, group: Any) -> Any:
+def nibble(e: View, transposed: bool, i: Expr, group: Expr) -> Expr:
     """Return the metadata of one group of row ``i`` as an ``int32`` expression."""
     bits = DTYPES[e.dtype].bits
     per = bits // 4
@@ -140,7 +141,7 @@ def nibble(e: View, transposed: bool, i: Any, group: Any) -> Any:
     return tirx.bitwise_and(shifted, nodes.int_const(15))
 
 
-def kept(group: int, code: Any) -> list[Any]:
+def kept(group: int, code: Expr) -> list[Expr]:
     """Return the indices within a group that its metadata keeps."""
     first = tirx.bitwise_and(code, nodes.int_const(3))
     if group == 2:
@@ -148,7 +149,7 @@ def kept(group: int, code: Any) -> list[Any]:
     return [first, tirx.bitwise_and(tirx.shift_right(code, nodes.int_const(2)), nodes.int_const(3))]
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """C[i, j] = (clear ? 0 : C[i, j]) + the sum over groups g and kept indices x of A_sparse * B[group * g + x, j]."""
     a, e, b, c, clear = call.args
     trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")
@@ -159,7 +160,7 @@ def meaning(call: OpCall) -> Any:
     acc = "float32" if c.dtype in ("float16", "bfloat16") else c.dtype
     total, allocate = nodes.alloc([1], acc, "sum", "local")
 
-    def terms(i: Any, j: Any, g: Any) -> Any:
+    def terms(i: Var, j: Var, g: Var) -> Stmt:
         code = nodes.fresh("code")
         steps = [tirx.Bind(code, nibble(e, trans_e, i, g))]
         for slot, index in enumerate(kept(group, code)):
@@ -168,7 +169,7 @@ def meaning(call: OpCall) -> Any:
             steps.append(nodes.store(total, total[0] + x * y, [0]))
         return nodes.seq(steps)
 
-    def body(i: Any, j: Any) -> Any:
+    def body(i: Var, j: Var) -> Stmt:
         at = matrix(c, False, i, j)
         start = tirx.if_then_else(clear, nodes.zero(acc), nodes.cast(nodes.load(c.buffer, at), acc))
         g = nodes.fresh("g")

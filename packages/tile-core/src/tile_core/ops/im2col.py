@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors.ops import BadAttribute
 from tile_core.ir import nodes
 from tile_core.ops import operands
@@ -60,7 +61,7 @@ def _step(name: str, x: Any) -> Any:
     return value
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """For every (i, j): decode the pixel and the filter element, load with zero outside, store."""
     img, col, nhw_step, c_step = call.args
     kernel, stride, dilation, pad = (int(call.attrs[k]) for k in ("kernel", "stride", "dilation", "pad"))
@@ -70,7 +71,7 @@ def meaning(call: OpCall) -> Any:
     out_w = tirx.floordiv(nodes.int_const(0) + width + 2 * pad - reach, stride) + 1
     rows, cols = col.extents
 
-    def body(i: Any, j: Any) -> Any:
+    def body(i: Expr, j: Var) -> Stmt:
         m, k = nhw_step * rows + i, c_step * cols + j
         h = tirx.floordiv(tirx.floormod(m, out_h * out_w), out_w) * stride
         h = h + tirx.floordiv(k, kernel * channels) * dilation - pad

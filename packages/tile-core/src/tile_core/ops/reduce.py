@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadDim, BadElementType
 from tile_core.ir import nodes
@@ -164,7 +165,7 @@ def accumulator(dst: str) -> str:
     return "float32" if dst in ("float16", "bfloat16") or DTYPES[dst].is_narrow else dst
 
 
-def neutral(kind: str, dtype: str) -> Any:
+def neutral(kind: str, dtype: str) -> Expr:
     """Return the value that changes nothing when it is combined."""
     d = DTYPES[dtype]
     if kind in ("sum", "abssum", "bitor", "bitxor", "absmax"):
@@ -210,7 +211,7 @@ def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
     if kind not in ("max", "min") or dtype not in IEEE:
         return None
 
-    def absorb(total: Any, x: Any) -> Any:
+    def absorb(total: Var, x: Var) -> Expr:
         # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
         a, b = bits_of(total), bits_of(x)
         same = select(equal(total, x), float_of(a & b if kind == "max" else a | b), total)
@@ -219,13 +220,13 @@ def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
     return lambda total, x: bind(total, lambda t: bind(x, lambda y: absorb(t, y)))
 
 
-def element(kind: str, value: Any, dtype: str) -> Any:
+def element(kind: str, value: Expr, dtype: str) -> Expr:
     """Return one element as it enters the reduction: converted, and without sign for the absolute kinds."""
     value = convert(value, dtype)
     return tirx.abs(value) if kind.startswith("abs") and not dtype.startswith(("uint", "bool")) else value
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """acc = neutral; for every k: acc = combine(acc, src[.., k, ..]); dst = acc, or combine(dst, acc)."""
     src, dst = call.args
     kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
@@ -234,7 +235,7 @@ def meaning(call: OpCall) -> Any:
     total, allocate = nodes.alloc([1], acc, "acc", "local")
     outer = [d for d, e in enumerate(src.extents) if e != 1 and d != dim]
 
-    def body(*indices: Any) -> Any:
+    def body(*indices: Expr) -> Stmt:
         k = nodes.fresh("k")
         full: list[Any] = [0] * len(src.extents)
         for d, i in zip(outer, indices, strict=False):
@@ -253,7 +254,7 @@ def meaning(call: OpCall) -> Any:
     return nodes.nest([src.extents[d] for d in outer] or [1], body, "parallel", span=call.span)
 
 
-def _nothing(call: OpCall) -> Any:
+def _nothing(call: OpCall) -> Stmt:
     """Nothing: without threads the partial result is the result."""
     return nodes.seq([])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.types import Expr, Stmt
 from tile_core.errors.ops import BadElementType
 from tile_core.ir import nodes
 from tile_core.ops import operands
@@ -51,7 +52,7 @@ def _emit(op: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool, nan: 
     operands.emit("scan", [source, out], [out], attrs)
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """acc = neutral; for every k in order: acc = combine(acc, src[.., k, ..]); dst[.., k, ..] = acc."""
     src, dst = call.args
     kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
@@ -62,7 +63,7 @@ def meaning(call: OpCall) -> Any:
     outer = [d for d, e in enumerate(src.extents) if e != 1 and d != dim]
     shape_dims = [d for d, e in enumerate(src.extents) if e != 1] or [len(src.extents) - 1]
 
-    def body(*indices: Any) -> Any:
+    def body(*indices: Expr) -> Stmt:
         k = nodes.fresh("k")
         position = extent - 1 - k if call.attrs["reverse"] else k
         if extent == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.types import Expr, Stmt
 from tile_core.errors.ops import ShapesDiffer
 from tile_core.ir import nodes
 from tile_core.ops import operands
@@ -38,13 +39,13 @@ def transpose(src: Any, dst: Any) -> None:
     operands.emit("transpose", [source, to], [to], attrs)
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """For every index: load, convert, store with the last two indices exchanged."""
     src, dst = call.args
     src_dims, dst_dims = list(call.attrs["src_dims"]), list(call.attrs["dst_dims"])
     extents = [dst.extents[d] for d in dst_dims]
 
-    def body(*indices: Any) -> Any:
+    def body(*indices: Expr) -> Stmt:
         swapped = (*indices[:-2], indices[-1], indices[-2])
         value = nodes.load(src.buffer, _place(src, src_dims, swapped))
         return nodes.store(dst.buffer, convert(value, dst.dtype), _place(dst, dst_dims, indices), call.span)
@@ -52,7 +53,7 @@ def meaning(call: OpCall) -> Any:
     return nodes.nest(extents, body, "parallel", span=call.span)
 
 
-def _place(view: View, dims: list[int], indices: tuple[Any, ...]) -> list[Any]:
+def _place(view: View, dims: list[int], indices: tuple[Expr, ...]) -> list[Expr]:
     full: list[Any] = [0] * len(view.extents)
     for d, i in zip(dims, indices, strict=True):
         full[d] = i

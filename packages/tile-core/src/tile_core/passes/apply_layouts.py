@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.errors.lowering import LayoutUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, map_expr
 from tile_core.layout.expressions import place_of
 
 
-def apply_layouts(body: Any, params: Any, layouts: Mapping[str, Any]) -> Any:
+def apply_layouts(body: Stmt, params: Any, layouts: Mapping[str, Any]) -> Stmt:
     """Return the body with accesses of annotated parameters at their addresses in memory.
 
     Parameters
@@ -45,19 +46,19 @@ class _ApplyToTensors(StmtRewriter):
     def __init__(self, layouts: dict[Any, Any]) -> None:
         self.layouts = layouts
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Any) -> Expr:
         return e if e.source not in self.layouts else nodes.load(e.source, self.at(e.source, e.indices), e.span)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         if new.buffer not in self.layouts:
             return new
         return tirx.BufferStore(new.buffer, new.value, self.at(new.buffer, new.indices), new.span)
 
-    def at(self, buffer: Any, indices: Any) -> list[Any]:
+    def at(self, buffer: BufferVar, indices: Any) -> list[Expr]:
         place = place_of(self.layouts[buffer], list(indices))
         shape = nodes.shape_of(buffer)
         result = []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.errors.language import BadAnnotation
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -15,7 +15,7 @@ from tile_core.layout import LayoutMap, row_major
 _HELD = {"shared": frozenset({"memory"}), "local.fragment": frozenset({"thread", "warp", "lane", "register"})}
 
 
-def check_layouts(body: Any, layouts: Mapping[str, LayoutMap], reducers: Collection[str]) -> None:
+def check_layouts(body: Stmt, layouts: Mapping[str, LayoutMap], reducers: Collection[str]) -> None:
     """Check the layouts of a program's buffers; those of parameters are checked where they are applied.
 
     Parameters
@@ -62,5 +62,5 @@ def _is_row_major(layout: LayoutMap) -> bool:
     return bool(layout.tables() == row_major(layout.shape).tables())
 
 
-def _refused(found: str, instead: str, s: Any) -> BadAnnotation:
+def _refused(found: str, instead: str, s: Stmt) -> BadAnnotation:
     return BadAnnotation(what="annotate_layout", found=found, instead=instead, where=nodes.where_of(s))

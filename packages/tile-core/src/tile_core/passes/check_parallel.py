@@ -20,6 +20,7 @@ from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.iteration_space import Body, NestAccess, Space, Touched, body_of
 from tile_core.analysis.value_numbering import Fingerprint, apart, element_number
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -32,7 +33,7 @@ _ROUNDS = 5
 _READ_FIX = "copy the source to another buffer first, or use a T.serial loop"
 
 
-def check_parallel(body: Any, reducers: frozenset[str] = frozenset()) -> None:
+def check_parallel(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
     """Check all T.Parallel loops of a program.
 
     Parameters
@@ -50,7 +51,7 @@ def check_parallel(body: Any, reducers: frozenset[str] = frozenset()) -> None:
     _CheckIterations(reducers, _bases(body)).stmt(body)
 
 
-def _bases(body: Any) -> dict[Any, Any]:
+def _bases(body: Stmt) -> dict[BufferVar, BufferVar]:
     """Return the buffer that each view aliases."""
     found: dict[Any, Any] = {}
     for view in collect(body, tirx.DeclBuffer):
@@ -66,7 +67,7 @@ class _CheckIterations(StmtRewriter):
         self.conditions: list[tuple[Any, bool]] = []
         self.binds: dict[Any, Any] = {}
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) in _INDEPENDENT:
             self._nest(s)
         self.loops.append(s)
@@ -74,7 +75,7 @@ class _CheckIterations(StmtRewriter):
         self.loops.pop()
         return s
 
-    def visit_IfThenElse(self, s: Any) -> Any:
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
         for side, holds in ((s.then_case, True), (s.else_case, False)):
             if side is not None:
                 self.conditions.append((s.condition, holds))
@@ -82,11 +83,11 @@ class _CheckIterations(StmtRewriter):
                 self.conditions.pop()
         return s
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         self.binds[s.var] = s.value
         return s
 
-    def _nest(self, s: Any) -> None:
+    def _nest(self, s: Stmt) -> None:
         nest, body = [s], s.body
         while isinstance(body, tirx.For) and role(body) in _INDEPENDENT:
             nest.append(body)
@@ -100,7 +101,7 @@ class _CheckIterations(StmtRewriter):
 class _IndependentNest:
     """One nest of independent loops and what surrounds it."""
 
-    def __init__(self, around: _CheckIterations, nest: list[Any], body: Any) -> None:
+    def __init__(self, around: _CheckIterations, nest: list[Stmt], body: Stmt) -> None:
         self.around, self.nest, self.statement = around, nest, body
         self.own = {str(a.buffer.name) for a in collect(body, tirx.AllocBuffer)} | around.reducers
         self.body: Body = body_of(body)
@@ -118,10 +119,10 @@ class _IndependentNest:
             if not _plainly_apart(found, self.nest):
                 self._elements(found)
 
-    def shared(self, buffer: Any) -> bool:
+    def shared(self, buffer: BufferVar) -> bool:
         return nodes.scope_of(buffer) not in PRIVATE and str(buffer.name) not in self.own
 
-    def base(self, buffer: Any) -> Any:
+    def base(self, buffer: BufferVar) -> Any:
         return self.around.bases.get(buffer, buffer)
 
     def _elements(self, accesses: list[NestAccess]) -> None:
@@ -196,7 +197,7 @@ class _IndependentNest:
                     continue
 
 
-def _holds(condition: Any, env: Mapping[Any, Any]) -> bool | None:
+def _holds(condition: Expr, env: Mapping[Var, Any]) -> bool | None:
     try:
         return bool(evaluate(condition, env))
     except Unknown:
@@ -212,7 +213,7 @@ def _picks(loops: int) -> list[tuple[int, ...]]:
     return same + [tuple(draw.choice((0, 1, 3, 7, sys.maxsize)) for _ in range(loops)) for _ in range(loops - 1)]
 
 
-def _assignments(free: list[Any]) -> Iterator[dict[Any, int]]:
+def _assignments(free: list[Var]) -> Iterator[dict[Any, int]]:
     """Yield values to try for the unknown variables: one empty assignment if there are none."""
     if not free:
         yield {}
@@ -232,7 +233,7 @@ class _Rows:
 class _Table:
     """The elements that the accesses of one buffer touch, for one assignment of the enclosing variables."""
 
-    def __init__(self, nest: _IndependentNest, accesses: list[NestAccess], outer: Mapping[Any, Any]) -> None:
+    def __init__(self, nest: _IndependentNest, accesses: list[NestAccess], outer: Mapping[Var, Any]) -> None:
         self.nest = nest
         self.stores: list[_Rows] = []
         self.loads: list[_Rows] = []
@@ -318,14 +319,14 @@ class _Table:
                 return _refusal(found, sizes, _READ_FIX, row.access.statement)
         return None
 
-    def _value(self, access: NestAccess, touched: Touched) -> Any:
+    def _value(self, access: NestAccess, touched: Touched) -> Array:
         """Return what identifies the value that a store writes, or ``None`` if nothing is known."""
         assert self.space is not None
         number = np.arange(self.space.count).reshape(
             self.space.shape + (1,) * (touched.kept.ndim - len(self.space.shape))
         )
 
-        def element(load: Any, env: Mapping[Any, Any]) -> Any:
+        def element(load: Expr, env: Mapping[Var, Any]) -> Array:
             if nodes.scope_of(load.source) in PRIVATE and load.source in self.nest.written:
                 return apart(number)
             at: Any = np.int64(0)
@@ -359,7 +360,7 @@ class _Table:
         return f"{access.buffer.name}[{', '.join(str(i) for i in [element, *reversed(found)])}]"
 
 
-def _bits(buffer: Any) -> int:
+def _bits(buffer: BufferVar) -> int:
     from tile_core.dtypes import DTYPES
 
     return int(DTYPES[nodes.element_type(buffer)].bits)
@@ -376,12 +377,12 @@ def _columns(rows: _Rows, unit: int, number: int) -> tuple[Any, Any, Any, Any]:
     return at, np.repeat(touched.iteration, parts), np.repeat(value, parts), np.full(count * parts, number)
 
 
-def _stacked(rows: list[_Rows], unit: int) -> list[Any]:
+def _stacked(rows: list[_Rows], unit: int) -> list[Array]:
     """Return the columns of several accesses, concatenated."""
     return [np.concatenate(c) for c in zip(*(_columns(r, unit, k) for k, r in enumerate(rows)), strict=True)]
 
 
-def _unlike(who: Any, what: Any) -> tuple[int, int]:
+def _unlike(who: Array, what: Array) -> tuple[int, int]:
     """Return two rows that differ in both iteration and value."""
     for first in (0, int(np.flatnonzero(who != who[0])[0])):
         other = np.flatnonzero((who != who[first]) & (what != what[first]))
@@ -390,13 +391,13 @@ def _unlike(who: Any, what: Any) -> tuple[int, int]:
     raise AssertionError("rows of two iterations and two values hold two that differ in both")
 
 
-def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Any) -> ParallelRace:
+def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Stmt) -> ParallelRace:
     when = f" (with {', '.join(f'{n}={v}' for n, v in sizes.items())})" if sizes else ""
     where = nodes.where_of(node)
     return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
 
 
-def _plainly_apart(accesses: list[NestAccess], nest: list[Any]) -> bool:
+def _plainly_apart(accesses: list[NestAccess], nest: list[Stmt]) -> bool:
     """Whether all accesses have the same indices, of which each loop variable alone is one: the usual case."""
     first = accesses[0]
     for a in accesses[1:]:
@@ -410,11 +411,11 @@ def _plainly_apart(accesses: list[NestAccess], nest: list[Any]) -> bool:
     return all(loop.loop_var in alone for loop in nest if _several(loop))
 
 
-def _several(loop: Any) -> bool:
+def _several(loop: Stmt) -> bool:
     return nodes.as_int(loop.extent) not in (0, 1)
 
 
-def _check_left_out(store: Any, nest: list[Any], body: Any) -> None:
+def _check_left_out(store: Stmt, nest: list[Stmt], body: Stmt) -> None:
     """Refuse a store of varying values whose index omits a loop, where elements cannot be computed."""
     used: set[Any] = set()
     for index in store.indices:
@@ -435,7 +436,7 @@ def _check_left_out(store: Any, nest: list[Any], body: Any) -> None:
         raise _refusal(f"{found} {store.buffer.name}", {}, fix, store)
 
 
-def _depends(value: Any, v: Any, inner: dict[Any, Any]) -> bool:
+def _depends(value: Any, v: Var, inner: dict[Any, Any]) -> bool:
     """Whether the value may differ between iterations of ``v``, or accumulates."""
     if uses_var(value, v):
         return True
@@ -446,7 +447,7 @@ def _depends(value: Any, v: Any, inner: dict[Any, Any]) -> bool:
     )
 
 
-def _pinned(store: Any, v: Any, body: Any) -> bool:
+def _pinned(store: Stmt, v: Var, body: Stmt) -> bool:
     """Whether the store is guarded by a condition on ``v`` or in data-dependent control flow."""
     for branch in collect(body, tirx.IfThenElse):
         if not (uses_var(branch.condition, v) or collect(branch.condition, ir.TensorLoad)):

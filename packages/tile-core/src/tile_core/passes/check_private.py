@@ -12,6 +12,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -23,7 +24,7 @@ from tile_core.ops.effects import effects
 _FIX = "T.reduce_* of a tile, T.alloc_reducer or a T.serial loop combine iterations"
 
 
-def check_private(body: Any, reducers: frozenset[str] = frozenset()) -> None:
+def check_private(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
     """Check all T.Parallel loops of a program.
 
     Parameters
@@ -57,7 +58,7 @@ class _PrivateFlow:
         self.fresh: set[Any] = set()
         self.shared: set[Any] = set()
 
-    def stmt(self, s: Any) -> None:
+    def stmt(self, s: Stmt) -> None:
         for part in statements(s):
             if isinstance(part, tirx.For):
                 self.loop(part)
@@ -71,7 +72,7 @@ class _PrivateFlow:
             else:
                 self.simple(part)
 
-    def loop(self, s: Any) -> None:
+    def loop(self, s: Stmt) -> None:
         self.reads(s.extent, s)
         if self.nest is not None or role(s) not in self.independent or nodes.as_int(s.extent) in (0, 1):
             self.twice(s.body)
@@ -83,13 +84,13 @@ class _PrivateFlow:
         self.nest = None
         self.left.update(dict.fromkeys(self.shared, s))
 
-    def twice(self, body: Any) -> None:
+    def twice(self, body: Stmt) -> None:
         """Walk the body of a loop again, starting in the state at its end."""
         self.stmt(body)
         if self.nest is None:
             self.stmt(body)
 
-    def branch(self, s: Any) -> None:
+    def branch(self, s: Stmt) -> None:
         self.reads(s.condition, s)
         fresh, left = self.fresh, self.left
         ends = []
@@ -100,7 +101,7 @@ class _PrivateFlow:
             ends.append((self.fresh, self.left))
         self.fresh, self.left = ends[0][0] & ends[1][0], {**ends[0][1], **ends[1][1]}
 
-    def simple(self, s: Any) -> None:
+    def simple(self, s: Stmt) -> None:
         if is_op(s):
             read, write = effects(s)
             self.touch((v.buffer for v in read), s)
@@ -112,10 +113,10 @@ class _PrivateFlow:
         if isinstance(s, tirx.BufferStore):
             self.wrote([s.buffer])
 
-    def reads(self, e: Any, s: Any) -> None:
+    def reads(self, e: Any, s: Stmt) -> None:
         self.touch((x.source for x in collect(e, ir.TensorLoad)), s)
 
-    def touch(self, buffers: Iterator[Any], s: Any) -> None:
+    def touch(self, buffers: Iterator[Any], s: Stmt) -> None:
         for b in buffers:
             if self.nest is not None and b in self.shared:
                 if b not in self.fresh:
@@ -135,7 +136,7 @@ class _PrivateFlow:
         return nodes.scope_of(b) in PRIVATE and str(b.name) not in self.reducers
 
 
-def _written(body: Any) -> set[Any]:
+def _written(body: Stmt) -> set[BufferVar]:
     found = {s.buffer for s in collect(body, tirx.BufferStore)}
     for s in collect(body, tirx.Evaluate):
         if is_op(s):
@@ -143,6 +144,6 @@ def _written(body: Any) -> set[Any]:
     return found
 
 
-def _race(buffer: Any, loop: Any, s: Any, text: str) -> ParallelRace:
+def _race(buffer: BufferVar, loop: Stmt, s: Stmt, text: str) -> ParallelRace:
     where = nodes.where_of(s) or nodes.where_of(loop)
     return ParallelRace(found=text.format(as_written(str(buffer.name), where)), fix=_FIX, where=where)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.errors.launch import TooManyElements
 from tile_core.ir.visit import collect, walk
 from tile_core.numerics.build import type_name
@@ -70,7 +71,7 @@ def _too_many(program: Program, name: str, span: int) -> TooManyElements:
     return error
 
 
-def _overflows(body: Any) -> bool:
+def _overflows(body: Stmt) -> bool:
     """Whether 32-bit arithmetic on block indices and induction variables overflows."""
     search = _ReachSearch()
     search.stmt(body)
@@ -82,7 +83,7 @@ class _ReachSearch(RangedRewriter):
         super().__init__()
         self.found = False
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         walk(e, _ARITHMETIC, self.look)
         return e
 

@@ -21,6 +21,7 @@ from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.iteration_space import LIMIT, NestAccess, body_of, some_of
 from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.errors.language import NegativeIndex
 from tile_core.errors.ops import OutsideOfScratch
 from tile_core.ir import nodes
@@ -34,7 +35,7 @@ __all__ = ["check_scratch"]
 _WRAPPING = (tirx.Add, tirx.Sub, tirx.Mul, tirx.LShift, tirx.Cast)
 
 
-def check_scratch(body: Any) -> None:
+def check_scratch(body: Stmt) -> None:
     """Check all loads and stores of scratch buffers of a program.
 
     Raises
@@ -62,7 +63,7 @@ def check_scratch(body: Any) -> None:
 class _Corners(StmtRewriter):
     """Replaces tile ops by loads of the first and last element of each scratch tile."""
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         if not is_op(s):
             return s
         ends: list[Any] = []
@@ -78,7 +79,7 @@ def _filled(extents: tuple[Any, ...]) -> bool:
     return all(isinstance(e, int) and e > 0 for e in extents)
 
 
-def _check_unrolled(access: NestAccess, binds: dict[Any, Any], ranges: Ranges) -> None:
+def _check_unrolled(access: NestAccess, binds: dict[Var, Expr], ranges: Ranges) -> None:
     """Refuse indices of a tensor that are negative in a copy of an unrolled body."""
     unrolled = {loop.loop_var for loop in access.loops if role(loop) == "unroll" and not _factor(loop)}
     if not unrolled:
@@ -92,7 +93,7 @@ def _check_unrolled(access: NestAccess, binds: dict[Any, Any], ranges: Ranges) -
                 _Executions(replace(access, indices=(index,)), binds, ranges).refuse_negative(dim)
 
 
-def _factor(loop: Any) -> bool:
+def _factor(loop: Stmt) -> bool:
     return annotation(loop, "tile.unroll_factor") is not None
 
 
@@ -115,7 +116,7 @@ class _Executions:
         If an index or a condition depends on an unknown value.
     """
 
-    def __init__(self, access: NestAccess, binds: dict[Any, Any], ranges: Ranges) -> None:
+    def __init__(self, access: NestAccess, binds: dict[Var, Call], ranges: Ranges) -> None:
         self.access, self.binds, self.ranges = access, binds, ranges
         self.env: dict[Any, Any] = {}
         self.used: dict[Any, None] = {}
@@ -131,7 +132,7 @@ class _Executions:
                 for e in trips:
                     self.look(e)
 
-    def look(self, e: Any) -> None:
+    def look(self, e: Expr) -> None:
         """Record the variables of an expression, through bindings; give up if it may wrap."""
         for part in collect(e, _WRAPPING):
             kind = type_name(part)
@@ -235,6 +236,6 @@ class _Executions:
         )
 
 
-def _said(loop: Any, trip: int) -> str:
+def _said(loop: Stmt, trip: int) -> str:
     name = str(loop.loop_var.name)
     return f"{name}={trip}" if role(loop) in ("parallel", "vectorized", "grid") else f"{trip} of {name}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Stmt
 from tile_core.errors.lowering import RoundingUnsupported, TooManyThreads, VariantMissing
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["check_target"]
 
 
-def check_target(body: Any, program: Program, variants: Sequence[Variant], ctx: Context) -> None:
+def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx: Context) -> None:
     """Refuse a program that uses features that the target lacks.
 
     Raises
@@ -58,7 +59,7 @@ def check_target(body: Any, program: Program, variants: Sequence[Variant], ctx: 
                 raise RoundingUnsupported(where=program.where, **facts)
 
 
-def _threads(body: Any) -> list[int]:
+def _threads(body: Stmt) -> list[int]:
     for loop in collect(body, tirx.For):
         found = (loop.annotations or {}).get(nodes.THREADS)
         if found is not None:

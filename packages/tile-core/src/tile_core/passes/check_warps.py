@@ -14,6 +14,7 @@ import numpy as np
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.uniformity import VARYING_CALLS, Varying
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Node, Stmt
 from tile_core.errors.ops import DivergentWarp
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -25,7 +26,7 @@ _TOGETHER = WARP_CALLS | {"sync_warp"}
 _AXES = 3
 
 
-def check_warps(body: Any, width: int) -> None:
+def check_warps(body: Stmt, width: int) -> None:
     """Check all warp operations of a program.
 
     Parameters
@@ -48,7 +49,7 @@ class _Launches(StmtRewriter):
     def __init__(self, width: int) -> None:
         self.width = width
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         threads = annotation(s, nodes.THREADS)
         if threads is None:
             return super().visit_For(s)
@@ -71,7 +72,7 @@ class LaneVarying(Varying):
         Lanes of a warp.
     """
 
-    def __init__(self, body: Any, threads: list[int], width: int) -> None:
+    def __init__(self, body: Stmt, threads: list[int], width: int) -> None:
         number = np.arange(int(np.prod(threads)), dtype=np.int64)
         self.count, self.width = len(number), width
         x, y = threads[:2]
@@ -85,11 +86,11 @@ class LaneVarying(Varying):
                 self.env[bind.var] = value
         super().__init__(body)
 
-    def expr(self, e: Any) -> bool:
+    def expr(self, e: Expr) -> bool:
         """Whether an expression may differ between the lanes of a warp."""
         return super().expr(e) and not self._same(e)
 
-    def _same(self, e: Any) -> bool:
+    def _same(self, e: Expr) -> bool:
         """Whether an expression is provably the same in all lanes."""
         value = self._value(e)
         if value is not None:
@@ -105,10 +106,10 @@ class LaneVarying(Varying):
             return name in UNIFORM_CALLS or (name not in VARYING_CALLS and all(self._same(a) for a in e.args))
         return all(self._same(part) for part in _parts(e)) and (bool(_parts(e)) or not super().expr(e))
 
-    def _value(self, e: Any) -> Any:
+    def _value(self, e: Expr) -> Any:
         """Return the value of an expression of thread indices for all threads; ``None`` if it is not one."""
 
-        def known(call: Any) -> Any:
+        def known(call: Call) -> Expr:
             if not nodes.is_tile_call(call):
                 return call
             name = str(call.op.name)[5:]
@@ -124,7 +125,7 @@ class _CheckLanes:
     def __init__(self, varying: LaneVarying) -> None:
         self.varying = varying
 
-    def walk(self, s: Any, apart: bool) -> None:
+    def walk(self, s: Stmt, apart: bool) -> None:
         """Check a statement; ``apart`` if it is in divergent control flow."""
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
@@ -148,7 +149,7 @@ class _CheckLanes:
         else:
             self.own([s], apart, s)
 
-    def own(self, parts: list[Any], apart: bool, s: Any) -> None:
+    def own(self, parts: list[Any], apart: bool, s: Stmt) -> None:
         """Check the expressions of a statement; parts may be evaluated conditionally."""
         for part in parts:
             found = _operations(part)
@@ -166,7 +167,7 @@ class _CheckLanes:
         return out
 
 
-def _operations(node: Any) -> list[Any]:
+def _operations(node: Node) -> list[Call]:
     return [c for c in collect(node, ir.Call) if nodes.is_tile_call(c) and str(c.op.name)[5:] in _TOGETHER]
 
 
@@ -176,7 +177,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _parts(e: Any) -> list[Any]:
+def _parts(e: Expr) -> list[Expr]:
     """Return the operands of an expression; none for a constant."""
     fields = _FIELDS.get(type(e).__name__, ("a", "b") if hasattr(e, "b") else ())
     return [getattr(e, name) for name in fields]

@@ -14,6 +14,7 @@ from typing import Any
 
 from tile_core.analysis.iteration_space import parts_of, sides_of
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.ops import NeverWritten
 from tile_core.ir import nodes
 from tile_core.ir.names import as_written
@@ -56,7 +57,7 @@ class _Event:
     fix: str = ""
 
 
-def check_written(body: Any) -> None:
+def check_written(body: Stmt) -> None:
     """Check all reads of scratch memory of a program.
 
     Raises
@@ -104,7 +105,7 @@ def _certain(path: Sequence[tuple[Any, Any]]) -> bool:
     return True
 
 
-def _runs(loop: Any) -> bool:
+def _runs(loop: Stmt) -> bool:
     extent = nodes.as_int(loop.extent)
     return isinstance(extent, int) and extent > 0
 
@@ -123,7 +124,7 @@ class _Choice:
 
 
 class _WrittenFlow:
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.reads: list[_Event] = []
         self.writes: list[_Event] = []
         self.bases: dict[Any, Any] = {}
@@ -132,7 +133,7 @@ class _WrittenFlow:
             for var in collect(view.data, tirx.Var):
                 self.bases[view.buffer] = self.bases.get(var, var)
 
-    def stmt(self, s: Any, path: tuple[tuple[Any, Any], ...]) -> None:
+    def stmt(self, s: Stmt, path: tuple[tuple[Any, Any], ...]) -> None:
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
                 self.stmt(x, path)
@@ -161,7 +162,7 @@ class _WrittenFlow:
             else:
                 self.expr(s.value, path, s)
 
-    def call(self, s: Any, path: tuple[tuple[Any, Any], ...]) -> None:
+    def call(self, s: Stmt, path: tuple[tuple[Any, Any], ...]) -> None:
         """Record a tile call's reads, then its writes; an op that the core does not define may write first."""
         call = OpCall.decode(s)
         op = OPS.get(call.name)
@@ -191,7 +192,7 @@ class _WrittenFlow:
         for view in targets:
             self.write(view.buffer, list(zip(view.mins, view.extents, strict=True)), path, s)
 
-    def expr(self, e: Any, path: tuple[tuple[Any, Any], ...], s: Any) -> None:
+    def expr(self, e: Any, path: tuple[tuple[Any, Any], ...], s: Stmt) -> None:
         if not isinstance(e, ir.Expr) or not collect(e, (ir.TensorLoad, ir.Call)):
             return
         if isinstance(e, ir.TensorLoad):
@@ -213,15 +214,15 @@ class _WrittenFlow:
             for part in parts_of(e):
                 self.expr(part, path, s)
 
-    def read(self, buffer: Any, at: Any, path: Any, s: Any, what: str, fix: str) -> None:
+    def read(self, buffer: BufferVar, at: Any, path: Any, s: Stmt, what: str, fix: str) -> None:
         if nodes.scope_of(buffer) in _SCRATCH:
             self.reads.append(self.event(buffer, at, path, s, what, fix))
 
-    def write(self, buffer: Any, at: Any, path: Any, s: Any) -> None:
+    def write(self, buffer: BufferVar, at: Any, path: Any, s: Stmt) -> None:
         if nodes.scope_of(buffer) in _SCRATCH:
             self.writes.append(self.event(buffer, at, path, s))
 
-    def event(self, buffer: Any, at: Any, path: Any, s: Any, what: str = "", fix: str = "") -> _Event:
+    def event(self, buffer: BufferVar, at: Any, path: Any, s: Stmt, what: str = "", fix: str = "") -> _Event:
         self.count += 1
         base = self.bases.get(buffer)
         box = None if at is None or base is not None else _box(at)

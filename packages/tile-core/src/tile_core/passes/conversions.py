@@ -11,6 +11,7 @@ from typing import Any
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -21,7 +22,7 @@ from tile_core.numerics.truncation import limits_of, truncate_call, truncate_exp
 __all__ = ["total_conversions"]
 
 
-def total_conversions(body: Any, own: frozenset[tuple[str, str]] = frozenset()) -> Any:
+def total_conversions(body: Stmt, own: frozenset[tuple[str, str]] = frozenset()) -> Stmt:
     """Return the statement with float-to-integer conversions that give the language's result for all numbers.
 
     Parameters
@@ -35,7 +36,7 @@ def total_conversions(body: Any, own: frozenset[tuple[str, str]] = frozenset()) 
         return body
     intervals = Intervals(_analyzer(body), {b.var: b.value for b in collect(body, (tirx.Bind, tirx.Let))})
 
-    def convert(e: Any, mutator: Any) -> Any:
+    def convert(e: Expr, mutator: Any) -> Expr:
         if not _truncates(e):
             return mutator.default_mutate(e)
         target = type_name(e)
@@ -50,7 +51,7 @@ def total_conversions(body: Any, own: frozenset[tuple[str, str]] = frozenset()) 
     return structural.mutated(body, [(tirx.Cast, convert)])
 
 
-def _total(value: Any, target: str, own: frozenset[tuple[str, str]]) -> Any:
+def _total(value: Expr, target: str, own: frozenset[tuple[str, str]]) -> Expr:
     source = type_name(value)
     if (source, target) in own:
         return truncate_call(value, target)
@@ -61,12 +62,12 @@ def _total(value: Any, target: str, own: frozenset[tuple[str, str]]) -> Any:
     return cast(target, truncate_expr(value, target))
 
 
-def _truncates(e: Any) -> bool:
+def _truncates(e: Expr) -> bool:
     source, target = type_name(e.value), type_name(e)
     return target in DTYPES and source in DTYPES and DTYPES[source].is_float and DTYPES[target].is_integer
 
 
-def _analyzer(body: Any) -> Any:
+def _analyzer(body: Stmt) -> Any:
     analyzer = Analyzer()
     for loop in collect(body, tirx.For):
         start, extent = nodes.as_int(loop.min), nodes.as_int(loop.extent)

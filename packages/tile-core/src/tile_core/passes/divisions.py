@@ -13,6 +13,7 @@ from typing import Any
 from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import bind, constant, equal, select, type_name
 
@@ -22,7 +23,7 @@ _QUOTIENTS = (tirx.FloorDiv, tirx.Div)
 _REMAINDERS = (tirx.FloorMod, tirx.Mod)
 
 
-def total_divisions(body: Any, sizes: Iterable[Any] = ()) -> Any:
+def total_divisions(body: Stmt, sizes: Iterable[Var] = ()) -> Stmt:
     """Return the statement with divisions defined for all operands.
 
     Parameters
@@ -36,12 +37,12 @@ def total_divisions(body: Any, sizes: Iterable[Any] = ()) -> Any:
 
 
 class _Total(RangedRewriter):
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
         return structural.mutated(e, [(_QUOTIENTS + _REMAINDERS, self.divide)])
 
-    def divide(self, e: Any, mutator: Any) -> Any:
+    def divide(self, e: Expr, mutator: Any) -> Expr:
         new = mutator.default_mutate(e)
         kind = type_name(new)
         if not kind.startswith(("int", "uint")):
@@ -65,7 +66,7 @@ class _Division:
     def __init__(self, node: Any, by_zero: bool, overflows: bool) -> None:
         self.node, self.by_zero, self.overflows = node, by_zero, overflows
 
-    def total(self, a: Any, b: Any) -> Any:
+    def total(self, a: Var, b: Var) -> Expr:
         name = type_name(b)
         zero = equal(b, constant(0, name, b))
         unsafe = zero if self.by_zero else None
@@ -78,7 +79,7 @@ class _Division:
         return select(zero, constant(0, name, b), result) if self.by_zero and self.node in _QUOTIENTS else result
 
 
-def _by_constant(e: Any) -> Any:
+def _by_constant(e: Expr) -> Expr:
     """By -1 the quotient is the negated number, which wraps: code generators assume that it cannot overflow."""
     divisor = e.b.value if isinstance(e.b, tirx.Broadcast) else e.b
     if not isinstance(divisor, tirx.IntImm) or int(divisor.value) != -1:

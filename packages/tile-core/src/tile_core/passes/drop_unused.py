@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 
@@ -16,7 +17,7 @@ from tile_core.ir.visit import StmtRewriter, collect
 _PLACES = frozenset({"tile.thread_index", "tile.block_index", "tile.lane_index", "tile.warp_index"})
 
 
-def drop_unused(body: Any) -> Any:
+def drop_unused(body: Stmt) -> Stmt:
     """Return a statement without the bindings whose names are not used.
 
     A binding stays if evaluating its value may have a side effect: an atomic access, an instruction, a shuffle.
@@ -42,12 +43,12 @@ def drop_unused(body: Any) -> Any:
 
 
 class _Drop(StmtRewriter):
-    def __init__(self, unused: set[Any]) -> None:
+    def __init__(self, unused: set[Var]) -> None:
         self.unused = unused
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         return tirx.Evaluate(nodes.int_const(0)) if s.var in self.unused else s
 
 
-def _is_pure(e: Any) -> bool:
+def _is_pure(e: Expr) -> bool:
     return all(not nodes.is_tile_call(c) or str(c.op.name) in _PLACES for c in collect(e, ir.Call))

@@ -12,11 +12,12 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 
 
-def flatten_lets(body: Any) -> Any:
+def flatten_lets(body: Stmt) -> Stmt:
     """Return the statement with flat chains of ``Let``."""
     return _FlattenLets().stmt(body) if collect(body, tirx.Let) else body
 
@@ -25,18 +26,18 @@ class _FlattenLets(StmtRewriter):
     def __init__(self) -> None:
         self.before: list[Any] = []
 
-    def stmt(self, s: Any) -> Any:
+    def stmt(self, s: Stmt) -> Stmt:
         outer, self.before = self.before, []
         new = super().stmt(s)
         before, self.before = self.before, outer
         return nodes.seq([*before, new]) if before else new
 
-    def visit_While(self, s: Any) -> Any:
+    def visit_While(self, s: Stmt) -> Any:
         """Keep the condition, which is evaluated in every iteration."""
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         if not collect(e, tirx.Let):
             return e
         if any(_is_choice(c) for c in collect(e, ir.Call)):
@@ -44,15 +45,15 @@ class _FlattenLets(StmtRewriter):
         return _chain(e)
 
 
-def _is_choice(e: Any) -> bool:
+def _is_choice(e: Call) -> bool:
     return nodes.operator_name(e) == "if_then_else" and any(collect(side, tirx.Let) for side in list(e.args)[1:])
 
 
-def _chain(e: Any) -> Any:
+def _chain(e: Expr) -> Expr:
     """Return the expression with all its bindings hoisted."""
     found: dict[Any, Any] = {}
 
-    def let(x: Any, mutator: Any) -> Any:
+    def let(x: Expr, mutator: Any) -> Expr:
         if x.var not in found:
             value = mutator.mutate(x.value)
             found[x.var] = value
@@ -71,24 +72,24 @@ class _Statements:
     made twice.
     """
 
-    def __init__(self, out: list[Any], names: dict[Any, Any]) -> None:
+    def __init__(self, out: list[Any], names: dict[Var, Var]) -> None:
         self.out = out
         self.names = names
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return structural.mutated(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
 
-    def var(self, v: Any, _: Any) -> Any:
+    def var(self, v: Var, _: Any) -> Var:
         return self.names.get(v, v)
 
-    def let(self, x: Any, mutator: Any) -> Any:
+    def let(self, x: Expr, mutator: Any) -> Expr:
         if x.var not in self.names:
             value = mutator.mutate(x.value)
             name = self.names[x.var] = tirx.Var(x.var.name, x.var.ty)
             self.out.append(tirx.Bind(name, value))
         return mutator.mutate(x.body)
 
-    def call(self, x: Any, mutator: Any) -> Any:
+    def call(self, x: Call, mutator: Any) -> Expr:
         if not _is_choice(x):
             return mutator.default_mutate(x)
         condition = mutator.mutate(x.args[0])

@@ -9,9 +9,8 @@ equal" as the negation of "equal".
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
 
@@ -22,10 +21,10 @@ _NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}
 PREFIX = nodes.FLOAT_PREFIX
 
 
-def hide(body: Any) -> Any:
+def hide(body: Stmt) -> Stmt:
     """Return the statement with float operations as calls, and comparisons of bools as comparisons of integers."""
 
-    def replace(e: Any) -> Any:
+    def replace(e: Expr) -> Expr:
         dtype = nodes.dtype_of(e.a)
         if dtype == "bool":
             return type(e)(tirx.Cast("int32", e.a), tirx.Cast("int32", e.b), e.span)
@@ -38,10 +37,10 @@ def hide(body: Any) -> Any:
     return map_expr(body, replace, tuple(_OPERATIONS.values()))
 
 
-def reveal(body: Any) -> Any:
+def reveal(body: Stmt) -> Stmt:
     """Return the statement with the operations that ``hide`` replaced, in lanes where they were vectorised."""
 
-    def restore(e: Any) -> Any:
+    def restore(e: Call) -> Call:
         name = str(getattr(e.op, "name", ""))
         if not name.startswith(PREFIX):
             return e

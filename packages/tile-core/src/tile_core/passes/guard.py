@@ -12,6 +12,7 @@ from typing import Any
 
 from tile_core.analysis.proofs import Proofs, linear_parts
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
 from tile_core.passes.wide_indices import wide_index, widen_indices
@@ -21,7 +22,7 @@ _VERSIONED = ("parallel", "vectorized")
 _GUARDED = "tile.guarded"
 
 
-def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any = ()) -> Any:
+def guard(body: Stmt, safe_values: Mapping[str, Any] | None = None, symbols: Any = ()) -> Stmt:
     """Return the body with every access inside its buffer.
 
     Parameters
@@ -39,7 +40,7 @@ def guard(body: Any, safe_values: Mapping[str, Any] | None = None, symbols: Any 
     return guards.stmt(widen_indices(body))
 
 
-def guarded(s: Any) -> Any:
+def guarded(s: Stmt) -> Stmt:
     """Mark a statement whose accesses are all in bounds: ``guard`` leaves it unchanged."""
     return tirx.AttrStmt(ir.StringImm(""), _GUARDED, nodes.int_const(0), s)
 
@@ -47,18 +48,18 @@ def guarded(s: Any) -> Any:
 class _Condition:
     """An unproven bound: ``index < extent`` or ``index >= 0``."""
 
-    def __init__(self, index: Any, extent: Any) -> None:
+    def __init__(self, index: Expr, extent: Any) -> None:
         self.index = index
         self.extent = extent
 
-    def expr(self) -> Any:
+    def expr(self) -> Expr:
         return tirx.GE(self.index, _zero(self.index)) if self.extent is None else tirx.LT(self.index, self.extent)
 
     def key(self) -> tuple[int, int]:
         """Return a key that is equal for equal conditions on the same variables; variable names may be reused."""
         return _identity(self.index), 0 if self.extent is None else _identity(self.extent)
 
-    def hull(self, loops: list[Any], wide: bool = False) -> Any:
+    def hull(self, loops: list[Stmt], wide: bool = False) -> Any:
         """Return the condition that implies this one for all iterations of ``loops``, or ``None``.
 
         ``wide`` computes it in 64 bits: an index that overflows 32 is out of bounds.
@@ -88,7 +89,7 @@ class _Guard(StmtRewriter):
         self.assumed: set[tuple[int, int]] = set()
         self.inside_nest = False
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         self.proofs.loop(s)
         if self.inside_nest or role(s) not in _VERSIONED:
             return super().visit_For(s)
@@ -99,7 +100,7 @@ class _Guard(StmtRewriter):
         self.inside_nest = False
         return guarded if fast is None else tirx.IfThenElse(fast[0], fast[1], guarded, s.span)
 
-    def unguarded(self, nest: Any, conditions: list[_Condition]) -> tuple[Any, Any] | None:
+    def unguarded(self, nest: Stmt, conditions: list[_Condition]) -> tuple[Any, Any] | None:
         """Return (condition, nest without the guards that it makes redundant)."""
         loops = collect(nest, tirx.For)
         inner = {loop.loop_var for loop in loops} | {b.var for b in collect(nest, tirx.Bind)}
@@ -122,15 +123,15 @@ class _Guard(StmtRewriter):
         unique = {_identity(h): h for h in useful}
         return tirx.all(*unique.values()), fast
 
-    def changes(self, condition: Any, written: set[str]) -> bool:
+    def changes(self, condition: Expr, written: set[str]) -> bool:
         """Whether writes to the buffers of these names may change a condition."""
         names = {str(load.source.name) for load in collect(condition, ir.TensorLoad)}
         return bool(names & written) or bool(names and written and self.proofs.aliased)
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return s.body if s.attr_key == _GUARDED else super().visit_AttrStmt(s)
 
-    def visit_IfThenElse(self, s: Any) -> Any:
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
         condition = self.expr(s.condition)
         with self.proofs.under(s.condition, s.then_case):
             then = self.stmt(s.then_case)
@@ -143,12 +144,12 @@ class _Guard(StmtRewriter):
             return s
         return tirx.IfThenElse(condition, then, other, s.span)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         new = super().visit_Bind(s)
         self.proofs.value(new)
         return new
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         conditions = self.conditions(new.buffer, new.indices)  # its indices are guarded themselves
         if not conditions:
@@ -160,7 +161,7 @@ class _Guard(StmtRewriter):
             new = tirx.BufferStore(new.buffer, value, indices, span=s.span)
         return nodes.seq([*before, tirx.IfThenElse(tirx.all(*conditions), new, None, s.span)])
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         """Guard the loads of an expression; the taken side of a condition is guarded under it."""
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
@@ -170,14 +171,14 @@ class _Guard(StmtRewriter):
             return self.choice(e)
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def choice(self, e: Any) -> Any:
+    def choice(self, e: Call) -> Call:
         condition = self.expr(e.args[0])
         with self.proofs.under(e.args[0], None):
             yes = self.expr(e.args[1])
         no = self.expr(e.args[2])
         return tirx.if_then_else(condition, yes, no)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Expr) -> Expr:
         conditions = self.conditions(e.source, e.indices)
         if not conditions:
             return e
@@ -186,7 +187,7 @@ class _Guard(StmtRewriter):
         fill = nodes.zero(dtype) if safe is None else nodes.cast(safe, dtype)
         return tirx.if_then_else(tirx.all(*conditions), e, fill)
 
-    def conditions(self, buffer: Any, indices: Any) -> list[Any]:
+    def conditions(self, buffer: BufferVar, indices: Any) -> list[Expr]:
         """Return the bounds of an access that are not proven."""
         open_bounds = []
         for index, extent in zip(indices, buffer.shape, strict=True):
@@ -196,7 +197,7 @@ class _Guard(StmtRewriter):
                     open_bounds.append(c.expr())
         return open_bounds
 
-    def unproven(self, index: Any, extent: Any) -> list[_Condition]:
+    def unproven(self, index: Expr, extent: Expr) -> list[_Condition]:
         if isinstance(index, tirx.IntImm) and isinstance(extent, tirx.IntImm):
             inside = 0 <= int(index.value) < int(extent.value)
             return [] if inside else [_Condition(index, extent)]
@@ -219,11 +220,11 @@ class _Guard(StmtRewriter):
         return result
 
 
-def _remains(index: Any, extent: Any) -> bool:
+def _remains(index: Expr, extent: Expr) -> bool:
     return isinstance(index, tirx.FloorMod) and isinstance(extent, tirx.Var) and index.b.same_as(extent)
 
 
-def _alike(index: Any, extent: Any) -> tuple[Any, Any]:
+def _alike(index: Expr, extent: Expr) -> tuple[Any, Any]:
     """Return an index and an extent as numbers of one type that holds both."""
     kind, other = nodes.dtype_of(index), nodes.dtype_of(extent)
     if kind == other:
@@ -232,11 +233,11 @@ def _alike(index: Any, extent: Any) -> tuple[Any, Any]:
     return nodes.cast(index, common), nodes.cast(extent, common)
 
 
-def _identity(e: Any) -> int:
+def _identity(e: Expr) -> int:
     return int(tvm_ffi.structural_hash(e))
 
 
-def _bound(value: Any, before: list[Any]) -> Any:
+def _bound(value: Expr, before: list[Any]) -> Expr:
     """Bind a value with a shuffle or vote before a guard: lanes whose store is dropped take part in it."""
     if not any(nodes.is_tile_call(c) for c in collect(value, ir.Call)):
         return value
@@ -245,5 +246,5 @@ def _bound(value: Any, before: list[Any]) -> Any:
     return var
 
 
-def _zero(index: Any) -> Any:
+def _zero(index: Expr) -> Expr:
     return nodes.int_const(0, nodes.dtype_of(index))

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
 from tile_core.ir.calls import SPLIT
 from tile_core.numerics.build import bind, cast, constant, constants, equal, type_name
 from tile_core.numerics.codecs import decode, encode
@@ -73,7 +74,7 @@ class Conversions:
     split: Callable[[Any, list[Any], Any, str], Any] | None = None
 
 
-def legalize_floats(func: Any, native: frozenset[str], conversions: Conversions | None = None) -> Any:
+def legalize_floats(func: Expr, native: frozenset[str], conversions: Conversions | None = None) -> Expr:
     """Rewrite all element types of ``func`` that are not in ``native`` to storage types.
 
     Parameters
@@ -120,18 +121,18 @@ class _RewriteStored:
             (tirx.Let, self.let), (ir.Call, self.call),
         ]  # fmt: skip
 
-    def is_foreign(self, expr: Any) -> bool:
+    def is_foreign(self, expr: Expr) -> bool:
         return type_name(expr) in self.foreign
 
     # Variables and buffers
 
-    def var(self, var: Any, _: Any = None) -> Any:
+    def var(self, var: Var, _: Any = None) -> Any:
         new = self.vars.get(var)
         if new is None:
             new = self.vars[var] = self._renewed(var)
         return new
 
-    def _renewed(self, var: Any) -> Any:
+    def _renewed(self, var: Var) -> Any:
         if not tirx.is_buffer_var(var):
             return tirx.Var(var.name, STORAGE[type_name(var)], var.span) if self.is_foreign(var) else var
         if _element(var) not in self.foreign:
@@ -150,11 +151,11 @@ class _RewriteStored:
 
     # Statements
 
-    def bind(self, s: Any, mutator: Any) -> Any:
+    def bind(self, s: Stmt, mutator: Any) -> Any:
         value, var = mutator.mutate(s.value), self.var(s.var)
         return s if value.same_as(s.value) and var.same_as(s.var) else tirx.Bind(var, value, s.span)
 
-    def store(self, s: Any, mutator: Any) -> Any:
+    def store(self, s: Stmt, mutator: Any) -> Any:
         buffer = self.var(s.buffer)
         if buffer.same_as(s.buffer):
             return mutator.default_mutate(s)
@@ -171,7 +172,7 @@ class _RewriteStored:
         merged = bind(nibble, lambda v: _merge(old, v, indices[-1] if indices else None))
         return tirx.BufferStore(buffer, merged, place, s.span)
 
-    def half(self, buffer: Any, place: list[Any], nibble: Any, index: Any, span: Any) -> Any:
+    def half(self, buffer: BufferVar, place: list[Any], nibble: Any, index: Any, span: Any) -> Any:
         """Return the store of a nibble that preserves concurrent stores of the other one in its byte."""
         assert self.conversions.split is not None
         code = tirx.Var("code", "uint8")
@@ -184,7 +185,7 @@ class _RewriteStored:
             body = tirx.IfThenElse(even, low, high, span)
         return tirx.SeqStmt([tirx.Bind(code, nibble, span), body])
 
-    def attribute(self, s: Any, mutator: Any) -> Any:
+    def attribute(self, s: Stmt, mutator: Any) -> Any:
         if s.attr_key != SPLIT:
             return mutator.default_mutate(s)
         outer, self.split = self.split, True
@@ -192,7 +193,7 @@ class _RewriteStored:
         self.split = outer
         return body
 
-    def loop(self, s: Any, mutator: Any) -> Any:
+    def loop(self, s: Stmt, mutator: Any) -> Stmt:
         before = self.packed_stores
         new = mutator.default_mutate(s)
         if self.packed_stores == before or s.kind == tirx.ForKind.PARALLEL:
@@ -207,7 +208,7 @@ class _RewriteStored:
 
     # Expressions
 
-    def load(self, e: Any, mutator: Any) -> Any:
+    def load(self, e: Any, mutator: Any) -> Expr:
         buffer = self.var(e.source)
         if buffer.same_as(e.source):
             return mutator.default_mutate(e)
@@ -222,7 +223,7 @@ class _RewriteStored:
         name = type_name(e)
         return _constant_code(np.asarray(e.value), name) if name in self.foreign else e
 
-    def cast(self, e: Any, mutator: Any) -> Any:
+    def cast(self, e: Any, mutator: Any) -> Expr:
         source, target = type_name(e.value), type_name(e)
         if source not in self.foreign and target not in self.foreign:
             return mutator.default_mutate(e)
@@ -273,12 +274,12 @@ class _RewriteStored:
             return mutator.default_mutate(e)
         return tirx.Select(*[mutator.mutate(x) for x in (e.condition, e.true_value, e.false_value)], e.span)
 
-    def let(self, e: Any, mutator: Any) -> Any:
+    def let(self, e: Any, mutator: Any) -> Expr:
         value, var, body = mutator.mutate(e.value), self.var(e.var), mutator.mutate(e.body)
         same = value.same_as(e.value) and var.same_as(e.var) and body.same_as(e.body)
         return e if same else tirx.Let(var, value, body, e.span)
 
-    def call(self, e: Any, mutator: Any) -> Any:
+    def call(self, e: Any, mutator: Any) -> Expr:
         types = [type_name(a) for a in e.args if isinstance(a, ir.Expr) and hasattr(a.ty, "dtype")]
         args = [mutator.mutate(a) for a in e.args]
         name, result = getattr(e.op, "name", ""), type_name(e)
@@ -310,11 +311,11 @@ class _RewriteStored:
         return tirx.buffer_data(args[0]) if name == "tirx.buffer_data" else tirx.address_of(args[0])
 
 
-def _mentions(func: Any, types: frozenset[str]) -> bool:
+def _mentions(func: Expr, types: frozenset[str]) -> bool:
     """Whether any variable, constant, cast or call of ``func`` has one of ``types``; every such value starts at one."""
     found = [p for p in func.params if _name_of_var(p) in types]
 
-    def visit(node: Any) -> None:
+    def visit(node: Expr) -> None:
         if _name_of_var(node) in types:
             found.append(node)
 
@@ -323,7 +324,7 @@ def _mentions(func: Any, types: frozenset[str]) -> bool:
     return bool(found)
 
 
-def _packed_buffers(func: Any, types: frozenset[str]) -> set[Any]:
+def _packed_buffers(func: Expr, types: frozenset[str]) -> set[BufferVar]:
     """The buffers of ``types`` that hold two elements per byte: parameters, and aliases of other types.
 
     A scratch buffer of 4-bit elements is packed as soon as one view reinterprets its memory as another type, and a
@@ -332,7 +333,7 @@ def _packed_buffers(func: Any, types: frozenset[str]) -> set[Any]:
     packed = {p for p in func.params if tirx.is_buffer_var(p) and _element(p) in types}
     pairs: list[tuple[Any, Any]] = []
 
-    def visit(s: Any) -> None:
+    def visit(s: Stmt) -> None:
         source = s.data.args[0] if isinstance(s.data, ir.Call) and len(s.data.args) else None
         if tirx.is_buffer_var(source):
             pairs.append((s.buffer, source))
@@ -346,27 +347,27 @@ def _packed_buffers(func: Any, types: frozenset[str]) -> set[Any]:
     return packed
 
 
-def _name_of_var(node: Any) -> str:
+def _name_of_var(node: Expr) -> str:
     return _element(node) if tirx.is_buffer_var(node) else type_name(node)
 
 
-def _element(buffer: Any) -> str:
+def _element(buffer: BufferVar) -> str:
     return str(buffer.dtype)
 
 
-def _constant_code(value: Any, name: str) -> Any:
+def _constant_code(value: Array, name: str) -> Expr:
     code = int(encode(value, name))
     return tirx.IntImm(STORAGE[name], int(decode(code, name)) if name in _INTEGERS else code)
 
 
-def _halved(index: Any, up: bool = False) -> Any:
+def _halved(index: Expr, up: bool = False) -> Expr:
     """The byte of a nibble index, or with ``up`` the bytes that hold that many nibbles."""
     if isinstance(index, (int, tirx.IntImm)):
         return tirx.IntImm(type_name(index) if hasattr(index, "ty") else "int32", (int(index) + int(up)) // 2)
     return (index + int(up)) // 2
 
 
-def _merge(old: Any, code: Any, index: Any) -> Any:
+def _merge(old: Expr, code: Var, index: Expr) -> Expr:
     """The byte ``old`` with the nibble of element ``index`` replaced by ``code``."""
     k = constants("uint8", old)
     if index is None:

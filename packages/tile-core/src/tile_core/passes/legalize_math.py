@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Call, Expr
 from tile_core.numerics import inverse, math
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.minmax import max_expr, min_expr
@@ -45,7 +46,7 @@ WIDE: Mapping[str, Builder] = {
 """Builders for float64, where TVM's own expressions are no better than float32."""
 
 
-def legalize_math(func: Any, table: Mapping[str, Builder] = MATH, rounded: Mapping[str, Builder] = ROUNDED) -> Any:
+def legalize_math(func: Expr, table: Mapping[str, Builder] = MATH, rounded: Mapping[str, Builder] = ROUNDED) -> Expr:
     """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
 
     float16 goes through float32 (and is rounded once). float64 stays with the target's library, except for ``WIDE``.
@@ -66,7 +67,7 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH, rounded: Mappi
         ``func`` itself if it calls none of them.
     """
 
-    def on_call(e: Any) -> Any:
+    def on_call(e: Call) -> Expr:
         name = getattr(e.op, "name", "")
         if name in rounded:
             return rounded[name](*e.args)
@@ -77,7 +78,7 @@ def legalize_math(func: Any, table: Mapping[str, Builder] = MATH, rounded: Mappi
             return e
         return cast(type_name(e), builder(*[cast("float32", a) for a in e.args]))
 
-    def on_extremum(e: Any) -> Any:
+    def on_extremum(e: Expr) -> Expr:
         builder = table.get("tirx.max" if isinstance(e, tirx.Max) else "tirx.min")
         return builder(e.a, e.b) if builder is not None and type_name(e).startswith("float") else e
 

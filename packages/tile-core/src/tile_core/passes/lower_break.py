@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, statements
 
 
-def lower_break(body: Any) -> Any:
+def lower_break(body: Stmt) -> Stmt:
     """Return the body without ``Break`` and ``Continue``."""
     if not collect(body, (tirx.Break, tirx.Continue)):
         return body
@@ -23,15 +24,15 @@ def lower_break(body: Any) -> Any:
 class _Loop:
     """The flags of one loop."""
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Stmt) -> None:
         own = _own_jumps(body)
         self.stop = nodes.alloc([1], "int32", "stop", "local.var") if own & {"Break"} else None
         self.skip = nodes.alloc([1], "int32", "skip", "local.var") if own else None
 
-    def clear(self, flag: Any) -> list[Any]:
+    def clear(self, flag: Any) -> list[Stmt]:
         return [] if flag is None else [flag[1], nodes.store(flag[0], nodes.int_const(0), [0])]
 
-    def running(self) -> Any:
+    def running(self) -> Expr:
         assert self.skip is not None
         return tirx.EQ(self.skip[0][0], nodes.int_const(0))
 
@@ -40,19 +41,19 @@ class _LowerJumps(StmtRewriter):
     def __init__(self) -> None:
         self.loops: list[_Loop] = []
 
-    def visit_Break(self, s: Any) -> Any:
+    def visit_Break(self, s: Stmt) -> Any:
         loop = self.loops[-1]
         assert loop.stop is not None
         assert loop.skip is not None
         one = nodes.int_const(1)
         return nodes.seq([nodes.store(loop.stop[0], one, [0], s.span), nodes.store(loop.skip[0], one, [0], s.span)])
 
-    def visit_Continue(self, s: Any) -> Any:
+    def visit_Continue(self, s: Stmt) -> Any:
         loop = self.loops[-1]
         assert loop.skip is not None
         return nodes.store(loop.skip[0], nodes.int_const(1), [0], s.span)
 
-    def visit_SeqStmt(self, s: Any) -> Any:
+    def visit_SeqStmt(self, s: Stmt) -> Stmt:
         parts = list(s.seq)
         for at, part in enumerate(parts):
             if self.loops and _own_jumps(part):
@@ -69,7 +70,7 @@ class _LowerJumps(StmtRewriter):
                 return nodes.seq([*head, *allocs, tirx.IfThenElse(self.loops[-1].running(), guarded, None, part.span)])
         return super().visit_SeqStmt(s)
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         loop = _Loop(s.body)
         self.loops.append(loop)
         body = self.stmt(s.body)
@@ -82,7 +83,7 @@ class _LowerJumps(StmtRewriter):
         going = tirx.EQ(loop.stop[0][0], nodes.int_const(0))
         return nodes.seq([*loop.clear(loop.stop), replace_for(s, tirx.IfThenElse(going, body, None, s.span))])
 
-    def visit_While(self, s: Any) -> Any:
+    def visit_While(self, s: Stmt) -> Any:
         loop = _Loop(s.body)
         self.loops.append(loop)
         body = self.stmt(s.body)
@@ -98,7 +99,7 @@ class _LowerJumps(StmtRewriter):
         return nodes.seq([*loop.clear(loop.stop), tirx.While(condition, body, s.span)])
 
 
-def _own_jumps(s: Any) -> set[str]:
+def _own_jumps(s: Stmt) -> set[str]:
     """Return the kinds of jumps in ``s`` that belong to its enclosing loop."""
     if isinstance(s, (tirx.Break, tirx.Continue)):
         return {type(s).__name__}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter
 from tile_core.lowering.dispatch import Selection, select
@@ -28,9 +29,8 @@ class MeaningVariant(Variant):
         self.op = op
         self.name = f"{owner}.{op}.loops"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the op's plain loops."""
-        del ctx
         return OPS[self.op].meaning(call)
 
 
@@ -48,7 +48,7 @@ class _LowerOps(StmtRewriter):
         self.variants = variants
         self.choices: list[OpChoice] = []
 
-    def lower(self, call: OpCall) -> Any:
+    def lower(self, call: OpCall) -> Stmt:
         forced = call.attrs.get("variant")
         selection = select(call, self.variants.get(call.name, ()), self.ctx, None if forced is None else str(forced))
         self.choices.append(OpChoice(call, selection))
@@ -56,12 +56,12 @@ class _LowerOps(StmtRewriter):
         # The mark tells later passes that all threads of the block execute this together.
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         if not is_op(s) or (OpCall.decode(s).name not in OPS and OpCall.decode(s).name not in self.variants):
             return s
         return self.lower(OpCall.decode(s))
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         """Lower ``prev = atomic(...)``: read the element, then do the update."""
         if not nodes.is_tile_call(s.value) or str(s.value.op.name)[5:] not in OPS:
             return s
@@ -72,7 +72,7 @@ class _LowerOps(StmtRewriter):
         return nodes.seq([tirx.Bind(s.var, mine, s.span), self.lower(call)])
 
 
-def lower_ops(body: Any, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[OpChoice]]:
+def lower_ops(body: Stmt, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[OpChoice]]:
     """Return the body without tile ops, and what was chosen for each.
 
     Raises

@@ -10,6 +10,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import Varying, uses_threads
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, role, substitute
@@ -17,7 +18,7 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, rol
 __all__ = ["private_ops"]
 
 
-def private_ops(body: Any) -> Any:
+def private_ops(body: Stmt) -> Any:
     """Return the body with plain loops in the ops that threads do for themselves.
 
     Parameters
@@ -29,10 +30,10 @@ def private_ops(body: Any) -> Any:
 
 
 class _Own(StmtRewriter):
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.varying = Varying(body)
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         if s.attr_key != nodes.OP_MARK:
             return super().visit_AttrStmt(s)
         loops = [x for x in collect(s, tirx.For) if role(x) == "parallel"]
@@ -42,20 +43,20 @@ class _Own(StmtRewriter):
 
 
 class _Serial(StmtRewriter):
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         body = self.stmt(s.body)
         if role(s) != "parallel":
             return replace_for(s, body)
         return replace_for(s, body, annotations={**s.annotations, nodes.ROLE: "serial"}, kind=tirx.ForKind.SERIAL)
 
 
-def _touches_private(s: Any) -> bool:
+def _touches_private(s: Stmt) -> bool:
     inside = {a.buffer for a in collect(s, tirx.AllocBuffer)}
     used = {x.source for x in loads_of(s)} | {x.buffer for x in collect(s, tirx.BufferStore)}
     return any(nodes.scope_of(b) in PRIVATE for b in used - inside)
 
 
-def _private_scratch(s: Any) -> Any:
+def _private_scratch(s: Stmt) -> Stmt:
     """Return the statement with its own scratch as per-thread arrays."""
     mapping = {}
     for alloc in collect(s, tirx.AllocBuffer):

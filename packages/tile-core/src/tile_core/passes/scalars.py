@@ -29,7 +29,6 @@ def conversions(own: frozenset[tuple[str, str]] = frozenset()) -> Pass:
     """
 
     def run(plan: Plan, ctx: Context) -> Plan:
-        del ctx
         return plan.replace(body=total_conversions(plan.body, own))
 
     return Pass("conversions", run, "while floats have their own types, whose ranges are known")
@@ -45,7 +44,6 @@ def divisions(*, sized: bool = False) -> Pass:
     """
 
     def run(plan: Plan, ctx: Context) -> Plan:
-        del ctx
         return plan.replace(body=total_divisions(plan.body, sizes_of(plan.params) if sized else ()))
 
     return Pass("divisions", run, "before passes that hide arithmetic")
@@ -55,7 +53,6 @@ def wrap() -> Pass:
     """Return the pass that makes the wrapping of integer arithmetic explicit."""
 
     def run(plan: Plan, ctx: Context) -> Plan:
-        del ctx
         return plan.replace(body=wrapping.hide(plan.body, plan.params))
 
     return Pass("wrap", run, "before passes that add integer arithmetic of their own, which does not overflow")
@@ -65,7 +62,6 @@ def extremes() -> Pass:
     """Return the pass that lowers the maximum and minimum of floats to comparisons and selects."""
 
     def run(plan: Plan, ctx: Context) -> Plan:
-        del ctx
         return plan.replace(body=expand_extremes(plan.body))
 
     return Pass("extremes", run, "before floats: what is written out for bfloat16 is computed in float32")

@@ -244,7 +244,6 @@ def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
 
 
 def _private_ops(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=private_ops(plan.body))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
@@ -13,16 +14,16 @@ LARGE = 1 << 20
 _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul)
 
 
-def widen_indices(body: Any) -> Any:
+def widen_indices(body: Stmt) -> Stmt:
     """Return the statement with 64-bit indices where a 32-bit one has a factor of ``LARGE`` or more."""
 
-    def load(e: Any, mutator: Any) -> Any:
+    def load(e: Any, mutator: Any) -> Expr:
         new = mutator.default_mutate(e)
         indices = [_widened(i) for i in new.indices]
         same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))
         return new if same else nodes.load(new.source, indices, new.span)
 
-    def store(s: Any, mutator: Any) -> Any:
+    def store(s: Stmt, mutator: Any) -> Any:
         new = mutator.default_mutate(s)
         indices = [_widened(i) for i in new.indices]
         same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))
@@ -33,7 +34,7 @@ def widen_indices(body: Any) -> Any:
     return tvm_ffi.structural_mutate(body, [(ir.TensorLoad, load), (tirx.BufferStore, store)])
 
 
-def _is_large(m: Any) -> bool:
+def _is_large(m: Expr) -> bool:
     if nodes.dtype_of(m) != "int32":
         return False
     return any(isinstance(x, tirx.IntImm) and abs(int(x.value)) >= LARGE for x in (m.a, m.b))
@@ -43,7 +44,7 @@ def _widened(index: Any) -> Any:
     return wide_index(index) if any(_is_large(m) for m in collect(index, tirx.Mul)) else index
 
 
-def wide_index(e: Any) -> Any:
+def wide_index(e: Expr) -> Expr:
     """Return a 32-bit index computed in 64 bits."""
     if isinstance(e, tirx.IntImm):
         return tirx.IntImm("int64", int(e.value))

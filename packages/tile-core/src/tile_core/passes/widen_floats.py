@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.exprs import widen_expr
@@ -30,7 +31,7 @@ _CARRY = frozenset({"if_then_else", "reinterpret", "address_of", "buffer_data", 
 _WIDE_INTEGERS = frozenset({"int32", "uint32", "int64", "uint64"})
 
 
-def widen_floats(body: Any, types: frozenset[str] = STORED, *, rounds_integers: bool = False) -> Any:
+def widen_floats(body: Stmt, types: frozenset[str] = STORED, *, rounds_integers: bool = False) -> Stmt:
     """Return the statement with operations on ``types`` in float32.
 
     Parameters
@@ -68,7 +69,7 @@ class _RewriteWide:
         result = type(e)(self.wide(mutator.mutate(e.a)), self.wide(mutator.mutate(e.b)), e.span)
         return result if isinstance(e, _COMPARISONS) else cast(name, result)
 
-    def cast(self, e: Any, mutator: Any) -> Any:
+    def cast(self, e: Any, mutator: Any) -> Expr:
         """Round once: a wide integer goes through float32 only if every value that float32 rounds is infinite here."""
         new = mutator.default_mutate(e)
         source, target = type_name(new.value), type_name(new)
@@ -77,7 +78,7 @@ class _RewriteWide:
         value = cast("float32", new.value) if target == "float16" else widen_expr(new.value)
         return cast(target, value)
 
-    def call(self, e: Any, mutator: Any) -> Any:
+    def call(self, e: Any, mutator: Any) -> Expr:
         new = mutator.default_mutate(e)
         name = nodes.operator_name(new)
         if name in _CARRY or (name.startswith("tile.") and not name.startswith(PREFIX)):

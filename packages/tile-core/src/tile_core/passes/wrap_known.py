@@ -13,6 +13,7 @@ from typing import Any
 from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import collect
@@ -25,7 +26,7 @@ _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
-def wrap_known(body: Any, sizes: Iterable[Any] = ()) -> Any:
+def wrap_known(body: Stmt, sizes: Iterable[Var] = ()) -> Stmt:
     """Return the statement with calls for the signed arithmetic that overflows its type.
 
     Parameters
@@ -39,29 +40,29 @@ def wrap_known(body: Any, sizes: Iterable[Any] = ()) -> Any:
 
 
 class _Wrap(RangedRewriter):
-    def __init__(self, sizes: Iterable[Any]) -> None:
+    def __init__(self, sizes: Iterable[Var]) -> None:
         super().__init__(sizes)
         self.sizes = frozenset(sizes)
         self.compared = False
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)) or not collect(e, _ARITHMETIC):
             return e
         return structural.mutated(e, [(_ARITHMETIC, self.operation), (_COMPARISONS, self.comparison)])
 
-    def comparison(self, e: Any, mutator: Any) -> Any:
+    def comparison(self, e: Expr, mutator: Any) -> Expr:
         outer, self.compared = self.compared, True
         new = mutator.default_mutate(e)
         self.compared = outer
         return new
 
-    def operation(self, e: Any, mutator: Any) -> Any:
+    def operation(self, e: Expr, mutator: Any) -> Expr:
         a, b = mutator.mutate(e.a), mutator.mutate(e.b)
         if type_name(e) in ("int32", "int64") and self.leaves(e):
             return wrapping.operation(e, a, b)
         return e if a.same_as(e.a) and b.same_as(e.b) else type(e)(a, b, e.span)
 
-    def leaves(self, e: Any) -> bool:
+    def leaves(self, e: Expr) -> bool:
         """Whether an operation overflows its type, given the known ranges of its variables."""
         if self.ranges.of(e) != whole(type_name(e)):
             return False
@@ -76,10 +77,10 @@ class _Wrap(RangedRewriter):
         return known or (self.compared and not any(v in self.ranges.variables for v in variables))
 
 
-def _negates(e: Any) -> bool:
+def _negates(e: Expr) -> bool:
     return isinstance(e, tirx.Sub) and nodes.as_int(e.a) == 0
 
 
-def _far(e: Any) -> bool:
+def _far(e: Expr) -> bool:
     """Whether a sum with a size exceeds the headroom above sizes, which is there for rounding them up (K422)."""
     return any(isinstance(x, tirx.IntImm) and abs(int(x.value)) > SYMBOL_ROOM for x in (e.a, e.b))

@@ -16,6 +16,7 @@ from typing import Any
 from tile_core.analysis.ranges import whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for
 from tile_core.numerics.build import bind, cast, constant, type_name
@@ -28,7 +29,7 @@ _WIDE = ("int32", "int64", "uint32", "uint64")
 PREFIX = "tile.wrapping_"
 
 
-def hide(body: Any, params: Iterable[Any] = ()) -> Any:
+def hide(body: Stmt, params: Iterable[Var] = ()) -> Stmt:
     """Return the statement with the 32 and 64-bit integer arithmetic of its data as calls.
 
     Data are values read from memory, scalar parameters, values computed from both, and all unsigned values, except
@@ -44,57 +45,57 @@ def hide(body: Any, params: Iterable[Any] = ()) -> Any:
     return _Hide({p for p in params if not tirx.is_buffer_var(p)}).stmt(body)
 
 
-def reveal(body: Any) -> Any:
+def reveal(body: Stmt) -> Stmt:
     """Return the statement with operations that wrap and never overflow, per lane where they were vectorised."""
 
-    def restore(e: Any) -> Any:
+    def restore(e: Call) -> Call:
         name = str(getattr(e.op, "name", ""))
         return _wrapping(name[len(PREFIX) :], *e.args) if name.startswith(PREFIX) else e
 
     return map_expr(body, restore, ir.Call)
 
 
-def operation(e: Any, a: Any, b: Any) -> Any:
+def operation(e: Expr, a: Expr, b: Expr) -> Call:
     """Return the call for an addition, subtraction or product of ``a`` and ``b`` like ``e``."""
     return ir.Call(nodes.register_scalar_op(PREFIX + _NAMES[type(e).__name__]), [a, b], ret_ty=e.ty, span=e.span)
 
 
 class _Hide(StmtRewriter):
-    def __init__(self, data: set[Any]) -> None:
+    def __init__(self, data: set[Var]) -> None:
         self.data = data
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         body = self.body(s.body)
         return s if body.same_as(s.body) else replace_for(s, body)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         value = self.expr(s.value)
         return s if value.same_as(s.value) else tirx.BufferStore(s.buffer, value, list(s.indices), s.span)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         if self.is_data(s.value):
             self.data.add(s.var)
         return super().visit_Bind(s)
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         return s
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, body, s.span)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         if not collect(e, tuple(_OPERATIONS.values())):
             return e
 
-        def arithmetic(x: Any, mutator: Any) -> Any:
+        def arithmetic(x: Expr, mutator: Any) -> Expr:
             data = type_name(x) in _WIDE and self.is_data(x) and _bits(x) > int(type_name(x)[-2:])
             a, b = mutator.mutate(x.a), mutator.mutate(x.b)
             if data:
                 return operation(x, a, b)
             return x if a.same_as(x.a) and b.same_as(x.b) else type(x)(a, b, x.span)
 
-        def let(x: Any, mutator: Any) -> Any:
+        def let(x: Expr, mutator: Any) -> Expr:
             if self.is_data(x.value):
                 self.data.add(x.var)
             value, body = mutator.mutate(x.value), mutator.mutate(x.body)
@@ -103,14 +104,14 @@ class _Hide(StmtRewriter):
         handlers = [(tuple(_OPERATIONS.values()), arithmetic), (tirx.Let, let), (ir.TensorLoad, lambda x, _: x)]
         return structural.mutated(e, handlers)
 
-    def is_data(self, e: Any) -> bool:
+    def is_data(self, e: Expr) -> bool:
         """Whether a value comes from memory or is unsigned."""
         if type_name(e).startswith("uint") or collect(e, ir.TensorLoad):
             return True
         return any(v in self.data for v in collect(e, tirx.Var))
 
 
-def _bits(e: Any) -> int:
+def _bits(e: Expr) -> int:
     """Return the bits, with sign, that hold every value of an expression; 99 if unknown.
 
     Products of 8-bit integers cannot overflow: as plain products they become the dot product instructions of
@@ -134,7 +135,7 @@ def _bits(e: Any) -> int:
     return 99
 
 
-def _wrapping(name: str, a: Any, b: Any) -> Any:
+def _wrapping(name: str, a: Expr, b: Expr) -> Expr:
     kind = type_name(a)
     if isinstance(a, tirx.IntImm) and isinstance(b, tirx.IntImm):
         return constant(_folded(name, int(a.value), int(b.value), kind), kind, a)
@@ -154,15 +155,15 @@ def _folded(name: str, a: int, b: int, kind: str) -> int:
     return (exact - low) % (high - low + 1) + low
 
 
-def _high(like: Any) -> Any:
+def _high(like: Var) -> Expr:
     return tirx.shift_left(constant(1, "uint64", like), constant(63, "uint64", like))
 
 
-def _low63(x: Any) -> Any:
+def _low63(x: Expr) -> Expr:
     return tirx.bitwise_and(x, constant(2**63 - 1, "uint64", x))
 
 
-def _add64(x: Any, y: Any) -> Any:
+def _add64(x: Var, y: Expr) -> Expr:
     """The sum without the top bits has no carry out; the top bits are added by exclusive or."""
     top = tirx.bitwise_and(tirx.bitwise_xor(x, y), _high(x))
     return tirx.bitwise_xor(tirx.Add(_low63(x), _low63(y)), top)
@@ -174,7 +175,7 @@ def _sub64(x: Any, y: Any) -> Any:
     return tirx.bitwise_xor(tirx.Sub(tirx.bitwise_or(x, _high(x)), _low63(y)), top)
 
 
-def _mul64(x: Any, y: Any) -> Any:
+def _mul64(x: Var, y: Var) -> Expr:
     """By halves: the product of the low halves, plus the low halves of the cross products, shifted."""
     half, mask = constant(32, "uint64", x), constant(2**32 - 1, "uint64", x)
     xl, yl = tirx.bitwise_and(x, mask), tirx.bitwise_and(y, mask)

@@ -262,6 +262,5 @@ def _before(hook: str, implementations: Sequence[Any], arguments: Mapping[str, A
 
 
 def _after(outcome: Any, hook: str, implementations: Sequence[Any], arguments: Mapping[str, Any]) -> None:
-    del implementations, arguments
     shown = f"raised {outcome.exception!r}" if outcome.exception else f"answered {_shown(outcome.get_result())}"
     print(f"tile: {hook} {shown}", file=sys.stderr)

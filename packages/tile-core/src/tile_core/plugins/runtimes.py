@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import Built, RuntimeAdapter
 from tile_core.compat.known_packages import RUNTIMES
+from tile_core.compat.types import Expr
 from tile_core.errors.base import TileError
 from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
 
@@ -53,7 +54,7 @@ def find_runtime(plugins: Plugins, target: Target, name: str | None = None) -> R
     raise UnknownRuntime(target=target.text, found=name, known=known)
 
 
-def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Any) -> Any:
+def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Expr) -> Any:
     """Ask a runtime, which may be a stranger's, and check the type of the answer.
 
     Raises

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.errors.base import Where
 from tile_core.reference.elements import constant
 from tile_core.reference.lanes import both
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "store"]
 
 
-def load(state: State, number: int, indices: Sequence[Any], where: Where | None) -> Any:
+def load(state: State, number: int, indices: Sequence[Array], where: Where | None) -> Array:
     """Return the element of a buffer at the indices of each lane; the fill value where that lies outside."""
     memory: LaneMemory = state.memories[number]
     flat, inside = memory.locate(indices, state.slot(memory.root))
@@ -33,7 +34,7 @@ def load(state: State, number: int, indices: Sequence[Any], where: Where | None)
     return value if inside is None else np.where(inside, value, fill(state, number))
 
 
-def store(state: State, number: int, indices: Sequence[Any], value: Any, where: Where | None) -> None:
+def store(state: State, number: int, indices: Sequence[Array], value: Any, where: Where | None) -> None:
     """Write an element of a buffer in each active lane; nothing where that lies outside."""
     if state.mask is False:
         return
@@ -70,7 +71,7 @@ def fill(state: State, number: int) -> Any:
 
 
 def _write(
-    state: State, number: int, memory: LaneMemory, flat: Any, value: Any, active: Any, where: Where | None
+    state: State, number: int, memory: LaneMemory, flat: Array, value: Any, active: Array, where: Where | None
 ) -> None:
     watch, root = state.sanitizer, memory.root
     if watch is None:
@@ -93,7 +94,7 @@ def _units(memory: LaneMemory, flat: Any) -> Any:
     return (np.atleast_1d(flat)[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
 
 
-def bits(x: Any) -> Any:
+def bits(x: Any) -> Array:
     """Return values as what compares equal exactly if all bits do."""
     x = np.asarray(x)
     return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "f" else x

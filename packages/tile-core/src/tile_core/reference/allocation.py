@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.reference.elements import holder
 from tile_core.reference.lanes import LaneSet
 from tile_core.reference.memory import LaneMemory, Root, row_major
@@ -31,7 +32,7 @@ def scratch(
     return LaneMemory(Root(data, home, valid, unit, name, scope), dtype, shape)
 
 
-def poisoned(count: int, dtype: str) -> Any:
+def poisoned(count: int, dtype: str) -> Array:
     """Return a flat array of NaN in floats, -1 in integers, True in bools."""
     kind = holder(dtype)
     if kind == np.bool_:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Array, BufferVar, Expr, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError
 from tile_core.ir import nodes
@@ -71,7 +72,7 @@ def unbind(compiled: Compiled, state: State, arguments: Sequence[Any]) -> None:
         array[...] = packed
 
 
-def _scalar(argument: Any, param: Any) -> Any:
+def _scalar(argument: Any, param: Var) -> Any:
     if not hasattr(param.ty, "dtype"):
         return argument  # a pointer
     return constant(argument, nodes.dtype_of(param))
@@ -105,7 +106,7 @@ def _solve(compiled: Compiled, state: State, arguments: Sequence[Any], symbols: 
         state.values[number] = constant(value, nodes.dtype_of(var))
 
 
-def _note(compiled: Compiled, known: dict[int, int], dim: Any, value: int, *, weak: bool) -> None:
+def _note(compiled: Compiled, known: dict[int, int], dim: Expr, value: int, *, weak: bool) -> None:
     while isinstance(dim, tirx.Cast):
         dim = dim.value
     number = compiled.scope.variables.get(dim) if isinstance(dim, tirx.Var) else None
@@ -113,7 +114,7 @@ def _note(compiled: Compiled, known: dict[int, int], dim: Any, value: int, *, we
         known[number] = value
 
 
-def _tensor(compiled: Compiled, state: State, number: int, param: Any, argument: Any) -> LaneMemory:
+def _tensor(compiled: Compiled, state: State, number: int, param: BufferVar, argument: Array) -> LaneMemory:
     dtype, name = nodes.element_type(param), str(param.name)
     dims, steps = compiled.shapes[number]
     shape = [int(d(state)) for d in dims]
@@ -131,11 +132,11 @@ def _tensor(compiled: Compiled, state: State, number: int, param: Any, argument:
     return LaneMemory(Root(data, None, None, unit, name, "global"), dtype, shape, strides, table)
 
 
-def _bytes(argument: Any) -> Any:
+def _bytes(argument: Array) -> Array:
     return np.asarray(argument).view(np.uint8)
 
 
-def _flat(array: Any, dtype: str, shape: list[int], strides: list[int] | None) -> Any:
+def _flat(array: Array, dtype: str, shape: list[int], strides: list[int] | None) -> Array:
     """Return the memory of an array as a flat one that shares it."""
     held = array.view(holder(dtype)) if array.dtype != holder(dtype) else array
     if strides is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.reference.elements import CODED, decode, encode, wrap
 
@@ -40,12 +41,12 @@ def binary(node: str, dtype: str) -> Function | None:
     return lambda a, b: wrap(function(a, b), dtype)
 
 
-def floor_divide(a: Any, b: Any) -> Any:
+def floor_divide(a: Any, b: Any) -> Array:
     """Return the quotient of integers rounded down; 0 for a divisor of 0."""
     return np.floor_divide(a, b)
 
 
-def truncated_divide(a: Any, b: Any) -> Any:
+def truncated_divide(a: Any, b: Any) -> Array:
     """Return the quotient of integers rounded towards zero; 0 for a divisor of 0."""
     down = np.floor_divide(a, b)
     rest = a - down * b

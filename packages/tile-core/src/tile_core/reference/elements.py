@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.numerics.codecs import decode as decode_codes
 from tile_core.numerics.codecs import encode as encode_values
@@ -44,21 +45,21 @@ def constant(value: Any, dtype: str) -> Any:
     return holder(dtype).type(value)
 
 
-def wrap(x: Any, dtype: str) -> Any:
+def wrap(x: Array, dtype: str) -> Array:
     """Return what is left of integers in the bits of a 4-bit type; others are returned as they are."""
     if dtype == "int4":
         return (((x & 15) ^ 8) - 8).astype(np.int8)
     return (x & 15).astype(np.uint8) if dtype == "uint4" else x
 
 
-def decode(x: Any, dtype: str) -> Any:
+def decode(x: Array, dtype: str) -> Array:
     """Return the numbers that codes stand for, as float32; values of types that NumPy has stay as they are."""
     if dtype == "bfloat16":
         return (np.asarray(x).astype(np.uint32) << np.uint32(16)).view(np.float32)[()]
     return _table(dtype)[x] if dtype in CODED else x
 
 
-def encode(x: Any, dtype: str) -> Any:
+def encode(x: Array, dtype: str) -> Array:
     """Return the codes of floats of any NumPy type, rounded once to nearest even by ``numerics/rules.py``."""
     x = np.asarray(x)
     if dtype == "bfloat16" and x.dtype == np.float32:
@@ -88,17 +89,17 @@ def convert(x: Any, source: str, target: str) -> Any:
     return wrap(x, target) if target in _FOUR_BITS else x.astype(holder(target))
 
 
-def round_tfloat32(x: Any) -> Any:
+def round_tfloat32(x: Array) -> Array:
     """Return float32 values rounded to 10 mantissa bits."""
     return encode_values(x, "tfloat32").view(np.float32)
 
 
 @functools.cache
-def _table(dtype: str) -> Any:
+def _table(dtype: str) -> Array:
     return decode_codes(np.arange(256, dtype=np.uint8), dtype)
 
 
-def _bfloat16(x: Any) -> Any:
+def _bfloat16(x: Array) -> Array:
     bits = x.view(np.uint32)
     high = bits >> np.uint32(16)
     rounded = (bits + ((high & np.uint32(1)) + np.uint32(0x7FFF))) >> np.uint32(16)
@@ -106,7 +107,7 @@ def _bfloat16(x: Any) -> Any:
     return np.where(np.isnan(x), quiet, rounded).astype(np.uint16)
 
 
-def _exact(x: Any) -> Any:
+def _exact(x: Array) -> Array:
     """Return floats from which one rounding gives the right result: of integers beyond 2^53 the lost bits are kept."""
     if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
         return x if x.dtype.kind == "f" else x.astype(np.float64)
@@ -119,7 +120,7 @@ def _exact(x: Any) -> Any:
     return np.where(small, x, sticky).astype(np.float64)
 
 
-def _truncated(x: Any, target: str) -> Any:
+def _truncated(x: Array, target: str) -> Array:
     d = DTYPES[target]
     low, high = (0, 2**d.bits - 1) if d.kind == "uint" else (-(2 ** (d.bits - 1)), 2 ** (d.bits - 1) - 1)
     whole = np.trunc(x.astype(np.float64))

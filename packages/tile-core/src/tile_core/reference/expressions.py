@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array, Call, Expr
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
@@ -32,7 +33,7 @@ _BITWISE = {
 }  # fmt: skip
 
 
-def compile_expression(e: Any, scope: CompileScope) -> Expression:
+def compile_expression(e: Expr, scope: CompileScope) -> Expression:
     """Return the function that evaluates an expression.
 
     Parameters
@@ -63,14 +64,14 @@ def compile_expression(e: Any, scope: CompileScope) -> Expression:
     raise NoReferenceMeaning(what=f"the expression {kind}", where=scope.where)
 
 
-def thread_number(state: State, axis: int) -> Any:
+def thread_number(state: State, axis: int) -> Array:
     """Return the index of each thread along an axis of its block."""
     x, y, _ = state.threads
     lanes = state.lanes.numbers.astype(np.int32)
     return (lanes % x, lanes // x % y, lanes // (x * y))[axis]
 
 
-def _constant(e: Any, kind: str) -> Expression:
+def _constant(e: Expr, kind: str) -> Expression:
     if kind in ("int", "float", "bool"):
         value: Any = np.int32(e) if kind == "int" else np.float32(e) if kind == "float" else np.bool_(e)
     elif kind == "StringImm":
@@ -84,10 +85,10 @@ def _binary(function: Callable[[Any, Any], Any], a: Expression, b: Expression) -
     return lambda state: function(a(state), b(state))
 
 
-def _and(e: Any, scope: CompileScope) -> Expression:
+def _and(e: Expr, scope: CompileScope) -> Expression:
     a, b = compile_expression(e.a, scope), compile_expression(e.b, scope)
 
-    def evaluate(state: State) -> Any:
+    def evaluate(state: State) -> Array:
         first = a(state)
         if not isinstance(first, np.ndarray):
             return b(state) if first else first
@@ -108,7 +109,7 @@ def _or(e: Any, scope: CompileScope) -> Expression:
     return evaluate
 
 
-def _masked(state: State, e: Expression, condition: Any, otherwise: Any) -> Any:
+def _masked(state: State, e: Expression, condition: Array, otherwise: Any) -> Array:
     """Evaluate where a condition holds; something else if that is nowhere."""
     before = state.mask
     state.mask = both(before, condition)
@@ -130,15 +131,15 @@ def _invert(e: Any, scope: CompileScope) -> Expression:
     return lambda state: elements.wrap(np.invert(a(state)), dtype)
 
 
-def _cast(e: Any, scope: CompileScope) -> Expression:
+def _cast(e: Expr, scope: CompileScope) -> Expression:
     value, source, target = compile_expression(e.value, scope), nodes.dtype_of(e.value), nodes.dtype_of(e)
     return lambda state: elements.convert(value(state), source, target)
 
 
-def _select(e: Any, scope: CompileScope) -> Expression:
+def _select(e: Expr, scope: CompileScope) -> Expression:
     condition, yes, no = (compile_expression(x, scope) for x in (e.condition, e.true_value, e.false_value))
 
-    def evaluate(state: State) -> Any:
+    def evaluate(state: State) -> Array:
         c, a, b = condition(state), yes(state), no(state)
         if not isinstance(c, np.ndarray):
             return a if c else b
@@ -147,10 +148,10 @@ def _select(e: Any, scope: CompileScope) -> Expression:
     return evaluate
 
 
-def _choice(e: Any, scope: CompileScope) -> Expression:
+def _choice(e: Call, scope: CompileScope) -> Expression:
     condition, yes, no = (compile_expression(x, scope) for x in e.args)
 
-    def evaluate(state: State) -> Any:
+    def evaluate(state: State) -> Array:
         c = condition(state)
         if not isinstance(c, np.ndarray):
             return yes(state) if c else no(state)
@@ -170,26 +171,26 @@ def _choice(e: Any, scope: CompileScope) -> Expression:
     return evaluate
 
 
-def _let(e: Any, scope: CompileScope) -> Expression:
+def _let(e: Expr, scope: CompileScope) -> Expression:
     value = compile_expression(e.value, scope)
     number = scope.define(e.var)
     body = compile_expression(e.body, scope)
 
-    def evaluate(state: State) -> Any:
+    def evaluate(state: State) -> Array:
         state.values[number] = value(state)
         return body(state)
 
     return evaluate
 
 
-def _load(e: Any, scope: CompileScope) -> Expression:
+def _load(e: Expr, scope: CompileScope) -> Expression:
     number, where = scope.buffer(e.source), scope.where
     indices = [compile_expression(i, scope) for i in e.indices]
     scope.reads.add(number)
     return lambda state: access.load(state, number, [i(state) for i in indices], where)
 
 
-def _call(e: Any, scope: CompileScope) -> Expression:
+def _call(e: Call, scope: CompileScope) -> Expression:
     name = nodes.operator_name(e)
     if name == "if_then_else":
         return _choice(e, scope)
@@ -229,7 +230,7 @@ def _special(name: str, values: list[Expression], types: list[str], dtype: str) 
     return lambda state: test(elements.decode(x(state), types[0]))
 
 
-def _tile_call(e: Any, name: str, scope: CompileScope) -> Expression:
+def _tile_call(e: Call, name: str, scope: CompileScope) -> Expression:
     """Return the calls of the language that have a value: where a thread is, extremes, operations of a warp."""
     dtype = nodes.dtype_of(e)
     if f"tile.{name}" in _EXTREMES:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.reference.elements import CODED, decode, encode
 
 __all__ = ["accumulate", "extreme", "reduce", "reduce_runs"]
 
 
-def extreme(kind: str, a: Any, b: Any, dtype: str, nan_propagate: bool = False) -> Any:
+def extreme(kind: str, a: Array, b: Array, dtype: str, nan_propagate: bool = False) -> Array:
     """Return the larger (``"max"``) or smaller (``"min"``) of two values of one type."""
     if not DTYPES[dtype].is_float:
         return (np.maximum if kind == "max" else np.minimum)(a, b)
@@ -28,7 +29,7 @@ def extreme(kind: str, a: Any, b: Any, dtype: str, nan_propagate: bool = False) 
     return _values(best, a.dtype)[()]
 
 
-def reduce(kind: str, x: Any, axis: int, nan_propagate: bool) -> Any:
+def reduce(kind: str, x: Array, axis: int, nan_propagate: bool) -> Array:
     """Return the extremes of integers, bools or NumPy floats along an axis, which is not empty; NaN of NaN alone."""
     pick = np.maximum if kind == "max" else np.minimum
     if x.dtype.kind != "f":
@@ -36,7 +37,7 @@ def reduce(kind: str, x: Any, axis: int, nan_propagate: bool) -> Any:
     return _values(pick.reduce(_keys(kind, x, nan_propagate), axis=axis), x.dtype)
 
 
-def reduce_runs(kind: str, x: Any, starts: Any) -> Any:
+def reduce_runs(kind: str, x: Array, starts: Array) -> Array:
     """Return the extremes of runs of a flat array, which begin at ``starts``; NaN is left out."""
     pick = np.maximum if kind == "max" else np.minimum
     if x.dtype.kind != "f":
@@ -52,7 +53,7 @@ def accumulate(kind: str, x: Any, axis: int, nan_propagate: bool) -> Any:
     return _values(pick.accumulate(_keys(kind, x, nan_propagate), axis=axis), x.dtype)
 
 
-def _keys(kind: str, x: Any, nan_propagate: bool) -> Any:
+def _keys(kind: str, x: Array, nan_propagate: bool) -> Array:
     signed = np.dtype(f"int{8 * x.dtype.itemsize}")
     bits = np.ascontiguousarray(x).view(signed).reshape(np.shape(x))
     info = np.iinfo(signed)
@@ -61,7 +62,7 @@ def _keys(kind: str, x: Any, nan_propagate: bool) -> Any:
     return np.where(np.isnan(x), signed.type(info.max if wins else info.min), keys)
 
 
-def _values(keys: Any, kind: Any) -> Any:
+def _values(keys: Array, kind: Any) -> Array:
     """Return the numbers of keys; what no number has is NaN."""
     info = np.iinfo(keys.dtype)
     bits = np.where(keys < 0, keys ^ keys.dtype.type(info.max), keys)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.reference import rounded
 from tile_core.reference.elements import CODED, convert, decode, encode, holder
@@ -15,7 +16,7 @@ from tile_core.reference.elements import CODED, convert, decode, encode, holder
 __all__ = ["BITS", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
 
 
-def apply(name: str, values: list[Any], types: list[str], dtype: str) -> Any:
+def apply(name: str, values: list[Array], types: list[str], dtype: str) -> Array:
     """Return a function of ``FUNCTIONS`` of values of float (or integer) types, as a value of type ``dtype``."""
     wide = [np.asarray(decode(x, t)).astype(np.float64) for x, t in zip(values, types, strict=True)]
     result = np.asarray(FUNCTIONS[name](*wide))
@@ -24,7 +25,7 @@ def apply(name: str, values: list[Any], types: list[str], dtype: str) -> Any:
     return result.astype(holder(dtype))[()] if DTYPES[dtype].is_float else convert(result, "float64", dtype)
 
 
-def reinterpret(x: Any, source: str, target: str) -> Any:
+def reinterpret(x: Array, source: str, target: str) -> Array:
     """Return the bits of values as another type of the same width."""
     x = np.asarray(x)
     if DTYPES[source].is_packed:
@@ -48,7 +49,7 @@ def _each(function: Callable[..., float], count: int) -> Callable[..., Any]:
     return lambda *x: np.asarray(ufunc(*x)).astype(np.float64)
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Array:
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
 

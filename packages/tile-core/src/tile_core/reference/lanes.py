@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
+
 __all__ = ["LaneSet", "Mask", "both", "either", "expanded", "without"]
 
 Mask = np.ndarray[Any, Any] | bool | None
@@ -57,7 +59,7 @@ class LaneSet:
         return found
 
 
-def both(mask: Mask, condition: Any) -> Mask:
+def both(mask: Mask, condition: Array) -> Mask:
     """Return the mask of the active lanes where a condition holds."""
     if not isinstance(condition, np.ndarray) or condition.ndim == 0:
         return mask if condition else False
@@ -82,7 +84,7 @@ def either(a: Mask, b: Mask) -> Mask:
     return None if result.all() else result
 
 
-def without(mask: Mask, condition: Any) -> Mask:
+def without(mask: Mask, condition: Array) -> Mask:
     """Return the mask of the active lanes where a condition does not hold."""
     return both(mask, np.logical_not(condition))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.reference.elements import holder
 from tile_core.reference.lanes import LaneSet
 
@@ -45,7 +46,7 @@ class Root:
         What was read and written since the lanes last met, see ``sanitizer``.
     """
 
-    def __init__(self, data: Any, home: LaneSet | None, valid: Any, unit: int, name: str, scope: str) -> None:
+    def __init__(self, data: Array, home: LaneSet | None, valid: Any, unit: int, name: str, scope: str) -> None:
         self.data, self.home, self.valid, self.unit = data, home, valid, unit
         self.name, self.scope = name, scope
         self.members: list[LaneMemory] = []
@@ -57,7 +58,7 @@ class Root:
         """How many units there are in all slots."""
         return int(self.data.size * self.data.dtype.itemsize // self.unit)
 
-    def rebind(self, data: Any, home: LaneSet | None, valid: Any) -> None:
+    def rebind(self, data: Array, home: LaneSet | None, valid: Array) -> None:
         """Give it other storage of as many bytes a slot."""
         self.data, self.home, self.valid = data, home, valid
         for member in self.members:

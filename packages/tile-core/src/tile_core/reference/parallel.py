@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Array, BufferVar, Stmt
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, role
@@ -33,7 +34,7 @@ __all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
 _MOST = 1 << 20
 
 
-def compile_parallel(s: Any, scope: CompileScope) -> Statement | None:
+def compile_parallel(s: Stmt, scope: CompileScope) -> Statement | None:
     """Return the function of a nest of parallel loops; ``None`` if its iterations must follow each other."""
     if _ordered(s, scope):
         return None
@@ -53,7 +54,7 @@ class _ParallelNest:
         Numbers of buffers allocated outside that may be private and are written inside.
     """
 
-    def __init__(self, s: Any, scope: CompileScope) -> None:
+    def __init__(self, s: Stmt, scope: CompileScope) -> None:
         self.where, self.spread = scope.where, scope.spread
         self.loops: list[tuple[Expression, Expression, int, Any]] = []
         known, own = dict(scope.variables), []
@@ -181,7 +182,7 @@ class _Watch:
             self.watch.outer, self.watch.hot, self.watch.epoch, self.watch.inner = self.before
 
 
-def _collapse(root: Root, data: Any, home: Any, valid: Any, touched: Any, inner: LaneSet, block: bool) -> None:
+def _collapse(root: Root, data: Array, home: Any, valid: Array, touched: Any, inner: LaneSet, block: bool) -> None:
     """Bring what lanes wrote to their copies back to the array around the loop."""
     unit = f"u{root.unit}"
     copies = root.data.view(unit).reshape(inner.count, -1)
@@ -204,7 +205,7 @@ def _collapse(root: Root, data: Any, home: Any, valid: Any, touched: Any, inner:
     root.touched = touched
 
 
-def compile_update(s: Any, scope: CompileScope) -> Statement:
+def compile_update(s: Stmt, scope: CompileScope) -> Statement:
     """Return the function of a store to a reducer: lanes that update one element do so one after the other."""
     number, where = scope.buffer(s.buffer), scope.where
     indices = [compile_expression(i, scope) for i in s.indices]
@@ -238,7 +239,7 @@ def compile_update(s: Any, scope: CompileScope) -> Statement:
     return run
 
 
-def ranks(flat: Any) -> Any:
+def ranks(flat: Array) -> Array:
     """Return how many earlier entries have the same index."""
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
@@ -249,7 +250,7 @@ def ranks(flat: Any) -> Any:
     return result
 
 
-def combine(state: State, kind: str, memory: LaneMemory, flat: Any, values: Any, dtype: str) -> None:
+def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Array, dtype: str) -> None:
     """Combine elements with values (``"sum"``, ``"max"`` or ``"min"``), of which several may meet one element."""
     if not len(flat):
         return
@@ -269,7 +270,7 @@ def combine(state: State, kind: str, memory: LaneMemory, flat: Any, values: Any,
     memory.flat[places] = elements.encode(total, dtype) if dtype in elements.CODED else total.astype(memory.kind)
 
 
-def _operand(s: Any) -> tuple[str, Any] | None:
+def _operand(s: Stmt) -> tuple[str, Any] | None:
     """Return how a store updates its own element, and with what, if it is a plain update."""
     node = s.value
     kind = {"Add": "sum", "Max": "max", "Min": "min"}.get(type(node).__name__)
@@ -287,7 +288,7 @@ def _operand(s: Any) -> tuple[str, Any] | None:
     return None
 
 
-def _ordered(s: Any, scope: CompileScope) -> bool:
+def _ordered(s: Stmt, scope: CompileScope) -> bool:
     """Whether a nest reads a reducer elsewhere than in an update of it."""
     reducers = [b for b, n in scope.buffers.items() if n in scope.reducers]
     if not reducers:
@@ -301,7 +302,7 @@ def _ordered(s: Any, scope: CompileScope) -> bool:
     return total != updates
 
 
-def _written(s: Any) -> list[Any]:
+def _written(s: Stmt) -> list[BufferVar]:
     """Return the buffers that a statement may write: by stores, and by tile ops that name them."""
     found = [st.buffer for st in collect(s, tirx.BufferStore)]
     for call in collect(s, ir.Call):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
 from tile_core.ir.program import Program
@@ -86,7 +87,7 @@ class Compiled:
     def _dims(self, dims: Sequence[Any]) -> list[Expression]:
         return [compile_expression(d, self.scope) for d in dims]
 
-    def _grid(self, s: Any) -> Statement:
+    def _grid(self, s: Stmt) -> Statement:
         scope = self.scope
         if not (isinstance(s, tirx.For) and role(s) == "grid"):
             return self._block(s)
@@ -102,7 +103,7 @@ class Compiled:
 
         return run
 
-    def _block(self, s: Any) -> Statement:
+    def _block(self, s: Stmt) -> Statement:
         scope, body = self.scope, compile_statement(s, self.scope)
         threads = math.prod(self.threads) if scope.threads else 1
 
@@ -113,7 +114,7 @@ class Compiled:
         return run
 
 
-def _threads_of(body: Any) -> tuple[int, int, int]:
+def _threads_of(body: Stmt) -> tuple[int, int, int]:
     while isinstance(body, tirx.For) and role(body) == "grid":
         if nodes.THREADS in body.annotations:
             x, y, z = (int(nodes.as_int(n)) for n in body.annotations[nodes.THREADS])

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
+
 __all__ = ["Shaker"]
 
 #: Rounding to nearest is off by at most so much of a value, by the type that sums are of.
@@ -32,7 +34,7 @@ class Shaker:
     def __init__(self, seed: int) -> None:
         self._random = np.random.default_rng(seed) if seed else None
 
-    def shaken(self, total: Any, size: Any, dtype: str, start: Any = 0.0, count: int = 1) -> Any:
+    def shaken(self, total: Array, size: Array, dtype: str, start: Any = 0.0, count: int = 1) -> Array:
         """Return sums of a type, changed.
 
         Parameters

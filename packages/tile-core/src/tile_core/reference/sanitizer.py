@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.errors.base import Where
 from tile_core.errors.execution import DataRace, OutsideScratch, ReadUnwritten
 from tile_core.reference.lanes import LaneSet, Mask
@@ -103,7 +104,7 @@ class Sanitizer:
         self.inner = self._last
 
     def outside(
-        self, state: LaneState, memory: LaneMemory, indices: Any, inside: Any, action: str, where: Where | None
+        self, state: LaneState, memory: LaneMemory, indices: Any, inside: Array, action: str, where: Where | None
     ) -> None:
         """Report an access of an active lane outside of a scratch buffer, if that is wanted."""
         if not self.bounds or memory.root.scope == "global":
@@ -150,7 +151,14 @@ class Sanitizer:
             self.note_read(root, units, now, reads)
 
     def write(
-        self, state: LaneState, number: int, memory: LaneMemory, flat: Any, active: Any, same: Any, where: Where | None
+        self,
+        state: LaneState,
+        number: int,
+        memory: LaneMemory,
+        flat: Array,
+        active: Array,
+        same: Array,
+        where: Where | None,
     ) -> None:
         """Elements are about to be written.
 
@@ -192,13 +200,13 @@ class Sanitizer:
         raise self.race(memory, flat * memory.ratio, "written", "written with another value", where)
 
     @staticmethod
-    def units(memory: LaneMemory, flat: Any) -> Any:
+    def units(memory: LaneMemory, flat: Array) -> Array:
         """Return the units of elements."""
         if memory.ratio == 1:
             return flat
         return (flat[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
 
-    def now(self, state: LaneState, active: Any, ratio: int) -> _Now:
+    def now(self, state: LaneState, active: Array, ratio: int) -> _Now:
         """Return who the active lanes are."""
         who = state.lanes.within(self.outer)
         who = np.broadcast_to(who, state.count)[active]
@@ -215,7 +223,7 @@ class Sanitizer:
         return root.track
 
     @staticmethod
-    def note_read(root: Root, units: Any, now: _Now, reads: _LastAccess) -> None:
+    def note_read(root: Root, units: Array, now: _Now, reads: _LastAccess) -> None:
         """Remember a read; several readers are remembered as such."""
         many = root.track[2]
         before = reads.epoch[units] == now.epoch

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir
+from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.errors import Where
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
@@ -65,15 +66,15 @@ class CompileScope:
         self.symbols = {name: self.define(v) for name, v in program.symbols.items()}
         self._reducers = {str(k): str(v["op"]) for k, v in program.reducers.items()}
 
-    def statement(self, s: Any) -> Statement:
+    def statement(self, s: Stmt) -> Statement:
         """Return the function that executes a statement, a part of the one that is being looked at."""
         return self._compile(s, self)
 
-    def define(self, var: Any) -> int:
+    def define(self, var: Var) -> int:
         """Return the number of a variable, new or not."""
         return self.variables.setdefault(var, len(self.variables))
 
-    def variable(self, var: Any) -> int:
+    def variable(self, var: Var) -> int:
         """Return the number of a variable that is defined."""
         number = self.variables.get(var)
         if number is None and str(var.name) in self.symbols:
@@ -83,7 +84,7 @@ class CompileScope:
             raise NoReferenceMeaning(what=f"the variable {var.name}", where=self.where)
         return number
 
-    def allocate(self, buffer: Any, base: Any = None) -> int:
+    def allocate(self, buffer: BufferVar, base: Any = None) -> int:
         """Return the number of a buffer that is defined here; ``base`` is the one whose storage it shows."""
         number = self.buffers.setdefault(buffer, len(self.buffers))
         root = number if base is None else self.base[self.buffers[base]]
@@ -95,7 +96,7 @@ class CompileScope:
             self.reducers[number] = op
         return number
 
-    def buffer(self, buffer: Any) -> int:
+    def buffer(self, buffer: BufferVar) -> int:
         """Return the number of a buffer that is defined."""
         return self.buffers[buffer]
 
@@ -105,6 +106,6 @@ class CompileScope:
         return frozenset(n for n, root in self.base.items() if root in roots)
 
 
-def uses_threads(body: Any) -> bool:
+def uses_threads(body: Stmt) -> bool:
     """Return whether a program names its threads."""
     return any(nodes.is_tile_call(c) and str(c.op.name)[5:] in _THREAD_CALLS for c in collect(body, ir.Call))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.types import Array
 from tile_core.reference.lanes import LaneSet, Mask, either
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class State:
         frame.continued = either(frame.continued, self.mask)
         self.mask = False
 
-    def active(self) -> Any:
+    def active(self) -> Array:
         """The numbers of the active lanes."""
         if self.mask is None:
             return self.lanes.numbers

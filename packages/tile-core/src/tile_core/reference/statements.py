@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, Stmt
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -23,7 +24,7 @@ from tile_core.reference.state import LoopFrame, State
 __all__ = ["compile_statement"]
 
 
-def compile_statement(s: Any, scope: CompileScope) -> Statement:
+def compile_statement(s: Stmt, scope: CompileScope) -> Statement:
     """Return the function that executes a statement.
 
     Raises
@@ -41,7 +42,7 @@ def compile_statement(s: Any, scope: CompileScope) -> Statement:
     return made
 
 
-def _sequence(s: Any, scope: CompileScope) -> Statement:
+def _sequence(s: Stmt, scope: CompileScope) -> Statement:
     parts = [compile_statement(x, scope) for x in statements(s)]
     if not _leaves(s):
 
@@ -60,11 +61,11 @@ def _sequence(s: Any, scope: CompileScope) -> Statement:
     return run_until_left
 
 
-def _leaves(s: Any) -> bool:
+def _leaves(s: Stmt) -> bool:
     return bool(collect(s, (tirx.Break, tirx.Continue)))
 
 
-def _for(s: Any, scope: CompileScope) -> Statement:
+def _for(s: Stmt, scope: CompileScope) -> Statement:
     if role(s) == "parallel":
         made = compile_parallel(s, scope)
         if made is not None:
@@ -101,7 +102,7 @@ def _next(state: State, before: Any) -> bool:
     return True
 
 
-def _lane_loop(state: State, first: Any, count: Any, step: int, number: int, kind: Any, body: Statement) -> None:
+def _lane_loop(state: State, first: Any, count: Array, step: int, number: int, kind: Any, body: Statement) -> None:
     """Execute a loop whose bounds, or whose end, differ between lanes."""
     before = state.mask
     state.frames.append(LoopFrame())
@@ -119,7 +120,7 @@ def _lane_loop(state: State, first: Any, count: Any, step: int, number: int, kin
     state.mask = before
 
 
-def _while(s: Any, scope: CompileScope) -> Statement:
+def _while(s: Stmt, scope: CompileScope) -> Statement:
     condition, body = compile_expression(s.condition, scope), compile_statement(s.body, scope)
 
     def run(state: State) -> None:
@@ -138,7 +139,7 @@ def _while(s: Any, scope: CompileScope) -> Statement:
     return run
 
 
-def _if(s: Any, scope: CompileScope) -> Statement:
+def _if(s: Stmt, scope: CompileScope) -> Statement:
     condition, then = compile_expression(s.condition, scope), compile_statement(s.then_case, scope)
     other = None if s.else_case is None else compile_statement(s.else_case, scope)
 
@@ -165,25 +166,25 @@ def _if(s: Any, scope: CompileScope) -> Statement:
     return run
 
 
-def _attribute(s: Any, scope: CompileScope) -> Statement:
+def _attribute(s: Stmt, scope: CompileScope) -> Statement:
     return compile_statement(s.body, scope)
 
 
-def _break(s: Any, scope: CompileScope) -> Statement:
+def _break(s: Stmt, scope: CompileScope) -> Statement:
     def run(state: State) -> None:
         state.mask = False
 
     return run
 
 
-def _continue(s: Any, scope: CompileScope) -> Statement:
+def _continue(s: Stmt, scope: CompileScope) -> Statement:
     def run(state: State) -> None:
         state.leave()
 
     return run
 
 
-def _allocate(s: Any, scope: CompileScope) -> Statement:
+def _allocate(s: Stmt, scope: CompileScope) -> Statement:
     buffer = s.buffer
     number, kind, where = scope.allocate(buffer), nodes.scope_of(buffer), scope.where
     dims = [int(d) for d in nodes.shape_of(buffer)]
@@ -198,7 +199,7 @@ def _allocate(s: Any, scope: CompileScope) -> Statement:
     return run
 
 
-def _declare(s: Any, scope: CompileScope) -> Statement:
+def _declare(s: Stmt, scope: CompileScope) -> Statement:
     view = s.buffer
     dims = [compile_expression(d, scope) for d in view.shape]
     dtype, name = nodes.element_type(view), str(view.name)
@@ -221,7 +222,7 @@ def _declare(s: Any, scope: CompileScope) -> Statement:
     return run_pointer
 
 
-def _bind(s: Any, scope: CompileScope) -> Statement:
+def _bind(s: Stmt, scope: CompileScope) -> Statement:
     value = compile_value(s, scope) if nodes.is_tile_call(s.value) else None
     value = compile_expression(s.value, scope) if value is None else value
     number = scope.define(s.var)
@@ -232,7 +233,7 @@ def _bind(s: Any, scope: CompileScope) -> Statement:
     return run
 
 
-def _store(s: Any, scope: CompileScope) -> Statement:
+def _store(s: Stmt, scope: CompileScope) -> Statement:
     number, where = scope.buffer(s.buffer), scope.where
     if number in scope.reducers:
         return compile_update(s, scope)
@@ -246,7 +247,7 @@ def _store(s: Any, scope: CompileScope) -> Statement:
     return run
 
 
-def _evaluate(s: Any, scope: CompileScope) -> Statement:
+def _evaluate(s: Stmt, scope: CompileScope) -> Statement:
     if nodes.is_nop(s):
         return lambda state: None
     if nodes.is_tile_call(s.value):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.reference import extremes
 from tile_core.reference.elements import decode, encode, holder
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["reduce", "shuffle", "vote"]
 
 
-def shuffle(state: State, name: str, value: Any, amount: Any, width: int) -> Any:
+def shuffle(state: State, name: str, value: Array, amount: Array, width: int) -> Array:
     """Return the value of another lane: by number, or by distance from one's own."""
     count, width = state.count, width or state.width
     value, lanes = np.broadcast_to(value, count), np.arange(count)
@@ -32,7 +33,7 @@ def shuffle(state: State, name: str, value: Any, amount: Any, width: int) -> Any
     return value[first + np.where(inside, source, lane)]
 
 
-def vote(state: State, name: str, condition: Any) -> Any:
+def vote(state: State, name: str, condition: Array) -> Array:
     """Return the conditions of a warp's lanes as bits, or whether some or all hold."""
     rows = _rows(state, np.broadcast_to(condition, state.count), name == "all_sync")
     if name == "ballot":
@@ -43,7 +44,7 @@ def vote(state: State, name: str, condition: Any) -> Any:
     return _spread(state, result)
 
 
-def reduce(state: State, kind: str, value: Any, dtype: str) -> Any:
+def reduce(state: State, kind: str, value: Array, dtype: str) -> Array:
     """Return the sum, an extreme or a bitwise combination of the values of a warp's lanes that exist."""
     x = decode(np.broadcast_to(value, state.count), dtype)
     if kind in ("max", "min"):
@@ -59,15 +60,15 @@ def reduce(state: State, kind: str, value: Any, dtype: str) -> Any:
     return _spread(state, (np.bitwise_and if kind == "bitand" else np.bitwise_or).reduce(rows, axis=1))
 
 
-def _typed(x: Any, dtype: str) -> Any:
+def _typed(x: Array, dtype: str) -> Array:
     return encode(x, dtype) if dtype == "bfloat16" else x.astype(holder(dtype))
 
 
-def _rows(state: State, x: Any, filler: Any) -> Any:
+def _rows(state: State, x: Array, filler: Any) -> Array:
     padded = np.full(-(-state.count // state.width) * state.width, filler, x.dtype)
     padded[: state.count] = x
     return padded.reshape(-1, state.width)
 
 
-def _spread(state: State, per_warp: Any) -> Any:
+def _spread(state: State, per_warp: Array) -> Array:
     return np.repeat(per_warp, state.width)[: state.count]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.ir import nodes
@@ -201,7 +202,7 @@ def block_facts(plan: Plan) -> BlockFacts | None:
     )
 
 
-def _fragment(buffer: Any, d: Any) -> FragmentFacts:
+def _fragment(buffer: BufferVar, d: Var) -> FragmentFacts:
     digits = str(d).partition(": ")[2]
     kind = nodes.element_type(buffer)
     return FragmentFacts(str(buffer.name), kind, d.shape, d.size("thread"), d.registers, d.replicas, d.vector, digits)
@@ -256,11 +257,11 @@ class _Accesses:
     def __init__(self) -> None:
         self.widths: dict[tuple[str, str, str], set[int]] = {}
 
-    def of(self, body: Any) -> tuple[AccessFacts, ...]:
+    def of(self, body: Stmt) -> tuple[AccessFacts, ...]:
         self.visit(body, None)
         return tuple(AccessFacts(*key, tuple(sorted(w, reverse=True))) for key, w in self.widths.items())
 
-    def visit(self, s: Any, line: Where | None) -> None:
+    def visit(self, s: Stmt, line: Where | None) -> None:
         line = nodes.where_of(s) or line
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
@@ -290,12 +291,12 @@ class _Accesses:
         for load in collect(e, ir.TensorLoad):
             self.note(line, load.source, "read")
 
-    def note(self, line: Where | None, buffer: Any, action: str, size: int = 0) -> None:
+    def note(self, line: Where | None, buffer: BufferVar, action: str, size: int = 0) -> None:
         if nodes.scope_of(buffer) == "global":
             bits = DTYPES[nodes.element_type(buffer)].bits
             self.widths.setdefault((_place(line), str(buffer.name), action), set()).add(size or max(bits, 8) // 8)
 
-    def instruction(self, line: Where | None, buffer: Any, name: str) -> None:
+    def instruction(self, line: Where | None, buffer: BufferVar, name: str) -> None:
         if nodes.scope_of(buffer) == "global":
             self.widths.setdefault((_place(line), str(buffer.name), name), set())
 

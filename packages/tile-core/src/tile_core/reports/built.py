@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import Built, RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
+from tile_core.compat.types import Expr
 from tile_core.errors import TileError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Building:
     steps: Sequence[tuple[str, float]] = ()
 
 
-def building(lowered: Any, ctx: Context, plugins: Plugins) -> Building:
+def building(lowered: Expr, ctx: Context, plugins: Plugins) -> Building:
     """Build what the target's own runtime makes of a plan; nothing is known where it cannot build here.
 
     Parameters

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import dtype
 from tile_core.errors import Where
 from tile_core.ir import nodes
@@ -195,7 +196,7 @@ def _unused_layouts(program: Program) -> tuple[str, ...]:
     return tuple(f"the layout of {name} has no effect here" for name in program.layouts if name not in tensors)
 
 
-def _launch(body: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _launch(body: Stmt) -> tuple[tuple[str, ...], tuple[int, ...]]:
     axes: dict[int, str] = {}
     threads: tuple[int, ...] = ()
     for loop in collect(body, tirx.For):
@@ -227,14 +228,14 @@ def _operand(view: View) -> str:
     return f"{view.name}: {view.dtype}[{extents}] in {view.scope or 'global'}"
 
 
-def _buffer(buffer: Any) -> BufferFacts:
+def _buffer(buffer: BufferVar) -> BufferFacts:
     kind = dtype(nodes.element_type(buffer))
     shape = tuple(int(nodes.as_int(e)) for e in buffer.shape)
     size = -(-math.prod(shape) * kind.bits // 8)
     return BufferFacts(str(buffer.name), nodes.scope_of(buffer), str(kind), shape, size)
 
 
-def _vectors(body: Any) -> tuple[VectorFacts, ...]:
+def _vectors(body: Stmt) -> tuple[VectorFacts, ...]:
     """Collect the lanes of vector loops by line, each number once."""
     found: dict[str, dict[int, None]] = {}
     for loop in collect(body, tirx.For) if body is not None else ():
@@ -252,7 +253,7 @@ def _rank(scope: str) -> int:
     return SCOPES.index(scope) if scope in SCOPES else len(SCOPES)
 
 
-def _text(extent: Any) -> str:
+def _text(extent: Expr) -> str:
     return str(nodes.as_int(extent))
 
 

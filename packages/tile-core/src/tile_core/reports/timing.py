@@ -29,7 +29,6 @@ def timed(program: Program, ctx: Context, plugins: Plugins) -> Plan:
 
     def watch(name: str, plan: Plan) -> None:
         nonlocal last
-        del plan
         now = time.perf_counter()
         seconds.append((name, now - last))
         last = now

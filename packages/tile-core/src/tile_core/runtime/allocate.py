@@ -14,6 +14,7 @@ from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
 from tile_core.abi.signature import Param, Signature
+from tile_core.compat.types import Array
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import CannotAllocate
 from tile_core.runtime.arrays import IMMUTABLE_LIBRARIES, Unreadable, facts_of
@@ -25,7 +26,7 @@ _ALIGNMENT = 64
 
 
 def allocator(
-    signature: Signature, param: Param, shape: tuple[int, ...], place: Place, like: Any, adapter: AdapterFacts
+    signature: Signature, param: Param, shape: tuple[int, ...], place: Place, like: Array, adapter: AdapterFacts
 ) -> Make:
     """A function that allocates ``param`` with the logical extents ``shape`` at each call."""
     if param.packed:

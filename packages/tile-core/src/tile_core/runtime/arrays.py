@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE
+from tile_core.compat.types import Array
 from tile_core.runtime.dlpack import (
     CODES,
     HANDLE_DEVICES,
@@ -138,7 +139,7 @@ class ArrayFacts:
         return True
 
 
-def facts_of(value: Any) -> ArrayFacts:
+def facts_of(value: Array) -> ArrayFacts:
     """Describe an array.
 
     Raises
@@ -157,7 +158,7 @@ def facts_of(value: Any) -> ArrayFacts:
     raise NoArray(_describe(value))
 
 
-def library_of(value: Any) -> str:
+def library_of(value: Array) -> str:
     """The library that an object's type belongs to: its top-level package as users know it."""
     package = str(type(value).__module__).partition(".")[0]
     return _PUBLIC_NAMES.get(package, package)
@@ -175,7 +176,7 @@ def writable_alias(array: Any, storage: str) -> Any:
     return np.asarray(_ForeignMemory(array, interface))
 
 
-def empty_array(shape: tuple[int, ...], storage: str) -> Any:
+def empty_array(shape: tuple[int, ...], storage: str) -> Array:
     """An array without elements whose strides are those of contiguous memory, which NumPy's own are not."""
     import numpy as np
 
@@ -186,7 +187,7 @@ def empty_array(shape: tuple[int, ...], storage: str) -> Any:
     return np.lib.stride_tricks.as_strided(np.empty(1, storage), shape, tuple(reversed(strides)))
 
 
-def numpy_alias(facts: ArrayFacts, owner: Any, storage: str | None = None) -> Any:
+def numpy_alias(facts: ArrayFacts, owner: Array, storage: str | None = None) -> Array:
     """A writable NumPy array over the host memory of an array of any library, without a copy.
 
     It serves libraries that have no view of an array as another element type, and arithmetic on addresses. ``owner`` is
@@ -260,7 +261,7 @@ def _elements(byte_strides: tuple[int, ...], itemsize: int) -> tuple[int, ...] |
     return tuple(s // itemsize for s in byte_strides)
 
 
-def _numpy_facts(array: Any) -> ArrayFacts:
+def _numpy_facts(array: Array) -> ArrayFacts:
     kind = array.dtype
     if kind.hasobject or kind.names is not None or kind.subdtype is not None:
         raise Unreadable(f"its elements are {kind}, not numbers")

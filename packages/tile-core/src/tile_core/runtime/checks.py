@@ -23,6 +23,7 @@ from tile_core.abi.signature import (
     symbols_of,
 )
 from tile_core.compat.devices import device_name
+from tile_core.compat.types import Array
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
 from tile_core.ir.grammar import SYMBOL_ROOM
@@ -198,7 +199,7 @@ def accepted_dtypes(param: Param) -> tuple[str, ...]:
     return (str(kind),)
 
 
-def _read(signature: Signature, param: Param, value: Any) -> ArrayFacts:
+def _read(signature: Signature, param: Param, value: Array) -> ArrayFacts:
     try:
         facts = facts_of(value)
         if facts.requires_grad and not param.writes:  # those that are written have an error of their own

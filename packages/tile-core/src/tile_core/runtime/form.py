@@ -15,6 +15,7 @@ from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
 from tile_core.abi.signature import Signature
+from tile_core.compat.types import Array
 from tile_core.dtypes import dtype
 from tile_core.runtime import checks
 from tile_core.runtime.allocate import Make, allocator
@@ -274,7 +275,7 @@ def _place(adapter: AdapterFacts, arrays: Mapping[int, ArrayFacts]) -> Place:
 
 
 def _outputs(
-    signature: Signature, adapter: AdapterFacts, place: Place, like: Any, symbols: Mapping[str, int]
+    signature: Signature, adapter: AdapterFacts, place: Place, like: Array, symbols: Mapping[str, int]
 ) -> tuple[Output, ...]:
     found: list[Output] = []
     for position, number in sorted((p, k) for k, p in enumerate(signature.out_idx)):

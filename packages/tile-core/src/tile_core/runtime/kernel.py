@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.abi.signature import Signature
+from tile_core.compat.types import Array
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided, VerifyMismatch
 from tile_core.runtime.arguments import only_catalogue
@@ -162,7 +163,7 @@ class Kernel:
 
     def verify(
         self,
-        *args: Any,
+        *args: Array,
         rtol: float | None = None,
         atol: float | None = None,
         seed: int = 0,
@@ -271,7 +272,7 @@ class Kernel:
         _wait(binder.adapter)
         found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
 
-        def meaning(**how: Any) -> list[Any]:
+        def meaning(**how: Any) -> list[Array]:
             """Return the arguments after the reference."""
             copies = [host_copy(value, param) for param, value in zip(params, before, strict=True)]
             values = [
@@ -296,12 +297,17 @@ class Kernel:
             raise
 
     def _compared(
-        self, found: list[Any], meaning: Callable[..., list[Any]], rtol: float | None, atol: float | None, shakes: bool
+        self,
+        found: list[Array],
+        meaning: Callable[..., list[Any]],
+        rtol: float | None,
+        atol: float | None,
+        shakes: bool,
     ) -> tuple[Compared, ...]:
         """Compare all outputs; where rounding may explain a difference, with results of other orders of addition."""
         expected, params = meaning(), self.signature.params
 
-        def every(*shaken: list[Any]) -> tuple[Compared, ...]:
+        def every(*shaken: list[Array]) -> tuple[Compared, ...]:
             return tuple(
                 compare(self.name, param, found[n], expected[n], rtol, atol, [s[n] for s in shaken])
                 for n, param in enumerate(params)
@@ -341,7 +347,7 @@ def _wait(adapter: AdapterFacts) -> None:
         synchronize()
 
 
-def there(adapter: AdapterFacts, value: Any) -> Any:
+def there(adapter: AdapterFacts, value: Array) -> Array:
     """Return an argument in memory that the adapter's kernels can access; unchanged if the adapter cannot copy."""
     move = getattr(adapter, "from_host", None)
     if move is None or HOST_DEVICE in adapter.devices:

@@ -67,7 +67,6 @@ class TextAdapter(RuntimeAdapter):
 
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """Allocate an output among arrays of `from_host`; other libraries allocate their own."""
-        del device
         if library != self.library:
             return None
         import numpy as np

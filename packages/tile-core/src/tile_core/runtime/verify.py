@@ -9,6 +9,7 @@ from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.abi.signature import Param, Signature, evaluate
+from tile_core.compat.types import Array
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import MissingArgument, UnsupportedArray, VerifyMismatch
 from tile_core.runtime.arrays import facts_of, numpy_alias
@@ -79,11 +80,11 @@ class VerifyReport:
 def compare(
     kernel: str,
     param: Param,
-    found: Any,
-    expected: Any,
+    found: Array,
+    expected: Array,
     rtol: float | None,
     atol: float | None,
-    shaken: Sequence[Any] = (),
+    shaken: Sequence[Array] = (),
 ) -> Compared:
     """Compare two host arrays of one output.
 
@@ -132,7 +133,7 @@ def compare(
     return Compared(param.name, x.size, worst, float(error[worst]) if x.size else 0.0, relative, absolute)
 
 
-def host_copy(value: Any, param: Param) -> Any:
+def host_copy(value: Array, param: Param) -> Array:
     """A NumPy copy of an array argument, with storage elements; scalars are returned as they are.
 
     Raises
@@ -157,7 +158,7 @@ def host_copy(value: Any, param: Param) -> Any:
     return room
 
 
-def poison(value: Any, param: Param) -> None:
+def poison(value: Array, param: Param) -> None:
     """Fill an output with bytes that no kernel leaves by accident: NaN in floats, -1 in integers, True in bools."""
     facts = facts_of(value)
     byte = 1 if dtype(param.dtype).kind == "bool" else 0xFF
@@ -171,7 +172,7 @@ def poison(value: Any, param: Param) -> None:
         fill(byte)
 
 
-def random_arguments(signature: Signature, seed: int) -> tuple[Any, ...]:
+def random_arguments(signature: Signature, seed: int) -> tuple[Array, ...]:
     """Random NumPy inputs for a kernel whose inputs are all arrays of constant shape.
 
     Raises
@@ -196,7 +197,7 @@ def random_arguments(signature: Signature, seed: int) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _random(rng: Any, param: Param, shape: Sequence[int]) -> Any:
+def _random(rng: Any, param: Param, shape: Sequence[int]) -> Array:
     import numpy as np
 
     kind = dtype(param.dtype)
@@ -211,7 +212,7 @@ def _random(rng: Any, param: Param, shape: Sequence[int]) -> Any:
     return rng.integers(-8 if kind.kind == "int" else 0, 8, shape).astype(kind.numpy())
 
 
-def _values(array: Any, param: Param) -> Any:
+def _values(array: Array, param: Param) -> Array:
     """Elements as float64 or integers that subtract without loss."""
     import numpy as np
 
@@ -222,14 +223,14 @@ def _values(array: Any, param: Param) -> Any:
         return array.view(kind.numpy()).astype(np.float64) if kind.is_float else array
 
 
-def _distance(x: Any, y: Any) -> Any:
+def _distance(x: Array, y: Array) -> Array:
     """How far elements are apart; 0 where one is not finite."""
     import numpy as np
 
     return np.nan_to_num(np.abs(x - y), nan=0.0, posinf=0.0)
 
 
-def _integer_error(x: Any, y: Any) -> Any:
+def _integer_error(x: Array, y: Array) -> Array:
     import numpy as np
 
     return np.abs(x.astype(np.float64) - y.astype(np.float64)) + (x != y) * 1e-300

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Node, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
 from tile_core.ir import nodes
@@ -53,7 +54,7 @@ class Written:
     kept: dict[str, str] = field(default_factory=dict)
 
 
-def bounded(body: Any, most: int) -> tuple[Any, Written]:
+def bounded(body: Stmt, most: int) -> tuple[Any, Written]:
     """Return the body with loops kept rolled where unrolling would exceed the budget.
 
     Parameters
@@ -81,7 +82,7 @@ def bounded(body: Any, most: int) -> tuple[Any, Written]:
         share = max(_LEAST, share // 2)
 
 
-def operations(node: Any, memory: int = MEMORY) -> int:
+def operations(node: Node, memory: int = MEMORY) -> int:
     """Return an estimate of the instructions of a loop-free statement or expression; an access costs ``memory``."""
     total = 0
     for access in collect(node, (ir.TensorLoad, tirx.BufferStore)):
@@ -98,13 +99,13 @@ def operations(node: Any, memory: int = MEMORY) -> int:
 class _Bound:
     """Decides loop by loop, innermost first."""
 
-    def __init__(self, body: Any, share: int) -> None:
+    def __init__(self, body: Stmt, share: int) -> None:
         self.share = share
         self.report = Written()
         private = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) in PRIVATE]
         self.large = {b: n for b in private if (n := _registers(b)) > MOST_REGISTERS}
 
-    def bound(self, s: Any) -> tuple[Any, int]:
+    def bound(self, s: Stmt) -> tuple[Any, int]:
         """Return a statement and its operations."""
         if isinstance(s, tirx.SeqStmt):
             parts = [self.bound(x) for x in s.seq]
@@ -127,7 +128,7 @@ class _Bound:
             return (s if body.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, body, s.span)), count
         return s, operations(s)
 
-    def loop(self, s: Any) -> tuple[Any, int]:
+    def loop(self, s: Stmt) -> tuple[Any, int]:
         """Return a loop and its operations; one marked for unrolling may be kept rolled."""
         body, each = self.bound(s.body)
         new = s if body.same_as(s.body) else replace_for(s, body)
@@ -152,7 +153,7 @@ class _Bound:
         notes = {**dict(s.annotations or {}), nodes.ROLE: "serial", UNROLL_FACTOR: nodes.int_const(1)}
         return replace_for(new, body, kind=tirx.ForKind.SERIAL, annotations=notes), each + 1
 
-    def reason(self, s: Any, extent: int, each: int) -> str:
+    def reason(self, s: Stmt, extent: int, each: int) -> str:
         """Return why a loop must not be unrolled; empty if it may be."""
         if extent * each > self.share:
             return f"{extent:,} turns of {each:,} operations are more than {self.share:,}"
@@ -168,14 +169,14 @@ class _Bound:
 class _Fixed(StmtRewriter):
     """Marks loops that compilers must not unroll."""
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         new = super().visit_For(s)
         if s.kind != tirx.ForKind.SERIAL or annotation(s, UNROLL_FACTOR) is not None:
             return new
         return replace_for(new, new.body, annotations={**dict(s.annotations or {}), UNROLL_FACTOR: nodes.int_const(1)})
 
 
-def _likely(s: Any) -> int:
+def _likely(s: Stmt) -> int:
     """Return the operations of a statement with its short loops unrolled too, as compilers tend to do."""
     if isinstance(s, tirx.SeqStmt):
         return sum(map(_likely, s.seq))
@@ -189,7 +190,7 @@ def _likely(s: Any) -> int:
     return _likely(s.body) if isinstance(s, (tirx.AttrStmt, tirx.While)) else operations(s)
 
 
-def _registers(array: Any) -> int:
+def _registers(array: BufferVar) -> int:
     """Return the number of 32-bit registers that an array takes."""
     elements = prod(int(nodes.as_int(n)) for n in array.shape)
     return -(-elements * max(8, DTYPES[nodes.element_type(array)].bits) // 32)

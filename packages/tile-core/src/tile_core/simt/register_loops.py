@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
@@ -35,17 +36,17 @@ class Walk:
         Index of the thread in its block, whether it holds anything or not: coordinates stay within the padded tile.
     """
 
-    def __init__(self, dist: FragmentLayout, thread: Any) -> None:
+    def __init__(self, dist: FragmentLayout, thread: Var) -> None:
         self.dist = dist
         self.thread = thread
         self.values = [[self._value(g) for g in digits] for digits in dist.dims]
 
-    def _value(self, digit: Digit) -> Any:
+    def _value(self, digit: Digit) -> Expr:
         if digit.extent == 1:
             return nodes.int_const(0)
         return nodes.fresh("r") if digit.axis == "register" else self.dist.digit(self.thread, digit)
 
-    def coordinate(self, d: int) -> Any:
+    def coordinate(self, d: int) -> Expr:
         """Return the coordinate along a dimension."""
         weight = prod(g.extent for g in self.dist.dims[d])
         total: Any = None
@@ -56,11 +57,11 @@ class Walk:
                 total = part if total is None else total + part
         return nodes.int_const(0) if total is None else total
 
-    def coordinates(self) -> list[Any]:
+    def coordinates(self) -> list[Expr]:
         """Return the coordinates, possibly in the padding."""
         return [self.coordinate(d) for d in range(len(self.dist.dims))]
 
-    def register(self, dims: Sequence[Digits] | None = None, chosen: Sequence[int] | None = None) -> Any:
+    def register(self, dims: Sequence[Digits] | None = None, chosen: Sequence[int] | None = None) -> Expr:
         """Return the register; with ``dims`` that of another layout whose digits are those of ``chosen``."""
         places = self.dist.dims if dims is None else dims
         values = self.values if chosen is None else [self.values[d] for d in chosen]
@@ -72,7 +73,7 @@ class Walk:
                     total = part if total is None else total + part
         return nodes.int_const(0) if total is None else total
 
-    def wrap(self, body: Any, dims: Sequence[int] | None = None) -> Any:
+    def wrap(self, body: Stmt, dims: Sequence[int] | None = None) -> Stmt:
         """Return loops over the registers of some dimensions (of all) around a statement.
 
         The innermost one is marked if its iterations are adjacent in the last dimension.
@@ -89,7 +90,7 @@ class Walk:
                     body = nodes.for_loop(value, digit.extent, body, loop_role(digit.extent), annotations=notes)
         return body
 
-    def inside(self, dims: Sequence[int] | None = None) -> list[Any]:
+    def inside(self, dims: Sequence[int] | None = None) -> list[Expr]:
         """Return the conditions under which the thread holds an element there and not padding."""
         tile = self.dist
         chosen = range(len(tile.dims)) if dims is None else dims
@@ -102,12 +103,12 @@ def loop_role(extent: int) -> str:
     return "unroll" if extent <= MOST_UNROLLED else "serial"
 
 
-def registers(array: Any) -> int:
+def registers(array: BufferVar) -> int:
     """Return the elements of a register array."""
     return int(nodes.as_int(array.shape[0]))
 
 
-def each(count: int, body: Any) -> Any:
+def each(count: int, body: Any) -> Stmt:
     """Return ``body(i)`` for ``i`` below a constant count, as a loop that is unrolled if it is short."""
     if count == 1:
         return body(nodes.int_const(0))
@@ -117,7 +118,7 @@ def each(count: int, body: Any) -> Any:
     return nodes.for_loop(i, count, body(i), loop_role(count))
 
 
-def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
+def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Stmt:
     """Return ``body(i)`` for ``i`` below a constant extent, as a loop that is always unrolled."""
     if extent == 1:
         return body(nodes.int_const(0))
@@ -125,17 +126,17 @@ def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Any:
     return nodes.for_loop(var, extent, body(var), "unroll")
 
 
-def rolled(var: Any, extent: int, body: Any) -> Any:
+def rolled(var: Var, extent: int, body: Stmt) -> Stmt:
     """Return a loop that compilers must not unroll: its array is larger than a thread's registers."""
     return nodes.for_loop(var, extent, body, "serial", annotations={UNROLL_FACTOR: nodes.int_const(1)})
 
 
-def when(conditions: Sequence[Any], body: Any) -> Any:
+def when(conditions: Sequence[Expr], body: Stmt) -> Stmt:
     """Return a statement under conditions."""
     return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
 
 
-def choose(conditions: Sequence[Any], yes: Any, no: Any = None, lazily: bool = True) -> Any:
+def choose(conditions: Sequence[Expr], yes: Expr, no: Any = None, lazily: bool = True) -> Expr:
     """Return a value under conditions, else another (zero); ``lazily`` if ``yes`` must only be evaluated under them."""
     if not conditions:
         return yes
@@ -144,7 +145,7 @@ def choose(conditions: Sequence[Any], yes: Any, no: Any = None, lazily: bool = T
     return tirx.if_then_else(condition, yes, no) if lazily else tirx.Select(condition, yes, no)
 
 
-def bounds(view: View, indices: Sequence[Any]) -> list[Any]:
+def bounds(view: View, indices: Sequence[Expr]) -> list[Any]:
     """Return the conditions under which an index (per dimension of the view) is in the buffer; none if it always is."""
     found: list[Any] = []
     shape = nodes.shape_of(view.buffer)
@@ -158,13 +159,13 @@ def bounds(view: View, indices: Sequence[Any]) -> list[Any]:
     return found
 
 
-def kept(view: View, indices: Sequence[Any]) -> list[Any]:
+def kept(view: View, indices: Sequence[Expr]) -> list[Expr]:
     """Return the indices of the dimensions that are not 1, as ``View.spread`` takes them."""
     wide = [i for i, e in zip(indices, view.extents, strict=True) if e != 1]
     return wide or [nodes.int_const(0)]
 
 
-def load(view: View, indices: Sequence[Any], safe_values: Any) -> Any:
+def load(view: View, indices: Sequence[Expr], safe_values: Any) -> Expr:
     """Return a load of memory; outside the buffer it gives the safe value (zero)."""
     value = view.load(list(indices))
     conditions = bounds(view, indices)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.analysis.ranges import sizes_of
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -115,7 +116,6 @@ def _jumps(plan: Plan, ctx: Context) -> Plan:
 
 
 def _wrap_known(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=wrap_known(plan.body, sizes_of(plan.params)))
 
 
@@ -165,7 +165,7 @@ def _shared_reducers(plan: Plan) -> tuple[Any, dict[str, str]]:
     return body, {str(b.name): reason for b, reason in found.items()}
 
 
-def _round(body: Any, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred]:
+def _round(body: Stmt, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred]:
     block = plan[BLOCK]
     safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
     selected = select_ops(body, ctx, plan.variants, block, safe_values)
@@ -189,7 +189,6 @@ def _lower(plan: Plan, ctx: Context) -> Plan:
 
 
 def _prefetch(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=prefetch_operands(plan.body))
 
 
@@ -207,7 +206,6 @@ def _warps(plan: Plan, ctx: Context) -> Plan:
 
 
 def _parameters(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
 
 
@@ -218,7 +216,6 @@ def _vectorize(plan: Plan, ctx: Context) -> Plan:
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACES].places.layouts, plan[BLOCK]))
 
 
@@ -228,19 +225,16 @@ def _arena(plan: Plan, ctx: Context) -> Plan:
 
 
 def _barriers(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     body, report = place_barriers(plan.body, plan[BLOCK])
     return plan.replace(body=drop_redundant_barriers(body)).note(BARRIERS, report)
 
 
 def _launch(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     body, grid = launch(plan.body, plan[BLOCK], plan.program.attrs.get("swizzle"))
     return plan.replace(body=body).note(GRID, grid)
 
 
 def _strength(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=reduce_strength(plan.body))
 
 
@@ -250,5 +244,4 @@ def _budget(plan: Plan, ctx: Context) -> Plan:
 
 
 def _unused(plan: Plan, ctx: Context) -> Plan:
-    del ctx
     return plan.replace(body=drop_unused(plan.body))

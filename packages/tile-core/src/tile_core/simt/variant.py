@@ -114,5 +114,4 @@ class SimtVariant(Variant):
         fragment for which two ops want different layouts is moved to shared memory, and inference restarts; so
         is one for which an op asks for a memory layout.
         """
-        del call, ctx
         return {}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DType
 from tile_core.sparse.format import GROUPS, group_code, zero_mask
 
@@ -30,7 +31,7 @@ Work = Callable[[int, int], None]
 
 
 @cache
-def code_table(group: int, bits: int) -> Any:
+def code_table(group: int, bits: int) -> Array:
     """Metadata of ``bits // group`` groups by their zero flags; 0 if one of them has too many non-zeros."""
     count, full = bits // group, (1 << group) - 1
     flags = np.arange(1 << bits, dtype=np.uint32)
@@ -63,7 +64,7 @@ class BlockCompressor:
         self.words = np.empty(count, f"uint{operand.bits * self.group}")
         self.low, self.high, self.down, self.up = (np.empty(count, np.uint32) for _ in range(4))
 
-    def __call__(self, dense: Any, values: Any, stream: Any) -> None:
+    def __call__(self, dense: Array, values: Array, stream: Array) -> None:
         """Compress one block.
 
         Parameters
@@ -93,11 +94,11 @@ class BlockCompressor:
         else:
             self.two_of_four(dense, zero.view(np.uint32), values)
 
-    def without_negative_zero(self, dense: Any) -> Any:
+    def without_negative_zero(self, dense: Array) -> Array:
         """The block itself, or a copy if it has some."""
         return positive_zeros(dense) if self.signed_zero else dense
 
-    def two_of_four(self, dense: Any, zero: Any, values: Any) -> None:
+    def two_of_four(self, dense: Array, zero: Array, values: Array) -> None:
         """Write ``slot 0 | slot 1 << bits`` for every group.
 
         With ``low = lane 0 | lane 1 << bits`` and ``high`` likewise of lanes 2 and 3, and no more than two non-zeros:
@@ -126,7 +127,7 @@ class BlockCompressor:
             low |= high
             np.copyto(values.view(np.uint16), low, casting="unsafe")
 
-    def halves(self, dense: Any, low: Any, high: Any) -> None:
+    def halves(self, dense: Array, low: Array, high: Array) -> None:
         """Split groups into lanes 0 and 1, and lanes 2 and 3."""
         if self.operand.bits == 8:
             np.bitwise_and(dense.view(np.uint32), np.uint32(0xFFFF), out=low)
@@ -174,7 +175,7 @@ def compress_lanes(lanes: Any, operand: DType, values: Any) -> Any:
     return np.take(code_table(len(lanes), 2 * len(lanes)), pairs, mode="clip")
 
 
-def positive_zeros(bits: Any) -> Any:
+def positive_zeros(bits: Array) -> Array:
     """The bits of floats, copied if some are -0.0, which becomes +0.0: as a signed integer it is the smallest."""
     signed = bits.view(f"int{8 * bits.itemsize}")
     limits = np.iinfo(signed.dtype)

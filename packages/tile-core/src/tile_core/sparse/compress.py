@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import IllegalMetadata, TooManyNonZeros
 from tile_core.sparse import kernels
@@ -26,7 +27,7 @@ from tile_core.sparse.layouts import layout_meta_type, make_metadata_layout, reo
 
 
 def compress(
-    A: Any,
+    A: Array,
     transposed: bool = False,
     block_k: int | None = None,
     layout: str = NATURAL,
@@ -131,7 +132,7 @@ def decompress(
     return source.give(dense)
 
 
-def compress_rows(rows: Any, operand: DType, values: Any) -> Any:
+def compress_rows(rows: Array, operand: DType, values: Array) -> Array:
     """Write the values of a matrix with any strides; return the metadata of its rows as bytes.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.abi.adapter import HOST_DEVICE
+from tile_core.compat.types import Array
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import UnknownDType
@@ -25,7 +26,7 @@ class Source:
     library: str
     element: str
 
-    def give(self, bits: Any, element: str | None = None) -> Any:
+    def give(self, bits: Array, element: str | None = None) -> Array:
         """Return a NumPy array of unsigned bits as an array of the library, with elements of type ``element``.
 
         torch and JAX get their own arrays, sharing memory where they can; every other library gets NumPy.
@@ -41,7 +42,7 @@ class Source:
         return typed
 
 
-def read_matrix(value: Any, dtype: Any, name: str = "A") -> tuple[Any, DType, Source]:
+def read_matrix(value: Array, dtype: Any, name: str = "A") -> tuple[Any, DType, Source]:
     """Return a matrix as unsigned integers of its element width, without a copy where the strides allow it.
 
     Parameters
@@ -94,7 +95,7 @@ def read_metadata(value: Any, rank: int | None = 2) -> tuple[Any, Source]:
     return bits, source
 
 
-def _read(value: Any, name: str) -> tuple[Any, DType | None, Source]:
+def _read(value: Array, name: str) -> tuple[Any, DType | None, Source]:
     try:
         facts = facts_of(value)
     except Unreadable as error:

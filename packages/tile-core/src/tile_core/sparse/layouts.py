@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import BadBlockK, MetadataShapeRefused, UnknownMetadataLayout
 from tile_core.layout import Digit, DigitLayout, Layout, row_major
@@ -131,7 +132,6 @@ def make_cutlass_metadata_layout(
     TileError
         What ``make_metadata_layout`` raises.
     """
-    del backend
     meta = getattr(buffer, "dtype", None) if meta_dtype is None else meta_dtype
     return make_metadata_layout(getattr(buffer, "shape", buffer), meta, layout_of_arch(arch), mma_dtype, block_k)
 
@@ -159,7 +159,7 @@ def layout_meta_type(kind: str, operand: DType, meta_dtype: Any = None) -> DType
     return meta_type(meta_dtype, operand, allowed, kind)
 
 
-def reorder(natural: Any, layout: Layout) -> Any:
+def reorder(natural: Array, layout: Layout) -> Array:
     """Return the elements of a row-major NumPy matrix in the order of ``layout``, in a matrix of the same shape."""
     extents, order = _transposition(layout)
     return natural.reshape(extents).transpose(order).reshape(natural.shape)

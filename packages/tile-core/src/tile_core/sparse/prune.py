@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DType
 from tile_core.sparse.blocks import over_blocks
 from tile_core.sparse.compress import refuse_first
@@ -35,7 +36,7 @@ def validate(A: Any, transposed: bool = False, *, dtype: Any = None) -> None:
         refuse_first(rows, operand)
 
 
-def prune(A: Any, transposed: bool = False, *, dtype: Any = None) -> Any:
+def prune(A: Array, transposed: bool = False, *, dtype: Any = None) -> Array:
     """Return a copy with the two largest magnitudes of every four elements along K, and +0.0 elsewhere.
 
     Of 32-bit types it keeps one of two. The first of equals is kept. A NaN counts as larger than everything, so that it
@@ -104,7 +105,7 @@ def randn_semi_sparse(
     return Source("numpy", operand.numpy().name).give(np.ascontiguousarray(bits.T) if transposed else bits)
 
 
-def _prune_rows(rows: Any, operand: DType, out: Any) -> None:
+def _prune_rows(rows: Array, operand: DType, out: Array) -> None:
     group = GROUPS[operand]
 
     def work(start: int, stop: int) -> None:
@@ -123,7 +124,7 @@ def _prune_rows(rows: Any, operand: DType, out: Any) -> None:
         over_blocks(lambda most: work, rows.shape[0], rows.shape[1] * rows.itemsize)
 
 
-def _magnitude(bits: Any, operand: DType) -> Any:
+def _magnitude(bits: Array, operand: DType) -> Array:
     """Integers in the order of the magnitudes: the bits of a float without its sign are."""
     if operand.kind == "int":
         return np.abs(bits.view(np.int8).astype(np.int16))

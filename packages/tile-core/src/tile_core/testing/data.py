@@ -140,7 +140,7 @@ def castable(rng: Any, shape: tuple[int, ...], source: str, targets: tuple[str, 
     return drawn
 
 
-def different(found: Array, expected: Any, dtype: str, tolerance: Tolerance) -> str:
+def different(found: Array, expected: Array, dtype: str, tolerance: Tolerance) -> str:
     """Return how an output differs from what is expected; empty if it does not.
 
     Parameters

@@ -105,7 +105,6 @@ class IndexKernel:
 
     def data(self, m: int, v: int, w: int, params: Sequence[Param], rng: Any = None) -> Data:
         """Return the inputs of a launch: every element says where it stood."""
-        del rng
         made = {**_scalars(m, v, w), "D": np.arange(100, 100 + m, dtype=np.int32)}
         made |= {"A": np.arange(1, _SIZE + 1, dtype=np.int32), "A2": np.arange(1, 36, dtype=np.int32).reshape(7, 5)}
         made["P"] = from_codes(np.arange(30) * 7 % 15 + 1, "uint4")

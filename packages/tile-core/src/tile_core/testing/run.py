@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.abi.adapter import HOST_DEVICE
+from tile_core.compat.types import Array
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
 from tile_core.ir.warp import WARP
 from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
@@ -213,7 +214,7 @@ class Session:
                 arrays[p.name][...] = adapter.to_host(array)
 
 
-def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Any], data: Data) -> list[str]:
+def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array], data: Data) -> list[str]:
     """Return what is wrong with the outputs of one case."""
     part = unit.parts[case.part]
     with np.errstate(all="ignore"):
@@ -233,7 +234,7 @@ def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Any],
     return problems
 
 
-def argument(p: Param, data: Data) -> Any:
+def argument(p: Param, data: Data) -> Array:
     """Return what a launch passes for a parameter: a copy of an output that has values before, else poison."""
     if p.name in data:
         value = data[p.name]
@@ -241,7 +242,7 @@ def argument(p: Param, data: Data) -> Any:
     return poisoned(shape_of(p, data), p.dtype)
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: Array) -> Array:
     """Return a copy between canaries; of a strided array a copy with its strides."""
     if not value.flags.c_contiguous:
         base = value.base.copy()

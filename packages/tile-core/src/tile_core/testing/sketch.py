@@ -142,7 +142,6 @@ class Sketch:
 
     def data(self, seed: int, m: int, n: int, v: int, rng: Any) -> Data:
         """Return the inputs of a launch."""
-        del rng
         own = np.random.default_rng([seed, m, n, v + 1000])
         made: Data = {"m": m, "n": n, "v": v}
         for name, (dtype, whole) in self.inputs.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Expr
 from tile_core.errors.language import LostTensor, StatementOutsideLaunch
 from tile_core.ir import nodes
 from tile_core.values.buffer import value_text
@@ -79,7 +80,7 @@ def settled(name: str, value: Value) -> Value:
     return Value(builder.bind(name, expr), value.dtype)
 
 
-def _in_memory(name: str, value: Value, expr: Any) -> Any:
+def _in_memory(name: str, value: Value, expr: Expr) -> Any:
     """Store a value in a variable and return an expression that reads it."""
     from tile_core.values.value import tvm_name
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Expr
 from tile_core.errors.language import StatementInExpression
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import current
@@ -49,7 +50,7 @@ def _logical(word: str, left: Value, b: Thunk) -> Any:
     return derive(node(left.expr, value.expr), left.dtype, left, value)
 
 
-def _may_trap(expr: Any) -> bool:
+def _may_trap(expr: Expr) -> bool:
     """Whether evaluating the right operand is harmful when the left one decides: divisions and calls."""
     found: list[Any] = []
     for kind in (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, ir.Call):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadParameter, UnknownDType
@@ -46,7 +47,7 @@ def declare(builder: Builder, name: str, annotation: Any) -> tuple[Any, Any, Par
 class Pointer:
     """A pointer parameter; ``T.make_tensor`` gives it a shape."""
 
-    def __init__(self, var: Any, dtype: DType, name: str) -> None:
+    def __init__(self, var: Var, dtype: DType, name: str) -> None:
         self.var = var
         self.dtype = dtype
         self.name = name
@@ -103,7 +104,7 @@ def _is_wide(shape: Sequence[Any], strides: Sequence[Any] | None) -> bool:
     return last > 2**31 - 1
 
 
-def _ir_dim(dim: Any, wide: bool) -> Any:
+def _ir_dim(dim: Any, wide: bool) -> Expr:
     if isinstance(dim, int):
         return tirx.IntImm("int64" if wide else "int32", dim)
     return tirx.Cast("int64", dim.expr) if wide and dim.dtype == "int32" else dim.expr

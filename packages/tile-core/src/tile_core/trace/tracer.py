@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tile_core.compat.tvm import reason_of, tirx, tvm
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors import InternalError, TileError, Where
 from tile_core.errors.language import (
     BadParameter,
@@ -69,7 +70,7 @@ def run(fn: Callable[..., Any], arguments: list[Any], keywords: Mapping[str, Any
 
 
 def finish(
-    builder: Builder, params: list[Any], infos: list[ParamInfo], where: Where, outputs: tuple[int, ...] = ()
+    builder: Builder, params: list[Var], infos: list[ParamInfo], where: Where, outputs: tuple[int, ...] = ()
 ) -> Program:
     """Return the program that a builder has collected."""
     body = nodes.seq(builder.scope.statements)
@@ -151,7 +152,7 @@ def evaluate(annotation: Any, fn: Any, scope: Mapping[str, Any] | None) -> Any:
         raise PythonError(kind=type(error).__name__, detail=str(error)) from error
 
 
-def _check_variables(builder: Builder, params: list[Any], body: Any) -> None:
+def _check_variables(builder: Builder, params: list[Var], body: Stmt) -> None:
     symbols = list(builder.symbols.values())
     for var in tirx.analysis.undefined_vars(body, [*params, *symbols]):
         if any(var.same_as(s) for s in symbols):
@@ -162,7 +163,7 @@ def _check_variables(builder: Builder, params: list[Any], body: Any) -> None:
         raise EscapedVariable(name=name, kernel=builder.name)
 
 
-def _single_definitions(func: Any) -> Any:
+def _single_definitions(func: Expr) -> Expr:
     """Rename ``let`` variables of values that a kernel uses several times without a name."""
     if tirx.analysis.verify_well_formed(func, False):
         return func
@@ -170,7 +171,7 @@ def _single_definitions(func: Any) -> Any:
     return tirx.transform.ConvertSSA()(module)["main"]
 
 
-def _check_scopes(builder: Builder, func: Any) -> None:
+def _check_scopes(builder: Builder, func: Expr) -> None:
     """Refuse a variable that is used outside the block that defines it: kept in a Python list, for instance."""
     if tirx.analysis.verify_well_formed(func, False):
         return

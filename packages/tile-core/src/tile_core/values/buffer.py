@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import (
@@ -68,7 +69,7 @@ class Region:
         """Storage scope."""
         return self.buffer.scope
 
-    def ir(self) -> Any:
+    def ir(self) -> Expr:
         """Return the tirx region."""
         return nodes.region(self.buffer.var, [to_index(m) for m in self.mins], [to_index(e) for e in self.extents])
 
@@ -122,7 +123,7 @@ class Buffer:
         Whether a scalar variable was just allocated and has no name of the user's yet.
     """
 
-    def __init__(self, var: Any, shape: Sequence[Index], dtype: DType, scope: str, name: str) -> None:
+    def __init__(self, var: BufferVar, shape: Sequence[Index], dtype: DType, scope: str, name: str) -> None:
         self.fresh = scope == "local.var"
         self.var = var
         self.shape = tuple(shape)
@@ -235,7 +236,7 @@ def _multiplied(name: str) -> Any:
     raise BadOperand(found=f"the whole tile {name}", fix="T.gemm(A, B, C) adds A @ B to C")
 
 
-def to_index(i: Any) -> Any:
+def to_index(i: Any) -> Expr:
     """Return an index as an IR expression (``int32`` for Python ints that fit; ``uint32`` becomes ``int64``)."""
     if isinstance(i, Buffer):
         i = as_value(i)
@@ -392,7 +393,7 @@ def _literal(value: Any, dtype: Any) -> Value:
     return as_value(value, dtype if not dtype.is_narrow else weak_type(value, dtype))
 
 
-def _no_element(buffer: Any, index: Any, target: Any, value: Any) -> BadStore:
+def _no_element(buffer: BufferVar, index: Any, target: Any, value: Any) -> BadStore:
     if isinstance(target, Region):
         given = index if isinstance(index, tuple) else (index,)
         remedy = "use T.copy or T.fill for tiles, or a T.Parallel loop over the elements"

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Span, Stmt, Var
 from tile_core.errors import Where
 from tile_core.errors.language import OutsideKernel, StatementOutsideLaunch, UsedAfterScope
 from tile_core.ir import nodes
@@ -106,7 +107,7 @@ class Builder:
         # By identity: values compare as the kernel's scalars do.
         self._pending: dict[int, weakref.ref[Any]] = {}
 
-    def emit(self, statement: Any) -> None:
+    def emit(self, statement: Stmt) -> None:
         """Append a statement to the innermost open scope.
 
         Raises
@@ -133,7 +134,7 @@ class Builder:
         self.scope = Scope(kind, self.scope, runtime=runtime)
         return self.scope
 
-    def pop(self, scope: Scope) -> Any:
+    def pop(self, scope: Scope) -> Stmt:
         """Close ``scope`` and return its statements as one."""
         scope.closed = True
         assert scope.parent is not None
@@ -152,7 +153,7 @@ class Builder:
             frame = frame.f_back  # type: ignore[assignment]
         return None
 
-    def span(self) -> Any:
+    def span(self) -> Span:
         """Return the IR span of the user's line that is running."""
         return nodes.span_of(self.where())
 
@@ -170,7 +171,7 @@ class Builder:
         """Return a unique name for something new, after the user's name for it if there is one."""
         return self.unique(self.hints.pop(0) if self.hints else default)
 
-    def bind(self, name: str, expr: Any) -> Any:
+    def bind(self, name: str, expr: Expr) -> Var:
         """Emit ``name = expr`` here and return the variable."""
         var = tirx.Var(self.unique(name), nodes.dtype_of(expr))
         self.emit(tirx.Bind(var, expr, self.span()))
@@ -180,7 +181,7 @@ class Builder:
         """Keep an eye on a value that reads memory."""
         self._pending[id(value)] = weakref.ref(value)
 
-    def materialise(self, buffers: Iterable[Any], keep: Iterable[Any] = ()) -> None:
+    def materialise(self, buffers: Iterable[BufferVar], keep: Iterable[Any] = ()) -> None:
         """Remember this place for the values that read one of ``buffers``, which are about to be written.
 
         Parameters

@@ -7,6 +7,7 @@ import math as _math
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.numerics.build import bind
 from tile_core.values import scalar
@@ -70,7 +71,7 @@ def _power_expr(x: Any, n: int, dtype: DType) -> Any:
         return x
     multiply = tirx.Mul if dtype.is_float else lambda a, b: a * b
 
-    def square(v: Any) -> Any:
+    def square(v: Var) -> Any:
         half = _power_expr(multiply(v, v), n // 2, dtype)
         return multiply(half, v) if n % 2 else half
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Var
 from tile_core.dtypes import DTYPES, DType, largest
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
@@ -45,9 +46,9 @@ class Value:
 
     def __init__(
         self,
-        expr: Any,
+        expr: Expr,
         dtype: DType,
-        reads: tuple[Any, ...] = (),
+        reads: tuple[BufferVar, ...] = (),
         element: tuple[Any, tuple[Any, ...]] | None = None,
     ) -> None:
         self._expr = expr
@@ -60,13 +61,13 @@ class Value:
             active.watch(self)
 
     @property
-    def expr(self) -> Any:
+    def expr(self) -> Expr:
         """The tirx expression."""
         if self.reads:
             _builder.settle(self)
         return self._expr
 
-    def become(self, var: Any) -> None:
+    def become(self, var: Var) -> None:
         """Stand for ``var`` from now on: the value was bound to it."""
         self._expr, self.reads, self.slot = var, (), None
 
@@ -168,7 +169,7 @@ class Value:
 adopt(Value, lambda v: str(v._expr), lambda v: False)
 
 
-def derive(expr: Any, dtype: DType, *sources: Any) -> Value:
+def derive(expr: Expr, dtype: DType, *sources: Any) -> Value:
     """Return a value computed from others; it depends on the memory that they read."""
     reads: tuple[Any, ...] = ()
     for s in sources:
@@ -246,7 +247,7 @@ def cast(value: Any, dtype: DType) -> Value:
     return derive(folded if folded is not None else tirx.Cast(target, value.expr), dtype, value)
 
 
-def _fold_cast(expr: Any, target: str) -> Any:
+def _fold_cast(expr: Expr, target: str) -> Any:
     if isinstance(expr, tirx.IntImm) and target.startswith(("int", "uint", "float")) and not DTYPES[target].is_narrow:
         value = int(expr.value)
         if target.startswith("float"):
@@ -390,7 +391,7 @@ def shift(direction: str, a: Any, b: Any) -> Value:
     call = tirx.shift_left if direction == "left" else tirx.shift_right
     x = a.expr
 
-    def guarded(value: Any, n: Any) -> Any:
+    def guarded(value: Expr, n: Var) -> Expr:
         # Compared in the type of the count, which may be too wide for the type of the left operand.
         last = nodes.const(bits - 1, str(count.dtype))
         inside = tirx.LE(n, last)
@@ -431,7 +432,7 @@ def constant_of(x: Any) -> int | None:
     return None
 
 
-def simplify(expr: Any) -> Any:
+def simplify(expr: Expr) -> Expr:
     """Return the expression simplified as far as TVM's analyzer is right about it; a difference may become a number."""
     from tile_core.analysis.proofs import Proofs
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tile_core.compat.types import Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
@@ -160,7 +161,7 @@ def dynamic(name: str, dtype: Any = "int32") -> Any:
 symbolic = dynamic
 
 
-def is_symbol(var: Any) -> bool:
+def is_symbol(var: Var) -> bool:
     """Whether an IR variable is a symbolic dimension."""
     return any(var.same_as(_symbol(str(var.name), t).expr) for t in ("int32", "int64"))
 

@@ -6,6 +6,7 @@ import string
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.text import UNARY, wrapped
 from tile_core.ir import nodes
@@ -21,7 +22,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "%"
 class DebugStatements(CFamilyEmitter):
     """Writes prints and assertions."""
 
-    def write_print(self, s: Any) -> None:
+    def write_print(self, s: Stmt) -> None:
         """Write a print: text and numbers at once, the elements of a tile one after the other."""
         call = OpCall.decode(s)
         args = iter(call.args)
@@ -57,7 +58,7 @@ class DebugStatements(CFamilyEmitter):
         if text:
             self.writer.line(f"printf({', '.join([_quoted(text), *values])});")
 
-    def write_device_assert(self, s: Any) -> None:
+    def write_device_assert(self, s: Stmt) -> None:
         """Write a branch that names the assertion and stops the kernel."""
         call = OpCall.decode(s)
         message = _escaped(str(call.attrs["message"]) or "the condition is false")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.ir import nodes
@@ -41,7 +42,7 @@ class MaskedShifts(CFamilyEmitter):
         #: Variables of loops that are not written out whole, and what is computed from them.
         self._turning: set[Any] = set()
 
-    def operation(self, sign: str, a: Any, b: Any) -> str:
+    def operation(self, sign: str, a: Expr, b: Expr) -> str:
         """Print an operation of two operands of one type."""
         if sign not in _SHIFTS or not self._is_risky(a):
             return super().operation(sign, a, b)
@@ -56,14 +57,14 @@ class MaskedShifts(CFamilyEmitter):
         self.writer.line(f"const {self.type(nodes.dtype_of(e))} {name} = {self._opaque(e)};")
         return name
 
-    def write_For(self, s: Any) -> None:
+    def write_For(self, s: Stmt) -> None:
         """Write a counted loop."""
         written_out = s.kind == tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is None
         if not written_out or not isinstance(s.extent, tirx.IntImm):
             self._turning.add(s.loop_var)
         super().write_For(s)
 
-    def write_Bind(self, s: Any) -> None:
+    def write_Bind(self, s: Stmt) -> None:
         """Write a constant."""
         if self._turns(s.value):
             self._turning.add(s.var)
@@ -75,16 +76,16 @@ class MaskedShifts(CFamilyEmitter):
             self._turning.add(e.var)
         return super().print_Let(e)
 
-    def _is_risky(self, numerator: Any) -> bool:
+    def _is_risky(self, numerator: Expr) -> bool:
         if nodes.dtype_of(numerator) not in _BITS:
             return False
         parts = list(_parts(numerator))
         return any(map(_is_mask, parts)) and any(map(self._turns_itself, parts))
 
-    def _turns(self, e: Any) -> bool:
+    def _turns(self, e: Expr) -> bool:
         return any(map(self._turns_itself, _parts(e)))
 
-    def _turns_itself(self, e: Any) -> bool:
+    def _turns_itself(self, e: Expr) -> bool:
         """Whether a value differs from turn to turn of a loop in a way that the compiler follows."""
         if isinstance(e, ir.TensorLoad):
             return e.source.scope().startswith("local") and all(nodes.as_int(n) == 1 for n in e.source.shape)
@@ -97,7 +98,7 @@ class MaskedShifts(CFamilyEmitter):
         return Text(f"({self.type(kind)}){wrapped(text, UNARY)}", UNARY) if kind in ("uint32", "uint64") else text
 
 
-def _parts(e: Any) -> Any:
+def _parts(e: Expr) -> Any:
     """Yield an expression and its operands, but not what the elements that it reads are found by."""
     todo: list[Any] = [e]
     while todo:
@@ -119,7 +120,7 @@ _OPERANDS: dict[Any, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _is_mask(e: Any) -> bool:
+def _is_mask(e: Expr) -> bool:
     if isinstance(e, ir.Call):
         return nodes.operator_name(e) in _MASK_CALLS
     if isinstance(e, tirx.Cast):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.types import Call, Expr
 from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
@@ -31,7 +32,7 @@ class MathCalls(ExpressionPrinter):
         def helper(self, name: str) -> str:
             """Return the name of a function of the table."""
 
-    def print_Call(self, e: Any) -> str:
+    def print_Call(self, e: Call) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
         function = FUNCTIONS.get(name)
@@ -49,13 +50,13 @@ class MathCalls(ExpressionPrinter):
         """Print an operation that names its rounding: each has an intrinsic."""
         return f"{rounded(name)}({', '.join(self.bare(a) for a in e.args)})"
 
-    def operation(self, sign: str, a: Any, b: Any) -> str:
+    def operation(self, sign: str, a: Expr, b: Expr) -> str:
         """Print an operation of two operands of one type."""
         if sign == "/" and self.fast_math and nodes.dtype_of(a) == "float32":
             return f"__fdividef({self.bare(a)}, {self.bare(b)})"
         return super().operation(sign, a, b)
 
-    def extreme(self, e: Any, sign: str) -> str:
+    def extreme(self, e: Expr, sign: str) -> str:
         """Print the smaller or larger of two values; of floats the number, if one is NaN."""
         dtype = nodes.dtype_of(e)
         name = "min" if sign == "<" else "max"
@@ -67,7 +68,7 @@ class MathCalls(ExpressionPrinter):
             args = ", ".join(Text(f"(int){wrapped(self.bare(x), UNARY)}", UNARY) for x in (e.a, e.b))
         return f"{name}({args})"
 
-    def call_tile_float_max(self, e: Any) -> str:
+    def call_tile_float_max(self, e: Call) -> str:
         """Print the larger of two floats; a number, if one is NaN, and +0 before -0."""
         return self._float_extreme("max", e)
 
@@ -83,7 +84,7 @@ class MathCalls(ExpressionPrinter):
         """Print the smaller of two floats; NaN, if one is."""
         return self._float_extreme("min_nan", e)
 
-    def _float_extreme(self, kind: str, e: Any) -> str:
+    def _float_extreme(self, kind: str, e: Call) -> str:
         name = EXTREMES.get((nodes.dtype_of(e), kind))
         if name is None:
             raise NotExpressible(what=f"{kind} of {nodes.dtype_of(e)}", dialect=self.dialect)

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
 
-def apart(index: Any, changing: set[Any]) -> tuple[Any, Any] | None:
+def apart(index: Expr, changing: set[Var]) -> tuple[Any, Any] | None:
     """Return what of a sum has ``changing`` variables, and the rest; ``None`` if one of them is a constant."""
     kinds: dict[bool, Any] = {}
     for addend in _addends(index):
@@ -26,7 +27,7 @@ def apart(index: Any, changing: set[Any]) -> tuple[Any, Any] | None:
     return kinds[True], kinds[False]
 
 
-def _addends(e: Any) -> Iterator[Any]:
+def _addends(e: Expr) -> Iterator[Any]:
     if isinstance(e, tirx.Add):
         yield from _addends(e.a)
         yield from _addends(e.b)

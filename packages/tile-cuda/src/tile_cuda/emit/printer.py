@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter, bits_of
 from tile_core.emit.text import UNARY, Text, infix, wrapped
@@ -112,15 +113,14 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         """Return the function's name: not one that the compiler declares with C linkage."""
         return f"{name}_kernel" if name.lstrip("_") in LINKED else name
 
-    def before(self, params: Sequence[Any]) -> list[str]:
+    def before(self, params: Sequence[Var]) -> list[str]:
         """Return the types and functions that the text uses, and an empty line after them."""
-        del params
         mentioned = self.storage.union(*map(_storage_of, self.functions))
         types = [f"typedef unsigned short {name};" for name in _HALVES.values() if name in mentioned]
         lines = [*types, *prelude(self.functions, self.arch)]
         return [*lines, ""] if lines else []
 
-    def head(self, name: str, params: Sequence[Any]) -> str:
+    def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the kernel's head."""
         bounds = "" if self.limited else f"__launch_bounds__({self.launch.threads}) "
         return super().head(f'extern "C" __global__ void {bounds}{name}', params)
@@ -129,7 +129,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         """Print a coordinate."""
         return f"{_INDICES[kind]}.{'xyz'[axis]}"
 
-    def pieces(self, call: Any) -> list[tuple[Any, int]]:
+    def pieces(self, call: Call) -> list[tuple[Any, int]]:
         """Return buffers that a call accesses, with the bytes that it accesses at a time."""
         found = super().pieces(call)
         if nodes.is_tile_call(call, "instruction") and str(call.attrs["name"]) in TABLE:
@@ -140,12 +140,12 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
 
     # Statements
 
-    def unroll(self, s: Any) -> None:
+    def unroll(self, s: Stmt) -> None:
         """Write how often a loop should be written out."""
         factor = annotation(s, "tile.unroll_factor")
         self.writer.line("#pragma unroll" if factor is None else f"#pragma unroll {int(factor)}")
 
-    def write_For(self, s: Any) -> None:
+    def write_For(self, s: Stmt) -> None:
         """Write a counted loop; variables of those that are written out are constants where they occur."""
         if s.kind == tirx.ForKind.UNROLLED:
             self._constants.add(s.loop_var)
@@ -153,20 +153,20 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         super().write_For(s)
         self._loops -= s.kind == tirx.ForKind.SERIAL
 
-    def write_Bind(self, s: Any) -> None:
+    def write_Bind(self, s: Stmt) -> None:
         """Write a constant."""
         if self._loops:
             self._changing.add(s.var)
         super().write_Bind(s)
 
-    def registers(self, s: Any) -> str:
+    def registers(self, s: Stmt) -> str:
         """Return what the declaration of an array in registers begins with."""
         # NVRTC 13.0 gets sums wrong in arrays of 16-bit elements that an unrolled loop updates at one variable index,
         # whatever the assembler's level (seen on an H200, 13.0.88); 13.5 does not. As volatile they are right in both.
         updated = bool(s.annotations) and "tile.updated" in s.annotations and nodes.element_type(s.buffer) in _HALVES
         return ("volatile " if updated else "") + super().registers(s)
 
-    def write_move(self, s: Any) -> None:
+    def write_move(self, s: Stmt) -> None:
         """Write one access that moves several elements."""
         to, source = s.value.args
         kinds = [nodes.element_type(x.source) for x in (to, source)]
@@ -177,18 +177,18 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         else:
             super().write_move(s)
 
-    def write_async_commit(self, s: Any) -> None:
+    def write_async_commit(self, s: Stmt) -> None:
         """End a group of asynchronous copies."""
         self.stmt(calls.execute("cp_async_commit_group", [], s.span))
 
-    def write_async_wait(self, s: Any) -> None:
+    def write_async_wait(self, s: Stmt) -> None:
         """Wait for groups of asynchronous copies; for more of them than was asked for is right, too."""
         still_open = min(int(nodes.as_int(s.value.args[0])), MOST_OPEN)
         self.stmt(calls.execute(f"cp_async_wait_group_{still_open}", [], s.span))
 
     # Expressions
 
-    def place(self, load: Any) -> str:
+    def place(self, load: Expr) -> str:
         """Print the address of an element: of memory a pointer and what loops that are written out add to it.
 
         Added to the pointer, not to the index, the constants become offsets in the instructions.
@@ -201,12 +201,12 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
                 return infix("+", Text(f"&{self.element(buffer, indices)}", UNARY), self.bare(added))
         return self._shared_place(load) or Text(f"&{self.bare(load)}", UNARY)
 
-    def print_TensorLoad(self, e: Any) -> str:
+    def print_TensorLoad(self, e: Expr) -> str:
         """Print a load of one element."""
         place = self._shared_place(e)
         return super().print_TensorLoad(e) if place is None else Text(f"*{place}", UNARY)
 
-    def _shared_place(self, load: Any) -> str | None:
+    def _shared_place(self, load: Expr) -> str | None:
         """Print a place in shared memory by bytes, if its index changes in a loop in part (see ``places``)."""
         size, rest = divmod(bits_of(nodes.element_type(load.source)), 8)
         if nodes.scope_of(load.source) not in _SHARED or rest:
@@ -219,7 +219,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         element = self.type(nodes.element_type(load.source))
         return Text(f"({element}*)((char*){self.writer.name(load.source)} + ({added}))", UNARY)
 
-    def _split(self, buffer: Any, indices: list[Any]) -> tuple[list[Any], Any] | None:
+    def _split(self, buffer: BufferVar, indices: list[Expr]) -> tuple[list[Any], Any] | None:
         """Return indices without the variables of written out loops, and what these add in elements."""
         added: Any = None
         for d, (index, stride) in enumerate(zip(indices, strides_of(buffer), strict=True)):
@@ -236,7 +236,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
                 added = term if added is None else added + term
         return None if added is None else (indices, self.analyzer.simplify(added))
 
-    def call_tile_instruction(self, e: Any) -> str:
+    def call_tile_instruction(self, e: Call) -> str:
         """Print a call of a function of the instruction table."""
         name = str(e.attrs["name"])
         parameters = instruction(name, self.arch).parameters
@@ -248,7 +248,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         result, wanted = TABLE[name].result, nodes.dtype_of(e)
         return text if wanted in ("", "void", "handle") or self.type(wanted) == result else self._as(wanted, text)
 
-    def _operand(self, parameter: str, arg: Any) -> str:
+    def _operand(self, parameter: str, arg: Expr) -> str:
         """Print an operand of an instruction; an address as that of the registers or memory that it takes."""
         if not parameter.endswith("*") or not nodes.is_tile_call(arg, "address"):
             return self.bare(arg)
@@ -270,7 +270,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
             text = f"__popc({self._as(f'uint{bits}', text) if bits < 32 and dtype.startswith('int') else text})"
         return text if nodes.dtype_of(e) == "int32" else self._as(nodes.dtype_of(e), text)
 
-    def call_reinterpret(self, e: Any) -> str:
+    def call_reinterpret(self, e: Call) -> str:
         """Print the bits of a value as another type."""
         source, target = nodes.dtype_of(e.args[0]), nodes.dtype_of(e)
         text = self.bare(e.args[0])
@@ -292,7 +292,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
             return text
         return self._as(target, text)
 
-    def print_FloatImm(self, e: Any) -> str:
+    def print_FloatImm(self, e: Expr) -> str:
         """Print a float constant; those of 16 bits are codes."""
         dtype = nodes.dtype_of(e)
         if dtype not in _HALVES:

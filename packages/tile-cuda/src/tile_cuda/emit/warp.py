@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Call, Expr
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.text import infix
 from tile_cuda.target import WARP
@@ -18,7 +19,7 @@ class WarpCalls(CFamilyEmitter):
         def helper(self, name: str) -> str:
             """Return the name of a function of the table."""
 
-    def call_tile_shuffle(self, e: Any) -> str:
+    def call_tile_shuffle(self, e: Call) -> str:
         """Print one exchange of a word, whose mask and lane are given."""
         mask, value, lane = (self._given(e.args[0]), *(self.bare(a) for a in e.args[1:]))
         mode, width = str(e.attrs["mode"]), int(e.attrs["width"])
@@ -26,7 +27,7 @@ class WarpCalls(CFamilyEmitter):
         function = self.helper(f"shfl_sync_{mode}_u32")
         return f"{function}({value}, {lane}, {f'{clamp:#x}' if clamp > 31 else clamp}, {mask})"
 
-    def _given(self, mask: Any) -> str:
+    def _given(self, mask: Expr) -> str:
         return f"{int(mask.value):#x}u" if isinstance(mask, tirx.IntImm) else self.bare(mask)
 
     def call_tile_vote(self, e: Any) -> str:

@@ -42,12 +42,10 @@ class PtxAtomics(Atomics):
 
     def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
         """Return the fence and the call of the function."""
-        del ctx
         return given(load_of(call, src), [calls.address(src.buffer, at, "r")], src.dtype)
 
     def store(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
         """Return the call of the function."""
-        del ctx
         found = store_of(call, dst)
         args = [calls.address(dst.buffer, at, "w"), bits(value, found.dtype)]
         return nodes.seq([fence(found), calls.execute(found.name, args, call.span)])

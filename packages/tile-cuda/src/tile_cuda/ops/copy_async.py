@@ -13,6 +13,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import loads_of
@@ -75,16 +76,14 @@ class AsyncCopy(SimtVariant):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Take what ``can_copy`` has looked at."""
-        del ctx
         if "async" not in call.attrs:
             return Reject("the copy completes where it stands")
         if BYTES not in call.attrs:
             return Reject("nothing is known about its addresses")
         return Accept(f"chunks of {int(call.attrs[BYTES])} bytes")
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the chunks of a thread."""
-        del ctx
         call, before = _settled(call)
         src, dst = call.args
         size = DTYPES[src.dtype].bits // 8
@@ -124,14 +123,14 @@ class _ChunkedTile:
         src, dst = self.call.args
         counts = (*src.shape[:-1], src.shape[-1] // self.elements)
 
-        def copy(at: Sequence[Any]) -> Any:
+        def copy(at: Sequence[Expr]) -> Any:
             last = at[-1] * self.elements if self.elements > 1 else at[-1]
             indices = [*at[:-1], last]
             return self.instruction(src.spread(indices), dst.spread(indices), guarded)
 
         return _dealt(self.call, counts, copy)
 
-    def instruction(self, source: list[Any], to: list[Any], guarded: bool) -> Any:
+    def instruction(self, source: list[Expr], to: list[Any], guarded: bool) -> Any:
         """Return the copy of one chunk."""
         src, dst = self.call.args
         width = self.elements * self.size
@@ -174,12 +173,12 @@ def _settled(call: SimtCall) -> tuple[SimtCall, list[Any]]:
     return replace(call, args=(View(src.buffer, tuple(mins), src.extents), call.args[1])), before
 
 
-def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Any]], Any]) -> Any:
+def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Any]], Any]) -> Stmt:
     """Return the share of a thread of the parts of a tile, the last dimension fastest, in turns through the block."""
     total, threads = prod(counts), call.block.count
     thread = call.block.thread if threads > 1 else nodes.int_const(0)
 
-    def part(number: Any) -> Any:
+    def part(number: Expr) -> Stmt:
         at: list[Any] = []
         rest = number
         for place, count in reversed(list(enumerate(counts))):
@@ -206,7 +205,7 @@ def _by_elements(call: SimtCall) -> Any:
     """Return a copy through registers, for a layout that tears neighbours of less than 4 bytes apart."""
     src, dst = call.args
 
-    def copy(at: Sequence[Any]) -> Any:
+    def copy(at: Sequence[Expr]) -> Any:
         source = src.spread(list(at))
         value = nodes.load(src.buffer, source)
         conditions = contiguity.inside(src, source, call.ranges)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
@@ -56,6 +57,6 @@ class MmaGemm(MmaVariant):
     op = "gemm"
     priority = 10
 
-    def statement(self, plan: MmaPlan, call: Any) -> Any:
+    def statement(self, plan: MmaPlan, call: Any) -> Stmt:
         """Return the product for one thread."""
         return MmaProduct(plan, call).statement()

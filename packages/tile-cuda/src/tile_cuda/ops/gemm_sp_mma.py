@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.types import Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
@@ -36,10 +37,10 @@ class MmaGemmSp(MmaVariant):
                 found[1] = layout
         return found
 
-    def statement(self, plan: MmaPlan, call: Any) -> Any:
+    def statement(self, plan: MmaPlan, call: Any) -> Stmt:
         """Return the product for one thread."""
 
-        def metadata(lane: Lane, first: Any) -> MmaMetadata:
+        def metadata(lane: Lane, first: Var) -> MmaMetadata:
             view, turned = call.args[1], bool(call.attrs["transpose_E"])
             return MmaMetadata(plan, view, turned, lane, first, call.ranges, call.places.layouts.get(view.buffer))
 

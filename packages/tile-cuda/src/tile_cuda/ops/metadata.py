@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
@@ -108,7 +109,7 @@ class MmaMetadata:
         if self._in_matrices(True) and (here + 1) * self.elements <= self.columns:
             return self._matrices(here * self.elements, True)
 
-        def one(i: Any) -> Any:
+        def one(i: Any) -> Stmt:
             whole = self._whole_register(i, here)
             return nodes.store(self.ahead, self._register(i, here), [i]) if whole is None else whole
 
@@ -119,7 +120,7 @@ class MmaMetadata:
         if self._selector(step):
             return []
 
-        def one(i: Any) -> Any:
+        def one(i: Any) -> Stmt:
             if step.apart == 1:
                 return nodes.store(self.registers, _increasing(nodes.load(self.ahead, [i])), [i])
             low, high = (nodes.load(self.ahead, [i * 2 + half]) for half in (0, 1))
@@ -136,7 +137,7 @@ class MmaMetadata:
         """Return which of the instructions that share registers a step is."""
         return int(step.first % (self.group * step.apart) // (step.blocks * step.apart))
 
-    def _clamped(self, row: Any, run: int = 1) -> Any:
+    def _clamped(self, row: Var, run: int = 1) -> Any:
         """Keep (a run of) rows of the padding inside of the tile: what is read for them is not used."""
         s, m = self.plan.split, self.plan.problem.m
         return tirx.min(row, nodes.int_const(m - run)) if s.warps_m * s.atoms_m * 16 > m else row
@@ -166,7 +167,7 @@ class MmaMetadata:
                 continue
             row0, column0 = self._place(per, turned)
 
-            def load(u: Any, at: int = at, per: int = per, row0: Any = row0, column0: Any = column0) -> Any:
+            def load(u: Var, at: int = at, per: int = per, row0: Any = row0, column0: Any = column0) -> Expr:
                 word = at + u * per
                 row = self._clamped(row0 + word * (16 if turned else 8), 8 if turned else 1)
                 source = address(self.view.buffer, matrix(self.view, turned, row, column0 + column))
@@ -219,7 +220,7 @@ class MmaMetadata:
         high = self._piece(row + 8, group * 4, t)
         return tirx.bitwise_or(low, tirx.shift_left(high, nodes.const(16, "uint32")))
 
-    def _piece(self, row: Any, first: int, offset: Any) -> Any:
+    def _piece(self, row: Var, first: int, offset: Any) -> Any:
         """Return the metadata of a row and block ``first + offset`` as ``uint32``."""
         last = first + self.group - 1
         if self.width > self.bits:  # two blocks share an element
@@ -236,7 +237,7 @@ class MmaMetadata:
                 value = tirx.bitwise_or(value, tirx.shift_left(part, nodes.const(i * self.width, "uint32")))
         return value
 
-    def _element(self, row: Any, column: Any, last: int) -> Any:
+    def _element(self, row: Var, column: Any, last: int) -> Any:
         """Return an element of metadata as ``uint32``; ``last`` is the largest column that a lane may ask for."""
         row = self._clamped(row)
         at = matrix(self.view, self.turned, row, column)
@@ -275,7 +276,7 @@ def _halves(low: Any, high: Any, which: int) -> Any:
     )
 
 
-def _increasing(word: Any) -> Any:
+def _increasing(word: Expr) -> Expr:
     """Return metadata whose empty nibbles keep elements 0 and 1.
 
     A nibble of zeros stands where a tail was filled up, and where a compressor found nothing to keep: the kept values

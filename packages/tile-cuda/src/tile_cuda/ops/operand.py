@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
@@ -115,7 +116,7 @@ class MmaLoader:
         if self.way.startswith("ldmatrix") and whole:
             return self._matrices(start, blocks, slot, first, tiles)
 
-        def unit(u: Any) -> Any:
+        def unit(u: Var) -> Any:
             to = u * words(len(blocks), o) + slot
             each = [(b, half) for b in blocks for half in range(o.halves)]
             return nodes.seq([self._word(u + first, start + b, half, to + n) for n, (b, half) in enumerate(each)])
@@ -172,7 +173,7 @@ class MmaLoader:
         for first, count, per in self._groups(len(blocks), tiles):
             line0, k0 = self._corner(blocks, per)
 
-            def load(u: Any, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Any:
+            def load(u: Var, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Expr:
                 tile = first + u * per
                 line = o.clamped(line0 + (tile + begin) * (8 * o.halves), 1 if o.k_major else 8)
                 at = o.at(line, k0 + start * o.family.block)
@@ -185,7 +186,7 @@ class MmaLoader:
 
     # Element by element
 
-    def _word(self, u: Any, number: Any, half: int, to: Any) -> Any:
+    def _word(self, u: Var, number: Any, half: int, to: Any) -> Any:
         """Return the statement that fills the lane's word of one block."""
         o = self.operand
         rest = o.family.block
@@ -209,7 +210,7 @@ class MmaLoader:
                 value = tirx.bitwise_or(value, tirx.shift_left(bits, nodes.const(e * o.family.bits, "uint32")))
         return nodes.store(self.registers, value, [to])
 
-    def _bits(self, u: Any, number: Any, half: int, e: int, rest: int) -> Any:
+    def _bits(self, u: Var, number: Any, half: int, e: int, rest: int) -> Any:
         """Return one element as the bits of a word, zero beyond K."""
         o = self.operand
         within = self.lane.column * o.family.per_word + e if o.family.per_word > 1 else self.lane.column
@@ -233,20 +234,20 @@ def as_bits(value: Any, dtype: str) -> Any:
     return nodes.cast(code, "uint32")
 
 
-def _chosen(blocks: Blocks, number: Any) -> Any:
+def _chosen(blocks: Blocks, number: Expr) -> Expr:
     """Return one of up to four blocks by its number; the fourth follows the third as the second follows the first."""
     if isinstance(number, int) or blocks == tuple(range(len(blocks))):
         return blocks[number] if isinstance(number, int) else number
     return number * blocks[1] if len(blocks) == 2 else _mod2(number) * blocks[1] + _half(number) * blocks[2]
 
 
-def _mod2(q: Any) -> Any:
+def _mod2(q: Expr) -> Expr:
     return q % 2 if isinstance(q, int) else tirx.floormod(q, 2)
 
 
-def _half(q: Any) -> Any:
+def _half(q: Expr) -> Expr:
     return q // 2 if isinstance(q, int) else tirx.floordiv(q, 2)
 
 
-def _expr(value: Any) -> Any:
+def _expr(value: Expr) -> Expr:
     return nodes.int_const(value) if isinstance(value, int) else value

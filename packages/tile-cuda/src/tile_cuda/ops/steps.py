@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, part
 from tile_core.simt.register_loops import unrolled
@@ -39,16 +40,16 @@ class Work:
         big = self.plan.family.shapes[0]
         return words(big, self.a.operand), words(big * self.plan.family.dense_blocks, self.b.operand)
 
-    def read_a(self, step: KStep, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
+    def read_a(self, step: KStep, slot: Expr, first: Expr = 0, tiles: int | None = None) -> list[Stmt]:
         """Return the reads of tiles of A for a step."""
         return self.a.load(step.first, step.of_a, slot, first, tiles)
 
-    def read_b(self, step: KStep, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
+    def read_b(self, step: KStep, slot: Expr, first: Expr = 0, tiles: int | None = None) -> list[Stmt]:
         """Return the reads of tiles of B for a step."""
         dense = self.plan.family.dense_blocks
         return self.b.load(step.first * dense, step.of_b(dense), slot, first, tiles)
 
-    def instruction(self, i: Any, j: Any, a_at: Any, b_at: Any, step: KStep) -> Any:
+    def instruction(self, i: Expr, j: Expr, a_at: Expr, b_at: Expr, step: KStep) -> Stmt:
         """Return the instruction for row ``i`` and column ``j`` of the warp's tiles, with operands' registers."""
         f, s = self.plan.family, self.plan.split
         to = (i * s.atoms_n + j) * (2 * f.halves)
@@ -81,13 +82,13 @@ class StepByStep:
         """Whether the operands of the last step are in the registers that those of the first one are not in."""
         return self.slots == 2 and len(self.steps) % 2 == 0
 
-    def plain(self) -> list[Any]:
+    def plain(self) -> list[Stmt]:
         """Return the steps."""
         first = self._load(0) if self.slots > 1 else []
         body = [*first, *(x for n in range(len(self.steps)) for x in self._step(n))]
         return [*self._setup(), *body]
 
-    def in_parts(self, head: list[Any]) -> list[Any]:
+    def in_parts(self, head: list[Stmt]) -> list[Stmt]:
         """Return the steps with marks on what can be moved between the turns of a loop."""
         last = len(self.steps) - 1
         first = part("first", self._load(0))
@@ -95,20 +96,20 @@ class StepByStep:
         final = part("last", [self._multiply(last)])
         return [part("setup", [*head, *self._setup()]), first, *middle, final]
 
-    def _setup(self) -> list[Any]:
+    def _setup(self) -> list[Stmt]:
         return [*self.new, *self.work.a.prepared(), *self.work.b.prepared()]
 
-    def _step(self, number: int) -> list[Any]:
+    def _step(self, number: int) -> list[Stmt]:
         if self.slots == 1:
             return [*self._load(number), self._multiply(number)]
         ahead = self._load(number + 1) if number + 1 < len(self.steps) else []
         return [*ahead, self._multiply(number)]
 
-    def _load(self, number: int) -> list[Any]:
+    def _load(self, number: int) -> list[Stmt]:
         step, slot = self.steps[number], number % self.slots
         return self.work.read_a(step, slot * self.sizes[0]) + self.work.read_b(step, slot * self.sizes[1])
 
-    def _multiply(self, number: int) -> Any:
+    def _multiply(self, number: int) -> Stmt:
         slot = number % self.slots
         return all_tiles(self.work, self.steps[number], (slot * self.sizes[0], slot * self.sizes[1]))
 
@@ -144,7 +145,7 @@ class RowByRow:
         body = [*begin, *(x for n in range(last + 1) for x in self._step(n)), self._row(last, self.rows - 1)]
         return [*self._setup(), *body]
 
-    def in_parts(self, head: list[Any]) -> list[Any]:
+    def in_parts(self, head: list[Stmt]) -> list[Stmt]:
         """Return the steps with marks on what can be moved between the turns of a loop."""
         last = len(self.steps) - 1
         reads = [self._read_b(0, j) for j in range(self.columns)]
@@ -153,16 +154,16 @@ class RowByRow:
         final = [part("last", [self._tile(last, self.rows - 1, j)]) for j in range(self.columns)]
         return [part("setup", [*head, *self._setup()]), part("ring", []), *first, middle, *final]
 
-    def _setup(self) -> list[Any]:
+    def _setup(self) -> list[Stmt]:
         return [*self.new, *self.work.a.prepared(), *self.work.b.prepared(), *self.metadata.prepared()]
 
-    def _step(self, number: int) -> list[Any]:
+    def _step(self, number: int) -> list[Stmt]:
         """Return a step with the reads for the next one; without the last row of the last step."""
 
-        def row(i: Any) -> Any:
+        def row(i: Expr) -> Stmt:
             return nodes.seq([*self._read_a(number, i + 1), self._row(number, i)])
 
-        def column(j: Any) -> Any:
+        def column(j: Var) -> Stmt:
             return nodes.seq([self._tile(number, self.rows - 1, j), *self._read_b(number + 1, j)])
 
         out = list(self.metadata.ready(self.steps[number]))
@@ -172,27 +173,27 @@ class RowByRow:
             out += [*self._begin(number + 1), unrolled("column_tile", self.columns, column)]
         return out
 
-    def _begin(self, number: int) -> list[Any]:
+    def _begin(self, number: int) -> list[Stmt]:
         """Return the reads that stand in front of the last row of the step before."""
         return [*self.metadata.load(self.steps[number]), *self._read_a(number, 0)]
 
-    def _read_a(self, number: int, i: Any) -> list[Any]:
+    def _read_a(self, number: int, i: Expr) -> list[Stmt]:
         return self.work.read_a(self.steps[number], self._slot(number, i), i, 1)
 
-    def _read_b(self, number: int, j: Any) -> list[Any]:
+    def _read_b(self, number: int, j: Expr) -> list[Stmt]:
         return self.work.read_b(self.steps[number], j * self._each(number), j, 1)
 
-    def _row(self, number: int, i: Any) -> Any:
+    def _row(self, number: int, i: Expr) -> Stmt:
         return unrolled("column_tile", self.columns, lambda j: self._tile(number, i, j))
 
-    def _tile(self, number: int, i: Any, j: Any) -> Any:
+    def _tile(self, number: int, i: Expr, j: Expr) -> Stmt:
         at = j * self._each(number)
         return self.work.instruction(i, j, self._slot(number, i), at, self.steps[number])
 
     def _each(self, number: int) -> int:
         return words(self.steps[number].blocks * self.work.plan.family.dense_blocks, self.work.b.operand)
 
-    def _slot(self, number: int, i: Any) -> Any:
+    def _slot(self, number: int, i: Expr) -> Expr:
         """Return where the row's tile of A is: two rows alternate."""
         row = i + number * self.rows
         return (row % 2 if isinstance(row, int) else tirx.floormod(row, 2)) * self.work.sizes[0]
@@ -216,7 +217,7 @@ def rolled(work: Work, steps: list[KStep]) -> list[Any]:
     return [*new, *work.a.prepared(), *work.b.prepared(), *body]
 
 
-def all_tiles(work: Work, step: KStep, slots: tuple[int, int]) -> Any:
+def all_tiles(work: Work, step: KStep, slots: tuple[int, int]) -> Stmt:
     """Return the instructions of one step for all tiles of the warp.
 
     They go down one column of tiles and up the next: each instruction has A or B in common with the one before it. On
@@ -226,8 +227,8 @@ def all_tiles(work: Work, step: KStep, slots: tuple[int, int]) -> Any:
     each_a = words(blocks, work.a.operand)
     each_b = words(blocks * work.plan.family.dense_blocks, work.b.operand)
 
-    def column(j: Any) -> Any:
-        def tile(i: Any) -> Any:
+    def column(j: Var) -> Stmt:
+        def tile(i: Expr) -> Stmt:
             row = _there_and_back(i, s.atoms_m, j)
             return work.instruction(row, j, slots[0] + row * each_a, slots[1] + j * each_b, step)
 
@@ -236,7 +237,7 @@ def all_tiles(work: Work, step: KStep, slots: tuple[int, int]) -> Any:
     return unrolled("column_tile", s.atoms_n, column)
 
 
-def _there_and_back(i: Any, count: int, turn: Any) -> Any:
+def _there_and_back(i: Expr, count: int, turn: Var) -> Expr:
     """Return i, or counted from the end in every second turn."""
     if count == 1 or isinstance(nodes.as_int(turn), int):  # a single row, or a single turn
         return i

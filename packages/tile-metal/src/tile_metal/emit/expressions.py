@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tile_core.compat.types import Call, Expr
 from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
@@ -52,7 +53,7 @@ class MslExpressions(ExpressionPrinter):
 
     # Constants
 
-    def print_IntImm(self, e: Any) -> str:
+    def print_IntImm(self, e: Expr) -> str:
         """Print an integer constant; ``long`` has 64 bits."""
         dtype, value = nodes.dtype_of(e), int(e.value)
         if dtype == "uint64":
@@ -62,7 +63,7 @@ class MslExpressions(ExpressionPrinter):
             return Text(number, UNARY) if number.startswith("-") else number
         return super().print_IntImm(e)
 
-    def print_FloatImm(self, e: Any) -> str:
+    def print_FloatImm(self, e: Expr) -> str:
         """Print a float constant; one of 16 bits as a conversion."""
         dtype, value = nodes.dtype_of(e), float(e.value)
         if dtype in HALVES and math.isfinite(value):
@@ -77,7 +78,7 @@ class MslExpressions(ExpressionPrinter):
 
     # Calls
 
-    def print_Call(self, e: Any) -> str:
+    def print_Call(self, e: Call) -> str:
         """Print a call of an operator."""
         name = nodes.operator_name(e)
         function = FUNCTIONS.get(name)
@@ -94,13 +95,13 @@ class MslExpressions(ExpressionPrinter):
             raise NotExpressible(what=f"T.ieee_{op} with fast math, which rounds as it likes", dialect=self.dialect)
         return super().rounded(name, e)
 
-    def own(self, name: str, e: Any) -> str:
+    def own(self, name: str, e: Call) -> str:
         """Print a call of a helper function of float32."""
         if nodes.dtype_of(e) != "float32":
             raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}", dialect=self.dialect)
         return f"{self.helper(f'{name}_f32')}({', '.join(self.bare(a) for a in e.args)})"
 
-    def call_erf(self, e: Any) -> str:
+    def call_erf(self, e: Call) -> str:
         """Print the error function."""
         return self.own("erf", e)
 
@@ -124,7 +125,7 @@ class MslExpressions(ExpressionPrinter):
         """Print the length of a vector."""
         return self.own("hypot", e)
 
-    def call_sigmoid(self, e: Any) -> str:
+    def call_sigmoid(self, e: Call) -> str:
         """Print the logistic function."""
         return self.own("sigmoid", e)
 
@@ -132,7 +133,7 @@ class MslExpressions(ExpressionPrinter):
         """Print the conversion of any float to an integer."""
         return f"{self.helper(f'{nodes.dtype_of(e)}_of_f32')}({self.bare(e.args[0])})"
 
-    def call_tile_float_max(self, e: Any) -> str:
+    def call_tile_float_max(self, e: Call) -> str:
         """Print the larger of two floats; a number, if one is NaN, and +0 before -0."""
         return self.float_extreme("max", e)
 
@@ -148,13 +149,13 @@ class MslExpressions(ExpressionPrinter):
         """Print the smaller of two floats; NaN, if one is."""
         return self.own("min_nan", e)
 
-    def float_extreme(self, kind: str, e: Any) -> str:
+    def float_extreme(self, kind: str, e: Call) -> str:
         """Print an extreme; with fast math the library's own, which takes all floats for numbers."""
         if nodes.dtype_of(e) == "float32" and self.fast_math:
             return f"f{kind}({', '.join(self.bare(a) for a in e.args)})"
         return self.own(kind, e)
 
-    def extreme(self, e: Any, sign: str) -> str:
+    def extreme(self, e: Expr, sign: str) -> str:
         """Print the smaller or larger of two integers."""
         if nodes.dtype_of(e) in ("int32", "uint32", "int64", "uint64"):
             return f"{'min' if sign == '<' else 'max'}({self.bare(e.a)}, {self.bare(e.b)})"
@@ -185,7 +186,7 @@ class MslExpressions(ExpressionPrinter):
         text = f"popcount({self.bare(e.args[0])})"
         return text if source == target else self.named_as(target, text)
 
-    def call_reinterpret(self, e: Any) -> str:
+    def call_reinterpret(self, e: Call) -> str:
         """Print the bits of a value as another type."""
         source, target = nodes.dtype_of(e.args[0]), nodes.dtype_of(e)
         text = self.bare(e.args[0])

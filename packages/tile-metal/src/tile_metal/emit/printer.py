@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from tile_core.abi.kernel_text import Attribute
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.text import UNARY, Text, wrapped
@@ -58,7 +59,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
 
     # The kernel
 
-    def begin(self, params: Sequence[Any]) -> None:
+    def begin(self, params: Sequence[Var]) -> None:
         """Choose the name of the structure of scalars, and see that there are not too many buffers.
 
         Raises
@@ -71,7 +72,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
             raise TooManyBuffers(kernel=self.name, found=buffers, limit=MOST_BUFFERS, where=self.launch.where)
         self._struct = self.writer.fresh(f"{self.entry}_args")
 
-    def before(self, params: Sequence[Any]) -> list[str]:
+    def before(self, params: Sequence[Var]) -> list[str]:
         """Return the headers and functions that the text needs, and the structure of scalars."""
         functions = needed(self.helpers)
         headers = dict.fromkeys(["metal_stdlib", *(h for f in functions for h in f.headers)])
@@ -85,7 +86,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         # One structure, so that no scalar is too small to be bound.
         return [*lines, "", *([f"struct {self._struct} {{", *members, "};", ""] if members else [])]
 
-    def head(self, name: str, params: Sequence[Any]) -> str:
+    def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the kernel's head: arrays, the structure of scalars, and the built-in values that the body uses."""
         arrays = _arrays(params)
         heads = [f"{self.parameter(p)} [[buffer({i})]]" for i, p in enumerate(arrays)]
@@ -95,7 +96,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         start = f"[[kernel, max_total_threads_per_threadgroup({self.launch.threads})]] void {name}("
         return "\n".join([start, *(f"    {h}{',' if h is not heads[-1] else ''}" for h in heads), ")"])
 
-    def first(self, params: Sequence[Any]) -> list[str]:
+    def first(self, params: Sequence[Var]) -> list[str]:
         """Return the first lines of the body: scalars under their names, and threadgroup memory."""
         names = [(self.type(nodes.dtype_of(p)), self.writer.name(p)) for p in _scalars(params)]
         return [*(f"const {kind} {name} = args.{name};" for kind, name in names), *super().first(params)]
@@ -110,25 +111,23 @@ class MslPrinter(MslExpressions, KernelPrinter):
 
     # Statements
 
-    def unroll(self, s: Any) -> None:
+    def unroll(self, s: Stmt) -> None:
         """Write whether a loop should be written out."""
         factor = annotation(s, "tile.unroll_factor")
         how = "unroll(full)" if factor is None else "unroll(disable)" if int(factor) == 1 else f"unroll_count({factor})"
         self.writer.line(f"#pragma clang loop {how}")
 
-    def write_sync_threads(self, s: Any) -> None:
+    def write_sync_threads(self, s: Stmt) -> None:
         """Write a barrier of the threadgroup."""
-        del s
         self.writer.line(f"threadgroup_barrier({self._flags});")
 
-    def write_sync_warp(self, s: Any) -> None:
+    def write_sync_warp(self, s: Stmt) -> None:
         """Write a barrier of the simdgroup."""
-        del s
         self.writer.line(f"simdgroup_barrier({self._flags});")
 
     # Instructions
 
-    def call_tile_instruction(self, e: Any) -> str:
+    def call_tile_instruction(self, e: Call) -> str:
         """Print a call of a helper function; parts of words are given by their array and an index."""
         name = str(e.attrs["name"])
         args = [self.bare(a) for a in e.args]
@@ -139,7 +138,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
 
     # What the lanes of a simdgroup exchange
 
-    def call_tile_shuffle(self, e: Any) -> str:
+    def call_tile_shuffle(self, e: Call) -> str:
         """Print one exchange of a word; lanes that do not exist are never asked for."""
         value, lane = self.bare(e.args[1]), self.bare(e.args[2])
         mode, width = str(e.attrs["mode"]), int(e.attrs["width"])
@@ -150,7 +149,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         own = Text(f"(int){self.builtin('thread_index_in_simdgroup')}", UNARY)
         return f"simd_shuffle({value}, (ushort){self.helper(f'lane_{mode}')}({own}, {lane}, {width}))"
 
-    def is_lane(self, e: Any) -> bool:
+    def is_lane(self, e: Expr) -> bool:
         """Whether a value is known to be the number of a lane."""
         bound = self.analyzer.const_int_bound(e)
         return bool(bound.min_value >= 0 and bound.max_value < 32)
@@ -160,7 +159,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         self.builtins.add(name)
         return name
 
-    def call_tile_vote(self, e: Any) -> str:
+    def call_tile_vote(self, e: Call) -> str:
         """Print one vote of the lanes that take part."""
         mode, condition = str(e.attrs["mode"]), self.bare(e.args[1])
         if mode == "ballot":
@@ -168,9 +167,9 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return f"simd_{mode}({condition})"
 
 
-def _arrays(params: Sequence[Any]) -> list[Any]:
+def _arrays(params: Sequence[Var]) -> list[BufferVar]:
     return [p for p in params if tirx.is_buffer_var(p)]
 
 
-def _scalars(params: Sequence[Any]) -> list[Any]:
+def _scalars(params: Sequence[BufferVar]) -> list[Any]:
     return [p for p in params if not tirx.is_buffer_var(p)]

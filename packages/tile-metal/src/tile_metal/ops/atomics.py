@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.lowering.variant import Accept, Reject
@@ -27,7 +28,6 @@ class MetalAtomics(Atomics):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept relaxed operations on elements of up to 32 bits."""
-        del ctx
         dtype, order = call.args[0].dtype, str(call.attrs["order"])
         if dtype not in (*atomics.WORDS, *atomics.SMALL):
             return Reject(f"Metal has no atomics of {dtype}; nearest legal: int32, uint32 or float32")
@@ -36,24 +36,20 @@ class MetalAtomics(Atomics):
         rest = _beyond(call.args[0]) if dtype in atomics.SMALL else ""
         return Reject(rest) if rest else Accept(note=_name(call))
 
-    def update(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+    def update(self, call: Any, dst: View, at: list[Expr], value: Expr, ctx: Context) -> Stmt:
         """Return the call of the function."""
-        del ctx
         return calls.execute(_name(call), [calls.address(dst.buffer, at, "a"), value], call.span)
 
     def fetch(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> tuple[Any, Any]:
         """Return the call of the function, which returns the previous value."""
-        del ctx
         return None, calls.instruction(_name(call), [calls.address(dst.buffer, at, "a"), value], dst.dtype)
 
     def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
         """Return the call of the function."""
-        del ctx
         return None, calls.instruction(_name(call), [calls.address(src.buffer, at, "a")], src.dtype)
 
     def store(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
         """Return the call of the function."""
-        del ctx
         return calls.execute(_name(call), [calls.address(dst.buffer, at, "a"), value], call.span)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_metal.ops.atoms import Unit, table
@@ -50,7 +51,7 @@ class MatrixGemm(MatrixVariant):
         """Return a layout with longer rows, see `padded`."""
         return padded(shape, bits)
 
-    def statement(self, plan: SimdgroupPlan, call: Any) -> Any:
+    def statement(self, plan: SimdgroupPlan, call: Any) -> Stmt:
         """Return the product for one thread."""
         return SimdgroupProduct(plan, call).statement()
 

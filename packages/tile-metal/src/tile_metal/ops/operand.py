@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
@@ -98,7 +99,7 @@ class SimdgroupLoader:
         self.in_place = self.way == "fragment" and whole and _stored(operand.language) == operand.dtype
         self.steps = -(-operand.depth // operand.unit.k)
 
-    def at(self, tile: Any, step: Any) -> Any:
+    def at(self, tile: Any, step: Any) -> Expr:
         """Return the address of the registers of an instruction."""
         o = self.operand
         if self.in_place:
@@ -128,7 +129,7 @@ class SimdgroupLoader:
         o, u = self.operand, self.operand.unit
         height, width = (u.m, u.k) if o.is_a else (u.k, u.n)
 
-        def one(across: int, down: int, e: Any) -> Any:
+        def one(across: int, down: int, e: Any) -> Stmt:
             """Return the store of element ``e`` of a block."""
             row, column = self.lane.row + down * 8, self.lane.column + across * u.columns + e
             register = across * (height // 8 * u.each) + down * u.each + e
@@ -148,7 +149,7 @@ class SimdgroupLoader:
         marks = {VECTOR: nodes.int_const(count)} if self.operand.array is None else {}
         return nodes.for_loop(e, count, one(e), "unroll", annotations=marks)
 
-    def _value(self, line: Any, k: Any, step: Any, base: Any, register: Any) -> Any:
+    def _value(self, line: Expr, k: Expr, step: Any, base: Any, register: Any) -> Any:
         """Return one element as the instruction takes it; zero beyond K."""
         o = self.operand
         rest = o.depth - step * o.unit.k if isinstance(step, int) else o.unit.k

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.simt.ops.products.lowering import RegisterProduct
@@ -91,7 +92,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
         found = nodes.tile_call("any_sync", [tirx.NE(odd[0], nodes.int_const(0))], ret="bool")
         limits = [at * unit + k < a.depth] if a.depth % unit else []
 
-        def one(r: Any, i: Any, j: Any) -> Any:
+        def one(r: Any, i: Any, j: Any) -> Stmt:
             row, column = (tirx.min(x, nodes.int_const(n - 1)) for x, n in ((i, a.lines), (j, b.lines)))
             return contribution(a.metadata, a, b, (row, column, at * unit + k), totals, r)
 

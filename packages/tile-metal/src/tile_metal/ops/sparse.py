@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ops.base import View
 from tile_core.ops.gemm_sp import kept, nibble
@@ -39,7 +40,7 @@ class SparseMetadata:
     turned: bool
     group: int
 
-    def stored(self, a: SimdgroupOperand, line: Any, k: Any) -> tuple[list[Any], list[Any], Any]:
+    def stored(self, a: SimdgroupOperand, line: Expr, k: Expr) -> tuple[list[Any], list[Any], Any]:
         """Return the values that a group stores, the places in the group that they have, and the place of ``k``."""
         group = tirx.floordiv(k, self.group)
         slots = 2 if self.group == 4 else 1
@@ -47,7 +48,7 @@ class SparseMetadata:
         values = [a.load(line, group * slots + slot) for slot in range(slots)]
         return values, kept(self.group, code), tirx.floormod(k, self.group)
 
-    def element(self, a: SimdgroupOperand, line: Any, k: Any) -> Any:
+    def element(self, a: SimdgroupOperand, line: Expr, k: Expr) -> Any:
         """Return an element of A, zero where it is not stored."""
         values, places, place = self.stored(a, line, k)
         found = nodes.zero(a.dtype)
@@ -56,17 +57,17 @@ class SparseMetadata:
         return found
 
 
-def finite(registers: Any, count: int, dtype: str, odd: Any) -> Any:
+def finite(registers: BufferVar, count: int, dtype: str, odd: BufferVar) -> Stmt:
     """Return the statement that replaces what is no number by zero, and sets ``odd`` if there was any."""
 
-    def one(r: Any) -> Any:
+    def one(r: Var) -> Stmt:
         replace = nodes.seq([nodes.store(registers, nodes.zero(dtype), [r]), nodes.store(odd, nodes.int_const(1), [0])])
         return tirx.IfThenElse(is_odd(registers[r]), replace, None)
 
     return each(count, one)
 
 
-def is_odd(value: Any) -> Any:
+def is_odd(value: Expr) -> Expr:
     """Return whether a float is infinite or NaN."""
     bits = tirx.reinterpret("uint32", nodes.cast(value, "float32"))
     limit = nodes.const(_INFINITE, "uint32")
@@ -74,8 +75,13 @@ def is_odd(value: Any) -> Any:
 
 
 def contribution(
-    metadata: SparseMetadata, a: SimdgroupOperand, b: SimdgroupOperand, at: tuple[Any, Any, Any], total: Any, r: Any
-) -> Any:
+    metadata: SparseMetadata,
+    a: SimdgroupOperand,
+    b: SimdgroupOperand,
+    at: tuple[Any, Any, Any],
+    total: BufferVar,
+    r: Expr,
+) -> Stmt:
     """Return the statement that adds one product to a total if B is no number there and A stores its factor.
 
     Parameters

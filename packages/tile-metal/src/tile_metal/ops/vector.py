@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.calls import step
@@ -48,7 +49,6 @@ class VectorByLanes(SimtVariant):
 
     def asked(self, call: Any, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
-        del ctx
         return asked(call, False)
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
@@ -72,15 +72,13 @@ class VectorByLanes(SimtVariant):
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return where C is: each of its columns in all lanes of a simdgroup."""
-        del ctx
         p = Problem.of(call)
         if p.c.scope != "local.fragment" or p.c.extents != tuple(nodes.shape_of(p.c.buffer)):
             return {}
         return {2: placed(columns(p.n, call.block.count), p.c.extents, *p.c.matrix_dims(), False)}
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the product for one thread."""
-        del ctx
         return _VectorByLanes(call).statement()
 
 
@@ -126,7 +124,7 @@ class _VectorByLanes:
         self.each = -(-self.p.n // self.groups)
         self.lane, self.first = nodes.fresh("lane"), nodes.fresh("simd_column")
 
-    def statement(self) -> Any:
+    def statement(self) -> Stmt:
         """Return the product: lanes add up their parts of all columns, then all lanes have the sums."""
         p, thread, chunk = self.p, self.call.block.thread, nodes.fresh("k_turn")
         head = [
@@ -147,18 +145,18 @@ class _VectorByLanes:
         end = unrolled("column", self.each, self.finish)
         return step(nodes.seq([*head, new_left, new_right, new_parts, start, loop, end]), self.call.span)
 
-    def column(self, r: Any, k: Any) -> Any:
+    def column(self, r: Any, k: Expr) -> Stmt:
         """Return the statement that adds a lane's part of one column."""
         line = self.first + r
         if self.groups * self.each != self.p.n:
             line = tirx.min(line, nodes.int_const(self.p.n - 1))
 
-        def one(e: Any) -> Any:
+        def one(e: Any) -> Stmt:
             return nodes.store(self.parts, self.parts[r] + self.left[e] * self.right[e], [r])
 
         return nodes.seq([self.read(self.right, self.p.b, True, line, k, 1), unrolled("e", self.width, one)])
 
-    def read(self, to: Any, view: View, turned: bool, line: Any, k: Any, role: int) -> Any:
+    def read(self, to: Any, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Any:
         """Return the loop that reads neighbours along K as float32."""
         e = nodes.fresh("e")
         at = matrix(view, turned, line, k + e) if role == 0 else matrix(view, turned, k + e, line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import micro_gemm
 from tile_core.cpu.read_through import INSIDE
@@ -39,9 +40,8 @@ class PackedGemm(Variant):
         note = f"{self.isa.name}, {self.isa.vector_bits}-bit vectors"
         return Accept(note=note if through is None else f"{note}, {through.name} is read in place, without a copy")
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the micro-kernel's loops."""
-        del ctx
         a, b, c, clear = call.args
         trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
         m, n = c.extents[-2:]
@@ -82,7 +82,7 @@ def _rows_around(view: View) -> Any:
     return None if whole else view.buffer.shape[-2]
 
 
-def _decode(value: Any) -> Any:
+def _decode(value: Expr) -> Expr:
     return tirx.Cast("float32", value) if DTYPES[nodes.dtype_of(value)].is_narrow else value
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm_sp import Sparse, micro_gemm_sp
 from tile_core.cpu.ops.gemm import refusal, tile2d
@@ -35,9 +36,8 @@ class RowsGemmSp(Variant):
         reason = refusal(ctx, dict(zip(roles, call.args[:4], strict=True)))
         return Reject(reason) if reason else Accept(note=f"{self.isa.name}, kept values only")
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the row kernel's loops."""
-        del ctx
         a, e, b, c, clear = call.args
         trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")
         group = int(call.attrs["group"])

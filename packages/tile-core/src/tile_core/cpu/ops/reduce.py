@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import ramp
 from tile_core.dtypes import DTYPES
@@ -49,9 +50,8 @@ class LaneReduce(Variant):
         widest = max(DTYPES[d].bits for d in (src.dtype, accumulator(dst.dtype)))
         return max(2, self.isa.vector_bits // widest)
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Accumulate by lane, then combine the lanes pairwise."""
-        del ctx
         src, dst = call.args
         lanes = self.lanes(src, dst)
         chains = min(_CHAINS, max(1, src.extents[-1] // lanes))
@@ -67,7 +67,7 @@ class LaneReduce(Variant):
         )
 
 
-def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: tuple[Any, ...]) -> Any:
+def _row(call: Any, width: int, lanes: int, position: dict[int, Var], indices: tuple[Expr, ...]) -> Stmt:
     src, dst = call.args
     kind = str(call.attrs["kind"])
     acc = accumulator(dst.dtype)
@@ -76,7 +76,7 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: t
     partial, allocate = nodes.alloc([width], acc, "partial", "local")
     extent = src.extents[-1]
 
-    def at(k: Any) -> list[Any]:
+    def at(k: Expr) -> list[Expr]:
         return [*(position.get(d, nodes.int_const(0)) for d in range(len(src.extents) - 1)), k]
 
     def across(count: int, body: Any) -> Any:
@@ -84,10 +84,10 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Any], indices: t
         starts = range(0, count, lanes)
         return [nodes.nest([min(lanes, count - c)], lambda lane, c=c: body(lane + c), "parallel") for c in starts]
 
-    def absorbed(lane: Any, value: Any) -> Any:
+    def absorbed(lane: Expr, value: Expr) -> Stmt:
         return nodes.store(partial, absorb(partial[lane], value), [lane])
 
-    def step(base: Any) -> Any:
+    def step(base: Expr) -> Any:
         return lambda lane: absorbed(lane, element(kind, src.load(at(base + lane)), acc))
 
     o = nodes.fresh("o")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tile_core.compat.tvm import tvm, tvm_ffi
+from tile_core.compat.types import Array
 
 _RESET = "_ZN3tvm7runtime9threading15ResetThreadPoolEv"  # tvm::runtime::threading::ResetThreadPool()
 
@@ -30,7 +31,7 @@ def parallel(entry: Callable[..., Any]) -> Callable[..., Any]:
     _register()
     owners, ident = _owners, threading.get_ident
 
-    def launch(*values: Any) -> Any:
+    def launch(*values: Array) -> Any:
         owners.add(ident())
         return entry(*values)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import HOST_DEVICE, RuntimeAdapter
+from tile_core.compat.types import Expr
 
 if TYPE_CHECKING:
     from tile_core.target import Target
@@ -21,7 +22,7 @@ class HostAdapter(RuntimeAdapter):
     def __init__(self, target: Target) -> None:
         self.target = target
 
-    def load(self, artefact: Any) -> Callable[..., Any]:
+    def load(self, artefact: Expr) -> Callable[..., Any]:
         """Build the lowered function and return its entry, which takes arrays and numbers."""
         from tile_core.compat.tvm import tirx
         from tile_core.cpu.build import ENTRY, build
@@ -45,7 +46,7 @@ class HostAdapter(RuntimeAdapter):
             entry = with_failures(entry)
         return interruptible(entry) if collect(artefact.body, tirx.While) else entry
 
-    def build_steps(self, artefact: Any) -> list[tuple[str, float]]:
+    def build_steps(self, artefact: Expr) -> list[tuple[str, float]]:
         """Build the lowered function once more, with a clock."""
         from tile_core.cpu.build import build
         from tile_core.cpu.target import isa_of

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Stmt
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
@@ -32,7 +33,7 @@ MEANINGS: dict[str, Callable[[BoundCall], None]] = {
 }  # fmt: skip
 
 
-def compile_op(s: Any, scope: CompileScope) -> Statement:
+def compile_op(s: Stmt, scope: CompileScope) -> Statement:
     """Return the function of a statement that is a call of the language.
 
     Raises
@@ -52,7 +53,7 @@ def compile_op(s: Any, scope: CompileScope) -> Statement:
     return _Op(OpCall.decode(s), scope).run
 
 
-def compile_value(s: Any, scope: CompileScope) -> Expression | None:
+def compile_value(s: Stmt, scope: CompileScope) -> Expression | None:
     """Return the function of a tile call that a variable is bound to; ``None`` if it is an expression."""
     name = str(s.value.op.name)[5:]
     return atomics.compile_atomic(OpCall.decode(s), scope) if name in atomics.NAMES else None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import ReadUnwritten
 from tile_core.ir import nodes
@@ -61,7 +62,7 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
     return update
 
 
-def _spread(state: State, corner: list[Any], shape: tuple[int, ...]) -> list[Any]:
+def _spread(state: State, corner: list[Array], shape: tuple[int, ...]) -> list[Array]:
     """Return the indices of all elements of a region for each active lane, one lane after the other."""
     active = state.active()
     offsets = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), np.int64)
@@ -72,7 +73,7 @@ def _spread(state: State, corner: list[Any], shape: tuple[int, ...]) -> list[Any
     return result
 
 
-def _located(state: State, number: int, indices: list[Any], count: int) -> tuple[LaneMemory, Any, Any]:
+def _located(state: State, number: int, indices: list[Array], count: int) -> tuple[LaneMemory, Any, Any]:
     """Return the flat indices of elements, and which of them exist."""
     memory: LaneMemory = state.memories[number]
     slots = state.slot(memory.root)
@@ -84,14 +85,14 @@ def _located(state: State, number: int, indices: list[Any], count: int) -> tuple
     return memory, np.broadcast_to(flat, count), exists
 
 
-def _read(state: State, number: int, indices: list[Any], where: Any) -> Any:
+def _read(state: State, number: int, indices: list[Array], where: Any) -> Array:
     count = len(indices[0]) if indices else len(state.active())
     memory, flat, exists = _located(state, number, indices, count)
     _check(memory, flat[exists], where)
     return np.where(exists, memory.flat[np.where(exists, flat, 0)], access.fill(state, number))
 
 
-def _update(state: State, number: int, indices: list[Any], x: Any, kind: str, dtype: str, where: Any) -> Any:
+def _update(state: State, number: int, indices: list[Array], x: Array, kind: str, dtype: str, where: Any) -> Any:
     memory, flat, exists = _located(state, number, indices, len(x))
     places, values = flat[exists], x[exists]
     _check(memory, places, where)
@@ -112,7 +113,7 @@ def _update(state: State, number: int, indices: list[Any], x: Any, kind: str, dt
     return result
 
 
-def _one_by_one(memory: LaneMemory, places: Any, values: Any, kind: str, dtype: str) -> Any:
+def _one_by_one(memory: LaneMemory, places: Array, values: Array, kind: str, dtype: str) -> Array:
     """Update elements in the order of the lanes; return what each lane found."""
     previous = np.empty(len(places), memory.kind)
     order = ranks(places)
@@ -124,7 +125,7 @@ def _one_by_one(memory: LaneMemory, places: Any, values: Any, kind: str, dtype: 
     return previous
 
 
-def _combined(kind: str, old: Any, x: Any, dtype: str) -> Any:
+def _combined(kind: str, old: Array, x: Array, dtype: str) -> Array:
     if kind != "sum":
         return extremes.extreme(kind, old, x, dtype)
     if dtype in ("float16", *CODED):
@@ -133,7 +134,7 @@ def _combined(kind: str, old: Any, x: Any, dtype: str) -> Any:
     return old + x
 
 
-def _check(memory: LaneMemory, flat: Any, where: Any) -> None:
+def _check(memory: LaneMemory, flat: Array, where: Any) -> None:
     """Refuse an update of what nobody wrote."""
     valid = memory.root.valid
     if valid is None or not len(flat):

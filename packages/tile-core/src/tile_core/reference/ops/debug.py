@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.errors.launch import DeviceAssertFailed
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
@@ -45,7 +46,7 @@ def compile_debug(call: OpCall, scope: CompileScope) -> Statement:
     return show
 
 
-def _text(part: Any, dtype: str, state: State, lane: int) -> Any:
+def _text(part: Any, dtype: str, state: State, lane: int) -> Array:
     if not isinstance(part, RegionOperand):
         return decode(np.broadcast_to(part(state), state.count)[lane], dtype)
     region = part.bound(state)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.reference.elements import convert, decode
 
@@ -48,7 +49,7 @@ def _kept(words: Any, per: int, group: int) -> Any:
     return np.stack([first + (nibbles & 3), first + (nibbles >> 2 & 3)], axis=-1).reshape(len(words), -1)
 
 
-def _matrix(region: MemoryRegion, values: Any, transposed: bool) -> Any:
+def _matrix(region: MemoryRegion, values: Array, transposed: bool) -> Array:
     """Return a matrix operand as rows and columns (see ``View.matrix_dims``)."""
     extents = region.extents
     long = [d for d, e in enumerate(extents) if e != 1]
@@ -60,12 +61,12 @@ def _matrix(region: MemoryRegion, values: Any, transposed: bool) -> Any:
     return matrix.T if transposed else matrix
 
 
-def _wide(x: Any, dtype: str) -> Any:
+def _wide(x: Array, dtype: str) -> Array:
     d = DTYPES[dtype]
     return np.asarray(decode(x, dtype)).astype(np.float64 if d.is_float else np.int64)
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: Array, y: Array) -> Array:
     if x.dtype.kind == "f":
         return x @ y
     largest = [max(int(m.max(initial=0)), -int(m.min(initial=0))) for m in (x, y)]
@@ -74,7 +75,7 @@ def _product(x: Any, y: Any) -> Any:
     return x @ y  # wraps at 64 bits, as every narrower type does
 
 
-def _accumulate(c: MemoryRegion, a: Any, b: Any, clear: bool) -> None:
+def _accumulate(c: MemoryRegion, a: Array, b: Array, clear: bool) -> None:
     product, before = _product(a, b), None if clear else _wide(_matrix(c, c.read(), False), c.dtype)
     if before is not None:
         product = product + before

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.reference import extremes
 from tile_core.reference.elements import convert, holder
 
@@ -56,7 +57,7 @@ def scan(call: BoundCall) -> None:
     dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
 
 
-def _reduced(kind: str, x: Any, dim: int, nan: bool) -> Any:
+def _reduced(kind: str, x: Array, dim: int, nan: bool) -> Array:
     if kind == "sum":
         return np.add.reduce(x, axis=dim, dtype=np.float64 if x.dtype.kind == "f" else x.dtype)
     if kind in _BITS:

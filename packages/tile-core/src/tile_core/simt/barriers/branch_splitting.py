@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
@@ -15,7 +16,7 @@ from tile_core.simt.barriers.program_points import Point
 class BarrierWriter:
     """Rebuilds statements from program points."""
 
-    def whole(self, points: list[Point]) -> Any:
+    def whole(self, points: list[Point]) -> Stmt:
         """Return the statement of some points that all threads reach."""
         out: list[Any] = []
         for p in points:
@@ -69,13 +70,13 @@ class BarrierWriter:
 class _Masked:
     """Points under a mask: each run of points without a barrier becomes a branch of its own."""
 
-    def __init__(self, owner: BarrierWriter, mask: Any) -> None:
+    def __init__(self, owner: BarrierWriter, mask: Var) -> None:
         self.owner, self.mask = owner, mask
         self.out: list[Any] = []
         self.group: list[Any] = []
         self.kept: dict[Any, Any] = {}
 
-    def write(self, points: list[Point]) -> list[Any]:
+    def write(self, points: list[Point]) -> list[Stmt]:
         for at, p in enumerate(points):
             if p.meet:
                 self.flush(points[at:])
@@ -98,7 +99,7 @@ class _Masked:
         self.flush([])
         return self.out
 
-    def compound(self, p: Point) -> list[Any]:
+    def compound(self, p: Point) -> list[Stmt]:
         if p.kind == "if" and p.varying:
             return self.owner.parted(p, self.mask)
         if p.kind == "while" or (p.kind == "for" and p.varying):
@@ -106,7 +107,7 @@ class _Masked:
             raise DivergentBarrier(what=f"a {kind} whose threads meet inside", where=nodes.where_of(p.stmt))
         return [self.owner.rebuilt(p, [nodes.seq(self.owner.under(part, self.mask)) for part in p.parts])]
 
-    def put(self, s: Any) -> None:
+    def put(self, s: Stmt) -> None:
         self.out.append(substitute(s, self.kept))
 
     def flush(self, rest: list[Point]) -> None:
@@ -128,7 +129,7 @@ class _Masked:
         self.group = []
 
 
-def _two_steps(s: Any) -> list[Any]:
+def _two_steps(s: Stmt) -> list[Stmt]:
     """Return the statement split into a read, a barrier and a write."""
     if isinstance(s, tirx.BufferStore):
         var = nodes.fresh(f"{s.buffer.name}_kept", nodes.dtype_of(s.value))
@@ -150,5 +151,5 @@ def _two_steps(s: Any) -> list[Any]:
     ]
 
 
-def _bytes(buffer: Any) -> int:
+def _bytes(buffer: BufferVar) -> int:
     return DTYPES[nodes.element_type(buffer)].bits // 8

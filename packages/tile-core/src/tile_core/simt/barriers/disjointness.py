@@ -11,6 +11,7 @@ from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.proofs import linear_parts
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir
+from tile_core.compat.types import Array, Call, Expr, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr, substitute
 from tile_core.simt.barriers.shared_accesses import SharedAccess, variables
@@ -89,15 +90,15 @@ class Owners:
             )  # fmt: skip
         return self.named[a]
 
-    def with_axes(self, e: Any) -> Any:
+    def with_axes(self, e: Expr) -> Expr:
         """Return an expression with variables for the thread's coordinates."""
 
-        def axis(call: Any) -> Any:
+        def axis(call: Call) -> Var:
             return self.axes[int(nodes.as_int(call.args[0]))] if nodes.is_tile_call(call, "thread_index") else call
 
         return map_expr(e, axis, ir.Call)
 
-    def footprint(self, a: SharedAccess, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
+    def footprint(self, a: SharedAccess, cancelled: tuple[Var, ...], unit: int, absolute: bool) -> Any:
         """Return (addresses, lowest thread, highest thread) of an access; ``None`` if too many to enumerate."""
         key = (id(a), *(id(v) for v in cancelled), unit, absolute)
         if key not in self.prints:
@@ -108,7 +109,7 @@ class Owners:
                 self.prints[key] = None
         return self.prints[key]
 
-    def look(self, a: SharedAccess, cancelled: tuple[Any, ...], unit: int, absolute: bool) -> Any:
+    def look(self, a: SharedAccess, cancelled: tuple[Var, ...], unit: int, absolute: bool) -> Any:
         """Return the result of ``footprint``, or raise ``Unknown``."""
         indices, conditions = self.names(a)
         zero = {v: nodes.int_const(0, nodes.dtype_of(v)) for v in cancelled}
@@ -146,7 +147,7 @@ class Owners:
             env[v] = np.arange(start, start + extent, dtype=np.int64).reshape(*[1] * axis, -1, *[1] * (rank - 1 - axis))
         return env, shape
 
-    def places(self, indices: Sequence[Any], env: Mapping[Any, Any], shape: tuple[int, ...], length: int) -> Any:
+    def places(self, indices: Sequence[Expr], env: Mapping[Var, Array], shape: tuple[int, ...], length: int) -> Array:
         """Return one number for each tuple of indices; the last one may go on for ``length`` elements."""
         total: Any = np.zeros(shape, dtype=np.int64)
         for e in indices:
@@ -159,7 +160,7 @@ class Owners:
         return total
 
 
-def _same_terms(ia: Sequence[Any], ib: Sequence[Any], v: Any) -> bool:
+def _same_terms(ia: Sequence[Expr], ib: Sequence[Expr], v: Var) -> bool:
     """Whether a variable adds the same term to the indices on both sides."""
     for a, b in zip(ia, ib, strict=True):
         first, second = (linear_parts(e, [v]) for e in (a, b))
@@ -171,7 +172,7 @@ def _same_terms(ia: Sequence[Any], ib: Sequence[Any], v: Any) -> bool:
     return True
 
 
-def _owners(places: Any, threads: Any) -> Any:
+def _owners(places: Array, threads: Array) -> Any:
     """Return the distinct addresses in order, with the lowest and the highest thread that touches each."""
     order = np.lexsort((threads, places))
     places, threads = places[order], threads[order]

@@ -18,6 +18,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.errors import Where
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
@@ -54,7 +55,7 @@ class Barrier:
     after: Where | None = None
 
 
-def place_barriers(body: Any, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
+def place_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
     """Return the body with barriers where threads depend on each other, and the reason for each.
 
     Parameters
@@ -307,7 +308,7 @@ def _past(state: State, p: Point, bounds: tuple[int, int] | None) -> State:
     return frozenset(a.past(var, bounds, p.opaque) for a in state)
 
 
-def _can_split(s: Any) -> bool:
+def _can_split(s: Stmt) -> bool:
     return isinstance(s, tirx.BufferStore) or (isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "move"))
 
 
@@ -315,6 +316,6 @@ def _meets(part: list[Point]) -> bool:
     return any(p.meet or p.between or p.kind == "sync" or p.split for p in part)
 
 
-def _at_least_once(s: Any) -> bool:
+def _at_least_once(s: Stmt) -> bool:
     extent = nodes.as_int(s.extent)
     return isinstance(extent, int) and extent > 0

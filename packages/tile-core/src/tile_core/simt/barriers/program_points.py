@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, replace_for, role, statements
@@ -66,18 +67,18 @@ class Points:
         If the program has a barrier in divergent code.
     """
 
-    def __init__(self, body: Any, varying: Varying) -> None:
+    def __init__(self, body: Stmt, varying: Varying) -> None:
         self.varying = varying
         self.accesses = Accesses(body)
         self.bounds: dict[Any, tuple[int, int]] = {}
         self.divergent: list[str] = []
         self.changed = False
 
-    def of(self, s: Any, where: ProgramPlace) -> list[Point]:
+    def of(self, s: Stmt, where: ProgramPlace) -> list[Point]:
         """Return the points of a statement, in order."""
         return [p for x in statements(s) for p in self.one(x, where.at(x))]
 
-    def one(self, s: Any, where: ProgramPlace) -> list[Point]:
+    def one(self, s: Stmt, where: ProgramPlace) -> list[Point]:
         """Return the points of one statement."""
         if isinstance(s, tirx.SeqStmt):
             return self.of(s, where)
@@ -97,7 +98,7 @@ class Points:
             return [Point(s, "sync" if nodes.is_tile_call(s.value, "sync_threads") else "plain")]
         return [self.plain(s, where)]
 
-    def plain(self, s: Any, where: ProgramPlace) -> Point:
+    def plain(self, s: Stmt, where: ProgramPlace) -> Point:
         """Return the point of a statement that cannot contain a barrier."""
         if isinstance(s, tirx.BufferStore):
             reads, writes = self.accesses.of_store(s, where)
@@ -105,7 +106,7 @@ class Points:
         found = list(self.accesses.of_step(s, where))
         return Point(s, reads=[a for a in found if not a.write], writes=[a for a in found if a.write])
 
-    def loop(self, s: Any, where: ProgramPlace) -> list[Point]:
+    def loop(self, s: Stmt, where: ProgramPlace) -> list[Point]:
         """Return the points of a counted loop: its bounds may need one of their own."""
         before: list[Point] = []
         if role(s) != "grid" and (collect(s.min, ir.TensorLoad) or collect(s.extent, ir.TensorLoad)):
@@ -121,7 +122,7 @@ class Points:
         parts = [self.inside(s.body, where, varying, "a loop whose threads meet inside")]
         return [*before, Point(s, "for", parts=parts, varying=varying, opaque=self.accesses.opaque(s.body))]
 
-    def hoisted(self, e: Any, name: str, before: list[Point], where: ProgramPlace) -> Any:
+    def hoisted(self, e: Expr, name: str, before: list[Point], where: ProgramPlace) -> Expr:
         """Return a loop's bound; one that reads memory is bound to a variable before the loop."""
         if not collect(e, ir.TensorLoad):
             return e
@@ -132,14 +133,14 @@ class Points:
         before.append(self.plain(s, where.at(s)))
         return var
 
-    def repeat(self, s: Any, where: ProgramPlace) -> Point:
+    def repeat(self, s: Stmt, where: ProgramPlace) -> Point:
         """Return the point of a ``while`` loop."""
         varying = self.varying.loop(s)
         reads = self.accesses.of_expr(s.condition, where)
         parts = [self.inside(s.body, where, varying, "a while loop whose threads meet inside")]
         return Point(s, "while", reads, [], parts, varying, self.accesses.opaque(s.body))
 
-    def branch(self, s: Any, where: ProgramPlace) -> Point:
+    def branch(self, s: Stmt, where: ProgramPlace) -> Point:
         """Return the point of a branch."""
         varying = self.varying.expr(s.condition)
         reads = self.accesses.of_expr(s.condition, where)
@@ -149,7 +150,7 @@ class Points:
             parts.append(self.inside(s.else_case, where.under(tirx.Not(s.condition)), varying, what))
         return Point(s, "if", reads, [], parts, varying)
 
-    def inside(self, body: Any, where: ProgramPlace, varying: bool, what: str) -> list[Point]:
+    def inside(self, body: Stmt, where: ProgramPlace, varying: bool, what: str) -> list[Point]:
         """Return the points of a body; ``what`` is refused there if threads may diverge before it."""
         if varying:
             self.divergent.append(what)
@@ -158,12 +159,12 @@ class Points:
             self.divergent.pop()
         return points
 
-    def mark(self, s: Any, where: ProgramPlace) -> Point:
+    def mark(self, s: Stmt, where: ProgramPlace) -> Point:
         """Return the point of an attribute."""
         if s.attr_key == calls.MANAGED:
             where = where.inside(s, listed(s.node, self.accesses.bases))
         return Point(s, "mark", parts=[self.of(s.body, where)])
 
 
-def _is_barrier(e: Any) -> bool:
+def _is_barrier(e: Call) -> bool:
     return nodes.is_tile_call(e, "sync_threads") or nodes.is_tile_call(e, "sync_warp")

@@ -10,12 +10,13 @@ from collections import Counter
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, loads_of, replace_for, role
 
 
-def drop_redundant_barriers(body: Any) -> Any:
+def drop_redundant_barriers(body: Stmt) -> Any:
     """Return the body without the block's barriers after which no thread accesses memory that another one accessed.
 
     Parameters
@@ -33,14 +34,14 @@ _HARMLESS = frozenset({"move", "address", "shuffle", "vote"})
 class _Tail:
     """Walks backwards from the end of the kernel until a statement may depend on other threads."""
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.views = {v.buffer: x for v in collect(body, tirx.DeclBuffer) for x in collect(v.data, tirx.Var)}
         self.whole = self.accesses(body)
         #: Accesses of global memory that come after.
         self.after: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
         self.done = False
 
-    def rest(self, s: Any) -> Any:
+    def rest(self, s: Stmt) -> Stmt:
         """Return a statement after which only private work follows, without barriers at its end."""
         if self.done:
             return s
@@ -59,7 +60,7 @@ class _Tail:
         self.look(s)
         return s
 
-    def look(self, s: Any) -> None:
+    def look(self, s: Stmt) -> None:
         """Record a statement's accesses of global memory; stop if it does anything else that is not private."""
         calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c)]
         reads, writes = self.accesses(s)
@@ -74,7 +75,7 @@ class _Tail:
         alone = all(all_reads[b] + all_writes[b] == reads[b] + writes[b] for b in writes if _is_global(b))
         return alone and all(all_writes[b] == writes[b] for b in reads if _is_global(b))
 
-    def accesses(self, s: Any) -> tuple[Counter[Any], Counter[Any]]:
+    def accesses(self, s: Stmt) -> tuple[Counter[Any], Counter[Any]]:
         """Return how often each buffer is read and written in a statement."""
         moved = [c.args[0] for c in collect(s, ir.Call) if nodes.is_tile_call(c, "move")]
         writes = Counter(
@@ -87,22 +88,22 @@ class _Tail:
         reads.subtract(Counter(self.root(m.source) for m in moved))
         return +reads, writes
 
-    def root(self, buffer: Any) -> Any:
+    def root(self, buffer: BufferVar) -> BufferVar:
         """Return the buffer that a view aliases."""
         while buffer in self.views:
             buffer = self.views[buffer]
         return buffer
 
 
-def _stays_outside(call: Any) -> bool:
+def _stays_outside(call: Call) -> bool:
     """Whether an instruction is given addresses, and none of shared memory: an atomic update of a result, say."""
     places = [a.args[0].source for a in call.args if nodes.is_tile_call(a, "address")]
     return nodes.is_tile_call(call, "instruction") and bool(places) and all(map(_is_outside, places))
 
 
-def _is_outside(buffer: Any) -> bool:
+def _is_outside(buffer: BufferVar) -> bool:
     return nodes.scope_of(buffer) in (*PRIVATE, "global")
 
 
-def _is_global(buffer: Any) -> bool:
+def _is_global(buffer: BufferVar) -> bool:
     return nodes.scope_of(buffer) == "global"

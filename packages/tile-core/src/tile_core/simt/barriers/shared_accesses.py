@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role, substitute
@@ -86,7 +87,7 @@ class SharedAccess:
         """Whether it is an access of the block's own memory."""
         return nodes.scope_of(self.buffer) == "shared"
 
-    def past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()) -> SharedAccess:
+    def past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()) -> SharedAccess:
         """Return the access as seen by later iterations of the loop of ``var``, and after the loop.
 
         Parameters
@@ -102,7 +103,7 @@ class SharedAccess:
             found.later[var] = found
         return found
 
-    def outside(self, region: Any) -> SharedAccess:
+    def outside(self, region: Expr) -> SharedAccess:
         """Return the access as seen outside its managed region."""
         if self.region is None or not self.region.same_as(region):
             return self
@@ -111,7 +112,7 @@ class SharedAccess:
             found = self.later[region] = replace(self, region=None, later={})
         return found
 
-    def _past(self, var: Any, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> SharedAccess:
+    def _past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> SharedAccess:
         lost = inner if bounds is not None else inner | {var}
         conditions = tuple(c for c in self.conditions if not variables(c) & lost)
         used = set().union(*(variables(e) for e in (*(self.indices or ()), *conditions)))
@@ -136,7 +137,7 @@ class Accesses:
         The program, whose allocations give the offsets of buffers.
     """
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.memory: dict[Any, ByteRange] = {}
         self.bases: dict[Any, Any] = {}
         self.packed = packed_buffers(body)
@@ -158,7 +159,7 @@ class Accesses:
             if not collect(bind.value, (ir.TensorLoad,)) and not _has_opaque(bind.value):
                 self.binds[bind.var] = substitute(bind.value, self.binds)
 
-    def _place(self, buffer: Any, space: Any, first: int) -> None:
+    def _place(self, buffer: BufferVar, space: Any, first: int) -> None:
         bits = DTYPES[nodes.element_type(buffer)].bits
         size = (0 if buffer in self.packed else 1) if bits < 8 else bits // 8
         shape = nodes.shape_of(buffer)
@@ -166,7 +167,7 @@ class Accesses:
         last = first + max(1, prod(shape) * max(1, bits // 8)) if known else None
         self.memory[buffer] = ByteRange(space, first, last, size)
 
-    def of_expr(self, e: Any, where: ProgramPlace) -> list[SharedAccess]:
+    def of_expr(self, e: Expr, where: ProgramPlace) -> list[SharedAccess]:
         """Return the reads of an expression, and the accesses of its calls."""
         found: list[SharedAccess] = []
         places: list[Any] = []
@@ -183,14 +184,14 @@ class Accesses:
                 found += self._access(x.source, x.indices, False, where)
         return found
 
-    def of_store(self, s: Any, where: ProgramPlace) -> tuple[list[SharedAccess], list[SharedAccess]]:
+    def of_store(self, s: Stmt, where: ProgramPlace) -> tuple[list[SharedAccess], list[SharedAccess]]:
         """Return the reads and the write of a store."""
         reads = self.of_expr(s.value, where)
         for i in s.indices:
             reads += self.of_expr(i, where)
         return reads, self._access(s.buffer, s.indices, True, where)
 
-    def of_step(self, s: Any, where: ProgramPlace) -> Iterator[SharedAccess]:
+    def of_step(self, s: Stmt, where: ProgramPlace) -> Iterator[SharedAccess]:
         """Yield all accesses inside a statement; the variables of its loops get ranges."""
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
@@ -212,11 +213,11 @@ class Accesses:
         else:
             yield from self.of_simple(s, where)
 
-    def opaque(self, body: Any) -> frozenset[Any]:
+    def opaque(self, body: Stmt) -> frozenset[Var]:
         """Return the variables that a loop's body binds to values that are not loop-invariant."""
         return frozenset(b.var for b in collect(body, tirx.Bind) if b.var not in self.binds)
 
-    def of_simple(self, s: Any, where: ProgramPlace) -> list[SharedAccess]:
+    def of_simple(self, s: Stmt, where: ProgramPlace) -> list[SharedAccess]:
         """Return all accesses of a statement without a body."""
         if isinstance(s, tirx.BufferStore):
             reads, writes = self.of_store(s, where)
@@ -225,7 +226,7 @@ class Accesses:
             return self.of_expr(s.value, where)
         return self.of_expr(s.condition, where) if isinstance(s, tirx.AssertStmt) else []
 
-    def _of_call(self, call: Any, where: ProgramPlace, pointers: list[Any]) -> list[SharedAccess]:
+    def _of_call(self, call: Call, where: ProgramPlace, pointers: list[Any]) -> list[SharedAccess]:
         if nodes.is_tile_call(call, "move"):
             size = int(nodes.as_int(call.attrs["bytes"]))
             target, source = call.args
@@ -246,12 +247,14 @@ class Accesses:
                 found += self._whole(getattr(inner, "source", inner), where, ("r", "w"), atomic)
         return found
 
-    def _pointer(self, call: Any, atomic: bool, where: ProgramPlace) -> list[SharedAccess]:
+    def _pointer(self, call: Call, atomic: bool, where: ProgramPlace) -> list[SharedAccess]:
         access = str(call.attrs["access"])
         atomic = atomic or access == "a"
         return self._whole(call.args[0].source, where, ("r", "w") if access == "a" else tuple(access), atomic)
 
-    def _whole(self, buffer: Any, where: ProgramPlace, kinds: tuple[str, ...], atomic: bool) -> list[SharedAccess]:
+    def _whole(
+        self, buffer: BufferVar, where: ProgramPlace, kinds: tuple[str, ...], atomic: bool
+    ) -> list[SharedAccess]:
         """Return accesses at places that an instruction chooses: they may be anywhere in the buffer."""
         found: list[SharedAccess] = []
         for kind in kinds:
@@ -260,7 +263,9 @@ class Accesses:
             )]  # fmt: skip
         return found
 
-    def _access(self, buffer: Any, indices: Any, write: bool, where: ProgramPlace, size: int = 0) -> list[SharedAccess]:
+    def _access(
+        self, buffer: BufferVar, indices: Any, write: bool, where: ProgramPlace, size: int = 0
+    ) -> list[SharedAccess]:
         if nodes.scope_of(buffer) not in _COMMON:
             return []
         if buffer not in self.memory:
@@ -288,7 +293,7 @@ class ProgramPlace:
     regions: tuple[tuple[Any, frozenset[Any]], ...] = ()
     lost: frozenset[Any] = frozenset()
 
-    def at(self, stmt: Any) -> ProgramPlace:
+    def at(self, stmt: Stmt) -> ProgramPlace:
         """Return the context of a statement here."""
         return replace(self, stmt=stmt)
 
@@ -298,7 +303,7 @@ class ProgramPlace:
             return self
         return replace(self, conditions=(*self.conditions, condition))
 
-    def loop(self, s: Any, opaque: frozenset[Any]) -> ProgramPlace:
+    def loop(self, s: Stmt, opaque: frozenset[Any]) -> ProgramPlace:
         """Return the context inside a loop whose iterations all count as one."""
         bounds = bounds_of(s)
         if bounds is not None:
@@ -306,16 +311,16 @@ class ProgramPlace:
         mine = {s.loop_var} if isinstance(s, tirx.For) else set()
         return replace(self, lost=self.lost | opaque | mine)
 
-    def inside(self, region: Any, managed: Iterable[Any]) -> ProgramPlace:
+    def inside(self, region: Expr, managed: Iterable[Any]) -> ProgramPlace:
         """Return the context inside a region that manages some buffers."""
         return replace(self, regions=(*self.regions, (region, frozenset(managed))))
 
-    def region_of(self, buffer: Any) -> Any:
+    def region_of(self, buffer: BufferVar) -> Any:
         """Return the outermost region that manages a buffer, if any does."""
         return next((region for region, managed in self.regions if buffer in managed), None)
 
 
-def bounds_of(loop: Any) -> tuple[int, int] | None:
+def bounds_of(loop: Stmt) -> tuple[int, int] | None:
     """Return the first value and the extent of a loop's variable if they are constant."""
     if not isinstance(loop, tirx.For):
         return None
@@ -325,21 +330,21 @@ def bounds_of(loop: Any) -> tuple[int, int] | None:
     return start, max(extent, 0)
 
 
-def is_unordered(loop: Any) -> bool:
+def is_unordered(loop: Stmt) -> bool:
     """Whether a loop's iterations do not depend on each other."""
     return role(loop) in ("parallel", "vectorized")
 
 
-def variables(e: Any) -> set[Any]:
+def variables(e: Expr) -> set[Var]:
     """Return the variables of an expression."""
     return set(collect(e, tirx.Var))
 
 
-def _among(x: Any, others: list[Any]) -> bool:
+def _among(x: Expr, others: list[Expr]) -> bool:
     return any(x.same_as(o) for o in others)
 
 
-def _pointed(call: Any) -> list[Any]:
+def _pointed(call: Call) -> list[Expr]:
     """Return the loads among a call's arguments that only denote an address."""
     if nodes.is_tile_call(call, "move"):
         return list(call.args)
@@ -348,12 +353,12 @@ def _pointed(call: Any) -> list[Any]:
     return []
 
 
-def _is_atomic(call: Any) -> bool:
+def _is_atomic(call: Call) -> bool:
     """Whether a call is an atomic op of the language; for instructions, each address says so itself."""
     return nodes.is_tile_call(call) and str(call.op.name)[5:].startswith("atomic")
 
 
-def _has_opaque(e: Any) -> bool:
+def _has_opaque(e: Expr) -> bool:
     return any(not nodes.is_tile_call(c, "thread_index") and nodes.is_tile_call(c) for c in collect(e, ir.Call))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
@@ -26,7 +27,7 @@ class Grid:
     extents: tuple[Dim, Dim, Dim]
 
 
-def block_of(body: Any, thread: Any) -> Block:
+def block_of(body: Stmt, thread: Var) -> Block:
     """Return the threads of the program's blocks; one if it launches nothing."""
     for loop in collect(body, tirx.For):
         if role(loop) == "grid":
@@ -37,7 +38,7 @@ def block_of(body: Any, thread: Any) -> Block:
     return Block((1, 1, 1), thread)
 
 
-def launch(body: Any, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
+def launch(body: Stmt, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
     """Return the program of one thread of one block, and the grid.
 
     Parameters
@@ -69,11 +70,11 @@ class _GridToBlock(StmtRewriter):
         self.extents: dict[int, Any] = {}
         self.binds: dict[Any, Any] = {}
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         self.binds[s.var] = substitute(s.value, self.binds)
         return s
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return super().visit_For(s)
         axes: dict[int, Any] = {}
@@ -124,13 +125,13 @@ class _GridToBlock(StmtRewriter):
 class _Indices(StmtRewriter):
     """Replaces ``T.get_block_binding`` by the grid's variables; an axis that the grid does not have is 0."""
 
-    def __init__(self, axes: dict[int, Any]) -> None:
+    def __init__(self, axes: dict[int, Stmt]) -> None:
         self.axes = axes
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.index, ir.Call)
 
-    def index(self, call: Any) -> Any:
+    def index(self, call: Call) -> Call:
         if not nodes.is_tile_call(call, "block_index"):
             return call
         loop = self.axes.get(int(nodes.as_int(call.args[0])))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -33,7 +34,7 @@ class Aligned:
     addresses: Mapping[Any, int] = field(default_factory=dict)
     divisors: Mapping[Any, int] = field(default_factory=dict)
 
-    def of(self, buffer: Any, indices: Sequence[Any], known: Mapping[Any, int] | None = None) -> int:
+    def of(self, buffer: BufferVar, indices: Sequence[Expr], known: Mapping[Any, int] | None = None) -> int:
         """Return the alignment of an element's address in bytes, up to ``WIDEST``.
 
         Parameters
@@ -52,12 +53,12 @@ class Aligned:
         return gcd(gcd(offset * size, own), WIDEST)
 
 
-def row_symbols(buffer: Any) -> set[Any]:
+def row_symbols(buffer: BufferVar) -> set[Var]:
     """Return the symbols in a buffer's row strides, whose divisors decide whether each row is aligned."""
     return {v for s in strides_of(buffer)[:-1] for v in collect(nodes.int_const(0) + s, tirx.Var)}
 
 
-def strides_of(buffer: Any) -> list[Any]:
+def strides_of(buffer: BufferVar) -> list[Expr]:
     """Return a buffer's strides in elements; row-major if it names none."""
     given = list(buffer.ty.strides or [])
     if given:
@@ -70,7 +71,7 @@ def strides_of(buffer: Any) -> list[Any]:
     return found
 
 
-def factor(e: Any, known: Mapping[Any, int]) -> int:
+def factor(e: Expr, known: Mapping[Var, int]) -> int:
     """Return a divisor of an integer expression; 0 if it is zero."""
     value = nodes.as_int(e)
     if isinstance(value, int):

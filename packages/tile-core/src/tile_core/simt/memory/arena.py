@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Node, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.errors.memory import SharedMemoryExceeded
@@ -66,7 +67,7 @@ class Arena:
     arrays: tuple[Array, ...] = ()
 
 
-def plan_arena(body: Any, limit: int) -> tuple[Any, Arena]:
+def plan_arena(body: Stmt, limit: int) -> tuple[Any, Arena]:
     """Assign each shared buffer an offset.
 
     Parameters
@@ -104,7 +105,7 @@ def plan_arena(body: Any, limit: int) -> tuple[Any, Arena]:
 class _Buffer:
     """An allocation, its size and its live range."""
 
-    def __init__(self, alloc: Any, span: tuple[int, int] | None, packed: bool, managed: bool) -> None:
+    def __init__(self, alloc: Stmt, span: tuple[int, int] | None, packed: bool, managed: bool) -> None:
         self.buffer, self.span, self.where = alloc.buffer, span, nodes.where_of(alloc)
         notes = alloc.annotations or {}
         shape = nodes.shape_of(self.buffer)
@@ -137,7 +138,7 @@ class _Lives:
     the other, so a buffer used in one is live in both.
     """
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.now = 0
         self.allocs: list[Any] = []
         self.spans: dict[Any, tuple[int, int]] = {}
@@ -148,7 +149,7 @@ class _Lives:
         self.lines: list[Where | None] = [None]
         self.visit(body)
 
-    def visit(self, s: Any) -> None:
+    def visit(self, s: Stmt) -> None:
         self.line = nodes.where_of(s) or self.line
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
@@ -172,7 +173,7 @@ class _Lives:
                 self.visit(x)
             self.use(s)
 
-    def use(self, *parts: Any) -> None:
+    def use(self, *parts: Node) -> None:
         """Record that all shared buffers in ``parts`` are used at the next time."""
         self.now += 1
         self.lines.append(self.line)
@@ -180,22 +181,22 @@ class _Lives:
         named = [v for part in parts for v in collect(part, tirx.Var)]
         self.extend({self.bases[v] for v in [*stored, *named] if v in self.bases}, self.now, self.now)
 
-    def extend(self, buffers: Iterable[Any], first: int, last: int) -> None:
+    def extend(self, buffers: Iterable[BufferVar], first: int, last: int) -> None:
         for b in buffers:
             old = self.spans.get(b, (first, last))
             self.spans[b] = (min(old[0], first), max(old[1], last))
 
-    def used_since(self, first: int) -> set[Any]:
+    def used_since(self, first: int) -> set[BufferVar]:
         return {b for b, span in self.spans.items() if span[1] > first}
 
-    def loop(self, s: Any) -> None:
+    def loop(self, s: Stmt) -> None:
         before, outside = self.now, set(self.bases.values())
         self.use(*((s.condition,) if isinstance(s, tirx.While) else (s.min, s.extent)))
         self.visit(s.body)
         if not isinstance(s, tirx.For) or role(s) != "grid":
             self.extend(self.used_since(before) & outside, before + 1, self.now)
 
-    def branch(self, s: Any) -> None:
+    def branch(self, s: Stmt) -> None:
         before = self.now
         self.use(s.condition)
         self.visit(s.then_case)
@@ -203,7 +204,7 @@ class _Lives:
             self.visit(s.else_case)
             self.extend(self.used_since(before), before + 1, self.now)
 
-    def region(self, s: Any) -> None:
+    def region(self, s: Stmt) -> None:
         before = self.now
         self.visit(s.body)
         if s.attr_key == calls.MANAGED:
@@ -212,7 +213,7 @@ class _Lives:
             self.extend(self.used_since(before) & mine, before + 1, self.now)
 
 
-def listed(node: Any, bases: dict[Any, Any]) -> set[Any]:
+def listed(node: Any, bases: dict[BufferVar, BufferVar]) -> set[BufferVar]:
     """Return the buffers that a ``tile.managed`` attribute lists, by themselves or by name; views count as their bases.
 
     Parameters
@@ -257,7 +258,7 @@ class _AnnotateOffsets(StmtRewriter):
     def __init__(self, offsets: dict[Any, int]) -> None:
         self.offsets = offsets
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         offset = self.offsets.get(s.buffer)
         if offset is None:
             return s

@@ -9,6 +9,7 @@ import numpy as np
 
 from tile_core.analysis.ranges import whole
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Array, Expr
 from tile_core.errors import TileError
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap, row_major
@@ -35,7 +36,7 @@ def _runs(layout: LayoutMap, dim: int, run: int) -> bool:
     return bool((moved[:, 0] % run == 0).all() and (np.diff(moved, axis=1) == 1).all())
 
 
-def _places(layout: LayoutMap) -> Any:
+def _places(layout: LayoutMap) -> Array:
     """Return the memory index of every element, as an array of the layout's shape."""
     try:
         grid = np.indices(layout.shape)
@@ -52,7 +53,7 @@ def divides(by: int, value: Any, ranges: Any) -> bool:
     return int(found.coeff) % by == 0 and int(found.base) % by == 0
 
 
-def conditions(view: View, ranges: Any) -> list[Any]:
+def conditions(view: View, ranges: Any) -> list[Expr]:
     """Return the conditions, if not proven, under which a tile lies inside its buffer."""
     starts = [nodes.int_const(low) if isinstance(low, int) else low for low in view.mins]
     found = []
@@ -62,14 +63,14 @@ def conditions(view: View, ranges: Any) -> list[Any]:
     return found
 
 
-def _ends(start: Any, extent: int, size: Any, ranges: Any) -> Any:
+def _ends(start: Expr, extent: int, size: Expr, ranges: Any) -> Expr:
     """Return the condition that a tile ends inside; for an unbounded start, computing the end may overflow its type."""
     if ranges.const_int_bound(start).max_value + extent <= whole(nodes.dtype_of(start))[1]:
         return tirx.LE(*_same_type(start + extent, size))
     return tirx.LE(*_same_type(start, size - extent))
 
 
-def inside(view: View, indices: list[Any], ranges: Any) -> list[Any]:
+def inside(view: View, indices: list[Expr], ranges: Any) -> list[Expr]:
     """Return the conditions, if not proven, under which an element of a tile lies inside the buffer."""
     found = []
     for index, (below, above, size) in zip(indices, _open(view, ranges), strict=True):
@@ -78,7 +79,7 @@ def inside(view: View, indices: list[Any], ranges: Any) -> list[Any]:
     return found
 
 
-def _same_type(a: Any, b: Any) -> tuple[Any, Any]:
+def _same_type(a: Expr, b: Expr) -> tuple[Any, Any]:
     """Return two integers of one type: a corner may have 64 bits, and an extent 32, or the other way around."""
     b = nodes.int_const(b, nodes.dtype_of(a)) if isinstance(b, int) else b
     if nodes.dtype_of(a) == nodes.dtype_of(b):

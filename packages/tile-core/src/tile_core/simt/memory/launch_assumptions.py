@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -27,7 +28,7 @@ def assume(params: Iterable[Any], address: int = WIDEST) -> Aligned:
     return Aligned(dict.fromkeys(buffers, address), divisors)
 
 
-def relied(body: Any, aligned: Aligned) -> Aligned:
+def relied(body: Stmt, aligned: Aligned) -> Aligned:
     """Return the part of an assumption that the wide accesses of a thread's code need."""
     used: set[Any] = set()
     for call in collect(body, ir.Call):
@@ -42,7 +43,7 @@ def relied(body: Any, aligned: Aligned) -> Aligned:
     return Aligned(addresses, {v: n for v, n in aligned.divisors.items() if v in symbols})
 
 
-def _shown(body: Any) -> list[tuple[Any, int]]:
+def _shown(body: Stmt) -> list[tuple[Any, int]]:
     """Return the required alignment of each global buffer: the size of an element of a view of it."""
     views = {
         d.buffer: next((v for v in collect(d.data, tirx.Var) if tirx.is_buffer_var(v)), None)
@@ -57,5 +58,5 @@ def _shown(body: Any) -> list[tuple[Any, int]]:
     return found
 
 
-def _size(buffer: Any) -> int:
+def _size(buffer: BufferVar) -> int:
     return max(1, DTYPES[nodes.element_type(buffer)].bits // 8)

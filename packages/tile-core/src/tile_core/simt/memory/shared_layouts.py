@@ -11,6 +11,7 @@ from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError
 from tile_core.ir import nodes
@@ -22,7 +23,7 @@ from tile_core.simt.variant import Block
 SHAPE = "tile.shape"
 
 
-def apply_shared_layouts(body: Any, layouts: Mapping[Any, Any], block: Block | None = None) -> Any:
+def apply_shared_layouts(body: Stmt, layouts: Mapping[BufferVar, Any], block: Block | None = None) -> Any:
     """Return the body with one-dimensional shared buffers.
 
     Parameters
@@ -55,24 +56,24 @@ class Folding(ExprOps):
     def __init__(self, analyzer: Any) -> None:
         self.analyzer = analyzer
 
-    def simplify(self, index: Any) -> Any:
+    def simplify(self, index: Expr) -> Expr:
         """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""
         floats = [c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat"))]
         return index if floats else self.analyzer.simplify(index)
 
-    def floordiv(self, a: Any, b: int) -> Any:
+    def floordiv(self, a: Expr, b: int) -> Expr:
         """See ``Ops.floordiv``."""
         return self.simplify(tirx.floordiv(a, b))
 
-    def mod(self, a: Any, b: int) -> Any:
+    def mod(self, a: Expr, b: int) -> Expr:
         """See ``Ops.mod``."""
         return self.simplify(tirx.floormod(a, b))
 
-    def add(self, a: Any, b: Any) -> Any:
+    def add(self, a: Expr, b: Expr) -> Expr:
         """See ``Ops.add``."""
         return self.simplify(a + b)
 
-    def mul(self, a: Any, b: int) -> Any:
+    def mul(self, a: Expr, b: int) -> Expr:
         """See ``Ops.mul``."""
         return self.simplify(a * b)
 
@@ -80,18 +81,18 @@ class Folding(ExprOps):
         """See ``Ops.shift_left``."""
         return self.mul(a, 1 << b)
 
-    def shift_right(self, a: Any, b: int) -> Any:
+    def shift_right(self, a: Expr, b: int) -> Expr:
         """See ``Ops.shift_right``."""
         return self.floordiv(a, 1 << b)
 
-    def bitand(self, a: Any, b: int) -> Any:
+    def bitand(self, a: Expr, b: int) -> Expr:
         """See ``Ops.bitand``: the bits of a mask without gaps are a digit."""
         low = b & -b
         if not b or (b + low) & b:
             return super().bitand(a, b)
         return self.mul(self.mod(self.floordiv(a, low), (b + low) // low), low)
 
-    def xor(self, a: Any, b: Any) -> Any:
+    def xor(self, a: Expr, b: Expr) -> Expr:
         """See ``Ops.xor``: of the digit of ``a`` that ``b`` can change."""
         b = self.simplify(nodes.int_const(0, nodes.dtype_of(a)) + b)
         if nodes.as_int(b) == 0:
@@ -104,7 +105,7 @@ class Folding(ExprOps):
         changed = other if nodes.as_int(digit) == 0 else tirx.bitwise_xor(digit, other)
         return rest + changed * low if low > 1 else rest + changed
 
-    def window(self, b: Any) -> tuple[int, int]:
+    def window(self, b: Expr) -> tuple[int, int]:
         """Return powers of two such that ``b`` is a multiple of the first and below the second, or zeros."""
         constant = nodes.as_int(b)
         if isinstance(constant, int):
@@ -121,7 +122,7 @@ class Folding(ExprOps):
 class _FlatBuffer:
     """A shared buffer, its one-dimensional form, and the map from an element's index to its address."""
 
-    def __init__(self, buffer: Any, layout: Any, packed: bool, base: Any = None) -> None:
+    def __init__(self, buffer: BufferVar, layout: Any, packed: bool, base: Any = None) -> None:
         self.layout = layout
         self.shape = nodes.shape_of(buffer)
         if not all(isinstance(n, int) for n in self.shape):
@@ -147,7 +148,7 @@ class _FlatBuffer:
         return ops.simplify(total)
 
 
-def _plans(body: Any, layouts: Mapping[Any, Any]) -> dict[Any, _FlatBuffer]:
+def _plans(body: Stmt, layouts: Mapping[BufferVar, Any]) -> dict[Any, _FlatBuffer]:
     allocs = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     views = [(v.buffer, base_of(v)) for v in collect(body, tirx.DeclBuffer)]
     packed = packed_buffers(body)
@@ -167,12 +168,12 @@ def _plans(body: Any, layouts: Mapping[Any, Any]) -> dict[Any, _FlatBuffer]:
     return plans
 
 
-def base_of(view: Any) -> Any:
+def base_of(view: Stmt) -> BufferVar:
     """Return the buffer that a ``DeclBuffer`` aliases, or ``None`` if it is a view of a pointer."""
     return next((v for v in collect(view.data, tirx.Var) if tirx.is_buffer_var(v)), None)
 
 
-def packed_buffers(body: Any) -> set[Any]:
+def packed_buffers(body: Stmt) -> set[Any]:
     """Return the buffers of sub-byte elements whose bytes a view reinterprets as another type.
 
     These hold two elements per byte, as global memory does; other scratch uses one byte per element.
@@ -201,26 +202,26 @@ class _ApplyToShared(StmtRewriter):
         if block is not None and block.thread is not None:
             self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm)):
             return e
         return substitute(map_expr(e, self.load, ir.TensorLoad), self.flat)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Any) -> Expr:
         plan = self.plans.get(e.source)
         return e if plan is None else nodes.load(plan.flat, [self.at(plan, e.indices)], e.span)
 
-    def at(self, plan: _FlatBuffer, indices: Any) -> Any:
+    def at(self, plan: _FlatBuffer, indices: Any) -> Expr:
         return plan.place(list(indices), self.ops)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         plan = self.plans.get(s.buffer)
         if plan is None:
             return new
         return tirx.BufferStore(plan.flat, new.value, [self.at(plan, new.indices)], new.span)
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         start, extent = self.expr(s.min), self.expr(s.extent)
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(start, extent), True)
         body = self.stmt(s.body)
@@ -228,7 +229,7 @@ class _ApplyToShared(StmtRewriter):
             return s
         return replace_for(s, body, start=start, extent=extent)
 
-    def visit_IfThenElse(self, s: Any) -> Any:
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
         condition = self.expr(s.condition)
         if not _is_pure(condition):
             return super().visit_IfThenElse(s)
@@ -240,7 +241,7 @@ class _ApplyToShared(StmtRewriter):
                 other = self.stmt(other)
         return tirx.IfThenElse(condition, then, other, s.span)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         new = super().visit_Bind(s)
         is_index = nodes.dtype_of(new.value).startswith("int")
         if is_index and (self.thread is None or not s.var.same_as(self.thread)):
@@ -248,24 +249,24 @@ class _ApplyToShared(StmtRewriter):
             self.analyzer.bounded(s.var, new.value)
         return new
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         new = self.flat.get(s.buffer)
         if new is None:
             return s
         notes = {SHAPE: nodes.shape_of(s.buffer), **dict(s.annotations or {})}
         return tirx.AllocBuffer(new, notes, s.span)
 
-    def visit_DeclBuffer(self, s: Any) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Any:
         new = self.flat.get(s.buffer)
         return s if new is None else tirx.DeclBuffer(new, data=substitute(s.data, self.flat), span=s.span)
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         new = super().visit_AttrStmt(s)
         node = renamed_buffers(s.node, self.flat)
         return new if node is s.node else tirx.AttrStmt(node, s.attr_key, new.value, new.body, s.span)
 
 
-def renamed_buffers(node: Any, mapping: Mapping[Any, Any]) -> Any:
+def renamed_buffers(node: Any, mapping: Mapping[BufferVar, BufferVar]) -> Any:
     """Return an attribute's list of buffers with some of them replaced; anything else unchanged."""
     if isinstance(node, tirx.Var):
         return mapping.get(node, node)
@@ -274,5 +275,5 @@ def renamed_buffers(node: Any, mapping: Mapping[Any, Any]) -> Any:
     return [mapping.get(x, x) if isinstance(x, tirx.Var) else x for x in node]
 
 
-def _is_pure(e: Any) -> bool:
+def _is_pure(e: Expr) -> bool:
     return not collect(e, (ir.TensorLoad, ir.Call))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, substitute, uses_var
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 VECTOR = "tile.vector"
 
 
-def vectorize(body: Any, capabilities: Capabilities, aligned: Aligned, layouts: Mapping[Any, Any] | None = None) -> Any:
+def vectorize(
+    body: Stmt, capabilities: Capabilities, aligned: Aligned, layouts: Mapping[Any, Any] | None = None
+) -> Stmt:
     """Return the code of a thread with wide accesses.
 
     Parameters
@@ -74,7 +77,7 @@ class _Run:
 
 
 class _VectorizeAccesses(StmtRewriter):
-    def __init__(self, body: Any, widths: Sequence[int], aligned: Aligned, layouts: dict[Any, Any]) -> None:
+    def __init__(self, body: Stmt, widths: Sequence[int], aligned: Aligned, layouts: dict[Any, Any]) -> None:
         self.widths = [w for w in widths if w <= WIDEST]
         self.aligned, self.layouts = aligned, layouts
         self.analyzer = Analyzer()
@@ -85,12 +88,12 @@ class _VectorizeAccesses(StmtRewriter):
             for var in collect(view.data, tirx.Var):
                 self.roots[view.buffer] = self.roots.get(var, var)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         if nodes.dtype_of(s.var).startswith(("int", "uint")):
             self.known[s.var] = factor(s.value, {**self.aligned.divisors, **self.known})
         return s
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         width, extent = annotation(s, VECTOR), nodes.as_int(s.extent)
         step = 1 if s.step is None else nodes.as_int(s.step)
         self.known[s.loop_var] = factor(s.min, self.known) if isinstance(extent, int) and extent == 1 else 1
@@ -109,12 +112,12 @@ class _VectorizeAccesses(StmtRewriter):
         written = {self.root(x.buffer) for x in collect(branch, tirx.BufferStore)}
         return not any(self.root(x.source) in written for x in collect(branch.condition, ir.TensorLoad))
 
-    def root(self, buffer: Any) -> Any:
+    def root(self, buffer: BufferVar) -> BufferVar:
         return self.roots.get(buffer, buffer)
 
     # One loop
 
-    def loop(self, s: Any, turns: int) -> Any:
+    def loop(self, s: Stmt, turns: int) -> Stmt:
         """Return a loop with its accesses hoisted where that is legal."""
         body = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
         if not all(isinstance(x, (tirx.BufferStore, tirx.Bind)) for x in body):
@@ -136,7 +139,7 @@ class _VectorizeAccesses(StmtRewriter):
         arrays = {run.array: None for run in (*loads.values(), *stores.values())}
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
-    def stores(self, body: Sequence[Any], turn: Any, turns: int, own: set[Any]) -> dict[str, _Run]:
+    def stores(self, body: Sequence[Stmt], turn: Any, turns: int, own: set[Any]) -> dict[str, _Run]:
         """Return the runs that stores form, by key; only for buffers whose stores all do, and that are read before."""
         found: dict[str, _Run] = {}
         refused: set[Any] = set()
@@ -154,7 +157,7 @@ class _VectorizeAccesses(StmtRewriter):
         return {k: run for k, run in found.items() if self.root(run.buffer) not in refused}
 
     def loads(
-        self, body: Sequence[Any], turn: Any, turns: int, own: set[Any], stores: Mapping[str, _Run]
+        self, body: Sequence[Stmt], turn: Any, turns: int, own: set[Any], stores: Mapping[str, _Run]
     ) -> dict[str, _Run]:
         """Return the runs that loads form, by key."""
         found: dict[str, _Run] = {}
@@ -173,7 +176,7 @@ class _VectorizeAccesses(StmtRewriter):
                 found[run.key] = run if same is None else _Run(run.buffer, run.start, run.width, same.array)
         return found
 
-    def reads_first(self, root: Any, body: Sequence[Any]) -> bool:
+    def reads_first(self, root: Any, body: Sequence[Stmt]) -> bool:
         """Whether an iteration reads a buffer only before writing it, and only the elements that it writes."""
         mine = [x for x in body if isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root)]
         places = {_key(x.buffer, x.indices) for x in mine}
@@ -185,7 +188,7 @@ class _VectorizeAccesses(StmtRewriter):
             stored = stored or (isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root))
         return True
 
-    def run(self, buffer: Any, indices: Sequence[Any], turn: Any, turns: int, own: set[Any]) -> _Run | None:
+    def run(self, buffer: BufferVar, indices: Sequence[Expr], turn: Any, turns: int, own: set[Any]) -> _Run | None:
         """Return the run that an access forms over all iterations, or ``None``."""
         if not indices or any(v in own for i in indices for v in collect(i, tirx.Var)):
             return None
@@ -204,7 +207,7 @@ class _VectorizeAccesses(StmtRewriter):
         )
         return _Run(buffer, start, width, array)
 
-    def width(self, buffer: Any, start: Sequence[Any], turns: int) -> int:
+    def width(self, buffer: BufferVar, start: Sequence[Any], turns: int) -> int:
         """Return the number of elements that one access may have."""
         bits = DTYPES[nodes.element_type(buffer)].bits
         if bits % 8 or nodes.as_int(strides_of(buffer)[-1]) != 1:
@@ -225,7 +228,9 @@ class _VectorizeAccesses(StmtRewriter):
 
     # The wide accesses
 
-    def plain_copy(self, body: Sequence[Any], loads: Mapping[str, _Run], stores: Mapping[str, _Run], turns: int) -> Any:
+    def plain_copy(
+        self, body: Sequence[Stmt], loads: Mapping[str, _Run], stores: Mapping[str, _Run], turns: int
+    ) -> Any:
         """Return moves from memory to memory if the loop does nothing else."""
         if len(body) != 1 or len(loads) != 1 or len(stores) != 1 or not isinstance(body[0].value, ir.TensorLoad):
             return None
@@ -256,7 +261,7 @@ class _VectorizeAccesses(StmtRewriter):
         """Return the indices of an iteration."""
         return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
 
-    def key_at(self, buffer: Any, indices: Sequence[Any], turn: Any) -> str:
+    def key_at(self, buffer: BufferVar, indices: Sequence[Expr], turn: Any) -> str:
         """Return the key of an access."""
         zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
         return _key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))
@@ -270,19 +275,19 @@ class _UseRegisters(StmtRewriter):
     ) -> None:  # fmt: skip
         self.owner, self.turn, self.loads, self.stores = owner, turn, loads, stores
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Any) -> Expr:
         run = self.loads.get(self.owner.key_at(e.source, list(e.indices), self.turn)) if len(e.indices) else None
         return e if run is None or not self.moves(e.indices) else nodes.load(run.array, [self.turn], e.span)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         run = self.stores.get(self.owner.key_at(s.buffer, list(s.indices), self.turn)) if len(s.indices) else None
         return new if run is None else tirx.BufferStore(run.array, new.value, [self.turn], s.span)
 
-    def moves(self, indices: Sequence[Any]) -> bool:
+    def moves(self, indices: Sequence[Expr]) -> bool:
         """Whether an access advances with the loop (another one may merely start at the same address)."""
         last = indices[-1]
         base = substitute(last, {self.turn: nodes.int_const(0, nodes.dtype_of(self.turn))})
@@ -290,11 +295,11 @@ class _UseRegisters(StmtRewriter):
         return bool(nodes.as_int(rest) == 0)
 
 
-def _always(s: Any) -> list[Any]:
+def _always(s: Stmt) -> list[Expr]:
     """Return the loads that every execution of a statement performs."""
     found: list[Any] = []
 
-    def visit(e: Any) -> None:
+    def visit(e: Expr) -> None:
         if isinstance(e, (tirx.And, tirx.Or)):
             visit(e.a)
         elif nodes.operator_name(e) == "if_then_else":
@@ -320,5 +325,5 @@ def _always(s: Any) -> list[Any]:
     return found
 
 
-def _key(buffer: Any, indices: Sequence[Any]) -> str:
+def _key(buffer: BufferVar, indices: Sequence[Any]) -> str:
     return f"{hash(buffer)} {[str(i) for i in indices]}"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.lowering.variant import Accept, Reject, Variant
 from tile_core.ops.atomic import combine
@@ -80,7 +81,7 @@ class AtomicElement(_Element):
 
     op = "atomic"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Update the element, if it exists."""
         dst, value = call.args
         return guarded(call, dst, updated(self.atomics, call, dst, corner(dst), value, ctx))
@@ -104,9 +105,8 @@ class AtomicLoad(_Element):
 
     op = "atomic_load"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Do nothing: the value is unused."""
-        del call, ctx
         return nodes.seq([])
 
     def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
@@ -127,7 +127,7 @@ class AtomicStore(_Element):
 
     op = "atomic_store"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Store, if the element exists."""
         dst, value = call.args
         at, value = corner(dst), convert(value, dst.dtype)
@@ -153,7 +153,7 @@ class _TileAtomic(Variant):
             return Accept(note="plain: it is private")
         return self.atomics.accepts(call, ctx)
 
-    def element(self, call: Any, dst: View, indices: Sequence[Any], value: Any, ctx: Context) -> Any:
+    def element(self, call: Any, dst: View, indices: Sequence[Expr], value: Any, ctx: Context) -> Any:
         """Return the update of one element of a tile, guarded by the conditions that it exists."""
         at = dst.spread(list(indices))
         return when_inside(call, dst, at, updated(self.atomics, call, dst, at, value, ctx))
@@ -164,7 +164,7 @@ class AtomicFill(_TileAtomic):
 
     op = "atomic_fill"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the nest."""
         dst, value = call.args
         role = "serial" if call.divergent else "parallel"
@@ -176,23 +176,23 @@ class AtomicTile(_TileAtomic):
 
     op = "atomic_tile"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the nest; the few elements of a vector go to one thread."""
         dst, src = call.args
         role = "serial" if "vector" in call.attrs or call.divergent else "parallel"
 
-        def body(*indices: Any) -> Any:
+        def body(*indices: Var) -> Stmt:
             return self.element(call, dst, indices, nodes.load(src.buffer, src.spread(indices)), ctx)
 
         return nodes.nest(dst.shape, body, role, span=call.span)
 
 
-def corner(view: View) -> list[Any]:
+def corner(view: View) -> list[Expr]:
     """Return the index in its buffer of a view's first element."""
     return view.at([0] * len(view.extents))
 
 
-def updated(atomics: Atomics, call: OpCall, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+def updated(atomics: Atomics, call: OpCall, dst: View, at: list[Expr], value: Expr, ctx: Context) -> Stmt:
     """Return the update of an element that exists."""
     value = convert(value, dst.dtype)
     if dst.scope in MEMORY:
@@ -201,17 +201,17 @@ def updated(atomics: Atomics, call: OpCall, dst: View, at: list[Any], value: Any
     return nodes.store(dst.buffer, new, at, call.span)
 
 
-def bits(value: Any, dtype: str) -> Any:
+def bits(value: Var, dtype: str) -> Expr:
     """Return the bits of a value as another type of the same width."""
     return value if nodes.dtype_of(value) == dtype else tirx.reinterpret(dtype, value)
 
 
-def guarded(call: Any, view: View, body: Any) -> Any:
+def guarded(call: Any, view: View, body: Stmt) -> Stmt:
     """Return a statement about a view's only element, guarded by the conditions that it exists."""
     return when_inside(call, view, corner(view), body)
 
 
-def when_inside(call: Any, view: View, at: Sequence[Any], body: Any) -> Any:
+def when_inside(call: Any, view: View, at: Sequence[Expr], body: Stmt) -> Stmt:
     """Return a statement guarded by the conditions, if not proven, that an index is inside a buffer."""
     ranges = getattr(call, "ranges", None)
     conditions: list[Any] = []
@@ -230,7 +230,7 @@ def when_inside(call: Any, view: View, at: Sequence[Any], body: Any) -> Any:
     return tirx.IfThenElse(tirx.all(*conditions), body, None, call.span) if conditions else body
 
 
-def once(call: Any, value: Any, make: Any, body: Any) -> tuple[Any, Any]:
+def once(call: Any, value: BufferVar, make: Stmt, body: Stmt) -> tuple[Any, Any]:
     """Return statements that leave a result in a register, and the result.
 
     Outside of thread code one thread does it for the block, and the others read the result from shared memory.

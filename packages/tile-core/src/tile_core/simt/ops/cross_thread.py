@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
@@ -58,13 +59,13 @@ def split(digits: Sequence[Digit], width: int) -> NearAndFar:
     return NearAndFar(tuple(sorted(near)), tuple(far))
 
 
-def butterfly(array: Any, masks: Sequence[int], combine: Combine) -> Any:
+def butterfly(array: BufferVar, masks: Sequence[int], combine: Combine) -> Stmt:
     """Return statements after which all lanes that differ in bits of ``masks`` hold their combined registers."""
     dtype = nodes.element_type(array)
     parts = []
     for mask in masks:
 
-        def exchange(r: Any, mask: int = mask) -> Any:
+        def exchange(r: Expr, mask: int = mask) -> Stmt:
             other = nodes.fresh("other", dtype)
             arguments = [array[r], nodes.int_const(mask), nodes.int_const(0)]
             value = nodes.tile_call("shfl_xor", arguments, ret=dtype)
@@ -92,7 +93,7 @@ class Crossing:
     """
 
     def __init__(
-        self, dist: FragmentLayout, thread: Any, others: Sequence[Digit], parts: NearAndFar, array: Any
+        self, dist: FragmentLayout, thread: Var, others: Sequence[Digit], parts: NearAndFar, array: BufferVar
     ) -> None:
         self.dist, self.thread, self.others, self.parts, self.array = dist, thread, others, parts, array
         self.size = prod(dist.padded)
@@ -100,7 +101,7 @@ class Crossing:
             [self.size * parts.groups], nodes.element_type(array), "partial", "shared"
         )
 
-    def write(self) -> Any:
+    def write(self) -> Stmt:
         """Return the statement in which one of each set of near threads stores its partial results."""
         walk = Walk(self.dist, self.thread)
         first: list[Any] = [_is_zero(self.dist.digit(self.thread, d)) for d in self.others if d.extent > 1]
@@ -111,7 +112,7 @@ class Crossing:
         store = nodes.store(self.scratch, self.array[walk.register()], [place])
         return when([*self.dist.holds(self.thread), *first], walk.wrap(store))
 
-    def read(self, neutral: Any, combine: Combine) -> Any:
+    def read(self, neutral: Expr, combine: Combine) -> Stmt:
         """Return the statement after which every thread holds the whole results."""
         walk = Walk(self.dist, self.thread)
         register, groups, g = walk.register(), self.parts.groups, nodes.fresh("g")
@@ -121,7 +122,7 @@ class Crossing:
         loop = nodes.for_loop(g, groups, step, role)
         return walk.wrap(nodes.seq([nodes.store(self.array, neutral, [register]), loop]))
 
-    def _group(self) -> Any:
+    def _group(self) -> Expr:
         total: Any = nodes.int_const(0)
         for digit in self.parts.far:
             part = tirx.floordiv(self.thread, nodes.int_const(digit.stride))
@@ -130,7 +131,13 @@ class Crossing:
 
 
 def combine_threads(
-    dist: FragmentLayout, thread: Any, digits: Sequence[Digit], width: int, array: Any, neutral: Any, combine: Combine
+    dist: FragmentLayout,
+    thread: Var,
+    digits: Sequence[Digit],
+    width: int,
+    array: BufferVar,
+    neutral: Expr,
+    combine: Combine,
 ) -> tuple[Any, Any, Any]:
     """Combine the registers of all threads that differ in some digits.
 
@@ -161,12 +168,12 @@ def combine_threads(
     return crossing.allocate, nodes.seq([near, crossing.write()]), calls.step(crossing.read(neutral, combine))
 
 
-def _element(walk: Walk) -> Any:
+def _element(walk: Walk) -> Expr:
     total: Any = nodes.int_const(0)
     for c, extent in zip(walk.coordinates(), walk.dist.padded, strict=True):
         total = total * nodes.int_const(extent) + c
     return total
 
 
-def _is_zero(value: Any) -> Any:
+def _is_zero(value: Expr) -> Expr:
     return tirx.EQ(value, nodes.int_const(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import View
@@ -23,13 +24,12 @@ class GatherElements(Variant):
     def __init__(self, owner: str) -> None:
         self.name = f"{owner}.gather.elements"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the nest."""
-        del ctx
         src, rows, dst = call.args
         count, columns = _count(rows), [e for e in src.extents[1:] if e != 1]
 
-        def body(i: Any, *wide: Any) -> Any:
+        def body(i: Expr, *wide: Var) -> Stmt:
             row = nodes.fresh("row", "int64")
             exists = tirx.all(row >= 0, row < _height(src))
             value = nodes.load(src.buffer, _place(src, row, list(wide)))
@@ -49,13 +49,12 @@ class ScatterColumns(Variant):
     def __init__(self, owner: str) -> None:
         self.name = f"{owner}.scatter.columns"
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the nest."""
-        del ctx
         src, dst, rows = call.args
         count, columns = _count(rows), [e for e in dst.extents[1:] if e != 1]
 
-        def column(*wide: Any) -> Any:
+        def column(*wide: Var) -> Stmt:
             i, row = nodes.fresh("i"), nodes.fresh("row", "int64")
             value = convert(nodes.load(src.buffer, _cell(src, count, i, list(wide))), dst.dtype)
             store = nodes.store(dst.buffer, value, _place(dst, row, list(wide)), call.span)
@@ -70,15 +69,15 @@ def _count(rows: View) -> int:
     return 1 if rows.shape == (1,) else int(rows.shape[0])
 
 
-def _height(table: View) -> Any:
+def _height(table: View) -> Expr:
     return nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
 
 
-def _row(rows: View, i: Any) -> Any:
+def _row(rows: View, i: Expr) -> Expr:
     return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
 
 
-def _place(table: View, row: Any, wide: list[Any]) -> list[Any]:
+def _place(table: View, row: Var, wide: list[Var]) -> list[Expr]:
     """Return the buffer index of a row's element, from the columns whose extent is not 1."""
     first = table.mins[0]
     corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row
@@ -87,6 +86,6 @@ def _place(table: View, row: Any, wide: list[Any]) -> list[Any]:
     return [corner, *table.at([0, *columns])[1:]]
 
 
-def _cell(tile: View, count: int, i: Any, wide: list[Any]) -> list[Any]:
+def _cell(tile: View, count: int, i: Expr, wide: list[Var]) -> list[Expr]:
     index = ([i] if count != 1 else []) + wide
     return tile.spread(index or [nodes.int_const(0)])

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import move, step
@@ -82,7 +83,6 @@ class GemmByThreads(SimtVariant):
 
     def asked(self, call: Any, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
-        del ctx
         return asked(call, False)
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
@@ -98,7 +98,6 @@ class GemmByThreads(SimtVariant):
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layout of C; A and B are read by many threads, so they are in shared memory."""
-        del ctx
         p = Problem.of(call)
         found: dict[int, LayoutMap] = {}
         if p.c.scope == "local.fragment" and p.c.extents == tuple(nodes.shape_of(p.c.buffer)):
@@ -109,9 +108,8 @@ class GemmByThreads(SimtVariant):
                 found[position] = row_major(nodes.shape_of(view.buffer))
         return found
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the product for one thread."""
-        del ctx
         return _ThreadProduct(call).statement()
 
 
@@ -130,7 +128,7 @@ class _ThreadProduct:
         kind = self.p.c.dtype
         self.kind = "float32" if kind in ("float16", "bfloat16") else kind
 
-    def statement(self) -> Any:
+    def statement(self) -> Stmt:
         g, call = self.g, self.call
         array = call.places.arrays.get(self.p.c.buffer)
         direct = array is not None and nodes.element_type(array) == self.kind
@@ -149,10 +147,10 @@ class _ThreadProduct:
 
     # C
 
-    def each(self, body: Any) -> Any:
+    def each(self, body: Stmt) -> Stmt:
         g = self.g
 
-        def one(i: Any, c: Any, e: Any) -> Any:
+        def one(i: Any, c: Any, e: Any) -> Stmt:
             return body((i * g.runs_n + c) * g.vector + e, self.row_of(i), self.column_of(c) + e)
 
         return unrolled("i", g.each_m, lambda i: unrolled(
@@ -172,7 +170,7 @@ class _ThreadProduct:
             body = self.each(lambda r, *_: nodes.store(totals, zero, [r]))
             return body if clear is True else tirx.IfThenElse(clear, body, None, self.call.span)
 
-        def one(r: Any, i: Any, j: Any) -> Any:
+        def one(r: Any, i: Any, j: Any) -> Stmt:
             if clear is True:
                 return nodes.store(totals, zero, [r])
             held = nodes.load(array, [r]) if array is not None else self.read(i, j)
@@ -185,7 +183,7 @@ class _ThreadProduct:
         if direct:
             return None
 
-        def one(r: Any, i: Any, j: Any) -> Any:
+        def one(r: Any, i: Any, j: Any) -> Stmt:
             value = convert(nodes.load(totals, [r]), self.p.c.dtype)
             return nodes.store(array, value, [r]) if array is not None else self.write(value, i, j)
 
@@ -197,7 +195,7 @@ class _ThreadProduct:
             [*self.real(i, j), *contiguity.inside(self.p.c, at, self.call.ranges)], nodes.load(self.p.c.buffer, at)
         )
 
-    def write(self, value: Any, i: Any, j: Any) -> Any:
+    def write(self, value: Any, i: Any, j: Any) -> Stmt:
         at = matrix(self.p.c, False, i, j)
         limits = [*self.real(i, j), *contiguity.inside(self.p.c, at, self.call.ranges)]
         stored = nodes.store(self.p.c.buffer, value, at, self.call.span)
@@ -210,13 +208,13 @@ class _ThreadProduct:
 
     # The loop over K
 
-    def loop(self, totals: Any) -> Any:
+    def loop(self, totals: Any) -> Stmt:
         k = self.p.k
         left, new_left = nodes.alloc([self.g.each_m], self.kind, "a_values", "local")
         right, new_right = nodes.alloc([self.g.each_n], self.kind, "b_values", "local")
         var, whole = nodes.fresh("k_step"), k // _UNROLLED
 
-        def one(at: Any) -> Any:
+        def one(at: Any) -> Stmt:
             return self.one_step(totals, left, right, at)
 
         main = None
@@ -226,10 +224,10 @@ class _ThreadProduct:
         rest = unrolled("k_rest", k % _UNROLLED, lambda u: one(u + whole * _UNROLLED)) if k % _UNROLLED else None
         return nodes.seq([new_left, new_right, main, rest])
 
-    def one_step(self, totals: Any, left: Any, right: Any, k: Any) -> Any:
+    def one_step(self, totals: Any, left: Any, right: Any, k: Expr) -> Any:
         g = self.g
 
-        def multiply(i: Any, j: Any) -> Any:
+        def multiply(i: Any, j: Any) -> Stmt:
             at = i * g.each_n + j
             value = nodes.load(totals, [at]) + nodes.load(left, [i]) * nodes.load(right, [j])
             return nodes.store(totals, value, [at])
@@ -243,7 +241,7 @@ class _ThreadProduct:
             unrolled("i", g.each_m, lambda i: unrolled("j", g.each_n, lambda j: multiply(i, j))),
         ])  # fmt: skip
 
-    def columns_of_b(self, right: Any, k: Any) -> Any:
+    def columns_of_b(self, right: Any, k: Expr) -> Any:
         """Return the statement that reads the thread's columns of a row of B."""
         g, p = self.g, self.p
         size = g.vector * DTYPES[p.b.dtype].bits // 8
@@ -255,7 +253,7 @@ class _ThreadProduct:
 
             return unrolled("c", g.runs_n, together)
 
-        def one(c: Any, e: Any) -> Any:
+        def one(c: Any, e: Any) -> Stmt:
             value = self.element(p.b, not p.turned_b, self.column_of(c) + e, k, 1)
             return nodes.store(right, value, [c * g.vector + e])
 
@@ -269,7 +267,7 @@ class _ThreadProduct:
         layout = self.call.places.layouts.get(p.b.buffer)
         return contiguity.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
 
-    def element(self, view: View, turned: bool, line: Any, k: Any, role: int) -> Any:
+    def element(self, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Any:
         """Return an element of row (or column) ``line``; in the padding, an arbitrary one is read instead."""
         g, p = self.g, self.p
         lines, most = ((p.m, g.rows * g.each_m), (p.n, g.columns * g.each_n))[role]

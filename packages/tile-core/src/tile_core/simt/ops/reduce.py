@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.layout.fragment import FragmentLayout, spread
@@ -38,7 +39,6 @@ class ReduceByShuffles(ByShuffles):
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
         """Demand that a destination without a layout has that of the results."""
-        del ctx
         src, dst = call.args
         known = call.places.fragments
         found = known.get(src.buffer)
@@ -47,7 +47,7 @@ class ReduceByShuffles(ByShuffles):
         target = at_destination(found, src, dst, int(call.attrs["dim"]))
         return {} if target is None else {1: target}
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Combine registers, then lanes, then groups; then store."""
         return _Reduce(call, self.lanes(ctx)).lower()
 
@@ -84,7 +84,7 @@ class _Reduce:
         self.rows = [d for d in range(len(self.tile.dims)) if d != self.dim]
         self.total, self.allocate = nodes.alloc([self.result.registers], self.acc, "acc", "local")
 
-    def lower(self) -> Any:
+    def lower(self) -> Stmt:
         digits = [d for d in self.tile.dims[self.dim] if d.axis == "thread" and d.extent > 1]
         start = neutral(self.kind, self.acc)
         scratch, near, far = combine_threads(
@@ -94,7 +94,7 @@ class _Reduce:
         first = calls.step(nodes.seq([self.gather(), near]), self.call.span)
         return nodes.seq([self.allocate, scratch, before, first, far, last])
 
-    def gather(self) -> Any:
+    def gather(self) -> Stmt:
         """Combine the thread's own elements, or its share of memory."""
         walk = self.walk
         at = walk.register(self.result.dims, self.rows) if self.rows else nodes.int_const(0)
@@ -120,25 +120,25 @@ class _Reduce:
             return None, calls.step(self.to_registers(array), self.call.span)
         return self.through_scratch(array, known)
 
-    def result_at(self, old: Any, value: Any) -> Any:
+    def result_at(self, old: Expr, value: Expr) -> Expr:
         """Return the value to store, from the destination's old value and the reduced elements."""
         if not self.call.attrs["clear"]:
             value = self.combine(convert(old, self.acc), value)
         return convert(value, self.dst.dtype)
 
-    def to_registers(self, array: Any) -> Any:
+    def to_registers(self, array: BufferVar) -> Stmt:
         walk = Walk(self.result, self.thread)
         at = walk.register()
         value = self.result_at(array[at], self.total[at])
         return walk.wrap(nodes.store(array, value, [at], self.call.span))
 
-    def indices(self, coordinates: list[Any]) -> list[Any]:
+    def indices(self, coordinates: list[Expr]) -> list[Expr]:
         """Return the index in the destination of a result, per dimension of its buffer."""
         dims = [d for d in range(len(self.src.extents)) if d != self.dim]
         wide = iter([c for c, d in zip(coordinates, dims, strict=False) if self.src.extents[d] != 1])
         return [next(wide, nodes.int_const(0)) if e != 1 else nodes.int_const(0) for e in self.dst.extents]
 
-    def to_memory(self) -> Any:
+    def to_memory(self) -> Stmt:
         """Let the first of the threads that hold a result store it."""
         walk = Walk(self.result, self.thread)
         at = self.indices(walk.coordinates())
@@ -146,7 +146,7 @@ class _Reduce:
         store = when([*walk.inside(), *bounds(self.dst, at)], self.dst.store(value, at))
         return when(walk.dist.is_first(self.thread), walk.wrap(store))
 
-    def through_scratch(self, array: Any, known: FragmentLayout) -> tuple[Any, Any]:
+    def through_scratch(self, array: BufferVar, known: FragmentLayout) -> tuple[Any, Any]:
         """Move the results to the threads that hold the destination."""
         extents = [e for d, e in enumerate(self.src.extents) if d != self.dim and e != 1]
         scratch, allocate = nodes.alloc([prod(extents)], self.acc, "results", "shared")
@@ -185,7 +185,7 @@ def covers(expected: FragmentLayout, known: FragmentLayout) -> bool:
     return all(np.isin(k, e).all() for e, k in zip(expected.thread_table, known.thread_table, strict=True))
 
 
-def _linear(indices: list[Any], extents: list[int]) -> Any:
+def _linear(indices: list[Expr], extents: list[int]) -> Expr:
     total: Any = nodes.int_const(0)
     for c, extent in zip(indices, extents, strict=True):
         total = total * nodes.int_const(extent) + c

@@ -28,6 +28,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import BufferVar, Call, Expr, Node, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.layout.digits import Digit
@@ -54,10 +55,9 @@ class FinalizeByShuffles(ByShuffles):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept reducers that the block's threads finish together."""
-        del ctx
         return Reject("one thread does it for itself here") if call.divergent else Accept()
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Combine lanes, then groups."""
         buffer = call.args[0].buffer
         dist = call.places.fragments.get(buffer)
@@ -69,7 +69,7 @@ class FinalizeByShuffles(ByShuffles):
         combine = combiner(kind, wide, False)
         total, allocate = nodes.alloc([dist.registers], wide, "acc", "local")
 
-        def take(r: Any) -> Any:
+        def take(r: Var) -> Stmt:
             value = convert(array[r], wide)
             present = dist.holds(thread)
             value = tirx.Select(tirx.all(*present), value, start) if present else value
@@ -96,12 +96,12 @@ def alone(extents: Sequence[int], threads: int) -> FragmentLayout:
     return partial(extents, threads)
 
 
-def assigned(value: Any, kind: str, dtype: str, thread: Any) -> Any:
+def assigned(value: Expr, kind: str, dtype: str, thread: Var) -> Expr:
     """Return the value that assigning a partial reducer stores in a thread's copy: the value once, else neutral."""
     return tirx.Select(tirx.EQ(thread, nodes.int_const(0)), value, neutral(kind, dtype))
 
 
-def is_update(store: Any, kind: str) -> bool:
+def is_update(store: Stmt, kind: str) -> bool:
     """Whether a store combines an element of a reducer with something else that does not read the reducer."""
     mine = [x for x in loads_of(store.value) if x.source.same_as(store.buffer)]
     same = [x for x in mine if all(_equal(a, b) for a, b in zip(x.indices, store.indices, strict=True))]
@@ -111,7 +111,7 @@ def is_update(store: Any, kind: str) -> bool:
     return _adds(store.value, same[0]) if kind == "sum" else _chooses(store.value, same[0], kind)
 
 
-def may_be_partial(body: Any, buffer: Any, kind: str) -> bool:
+def may_be_partial(body: Stmt, buffer: BufferVar, kind: str) -> bool:
     """Whether threads may keep copies of a reducer: assigned, then updated, then finished, then only read.
 
     Parameters
@@ -131,10 +131,10 @@ def may_be_partial(body: Any, buffer: Any, kind: str) -> bool:
 class _Life:
     """The states of a reducer: ``new``, ``open`` (updated), ``done``; ``None`` if it must have one copy."""
 
-    def __init__(self, buffer: Any, kind: str) -> None:
+    def __init__(self, buffer: BufferVar, kind: str) -> None:
         self.buffer, self.kind = buffer, kind
 
-    def visit(self, s: Any, state: str | None) -> str | None:
+    def visit(self, s: Stmt, state: str | None) -> str | None:
         """Return the state after a statement."""
         if state is None or not self.mentions(s):
             return state
@@ -165,14 +165,14 @@ class _Life:
             return self.op(s.value, state)
         return state if state == "done" and not collect(s, tirx.DeclBuffer) else None
 
-    def store(self, s: Any, state: str) -> str | None:
+    def store(self, s: Stmt, state: str) -> str | None:
         if not s.buffer.same_as(self.buffer):
             return state if state == "done" else None
         if is_update(s, self.kind):
             return None if state == "done" else "open"
         return "new" if state == "new" and not self.reads(s.value) else None
 
-    def op(self, call: Any, state: str) -> str | None:
+    def op(self, call: Call, state: str) -> str | None:
         name = str(call.op.name)[5:]
         written = [a for a in call.args if hasattr(a, "region") and a.source.same_as(self.buffer)]
         if name == "finalize_reducer":
@@ -185,14 +185,14 @@ class _Life:
             return None
         return state if not any(v.buffer.same_as(self.buffer) for v in effects(tirx.Evaluate(call))[1]) else None
 
-    def is_whole(self, region: Any) -> bool:
+    def is_whole(self, region: Expr) -> bool:
         parts = zip(region.region, self.buffer.shape, strict=True)
         return all(nodes.as_int(r.min) == 0 and nodes.as_int(r.extent) == nodes.as_int(n) for r, n in parts)
 
-    def reads(self, e: Any) -> bool:
+    def reads(self, e: Node) -> bool:
         return any(x.source.same_as(self.buffer) for x in loads_of(e))
 
-    def mentions(self, s: Any) -> bool:
+    def mentions(self, s: Stmt) -> bool:
         if any(x.buffer.same_as(self.buffer) for x in collect(s, (tirx.BufferStore, tirx.AllocBuffer))):
             return True
         regions = [a for c in collect(s, ir.Call) for a in c.args if hasattr(a, "region")]
@@ -200,7 +200,7 @@ class _Life:
         return self.reads(s) or any(b.same_as(self.buffer) for b in (*(r.source for r in regions), *views))
 
 
-def _adds(value: Any, old: Any) -> bool:
+def _adds(value: Expr, old: Expr) -> bool:
     """Whether a value is a sum with the old value as a term."""
     if value.same_as(old) or _equal(value, old):
         return True
@@ -212,7 +212,7 @@ def _adds(value: Any, old: Any) -> bool:
     return inner and _adds(value.value, old) and nodes.dtype_of(value) == nodes.dtype_of(old)
 
 
-def _chooses(value: Any, old: Any, kind: str) -> bool:
+def _chooses(value: Expr, old: Expr, kind: str) -> bool:
     """Whether a value is the larger (smaller) of the old value and another."""
     dtype = nodes.dtype_of(old)
     if isinstance(value, tirx.Max if kind == "max" else tirx.Min) and "float" not in dtype:
@@ -220,5 +220,5 @@ def _chooses(value: Any, old: Any, kind: str) -> bool:
     return extreme_of(value) == (kind, False) and any(_equal(x, old) for x in value.args)
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Expr, b: Expr) -> bool:
     return bool(tvm_ffi.structural_equal(a, b, map_free_vars=False))

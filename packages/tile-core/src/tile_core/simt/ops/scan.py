@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.ops.copy import convert
@@ -34,7 +35,6 @@ class ScanByShuffles(ByShuffles):
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
         """Demand that a destination without a layout takes that of a source whose lines lie inside threads."""
-        del ctx
         src, dst = call.args
         known = call.places.fragments
         found = known.get(src.buffer)
@@ -42,7 +42,7 @@ class ScanByShuffles(ByShuffles):
             return {}
         return {1: found} if _in_threads(found, int(call.attrs["dim"])) else {}
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Scan in registers, or in memory."""
         return _Scan(call, self.lanes(ctx)).lower()
 
@@ -62,7 +62,7 @@ class _Scan:
         self.others = [d for d in range(len(self.extents)) if d != self.dim]
         self.lines = prod(self.extents[d] for d in self.others)
 
-    def lower(self) -> Any:
+    def lower(self) -> Stmt:
         held = [self.call.places.fragments.get(v.buffer) for v in (self.src, self.dst)]
         first, second = held
         if first is not None and second is not None and first.same_as(second) and _in_threads(first, self.dim):
@@ -71,10 +71,10 @@ class _Scan:
             return self.in_memory(self.get_memory, self.put_memory)
         scratch, allocate = nodes.alloc([prod(self.extents)], self.acc, "lines", "shared")
 
-        def get(at: list[Any]) -> Any:
+        def get(at: list[Expr]) -> Expr:
             return scratch[_linear(at, self.extents)]
 
-        def put(at: list[Any], value: Any) -> Any:
+        def put(at: list[Expr], value: Expr) -> Stmt:
             return nodes.store(scratch, value, [_linear(at, self.extents)], self.call.span)
 
         before = None if first is None else self.from_registers(first, put)
@@ -84,7 +84,7 @@ class _Scan:
 
     # Registers
 
-    def in_registers(self, dist: FragmentLayout) -> Any:
+    def in_registers(self, dist: FragmentLayout) -> Stmt:
         """Scan lines that lie inside threads."""
         walk = Walk(dist, self.thread)
         source, target = (self.call.places.arrays[v.buffer] for v in (self.src, self.dst))
@@ -108,14 +108,14 @@ class _Scan:
         line = nodes.seq([nodes.store(total, self.neutral, [0]), walk.wrap(step, [self.dim])])
         return nodes.seq([allocate, calls.step(walk.wrap(line, self.others), self.call.span)])
 
-    def from_registers(self, dist: FragmentLayout, put: Put) -> Any:
+    def from_registers(self, dist: FragmentLayout, put: Put) -> Stmt:
         """Store a fragment's elements to scratch."""
         walk = Walk(dist, self.thread)
         value = convert(self.call.places.arrays[self.src.buffer][walk.register()], self.acc)
         store = when(walk.inside(), put(self.wide(walk.coordinates(), self.src), value))
         return calls.step(when(dist.is_first(self.thread), walk.wrap(store)))
 
-    def to_registers(self, dist: FragmentLayout, get: Get) -> Any:
+    def to_registers(self, dist: FragmentLayout, get: Get) -> Stmt:
         """Load a fragment's elements from scratch."""
         walk = Walk(dist, self.thread)
         array = self.call.places.arrays[self.dst.buffer]
@@ -123,28 +123,28 @@ class _Scan:
         store = when(walk.inside(), nodes.store(array, value, [walk.register()], self.call.span))
         return calls.step(walk.wrap(store))
 
-    def wide(self, at: Sequence[Any], view: Any) -> list[Any]:
+    def wide(self, at: Sequence[Expr], view: Any) -> list[Expr]:
         """Return an index of a view as one of the source."""
         found = iter([i for i, e in zip(at, view.extents, strict=True) if e != 1])
         return [next(found) if e != 1 else nodes.int_const(0) for e in self.extents]
 
     # Memory
 
-    def get_memory(self, at: list[Any]) -> Any:
+    def get_memory(self, at: list[Expr]) -> Expr:
         return convert(load(self.src, at, self.call.places.safe_values), self.acc)
 
-    def put_memory(self, at: list[Any], value: Any) -> Any:
+    def put_memory(self, at: list[Expr], value: Expr) -> Stmt:
         found = iter([i for i, e in zip(at, self.extents, strict=True) if e != 1])
         to = [next(found) if e != 1 else nodes.int_const(0) for e in self.dst.extents]
         return when(bounds(self.dst, to), self.dst.store(convert(value, self.dst.dtype), to))
 
-    def in_memory(self, get: Get, put: Put) -> Any:
+    def in_memory(self, get: Get, put: Put) -> Stmt:
         last = max((d for d, e in enumerate(self.extents) if e != 1), default=self.dim)
         long = self.dim == last and self.size >= self.width // 2
         few = self.lines < self.count and self.size > 4
         return self.by_groups(get, put) if long or few else self.by_threads(get, put)
 
-    def index(self, line: Any, position: Any) -> list[Any]:
+    def index(self, line: Expr, position: Expr) -> list[Expr]:
         """Return the source's index of a position on a line."""
         found: list[Any] = [nodes.int_const(0)] * len(self.extents)
         rest = line
@@ -155,10 +155,10 @@ class _Scan:
         found[self.dim] = position if self.size > 1 else nodes.int_const(0)
         return found
 
-    def place(self, k: Any) -> Any:
+    def place(self, k: Expr) -> Expr:
         return nodes.int_const(self.size - 1) - k if self.reverse else k
 
-    def by_threads(self, get: Get, put: Put) -> Any:
+    def by_threads(self, get: Get, put: Put) -> Stmt:
         """Scan with one thread per line."""
         total, allocate = nodes.alloc([1], self.acc, "acc", "local")
         turn, k = nodes.fresh("turn"), nodes.fresh("k")
@@ -173,7 +173,7 @@ class _Scan:
         loop = nodes.for_loop(turn, turns, when(limit, body), span=self.call.span)
         return nodes.seq([allocate, calls.step(loop, self.call.span)])
 
-    def by_groups(self, get: Get, put: Put) -> Any:
+    def by_groups(self, get: Get, put: Put) -> Stmt:
         """Scan with one group of lanes per line; all lanes run all iterations, since they shuffle."""
         size = min(self.width, 1 << (self.count.bit_length() - 1))
         groups = self.count // size
@@ -199,15 +199,15 @@ class _Scan:
         loop = nodes.for_loop(turn, -(-self.lines // groups), body, span=self.call.span)
         return nodes.seq([make_x, make_carry, calls.step(loop, self.call.span)])
 
-    def adder(self, x: Any, lane: Any, distance: int) -> Callable[[Any], Any]:
+    def adder(self, x: BufferVar, lane: Expr, distance: int) -> Callable[[Any], Any]:
         """Return how a lane combines the value of the one ``distance`` below, if there is one."""
 
-        def add(other: Any) -> Any:
+        def add(other: Var) -> Stmt:
             return nodes.store(x, tirx.Select(lane >= distance, self.combine(other, x[0]), x[0]), [0])
 
         return add
 
-    def shuffled(self, x: Any, name: str, lane: int, size: int, use: Callable[[Any], Any]) -> list[Any]:
+    def shuffled(self, x: BufferVar, name: str, lane: int, size: int, use: Callable[[Any], Any]) -> list[Stmt]:
         """Return statements that do something with the value of another lane."""
         other = nodes.fresh("other", self.acc)
         value = nodes.tile_call(name, [x[0], nodes.int_const(lane), nodes.int_const(size)], ret=self.acc)
@@ -219,7 +219,7 @@ def _in_threads(dist: FragmentLayout, dim: int) -> bool:
     return all(g.axis == "register" or g.extent == 1 for g in dist.dims[dim])
 
 
-def _linear(at: Sequence[Any], extents: Sequence[int]) -> Any:
+def _linear(at: Sequence[Expr], extents: Sequence[int]) -> Expr:
     total: Any = nodes.int_const(0)
     for i, e in zip(at, extents, strict=True):
         if e != 1:

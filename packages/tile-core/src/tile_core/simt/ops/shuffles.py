@@ -31,7 +31,6 @@ class ByShuffles(SimtVariant):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept tiles that the block's threads see together."""
-        del ctx
         if call.divergent:
             return Reject("one thread does it for itself here")
         private = [v.name for v in call.args if v.scope in PRIVATE]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, loads_of, role, statements
@@ -50,12 +51,12 @@ class Candidate:
         return str(self.call.args[0].name)
 
 
-def top_level(body: Any) -> list[Any]:
+def top_level(body: Stmt) -> list[Stmt]:
     """Return the statements of a loop's body."""
     return [x for s in statements(body) for x in (top_level(s) if isinstance(s, tirx.SeqStmt) else [s])]
 
 
-def uses(s: Any, buffer: Any) -> bool:
+def uses(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a statement uses a buffer other than to allocate it."""
     if isinstance(s, tirx.AllocBuffer):
         return False
@@ -78,7 +79,7 @@ class Analysis:
         The program before any loop is changed.
     """
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.roots: dict[Any, Any] = {}
         for view in collect(body, tirx.DeclBuffer):
             for var in collect(view.data, tirx.Var):
@@ -89,13 +90,13 @@ class Analysis:
         self._closed: dict[tuple[Any, Any], bool] = {}
         self._place(body, ())
 
-    def root(self, buffer: Any) -> Any:
+    def root(self, buffer: BufferVar) -> BufferVar:
         """Return the buffer that a view aliases."""
         while buffer in self.roots:
             buffer = self.roots[buffer]
         return buffer
 
-    def _place(self, s: Any, loops: tuple[Any, ...]) -> None:
+    def _place(self, s: Stmt, loops: tuple[Stmt, ...]) -> None:
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
                 self._place(x, loops)
@@ -111,7 +112,7 @@ class Analysis:
         elif not isinstance(s, tirx.AllocBuffer):
             self._use([s], loops)
 
-    def _use(self, parts: Sequence[Any], loops: tuple[Any, ...]) -> None:
+    def _use(self, parts: Sequence[Node], loops: tuple[Stmt, ...]) -> None:
         for part in parts:
             for var in _names(part):
                 if tirx.is_buffer_var(var):
@@ -119,7 +120,7 @@ class Analysis:
 
     # Buffers
 
-    def keeps(self, buffer: Any, loop: Any) -> str:
+    def keeps(self, buffer: BufferVar, loop: Stmt) -> str:
         """Return why a buffer is live outside a loop; empty if it is not.
 
         Other pipelined loops may use it too, if each of their iterations writes it before it reads it.
@@ -131,7 +132,7 @@ class Analysis:
                 return f"{buffer.name} is used outside of the loop too"
         return ""
 
-    def _closed_in(self, buffer: Any, loop: Any) -> bool:
+    def _closed_in(self, buffer: BufferVar, loop: Stmt) -> bool:
         key = (buffer, loop.loop_var)
         if key not in self._closed:
             found = [c for c in self._copies(loop) if c[2].args[1].buffer.same_as(buffer)]
@@ -140,7 +141,7 @@ class Analysis:
 
     # Copies of a loop
 
-    def candidates(self, loop: Any) -> list[Candidate]:
+    def candidates(self, loop: Stmt) -> list[Candidate]:
         """Return the copies from global to shared memory at the top level of a loop's body."""
         body = top_level(loop.body)
         written = self._written(loop.body)
@@ -150,11 +151,11 @@ class Analysis:
             found.append(Candidate(position, stmt, call, call.args[1].buffer, reason))
         return found
 
-    def elsewhere(self, loop: Any) -> list[str]:
+    def elsewhere(self, loop: Stmt) -> list[str]:
         """Return the names of shared buffers that nested copies in a loop's body write."""
         found: list[str] = []
 
-        def visit(s: Any, top: bool) -> None:
+        def visit(s: Stmt, top: bool) -> None:
             if isinstance(s, tirx.SeqStmt):
                 for x in s.seq:
                     visit(x, top)
@@ -172,7 +173,7 @@ class Analysis:
         visit(loop.body, True)
         return found
 
-    def recomputed(self, loop: Any, chosen: Sequence[Candidate]) -> list[int]:
+    def recomputed(self, loop: Stmt, chosen: Sequence[Candidate]) -> list[int]:
         """Return the positions of the bindings used by the corners of copies."""
         body = top_level(loop.body)
         defined = {s.var: i for i, s in enumerate(body) if isinstance(s, tirx.Bind)}
@@ -186,10 +187,10 @@ class Analysis:
                     open_parts.append(body[at].value)
         return sorted(needed)
 
-    def _copies(self, loop: Any) -> list[tuple[int, Any, OpCall]]:
+    def _copies(self, loop: Stmt) -> list[tuple[int, Any, OpCall]]:
         return [(i, s, OpCall.decode(s)) for i, s in enumerate(top_level(loop.body)) if _is_load(s)]
 
-    def _isolation(self, copy: tuple[int, Any, OpCall], body: Sequence[Any]) -> str:
+    def _isolation(self, copy: tuple[int, Any, OpCall], body: Sequence[Stmt]) -> str:
         """Return why an iteration reads more of a copy's destination than the copy wrote; empty if it does not."""
         position, _, call = copy
         dst = call.args[1]
@@ -213,7 +214,7 @@ class Analysis:
                 return "it is read before it is copied, so the value of the iteration before is needed"
         return ""
 
-    def _source(self, position: int, call: OpCall, body: Sequence[Any], written: set[Any]) -> str:
+    def _source(self, position: int, call: OpCall, body: Sequence[Stmt], written: set[BufferVar]) -> str:
         """Return why a copy's source is not available iterations ahead; empty if it is."""
         src = call.args[0]
         if self.root(src.buffer) in written:
@@ -239,7 +240,7 @@ class Analysis:
                     open_parts.append(value)
         return ""
 
-    def _written(self, s: Any) -> set[Any]:
+    def _written(self, s: Stmt) -> set[BufferVar]:
         found = {self.root(x.buffer) for x in collect(s, tirx.BufferStore)}
         for x in collect(s, (tirx.Evaluate, tirx.Bind)):
             if nodes.is_tile_call(x.value):
@@ -247,11 +248,11 @@ class Analysis:
         return found
 
 
-def _is_managed(s: Any) -> bool:
+def _is_managed(s: Stmt) -> bool:
     return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == calls.MANAGED)
 
 
-def _is_load(s: Any) -> bool:
+def _is_load(s: Stmt) -> bool:
     """Whether a statement copies a tile from global to shared memory, in order."""
     if not is_op(s) or not nodes.is_tile_call(s.value, "copy"):
         return False
@@ -259,7 +260,7 @@ def _is_load(s: Any) -> bool:
     return call.args[0].scope == "global" and call.args[1].scope == "shared" and "async" not in call.attrs
 
 
-def _misuse(s: Any, buffer: Any) -> str:
+def _misuse(s: Stmt, buffer: BufferVar) -> str:
     """Return how a statement uses a buffer other than to read its elements; empty if it does not."""
     if any(x.buffer.same_as(buffer) for x in collect(s, tirx.BufferStore)):
         return "another statement writes it"
@@ -281,17 +282,17 @@ def _misuse(s: Any, buffer: Any) -> str:
     return ""
 
 
-def _corner(call: OpCall) -> list[Any]:
+def _corner(call: OpCall) -> list[Expr]:
     return [nodes.int_const(0) + m for m in call.args[0].mins]
 
 
-def _own_expressions(s: Any) -> list[Any]:
+def _own_expressions(s: Stmt) -> list[Expr]:
     if isinstance(s, tirx.For):
         return [s.min, s.extent]
     return [s.condition] if isinstance(s, tirx.While) else [s.value]
 
 
-def _names(part: Any) -> set[Any]:
+def _names(part: Node) -> set[Var]:
     found = set(collect(part, tirx.Var))
     if isinstance(part, tirx.BufferStore):
         found.add(part.buffer)

@@ -21,6 +21,7 @@ from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.errors.base import Where
 from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import PRIVATE
@@ -89,7 +90,7 @@ class PipelineReport:
 
 
 def plan_pipeline(
-    body: Any, can_copy: CanCopy, safe_values: Mapping[str, Any] | None = None
+    body: Stmt, can_copy: CanCopy, safe_values: Mapping[str, Any] | None = None
 ) -> tuple[Any, PipelineReport]:
     """Overlap the copies of pipelined loops with their computation.
 
@@ -127,7 +128,7 @@ class _PipelinedLoop:
 
 
 class _Pipeliner(StmtRewriter):
-    def __init__(self, body: Any, can_copy: CanCopy, safe_values: frozenset[str]) -> None:
+    def __init__(self, body: Stmt, can_copy: CanCopy, safe_values: frozenset[str]) -> None:
         self.analysis = Analysis(body)
         self.can_copy, self.safe_values = can_copy, safe_values
         self.names = {str(v.name) for v in collect(body, tirx.Var)}
@@ -139,7 +140,7 @@ class _Pipeliner(StmtRewriter):
         #: Whether earlier statements may still use shared memory, or write the source of a copy.
         self.busy = False
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         kind = role(s)
         if kind in ("parallel", "vectorized"):
             self.busy = True
@@ -158,26 +159,26 @@ class _Pipeliner(StmtRewriter):
             self.busy = True
         return new
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         if not _is_clear(s):
             self.busy = True
         return s
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         self.busy = self.busy or nodes.scope_of(s.buffer) not in PRIVATE
         return s
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         self.busy = self.busy or nodes.is_tile_call(s.value)
         return s
 
-    def visit_While(self, s: Any) -> Any:
+    def visit_While(self, s: Stmt) -> Any:
         self.busy = True
         return super().visit_While(s)
 
     # One loop
 
-    def pipelined(self, original: Any, loop: Any) -> Any:
+    def pipelined(self, original: Stmt, loop: Stmt) -> Stmt:
         """Return the loop, pipelined or unchanged; record in the report which."""
         name, where = str(loop.loop_var.name), nodes.where_of(loop)
         reason = self.refusal(loop)
@@ -196,7 +197,7 @@ class _Pipeliner(StmtRewriter):
         self.reports.append(LoopReport(name, where, plan.stages, names, kept))
         return _Builder(plan, self.busy, nested=self.depth > 0).build()
 
-    def refusal(self, loop: Any) -> str:
+    def refusal(self, loop: Stmt) -> str:
         """Return why a loop is not a candidate."""
         stages, trips = annotation(loop, nodes.STAGES, 0), nodes.as_int(loop.extent)
         if stages < 2:
@@ -209,7 +210,7 @@ class _Pipeliner(StmtRewriter):
             return "its step is not 1"
         return "it is left by a jump" if _jumps(loop.body) else ""
 
-    def plan(self, original: Any, loop: Any) -> tuple[_PipelinedLoop | None, tuple[tuple[str, str], ...]]:
+    def plan(self, original: Stmt, loop: Stmt) -> tuple[_PipelinedLoop | None, tuple[tuple[str, str], ...]]:
         """Return which copies run ahead, and why others do not."""
         trips = nodes.as_int(loop.extent)
         stages = int(annotation(loop, nodes.STAGES))
@@ -240,7 +241,7 @@ class _Pipeliner(StmtRewriter):
         versions = {c.buffer: self.version(c.buffer, stages) for c in chosen}
         return _PipelinedLoop(loop, stages, chosen, binds, versions, facts), tuple(kept)
 
-    def version(self, buffer: Any, stages: int) -> Any:
+    def version(self, buffer: BufferVar, stages: int) -> BufferVar:
         base = name = f"{buffer.name}_stages"
         count = 1
         while name in self.names:
@@ -267,7 +268,7 @@ class _Builder:
             self.before.append(tirx.Bind(trips, self.trips, self.loop.span))
             self.trips = trips
 
-    def build(self) -> Any:
+    def build(self) -> Stmt:
         span = self.loop.span
         parts = [] if not self.busy else [calls.sync_threads()]
         for turn in range(self.stages - 1):
@@ -283,7 +284,7 @@ class _Builder:
         managed = calls.managed(list(self.plan.buffers.values()), nodes.seq(parts), span)
         return nodes.seq([*allocated, *self.before, managed])
 
-    def steady(self) -> Any:
+    def steady(self) -> Stmt:
         """Return the loop."""
         loop, stages = self.loop, self.stages
         turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
@@ -304,7 +305,7 @@ class _Builder:
         notes[nodes.ROLE] = "serial"
         return replace_for(loop, nodes.seq([*start, *rest]), annotations=notes)
 
-    def issue(self, turn: Any, slot: Any) -> list[Any]:
+    def issue(self, turn: Expr, slot: Expr) -> list[Stmt]:
         """Return the copies of one iteration, if it exists, and the end of their group."""
         loop = self.loop
         at = turn if nodes.as_int(loop.min) == 0 else loop.min + turn
@@ -322,14 +323,14 @@ class _Builder:
             copies = tirx.IfThenElse(turn < self.trips, copies, None, loop.span)
         return [copies, calls.async_commit()]
 
-    def copy(self, c: Candidate, mapping: dict[Any, Any], slot: Any) -> Any:
+    def copy(self, c: Candidate, mapping: dict[Var, Expr], slot: Expr) -> Stmt:
         src, dst = c.call.args
         source = nodes.region(src.buffer, [self.at(nodes.int_const(0) + m, mapping) for m in src.mins], src.extents)
         to = nodes.region(self.plan.buffers[c.buffer], [slot, *dst.mins], [1, *dst.extents])
         attrs = {**c.call.attrs, **self.plan.facts.get(c.buffer, {}), ASYNC: 1}
         return tirx.Evaluate(nodes.tile_call("copy", [source, to], attrs), c.stmt.span)
 
-    def at(self, e: Any, mapping: dict[Any, Any]) -> Any:
+    def at(self, e: Expr, mapping: dict[Var, Expr]) -> Expr:
         """Return an expression with variables substituted and constant sums folded."""
         return self.analyzer.simplify(substitute(e, mapping))
 
@@ -337,26 +338,26 @@ class _Builder:
 class _Versions(StmtRewriter):
     """Rewrites a statement to read the slots of versioned buffers."""
 
-    def __init__(self, versions: dict[Any, Any], slot: Any) -> None:
+    def __init__(self, versions: dict[BufferVar, BufferVar], slot: Var) -> None:
         self.versions, self.slot = versions, slot
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Expr) -> Expr:
         new = self.versions.get(e.source)
         return e if new is None else nodes.load(new, [self.slot, *e.indices], e.span)
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         return nodes.seq([]) if s.buffer in self.versions else s
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         return tirx.Evaluate(self.op(s), s.span) if is_op(s) else super().visit_Evaluate(s)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         return tirx.Bind(s.var, self.op(s), s.span) if nodes.is_tile_call(s.value) else super().visit_Bind(s)
 
-    def op(self, s: Any) -> Any:
+    def op(self, s: Stmt) -> Call:
         """Rewrite a tile call: regions get the slot as their first dimension, dimension attributes shift."""
         call = s.value
         attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
@@ -375,7 +376,7 @@ class _Versions(StmtRewriter):
                 attrs["src_dims"] = [int(d) + 1 for d in attrs["src_dims"]]
         return type(call)(call.op, args, attrs=attrs, ret_ty=call.ty)
 
-    def region(self, a: Any) -> Any:
+    def region(self, a: Expr) -> Expr:
         """Rewrite the corner of a region of another buffer."""
         view = View.of(a)
         mins = [self.expr(nodes.int_const(0) + m) for m in view.mins]
@@ -385,28 +386,28 @@ class _Versions(StmtRewriter):
 class _Allocations(StmtRewriter):
     """Allocates versioned buffers where the originals were, and drops originals that are unused."""
 
-    def __init__(self, body: Any, placed: dict[Any, list[Any]]) -> None:
+    def __init__(self, body: Stmt, placed: dict[Any, list[Any]]) -> None:
         self.placed = placed
         self.left = {b for b in placed if uses(body, b)}
         self.done = {a.buffer for a in collect(body, tirx.AllocBuffer)}
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         if s.buffer not in self.placed:
             return s
         new = [tirx.AllocBuffer(v) for v in self.placed[s.buffer] if v not in self.done]
         return nodes.seq([s if s.buffer in self.left else None, *new])
 
 
-def _slot(turn: Any, stages: int) -> Any:
+def _slot(turn: Expr, stages: int) -> Expr:
     return nodes.cast(tirx.floormod(turn, nodes.int_const(stages, nodes.dtype_of(turn))), "int32")
 
 
-def _is_clear(s: Any) -> bool:
+def _is_clear(s: Stmt) -> bool:
     """Whether a statement only fills a fragment."""
     return is_op(s) and nodes.is_tile_call(s.value, "fill") and View.of(s.value.args[0]).scope == "local.fragment"
 
 
-def _jumps(s: Any) -> bool:
+def _jumps(s: Stmt) -> bool:
     """Whether a loop's body leaves the loop, or ends an iteration early."""
     if isinstance(s, (tirx.Break, tirx.Continue)):
         return True
@@ -417,7 +418,7 @@ def _jumps(s: Any) -> bool:
     return isinstance(s, tirx.AttrStmt) and _jumps(s.body)
 
 
-def _without_dead(body: Sequence[Any], moved: set[int], recomputed: Sequence[int]) -> list[Any]:
+def _without_dead(body: Sequence[Stmt], moved: set[int], recomputed: Sequence[int]) -> list[Stmt]:
     """Return the rest of a body: without the moved copies, and only with recomputed bindings that are still used."""
     kept: list[Any] = []
     used: set[Any] = set()

@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
@@ -25,7 +26,7 @@ def limit_stages() -> Pass:
     return Pass("stages", _limit, "before buffers get a slot per stage")
 
 
-def shared_bytes(buffer: Any) -> int:
+def shared_bytes(buffer: BufferVar) -> int:
     """Return the bytes of a shared buffer in row-major order; 0 if its extents are not constants."""
     shape = nodes.shape_of(buffer)
     constant = all(isinstance(n, int) for n in shape)
@@ -42,7 +43,7 @@ class _Stages(StmtRewriter):
     def __init__(self, sizes: dict[Any, int], limit: int) -> None:
         self.sizes, self.limit = sizes, limit
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         s = super().visit_For(s)
         stages = annotation(s, nodes.STAGES, 0) if role(s) == "pipelined" else 0
         if stages < 2:
@@ -57,7 +58,7 @@ class _Stages(StmtRewriter):
         self.sizes |= {b: self.sizes[b] * fits for b in filled}
         return replace_for(s, s.body, annotations={**dict(s.annotations), nodes.STAGES: nodes.int_const(fits)})
 
-    def filled(self, body: Any) -> list[Any]:
+    def filled(self, body: Stmt) -> list[Any]:
         """Return the shared buffers that copies from device memory fill."""
         found = {}
         for s in collect(body, tirx.Evaluate):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -54,7 +55,7 @@ class Inferred:
 
 
 def infer(
-    body: Any,
+    body: Stmt,
     selections: Mapping[int, Selection],
     block: Block,
     ctx: Context,
@@ -95,7 +96,7 @@ class _Inference:
         selections: Mapping[int, Selection],
         block: Block,
         ctx: Context,
-        layouts: dict[Any, Any],
+        layouts: dict[BufferVar, Any],
         reducers: dict[str, str],
     ) -> None:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
@@ -138,16 +139,16 @@ class _Inference:
 
     # State
 
-    def known(self, buffer: Any) -> FragmentLayout | None:
+    def known(self, buffer: BufferVar) -> FragmentLayout | None:
         return self.places.fragments.get(buffer)
 
-    def is_open(self, buffer: Any) -> bool:
+    def is_open(self, buffer: BufferVar) -> bool:
         return buffer in self.fragments and buffer not in self.result.demoted and self.known(buffer) is None
 
-    def in_registers(self, buffer: Any) -> bool:
+    def in_registers(self, buffer: BufferVar) -> bool:
         return buffer in self.fragments and buffer not in self.result.demoted
 
-    def demote(self, buffer: Any, reason: str) -> None:
+    def demote(self, buffer: BufferVar, reason: str) -> None:
         self.result.demoted.setdefault(buffer, reason)
 
     def _local_tiles(self) -> list[Any]:
@@ -193,7 +194,7 @@ class _Inference:
                 changed = True
         return changed
 
-    def want(self, buffer: Any, layout: FragmentLayout, who: str) -> bool:
+    def want(self, buffer: BufferVar, layout: FragmentLayout, who: str) -> bool:
         if not self.in_registers(buffer):
             return False
         found = self.known(buffer)
@@ -283,7 +284,7 @@ class _Inference:
                 return self.give(buffer)
         return False
 
-    def give(self, buffer: Any) -> bool:
+    def give(self, buffer: BufferVar) -> bool:
         shape = tuple(nodes.shape_of(buffer))
         size = _size(buffer)
         for nest in self.sites.nests:
@@ -328,7 +329,7 @@ class _Inference:
             for buffer in copies_kept:
                 self.demote(buffer, "threads that hold copies of it would see a store of the same loop")
 
-    def give_way(self, nest: Nest, buffer: Any, reason: str) -> None:
+    def give_way(self, nest: Nest, buffer: BufferVar, reason: str) -> None:
         """Demote a fragment that does not fit; if the user placed it, the others of its nest instead."""
         held = {a.buffer for a in nest.accesses if self.in_registers(a.buffer)} - self.annotated - set(self.kinds)
         for other in held if buffer in self.annotated else ():
@@ -337,7 +338,7 @@ class _Inference:
             self.demote(buffer, reason)
 
 
-def _variables(e: Any) -> set[Any]:
+def _variables(e: Expr) -> set[Var]:
     return set(collect(e, tirx.Var))
 
 
@@ -381,11 +382,11 @@ def _contiguous(a: TileAccess, nest: Nest) -> bool:
     return bool(parts) and nodes.as_int(parts[0]) == 1
 
 
-def _in_memory(buffer: Any) -> bool:
+def _in_memory(buffer: BufferVar) -> bool:
     return nodes.scope_of(buffer) in ("global", "shared")
 
 
-def _size(buffer: Any) -> int:
+def _size(buffer: BufferVar) -> int:
     return max(8, DTYPES[nodes.element_type(buffer)].bits) // 8
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Array
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout.fragment import FragmentLayout
@@ -56,7 +57,7 @@ def uniform_register(a: TileAccess, nest: Nest, own: FragmentLayout, known: Frag
     return _distinct(pairs) == _distinct(slots)
 
 
-def _distinct(values: Any) -> int:
+def _distinct(values: Array) -> int:
     """Return the number of distinct values; ``numpy.unique`` would import masked arrays for that."""
     ordered = np.sort(values, axis=None)
     return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))

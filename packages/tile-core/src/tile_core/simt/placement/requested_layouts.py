@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors import InternalError
 from tile_core.errors.lowering import FragmentLayoutUnsupported
 from tile_core.ir import nodes
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tile_core.simt.variant import Block
 
 
-def requested_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[Any, Any]) -> dict[Any, LayoutMap]:
+def requested_layouts(body: Stmt, layouts: Mapping[str, Any], versions: Mapping[Any, Any]) -> dict[Any, LayoutMap]:
     """Return the layouts of shared buffers.
 
     Parameters
@@ -46,7 +47,9 @@ def requested_layouts(body: Any, layouts: Mapping[str, Any], versions: Mapping[A
     return found
 
 
-def requested_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx: Context) -> dict[Any, FragmentLayout]:
+def requested_fragments(
+    body: Stmt, layouts: Mapping[str, Any], block: Block, ctx: Context
+) -> dict[Any, FragmentLayout]:
     """Return the layouts of fragments.
 
     Raises
@@ -65,7 +68,7 @@ def requested_fragments(body: Any, layouts: Mapping[str, Any], block: Block, ctx
     return found
 
 
-def not_kept(buffer: Any, reason: str, ctx: Context, where: Any = None) -> FragmentLayoutUnsupported:
+def not_kept(buffer: BufferVar, reason: str, ctx: Context, where: Any = None) -> FragmentLayoutUnsupported:
     """Return the error for a fragment whose layout cannot be obeyed."""
     facts = {"buffer": str(buffer.name), "target": ctx.target.text, "reason": reason}
     return FragmentLayoutUnsupported(**facts, where=where)

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, substitute
 
 
-def rescope(body: Any, buffers: Iterable[Any], scope: str = "shared") -> tuple[Any, dict[Any, Any]]:
+def rescope(body: Stmt, buffers: Iterable[Any], scope: str = "shared") -> tuple[Any, dict[Any, Any]]:
     """Return the body with buffers, and the views onto them, in another scope.
 
     Returns
@@ -28,16 +29,16 @@ def rescope(body: Any, buffers: Iterable[Any], scope: str = "shared") -> tuple[A
     return _MoveDefinitions(mapping).stmt(_regions(substitute(body, mapping), mapping)), mapping
 
 
-def _moved(buffer: Any, scope: str, data: Any = None) -> Any:
+def _moved(buffer: BufferVar, scope: str, data: Any = None) -> BufferVar:
     return tirx.decl_buffer(
         list(buffer.shape), nodes.element_type(buffer), buffer.name, data=data, scope=scope, layout=None
     )
 
 
-def _regions(body: Any, mapping: dict[Any, Any]) -> Any:
+def _regions(body: Stmt, mapping: dict[BufferVar, BufferVar]) -> Stmt:
     """Rebuild regions, which substitution may leave alone."""
 
-    def region(r: Any) -> Any:
+    def region(r: Expr) -> Expr:
         new = mapping.get(r.source)
         return r if new is None else tirx.BufferRegion(new, list(r.region))
 
@@ -50,10 +51,10 @@ class _MoveDefinitions(StmtRewriter):
     def __init__(self, mapping: dict[Any, Any]) -> None:
         self.mapping = mapping
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.AllocBuffer(new, dict(s.annotations or {}), s.span)
 
-    def visit_DeclBuffer(self, s: Any) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Any:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.DeclBuffer(new, data=s.data)

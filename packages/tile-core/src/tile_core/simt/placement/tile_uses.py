@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, replace_for, role
@@ -63,7 +64,7 @@ class Nest:
     accesses: list[TileAccess] = field(default_factory=list)
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Var]:
         """The loops' variables."""
         return [loop.loop_var for loop in self.loops]
 
@@ -114,12 +115,12 @@ class Sites:
     allocated: list[Any] = field(default_factory=list)
 
 
-def number_nests(body: Any) -> Any:
+def number_nests(body: Stmt) -> Stmt:
     """Return the body with a number on every outermost data-parallel loop."""
     return _Number().stmt(body)
 
 
-def nest_of(loop: Any) -> tuple[tuple[Any, ...], Any]:
+def nest_of(loop: Stmt) -> tuple[tuple[Any, ...], Any]:
     """Return the perfectly nested data-parallel loops from ``loop`` on, and the innermost body."""
     loops = [loop]
     body = loop.body
@@ -129,14 +130,14 @@ def nest_of(loop: Any) -> tuple[tuple[Any, ...], Any]:
     return tuple(loops), body
 
 
-def find_sites(body: Any) -> Sites:
+def find_sites(body: Stmt) -> Sites:
     """Return all uses of tiles; nests must have numbers."""
     sites = Sites(viewed=viewed_buffers(body))
     _FindUses(sites).visit(body, ())
     return sites
 
 
-def viewed_buffers(body: Any) -> set[Any]:
+def viewed_buffers(body: Stmt) -> set[BufferVar]:
     """Return the buffers that are, or have, a view."""
     found: set[Any] = set()
     for view in collect(body, tirx.DeclBuffer):
@@ -144,7 +145,7 @@ def viewed_buffers(body: Any) -> set[Any]:
     return found
 
 
-def shares_bytes(s: Any, viewed: set[Any]) -> bool:
+def shares_bytes(s: Stmt, viewed: set[Any]) -> bool:
     """Whether iterations of a nest store elements that share a byte: one thread then runs them all."""
     for store in collect(s, tirx.BufferStore):
         packed = DTYPES[nodes.element_type(store.buffer)].is_packed
@@ -157,7 +158,7 @@ class _Number(StmtRewriter):
     def __init__(self) -> None:
         self.count = 0
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) not in PARALLEL:
             return super().visit_For(s)
         number, self.count = self.count, self.count + 1
@@ -168,7 +169,7 @@ class _FindUses:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
 
-    def visit(self, s: Any, outer: tuple[tuple[Any, Any, Any], ...]) -> None:
+    def visit(self, s: Stmt, outer: tuple[tuple[Any, Any, Any], ...]) -> None:
         if isinstance(s, tirx.SeqStmt):
             for x in s.seq:
                 self.visit(x, outer)
@@ -190,7 +191,7 @@ class _FindUses:
         else:
             self.scatter(s)
 
-    def loop(self, s: Any, outer: tuple[tuple[Any, Any, Any], ...]) -> None:
+    def loop(self, s: Stmt, outer: tuple[tuple[Any, Any, Any], ...]) -> None:
         self.scatter(s.min)
         self.scatter(s.extent)
         if role(s) in PARALLEL and shares_bytes(s, self.sites.viewed):
@@ -205,7 +206,7 @@ class _FindUses:
         else:
             self.visit(s.body, (*outer, (s.loop_var, s.min, s.extent)))
 
-    def op(self, s: Any) -> None:
+    def op(self, s: Stmt) -> None:
         site = OpSite(number_of(s) or 0, s)
         self.sites.ops.append(site)
         for arg in s.value.args:
@@ -224,13 +225,13 @@ class _FindUses:
                     self.sites.scattered.add(arg.source)
 
 
-def _uses(loop: Any, outer: Sequence[Any]) -> bool:
+def _uses(loop: Stmt, outer: Sequence[Stmt]) -> bool:
     """Whether a loop's bounds depend on the variables of the loops around it."""
     found = {v for part in (loop.min, loop.extent) for v in collect(part, tirx.Var)}
     return any(o.loop_var in found for o in outer)
 
 
-def _accesses(s: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
+def _accesses(s: Stmt, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
     if isinstance(s, tirx.SeqStmt):
         for x in s.seq:
             yield from _accesses(x, inner)
@@ -260,6 +261,6 @@ def _accesses(s: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileA
                     yield TileAccess(arg.source, mins, False, inner)
 
 
-def _loads(e: Any, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
+def _loads(e: Expr, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
     for load in loads_of(e):
         yield TileAccess(load.source, tuple(load.indices), False, inner)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, select
@@ -46,7 +47,7 @@ class Selected:
 
 
 def select_ops(
-    body: Any,
+    body: Stmt,
     ctx: Context,
     variants: Sequence[Variant],
     block: Block,
@@ -72,7 +73,7 @@ def select_ops(
     return Selected(new, rewriter.selections, tuple(rewriter.choices))
 
 
-def call_of(stmt: Any, block: Block, places: Places | None = None, divergent: bool = False) -> SimtCall:
+def call_of(stmt: Stmt, block: Block, places: Places | None = None, divergent: bool = False) -> SimtCall:
     """Decode the tile call of a statement (or of a binding)."""
     call = OpCall.decode(stmt)
     return SimtCall(
@@ -81,7 +82,7 @@ def call_of(stmt: Any, block: Block, places: Places | None = None, divergent: bo
     )  # fmt: skip
 
 
-def number_of(stmt: Any) -> int | None:
+def number_of(stmt: Stmt) -> int | None:
     """Return the number of a selected call in a statement, or ``None`` if there is none."""
     if not isinstance(stmt, (tirx.Evaluate, tirx.Bind)) or not nodes.is_tile_call(stmt.value):
         return None
@@ -105,13 +106,13 @@ class _Select(StmtRewriter):
         self.choices: list[OpChoice] = []
         self.divergent = False
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         outer, self.divergent = self.divergent, self.divergent or role(s) in ("parallel", "vectorized")
         new = super().visit_For(s)
         self.divergent = outer
         return new
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         if not is_op(s) or not self.known(s):
             return s
         call, selection = self.choose(s)
@@ -120,17 +121,17 @@ class _Select(StmtRewriter):
         lowered = selection.lower(call, self.ctx)
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         if not nodes.is_tile_call(s.value) or not self.known(s):
             return s
         _, selection = self.choose(s)
         return tirx.Bind(s.var, self.numbered(s.value, selection), s.span)
 
-    def known(self, s: Any) -> bool:
+    def known(self, s: Stmt) -> bool:
         name = str(s.value.op.name)[5:]
         return name in OPS or name in self.variants
 
-    def choose(self, s: Any) -> tuple[SimtCall, Selection]:
+    def choose(self, s: Stmt) -> tuple[SimtCall, Selection]:
         alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
         call = call_of(s, self.block, divergent=self.divergent or alone)
         forced = call.attrs.get("variant")
@@ -144,7 +145,7 @@ class _Select(StmtRewriter):
         self.choices.append(OpChoice(call, selection))
         return call, selection
 
-    def numbered(self, value: Any, selection: Selection) -> Any:
+    def numbered(self, value: Call, selection: Selection) -> Call:
         number = len(self.selections)
         self.selections[number] = selection
         attrs = {str(k): v for k, v in dict(value.attrs).items()} if value.attrs else {}

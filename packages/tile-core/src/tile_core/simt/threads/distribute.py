@@ -12,6 +12,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import PER_THREAD_OPS, Varying
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
@@ -29,8 +30,8 @@ _MEETING = frozenset({"sync_threads"})
 
 
 def distribute(
-    body: Any, block: Block, places: Places, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
-) -> Any:
+    body: Stmt, block: Block, places: Places, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
+) -> Stmt:
     """Return the per-thread program.
 
     Parameters
@@ -59,7 +60,7 @@ def distribute(
 class _Distribute(StmtRewriter):
     def __init__(
         self,
-        body: Any,
+        body: Stmt,
         block: Block,
         places: Places,
         nests: Mapping[int, FragmentLayout],
@@ -77,10 +78,10 @@ class _Distribute(StmtRewriter):
 
     # Expressions
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.call, ir.Call)
 
-    def call(self, e: Any) -> Any:
+    def call(self, e: Call) -> Expr:
         if nodes.is_tile_call(e, "per_thread"):
             return e.args[0]
         if nodes.is_tile_call(e, "lane_index"):
@@ -91,7 +92,7 @@ class _Distribute(StmtRewriter):
 
     # Statements
 
-    def visit_SeqStmt(self, s: Any) -> Any:
+    def visit_SeqStmt(self, s: Stmt) -> Stmt:
         """Rewrite a sequence; consecutive statements for one thread become one step."""
         out: list[Any] = []
         single: list[Any] = []
@@ -110,23 +111,23 @@ class _Distribute(StmtRewriter):
         flush()
         return nodes.seq(out)
 
-    def stmt(self, s: Any) -> Any:
+    def stmt(self, s: Stmt) -> Stmt:
         if not isinstance(s, tirx.SeqStmt) and self.is_single(s):
             return self.once(self.inner(s))
         return super().stmt(s)
 
-    def once(self, s: Any) -> Any:
+    def once(self, s: Stmt) -> Stmt:
         first = tirx.EQ(self.block.thread, nodes.int_const(0))
         body = s if self.block.count == 1 else tirx.IfThenElse(first, s, None, s.span)
         return calls.step(body, s.span)
 
-    def inner(self, s: Any) -> Any:
+    def inner(self, s: Stmt) -> Stmt:
         outer, self.single = self.single, True
         new = _Plain(self).stmt(s)
         self.single = outer
         return new
 
-    def stored(self, s: Any) -> Any:
+    def stored(self, s: Stmt) -> Stmt:
         """Return a store, marked if another thread may store the other half of the byte at the same time."""
         if not DTYPES[nodes.element_type(s.buffer)].is_packed:
             return s
@@ -138,10 +139,10 @@ class _Distribute(StmtRewriter):
             return s
         return tirx.AttrStmt(nodes.int_const(0), calls.SPLIT, nodes.int_const(0), s, s.span)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         return self.stored(super().visit_BufferStore(s))
 
-    def is_single(self, s: Any) -> bool:
+    def is_single(self, s: Stmt) -> bool:
         """Whether a statement is executed once per block: it writes common memory, and nothing private."""
         if self.masked or isinstance(s, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.SeqStmt)):
             return False
@@ -153,13 +154,13 @@ class _Distribute(StmtRewriter):
             return False
         return bool(stores) or _acts(s)
 
-    def names_nobody(self, s: Any) -> bool:
+    def names_nobody(self, s: Stmt) -> bool:
         """Whether a statement is the same for all threads."""
         if not self.names_threads:
             return True
         return not self.varying.stmt(s)
 
-    def meets(self, s: Any) -> bool:
+    def meets(self, s: Stmt) -> bool:
         """Whether the block's threads work together inside a statement."""
         for x in collect(s, (tirx.For, tirx.AttrStmt)):
             if isinstance(x, tirx.For) and role(x) in PARALLEL and not shares_bytes(x, self.viewed):
@@ -171,7 +172,7 @@ class _Distribute(StmtRewriter):
             for c in collect(s, ir.Call)
         )
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         if s.attr_key == LOWERED:
             self.together(s, f"T.{s.node.value}")
             return calls.step(s.body, s.span) if _is_simple(s.body) else s.body
@@ -179,24 +180,24 @@ class _Distribute(StmtRewriter):
             return self.stmt(s.body)
         return super().visit_AttrStmt(s)
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         if nodes.is_tile_call(s.value, "sync_threads"):
             self.together(s, "T.sync_threads()")
         return super().visit_Evaluate(s)
 
-    def visit_IfThenElse(self, s: Any) -> Any:
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
         outer, self.masked = self.masked, self.masked or self.differs(s.condition)
         new = super().visit_IfThenElse(s)
         self.masked = outer
         return new
 
-    def visit_While(self, s: Any) -> Any:
+    def visit_While(self, s: Stmt) -> Any:
         outer, self.masked = self.masked, self.masked or self.differs(s.condition)
         new = super().visit_While(s)
         self.masked = outer
         return new
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) in PARALLEL:
             return self.nest(s)
         outer, before = self.masked, self.outer
@@ -207,19 +208,19 @@ class _Distribute(StmtRewriter):
         self.masked, self.outer = outer, before
         return new
 
-    def visit_AllocBuffer(self, s: Any) -> Any:
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         array = self.places.arrays.get(s.buffer)
         notes = {UPDATED: nodes.int_const(1)} if s.buffer in self.places.reducers else {}
         return s if array is None else tirx.AllocBuffer(array, notes, s.span)
 
-    def differs(self, e: Any) -> bool:
+    def differs(self, e: Expr) -> bool:
         return self.names_threads and self.varying.expr(e)
 
-    def together(self, s: Any, what: str) -> None:
+    def together(self, s: Stmt, what: str) -> None:
         if self.masked:
             raise DivergentBarrier(what=what, where=nodes.where_of(s))
 
-    def nest(self, s: Any) -> Any:
+    def nest(self, s: Stmt) -> Stmt:
         if role(s) == "vectorized" and (self.masked or self.differs(s)):
             return replace_for(s, self.stmt(s.body), annotations={nodes.ROLE: "unroll"}, kind=tirx.ForKind.UNROLLED)
         self.together(s, "a data-parallel loop")
@@ -240,23 +241,23 @@ class _Plain(StmtRewriter):
     def __init__(self, owner: _Distribute) -> None:
         self.owner = owner
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Expr) -> Expr:
         return self.owner.expr(e)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         return self.owner.stored(super().visit_BufferStore(s))
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key in (nodes.OP_MARK, calls.STEP) else super().visit_AttrStmt(s)
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         new = super().visit_For(s)
         if role(s) not in PARALLEL:
             return new
         return replace_for(new, new.body, kind=tirx.ForKind.SERIAL, annotations={nodes.ROLE: "serial"})
 
 
-def _acts(s: Any) -> bool:
+def _acts(s: Stmt) -> bool:
     """Whether a statement has an effect other than stores: a print, an assertion, an atomic instruction."""
     for x in collect(s, tirx.Evaluate):
         if nodes.is_tile_call(x.value):
@@ -270,7 +271,7 @@ def _on_memory(call: Any) -> bool:
     return any(nodes.scope_of(x.source) in ("global", "shared") for x in loads_of(call))
 
 
-def _is_simple(s: Any) -> bool:
+def _is_simple(s: Stmt) -> bool:
     """Whether a statement has no steps of its own."""
     return not any(x.attr_key == calls.STEP for x in collect(s, tirx.AttrStmt)) and not any(
         nodes.is_tile_call(c, "sync_threads") for c in collect(s, ir.Call)

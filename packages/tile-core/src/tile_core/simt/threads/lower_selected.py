@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.ranges import whole
 from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import StmtRewriter, role
@@ -26,13 +27,13 @@ LOWERED = "tile.lowered"
 
 
 def lower_selected(
-    body: Any,
+    body: Stmt,
     selections: Mapping[int, Selection],
     block: Block,
     places: Places,
     ctx: Context,
-    sizes: Iterable[Any] = (),
-) -> Any:
+    sizes: Iterable[Var] = (),
+) -> Stmt:
     """Return the body without tile ops; ``sizes`` are the variables of symbolic extents."""
     lower = _LowerSelected(selections, block, places, ctx, uses_threads(body))
     for var in sizes:
@@ -54,18 +55,18 @@ class _LowerSelected(StmtRewriter):
         if block.thread is not None:
             self.ranges.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
-    def call(self, s: Any) -> SimtCall:
+    def call(self, s: Stmt) -> SimtCall:
         alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
         return replace(call_of(s, self.block, self.places, self.divergent or alone), ranges=self.ranges)
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         self.ranges.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
         outer, self.divergent = self.divergent, self.divergent or role(s) in PARALLEL
         new = super().visit_For(s)
         self.divergent = outer
         return new
 
-    def visit_IfThenElse(self, s: Any) -> Any:
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
         condition = self.ranges.simplify(s.condition)
         with self.ranges.constraint_scope(condition):
             then = self.stmt(s.then_case)
@@ -75,7 +76,7 @@ class _LowerSelected(StmtRewriter):
                 other = self.stmt(s.else_case)
         return tirx.IfThenElse(s.condition, then, other, s.span)
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         number = number_of(s)
         if number is None:
             return s
@@ -85,7 +86,7 @@ class _LowerSelected(StmtRewriter):
         key = nodes.OP_MARK if getattr(selection.variant, "in_thread_code", False) else LOWERED
         return tirx.AttrStmt(ir.StringImm(call.name), key, nodes.int_const(0), lowered, call.span)
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         number = number_of(s)
         if number is None:
             if nodes.dtype_of(s.value).startswith("int"):

@@ -28,12 +28,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Node, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, renamed, replace_for, statements, substitute
 from tile_core.simt.threads.lower_selected import LOWERED
 
 
-def prefetch_operands(body: Any) -> Any:
+def prefetch_operands(body: Stmt) -> Any:
     """Return the body with each pipelined loop rotated if its op allows it."""
     return _PrefetchOperands().stmt(body)
 
@@ -53,13 +54,13 @@ class _PrefetchOperands(StmtRewriter):
     def __init__(self) -> None:
         self.managed = False
 
-    def visit_AttrStmt(self, s: Any) -> Any:
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
         outer, self.managed = self.managed, self.managed or s.attr_key == calls.MANAGED
         new = super().visit_AttrStmt(s)
         self.managed = outer
         return new
 
-    def visit_For(self, s: Any) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         turn = _turn(s) if self.managed else None
         parts = None if turn is None else _parts(turn.op)
         if (
@@ -71,7 +72,7 @@ class _PrefetchOperands(StmtRewriter):
         return _turned(s, turn, parts)
 
 
-def _turn(loop: Any) -> _Turn | None:
+def _turn(loop: Stmt) -> _Turn | None:
     """Return the statements of an iteration of the form: wait, barrier, bindings, copies, end of group, one op."""
     all_of = list(statements(loop.body))
     if len(all_of) < 4 or not _calls(all_of[0], "async_wait") or not _calls(all_of[1], "sync_threads"):
@@ -85,7 +86,7 @@ def _turn(loop: Any) -> _Turn | None:
     return _Turn(all_of[0], all_of[1], binds, issue, op)
 
 
-def _parts(op: Any) -> dict[str, list[Any]] | None:
+def _parts(op: Stmt) -> dict[str, list[Any]] | None:
     """Return the marked parts of an op and the statements between them."""
     inner = op.body
     if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
@@ -99,8 +100,8 @@ def _parts(op: Any) -> dict[str, list[Any]] | None:
     return found if found["setup"] and found["first"] and found["last"] else None
 
 
-def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
-    def around(*body: Any) -> Any:
+def _turned(loop: Stmt, turn: _Turn, parts: dict[str, list[Any]]) -> Stmt:
+    def around(*body: Stmt) -> Stmt:
         whole = calls.step(nodes.seq(list(body)), turn.op.span)
         return tirx.AttrStmt(turn.op.node, LOWERED, turn.op.value, whole, turn.op.span)
 
@@ -121,10 +122,10 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
         needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
         return needed, [around(renamed(substitute(then(piece), names))) for piece in parts["first"]]
 
-    def at_first(node: Any) -> Any:
+    def at_first(node: Node) -> Node:
         return substitute(node, {var: zero})
 
-    def at_next(node: Any) -> Any:
+    def at_next(node: Node) -> Node:
         """Return a node as of the next iteration, or as of this one if it is the last."""
         if isinstance(node, tirx.Stmt) or loads_of(node):
             return substitute(node, {var: tirx.Select(more, following, var)})
@@ -145,7 +146,7 @@ def _turned(loop: Any, turn: _Turn, parts: dict[str, list[Any]]) -> Any:
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
 
 
-def _spread(issue: list[Any], middle: list[Any]) -> list[Any]:
+def _spread(issue: list[Stmt], middle: list[Stmt]) -> list[Stmt]:
     """Return the pieces of the middle with a copy in front of each of the first ones, and the end of their group."""
     if len(middle) < 2:
         return [*issue, *middle]
@@ -158,7 +159,7 @@ def _spread(issue: list[Any], middle: list[Any]) -> list[Any]:
     return [*mixed, issue[-1], *middle[max(count - 1, 0) :]]
 
 
-def _apart(s: Any) -> list[Any]:
+def _apart(s: Stmt) -> list[Stmt]:
     """Return the copies of an iteration one by one, each guarded by the condition that the iteration exists."""
     if not isinstance(s, tirx.IfThenElse) or s.else_case is not None:
         return [s]
@@ -168,13 +169,13 @@ def _apart(s: Any) -> list[Any]:
     return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
 
 
-def _defined(turn: _Turn, loop: Any) -> set[Any]:
+def _defined(turn: _Turn, loop: Stmt) -> set[Var]:
     return {loop.loop_var, *(b.var for b in turn.binds)}
 
 
-def _calls(s: Any, name: str) -> bool:
+def _calls(s: Stmt, name: str) -> bool:
     return isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, name)
 
 
-def _is_lowered(s: Any) -> bool:
+def _is_lowered(s: Stmt) -> bool:
     return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == LOWERED)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Span, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -48,7 +49,7 @@ class NestWriter:
         self.analyzer = Analyzer()
         self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
-    def write(self, s: Any) -> Any:
+    def write(self, s: Stmt) -> Stmt:
         """Return the statement."""
         if self.own is None:
             return self.counted(s.span)
@@ -56,7 +57,7 @@ class NestWriter:
 
     # Iterations of constant extents
 
-    def spread(self, own: FragmentLayout, span: Any) -> Any:
+    def spread(self, own: FragmentLayout, span: Span) -> Stmt:
         """Return loops over registers, and the contribution of the thread index to each index."""
         digits = [(d, g) for d, group in enumerate(own.dims) for g in group if g.extent > 1]
         registers = sorted(((d, g) for d, g in digits if g.axis == "register"), key=lambda pair: -pair[1].stride)
@@ -87,7 +88,6 @@ class NestWriter:
 
     def part(self, own: FragmentLayout, group: Any, value: Any) -> Any:
         """Return the contribution of some digits to a coordinate, or ``None`` if they have none."""
-        del own
         total: Any = None
         weight = prod(g.extent for g in group)
         for g in group:
@@ -99,8 +99,8 @@ class NestWriter:
         return total
 
     def loops(
-        self, own: FragmentLayout, registers: list[Any], turns: dict[Any, Any], at: list[Any], body: Any, span: Any
-    ) -> Any:
+        self, own: FragmentLayout, registers: list[Any], turns: dict[Any, Var], at: list[Expr], body: Stmt, span: Span
+    ) -> Stmt:
         """Wrap the body in loops over registers, guarded by the conditions that exclude the padding."""
         in_registers = any(x in self.places.arrays for x in self.buffers())
         inner: Any = registers[-1] if registers else None
@@ -131,7 +131,7 @@ class NestWriter:
                 )
         return body
 
-    def body(self, own: FragmentLayout, at: list[Any], moves: list[Any]) -> Any:
+    def body(self, own: FragmentLayout, at: list[Expr], moves: list[Expr]) -> Stmt:
         """Return the body at an iteration: ``moves`` is the iteration of the same register in the first thread."""
         shifted = [start + a if start != 0 else a for start, a in zip(self.nest.starts, at, strict=True)]
         first = [start + a if start != 0 else a for start, a in zip(self.nest.starts, moves, strict=True)]
@@ -150,7 +150,7 @@ class NestWriter:
 
     # Accesses of the body
 
-    def buffers(self) -> set[Any]:
+    def buffers(self) -> set[BufferVar]:
         """Return every buffer that the body reads or writes."""
         found = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)}
         return found | {x.source for x in collect(self.nest.body, ir.TensorLoad)}
@@ -228,14 +228,14 @@ class _ReplaceFragments(StmtRewriter):
     def __init__(self, owner: NestWriter, own: FragmentLayout, zero: dict[Any, Any]) -> None:
         self.owner, self.own, self.zero = owner, own, zero
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def load(self, e: Any) -> Any:
+    def load(self, e: Any) -> Expr:
         array = self.owner.places.arrays.get(e.source)
         return e if array is None else nodes.load(array, [self.register(e.source, e.indices, False)], e.span)
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         array = self.owner.places.arrays.get(s.buffer)
         if array is None:
@@ -252,7 +252,7 @@ class _ReplaceFragments(StmtRewriter):
         update = tirx.BufferStore(array, new.value, [at], s.span)
         return tirx.IfThenElse(tirx.all(*mine), update, None, s.span) if mine else update
 
-    def register(self, buffer: Any, indices: Any, is_store: bool) -> Any:
+    def register(self, buffer: BufferVar, indices: Any, is_store: bool) -> Expr:
         known = self.owner.places.fragments[buffer]
         inner = _enclosing(self.owner.nest, indices)
         access = TileAccess(buffer, tuple(indices), is_store, inner)
@@ -270,20 +270,20 @@ def _enclosing(nest: Nest, indices: Any) -> tuple[tuple[Any, Any, Any], ...]:
 class _First(StmtRewriter):
     """Restricts writes to common memory to the first of the threads that hold copies."""
 
-    def __init__(self, condition: Any) -> None:
+    def __init__(self, condition: Expr) -> None:
         self.condition = condition
 
-    def visit_BufferStore(self, s: Any) -> Any:
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
         common = nodes.scope_of(s.buffer) in ("global", "shared")
         return tirx.IfThenElse(self.condition, s, None, s.span) if common else s
 
-    def visit_Evaluate(self, s: Any) -> Any:
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
         return s if nodes.is_nop(s) else tirx.IfThenElse(self.condition, s, None, s.span)
 
 
-def _registers(array: Any) -> int:
+def _registers(array: BufferVar) -> int:
     return int(nodes.as_int(array.shape[0])) * -(-DTYPES[nodes.element_type(array)].bits // 32)
 
 
-def _has_calls(s: Any) -> bool:
+def _has_calls(s: Stmt) -> bool:
     return any(nodes.is_tile_call(c) for c in collect(s, ir.Call))

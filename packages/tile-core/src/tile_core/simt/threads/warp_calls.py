@@ -15,6 +15,7 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
@@ -25,7 +26,7 @@ from tile_core.ops.reduce import accumulator, combiner, neutral
 from tile_core.simt.variant import Block
 
 
-def lower_warp_calls(body: Any, block: Block, width: int) -> Any:
+def lower_warp_calls(body: Stmt, block: Block, width: int) -> Stmt:
     """Return the body with shuffles and votes for groups of ``width`` threads, and without names of lanes and groups.
 
     Parameters
@@ -56,13 +57,13 @@ class _HoistWarpCalls(StmtRewriter):
 
     # Statements
 
-    def stmt(self, s: Any) -> Any:
+    def stmt(self, s: Stmt) -> Stmt:
         outer, self.before, self.where = self.before, [], nodes.where_of(s) or self.where
         new = super().stmt(s)
         before, self.before = self.before, outer
         return nodes.seq([*before, new]) if before else new
 
-    def visit_While(self, s: Any) -> Any:
+    def visit_While(self, s: Stmt) -> Any:
         """Compute the condition at the start of every iteration if it needs the other lanes."""
         condition = self.expr(s.condition)
         before, self.before = self.before, []
@@ -73,7 +74,7 @@ class _HoistWarpCalls(StmtRewriter):
         leave = tirx.IfThenElse(tirx.Not(condition), tirx.Break(), None, s.span)
         return tirx.While(nodes.const(True, "bool"), nodes.seq([*before, leave, body]), s.span)
 
-    def expr(self, e: Any) -> Any:
+    def expr(self, e: Any) -> Expr:
         found = [c for c in collect(e, ir.Call) if nodes.is_tile_call(c)]
         if not found:
             return e
@@ -87,22 +88,22 @@ class _HoistWarpCalls(StmtRewriter):
         if width > self.width:
             raise ShuffleTooWide(op=name, found=width, width=self.width, where=self.where or nodes.where_of(call))
 
-    def var(self, v: Any, _: Any) -> Any:
+    def var(self, v: Var, _: Any) -> Any:
         return self.names.get(v, v)
 
-    def let(self, e: Any, mutator: Any) -> Any:
+    def let(self, e: Any, mutator: Any) -> Expr:
         """Bind a name before the statement if an exchange may need it."""
         if not any(warp_call(c) for c in collect(e, ir.Call)):
             return mutator.default_mutate(e)
         self.names[e.var] = self.bound(mutator.mutate(e.value), str(e.var.name))
         return mutator.mutate(e.body)
 
-    def call(self, e: Any, mutator: Any) -> Any:
+    def call(self, e: Any, mutator: Any) -> Expr:
         if not warp_call(e):
             return mutator.default_mutate(e)
         return self.exchange(e, [mutator.mutate(a) for a in e.args])
 
-    def visit_Bind(self, s: Any) -> Any:
+    def visit_Bind(self, s: Stmt) -> Stmt:
         """Bind an exchange that is the whole value directly to the user's name."""
         new = super().visit_Bind(s)
         last = self.before[-1] if self.before else None
@@ -131,7 +132,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         super().__init__(width)
         self.block = block
 
-    def call(self, e: Any, mutator: Any) -> Any:
+    def call(self, e: Any, mutator: Any) -> Expr:
         if nodes.is_tile_call(e, "lane_index"):
             return tirx.floormod(self.block.thread, nodes.int_const(self.width))
         if nodes.is_tile_call(e, "warp_index"):
@@ -162,7 +163,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         """The type of a number with one bit per lane."""
         return "uint64" if self.width > 32 else "uint32"
 
-    def shuffle(self, name: str, value: Any, amount: Any, width: int) -> Any:
+    def shuffle(self, name: str, value: Any, amount: Array, width: int) -> Array:
         """Return the value of another lane; one that does not exist, or is in another segment, yields the caller's."""
         segment = width or self.width
         known = nodes.as_int(amount)
@@ -203,7 +204,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {"mode": mode}, ret=ret), mode)
         return nodes.cast(found, "uint64") if mode == "ballot" else found
 
-    def reduce(self, kind: str, value: Any) -> Any:
+    def reduce(self, kind: str, value: Any) -> Array:
         """Combine the operands of the group's lanes that exist."""
         dtype = nodes.dtype_of(value)
         wide = accumulator(dtype)
@@ -232,7 +233,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         return tirx.min(nodes.int_const(self.width), nodes.int_const(self.block.count) - first)
 
 
-def to_words(value: Any) -> list[Any]:
+def to_words(value: Var) -> list[Call]:
     """Return a scalar's bits as ``uint32`` words, the low one first."""
     dtype = nodes.dtype_of(value)
     bits = DTYPES[dtype].bits
@@ -245,7 +246,7 @@ def to_words(value: Any) -> list[Any]:
     return [nodes.cast(tirx.bitwise_and(whole, nodes.const(2**32 - 1, "uint64")), "uint32"), nodes.cast(high, "uint32")]
 
 
-def from_words(words: list[Any], dtype: str) -> Any:
+def from_words(words: list[Call], dtype: str) -> Call:
     """Return the scalar with these words; the inverse of ``to_words``."""
     bits = DTYPES[dtype].bits
     if dtype == "bool":

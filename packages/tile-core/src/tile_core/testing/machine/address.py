@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.testing.machine.scope import Region
 
 __all__ = ["Address"]
@@ -26,7 +27,7 @@ class Address:
         The array that holds the buffer, and the index of every lane's element in it.
     """
 
-    def __init__(self, region: Region, at: list[Any], array: Any, place: tuple[Any, ...]) -> None:
+    def __init__(self, region: Region, at: list[Array], array: Array, place: tuple[Array, ...]) -> None:
         self.region, self.at, self.array, self.place = region, at, array, place
         self.count = len(place[0])
         # A view with strides of its own begins where the memory begins that it shows.
@@ -38,21 +39,21 @@ class Address:
         #: Bytes that one lane may access: its registers, or all of the memory.
         self.room = memory[0].nbytes if region.private else len(self.bytes)
 
-    def read(self, size: int, on: Any, align: int = 0) -> Any:
+    def read(self, size: int, on: Array, align: int = 0) -> Array:
         """Return the next bytes, a row for each lane; those of lanes that are not ``on`` say nothing."""
         return self.bytes[self._spread(size, on, align)]
 
-    def write(self, data: Any, on: Any, align: int = 0) -> None:
+    def write(self, data: Array, on: Array, align: int = 0) -> None:
         """Write rows of bytes, in the lanes that are ``on``."""
         self.bytes[self._spread(data.shape[1], on, align)[on]] = data[on]
 
-    def registers(self, count: int, on: Any) -> tuple[Any, Any]:
+    def registers(self, count: int, on: Array) -> tuple[Any, Any]:
         """Return the lanes' registers from this one on: their array, and the index of ``count`` of them in it."""
         start = self.at[0]
         assert (start[on] + count <= self.array.shape[1]).all(), f"beyond {self.region.name}"
         return self.array, (np.arange(self.count)[:, None], np.where(on, start, 0)[:, None] + np.arange(count))
 
-    def _spread(self, size: int, on: Any, align: int) -> Any:
+    def _spread(self, size: int, on: Array, align: int) -> Array:
         start, align = self.offsets, align or size
         low = np.arange(self.count) * (self.room if self.region.private else 0)
         inside = (start >= low) & (start + size <= low + self.room)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from tile_core.compat.types import Array
 from tile_core.testing.machine.scope import Region
 
 __all__ = ["Copies"]
@@ -47,7 +47,7 @@ class Copies:
         else:
             copy()
 
-    def read(self, region: Region, slots: Any, on: Any) -> None:
+    def read(self, region: Region, slots: Array, on: Array) -> None:
         """Note that slots of a buffer are read."""
         for slot in set(slots[on].tolist()) if self._slots else ():
             found = self._slots.get((region.name, slot))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array, Call, Expr, Var
 from tile_core.ir import nodes
 from tile_core.testing.machine import warps
 from tile_core.testing.machine.scope import Numbers
@@ -19,7 +20,7 @@ __all__ = ["Expression", "compile_expression"]
 Expression = Callable[[State, Any], Any]
 
 
-def compile_expression(e: Any, numbers: Numbers) -> Expression:
+def compile_expression(e: Expr, numbers: Numbers) -> Expression:
     """Return the function that evaluates an expression."""
     name = type(e).__name__
     if name in BINARY:
@@ -29,7 +30,7 @@ def compile_expression(e: Any, numbers: Numbers) -> Expression:
     return _MAKERS[name](e, numbers)
 
 
-def when(value: Expression, state: State, on: Any, kind: Any) -> Any:
+def when(value: Expression, state: State, on: Array, kind: Any) -> Array:
     """Return the value of an expression that is evaluated only if a lane is on."""
     return value(state, on) if on.any() else np.zeros(state.count, kind)
 
@@ -37,7 +38,7 @@ def when(value: Expression, state: State, on: Any, kind: Any) -> Any:
 def _constant(value: Any, kind: Any) -> Expression:
     by_count: dict[int, Any] = {}
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         found = by_count.get(state.count)
         if found is None:
             found = by_count[state.count] = np.full(state.count, value, kind)
@@ -50,7 +51,7 @@ def _constant(value: Any, kind: Any) -> Expression:
 def _binary(name: str, a: Expression, b: Expression) -> Expression:
     function = BINARY[name]
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         x, y = a(state, on), b(state, on)
         assert x.dtype == y.dtype, f"{name} of {x.dtype} and {y.dtype}"
         result = function(x, y)
@@ -59,52 +60,52 @@ def _binary(name: str, a: Expression, b: Expression) -> Expression:
     return run
 
 
-def _variable(e: Any, numbers: Numbers) -> Expression:
+def _variable(e: Var, numbers: Numbers) -> Expression:
     number, kind = numbers[e], numpy_type(nodes.dtype_of(e))
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         value = state.values.held[number]
         return value if isinstance(value, np.ndarray) else np.full(state.count, value, kind)
 
     return run
 
 
-def _load(e: Any, numbers: Numbers) -> Expression:
+def _load(e: Expr, numbers: Numbers) -> Expression:
     region, at = numbers.region(e.source), [compile_expression(i, numbers) for i in e.indices]
     return lambda state, on: state.read(region, [i(state, on) for i in at], on)
 
 
-def _and(e: Any, numbers: Numbers) -> Expression:
+def _and(e: Expr, numbers: Numbers) -> Expression:
     a, b = compile_expression(e.a, numbers), compile_expression(e.b, numbers)
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         first = a(state, on)
         return first & when(b, state, on & first, bool)
 
     return run
 
 
-def _or(e: Any, numbers: Numbers) -> Expression:
+def _or(e: Expr, numbers: Numbers) -> Expression:
     a, b = compile_expression(e.a, numbers), compile_expression(e.b, numbers)
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         first = a(state, on)
         return first | when(b, state, on & ~first, bool)
 
     return run
 
 
-def _not(e: Any, numbers: Numbers) -> Expression:
+def _not(e: Expr, numbers: Numbers) -> Expression:
     a = compile_expression(e.a, numbers)
     return lambda state, on: ~a(state, on)
 
 
-def _cast(e: Any, numbers: Numbers) -> Expression:
+def _cast(e: Expr, numbers: Numbers) -> Expression:
     value, kind = compile_expression(e.value, numbers), numpy_type(nodes.dtype_of(e))
     return lambda state, on: value(state, on).astype(kind)
 
 
-def _select(e: Any, numbers: Numbers) -> Expression:
+def _select(e: Expr, numbers: Numbers) -> Expression:
     condition, yes, no = (compile_expression(x, numbers) for x in (e.condition, e.true_value, e.false_value))
     return lambda state, on: np.where(condition(state, on), yes(state, on), no(state, on))
 
@@ -120,7 +121,7 @@ def _let(e: Any, numbers: Numbers) -> Expression:
     return run
 
 
-def _call(e: Any, numbers: Numbers) -> Expression:
+def _call(e: Call, numbers: Numbers) -> Expression:
     name = nodes.operator_name(e)
     special = _CALLS.get(name)
     if special is not None:
@@ -133,61 +134,61 @@ def _call(e: Any, numbers: Numbers) -> Expression:
     return _binary(name, *args)
 
 
-def _choice(e: Any, numbers: Numbers) -> Expression:
+def _choice(e: Call, numbers: Numbers) -> Expression:
     condition, yes, no = (compile_expression(x, numbers) for x in e.args)
     kind = numpy_type(nodes.dtype_of(e))
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         chosen = condition(state, on)
         return np.where(chosen, when(yes, state, on & chosen, kind), when(no, state, on & ~chosen, kind))
 
     return run
 
 
-def _address(e: Any, numbers: Numbers) -> Expression:
+def _address(e: Call, numbers: Numbers) -> Expression:
     region = numbers.region(e.args[0].source)
     at = [compile_expression(i, numbers) for i in e.args[0].indices]
     return lambda state, on: state.address(region, [i(state, on) for i in at])
 
 
-def _instruction(e: Any, numbers: Numbers) -> Expression:
+def _instruction(e: Call, numbers: Numbers) -> Expression:
     name, args = str(e.attrs["name"]), [compile_expression(a, numbers) for a in e.args]
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Any:
         state.used.add(name)
         return state.instructions[name](state, [a(state, on) for a in args], on)
 
     return run
 
 
-def _coordinate(e: Any, numbers: Numbers) -> Expression:
+def _coordinate(e: Call, numbers: Numbers) -> Expression:
     axis = int(e.args[0].value)
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         (x, y, _), n = state.extents, state.lanes
         return (n % x, n // x % y, n // (x * y))[axis].astype(np.int32)
 
     return run
 
 
-def _shuffle(e: Any, numbers: Numbers) -> Expression:
+def _shuffle(e: Call, numbers: Numbers) -> Expression:
     mask, value, amount = (compile_expression(a, numbers) for a in e.args)
     mode, part = str(e.attrs["mode"]), int(e.attrs["width"])
 
-    def run(state: State, on: Any) -> Any:
+    def run(state: State, on: Array) -> Array:
         given = mask(state, on), value(state, on), amount(state, on)
         return warps.shuffle(state, *given, on, mode=mode, part=part)
 
     return run
 
 
-def _vote(e: Any, numbers: Numbers) -> Expression:
+def _vote(e: Call, numbers: Numbers) -> Expression:
     mask, condition = (compile_expression(a, numbers) for a in e.args)
     mode, kind = str(e.attrs["mode"]), numpy_type(nodes.dtype_of(e))
     return lambda state, on: warps.vote(state, mask(state, on), condition(state, on), on, mode=mode, kind=kind)
 
 
-def _wait(e: Any, numbers: Numbers) -> Expression:
+def _wait(e: Call, numbers: Numbers) -> Expression:
     left = int(nodes.as_int(e.args[0]))
     return lambda state, on: state.copies.wait(left)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array, BufferVar, Stmt
 from tile_core.simt.memory.arena import OFFSET
 from tile_core.testing.machine.scope import Held, Numbers, Region
 from tile_core.testing.machine.values import element_of, poisoned
@@ -25,12 +26,12 @@ class Memory:
         By buffer where its layout puts elements.
     """
 
-    def __init__(self, numbers: Numbers, arrays: Mapping[Any, Any]) -> None:
+    def __init__(self, numbers: Numbers, arrays: Mapping[BufferVar, Array]) -> None:
         self.arrays, self.layouts = Held(numbers), Held(numbers)
         self.arrays.update(arrays)
         self._arena: Any = None
 
-    def allocate(self, statement: Any) -> None:
+    def allocate(self, statement: Stmt) -> None:
         """Make a shared buffer, at its offset if it has one; one that is made again holds poison again."""
         buffer = statement.buffer
         offset = (statement.annotations or {}).get(OFFSET)
@@ -64,7 +65,7 @@ class Memory:
         layout = self.layouts.held.get(region.number)
         return self.arrays.held[region.number].shape if layout is None else tuple(layout.shape)
 
-    def place(self, region: Region, at: list[Any]) -> tuple[Any, ...]:
+    def place(self, region: Region, at: list[Array]) -> tuple[Array, ...]:
         """Return the index into a buffer's array of the elements at ``at``, which lie inside."""
         layout = self.layouts.held.get(region.number)
         return tuple(at) if layout is None else (np.asarray(layout.apply(*at)["memory"]) + np.zeros_like(at[0]),)
@@ -81,7 +82,7 @@ class Races:
         """Forget everything: the threads meet here."""
         self._writers, self._readers = {}, {}
 
-    def touch(self, region: Region, shape: tuple[int, ...], place: Any, threads: Any, store: bool) -> None:
+    def touch(self, region: Region, shape: tuple[int, ...], place: Any, threads: Array, store: bool) -> None:
         """Refuse what two threads do to one element, unless both read; ``place`` has an element a thread."""
         if region.number not in self._writers:
             size = max(1, int(np.prod(shape)))
@@ -101,5 +102,5 @@ class Races:
         readers[flat[order][1:][same]] = -2
 
 
-def _only(known: Any, threads: Any, message: str) -> None:
+def _only(known: Array, threads: Array, message: str) -> None:
     assert ((known == -1) | (known == threads)).all(), message

@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from tile_core.compat.types import Array, BufferVar, Var
 from tile_core.ir import nodes
 from tile_core.testing.machine.values import element_of
 
@@ -35,10 +36,10 @@ class Numbers:
         self._numbers: dict[Any, int] = {}
         self._regions: dict[int, Region] = {}
 
-    def __getitem__(self, var: Any) -> int:
+    def __getitem__(self, var: Var) -> int:
         return self._numbers.setdefault(var, len(self._numbers))
 
-    def region(self, buffer: Any) -> Region:
+    def region(self, buffer: BufferVar) -> Region:
         """Return what is known of a buffer."""
         number = self[buffer]
         found = self._regions.get(number)
@@ -61,10 +62,10 @@ class Held(MutableMapping[Any, Any]):
         self._numbers, self._keys = numbers, dict[int, Any]()
         self.held: dict[int, Any] = {}
 
-    def __getitem__(self, var: Any) -> Any:
+    def __getitem__(self, var: BufferVar) -> Array:
         return self.held[self._numbers[var]]
 
-    def __setitem__(self, var: Any, value: Any) -> None:
+    def __setitem__(self, var: Var, value: Array) -> None:
         number = self._numbers[var]
         self.held[number], self._keys[number] = value, var
 

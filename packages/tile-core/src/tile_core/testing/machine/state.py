@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array, BufferVar
 from tile_core.testing.machine.address import Address
 from tile_core.testing.machine.copies import Copies
 from tile_core.testing.machine.memory import Memory, Races
@@ -90,29 +91,29 @@ class State:
         return len(self.lanes)
 
     @property
-    def gone(self) -> Any:
+    def gone(self) -> Array:
         """The lanes that do not execute the rest of the iteration."""
         return self.left | self.skipped
 
-    def allocate(self, buffer: Any) -> Any:
+    def allocate(self, buffer: BufferVar) -> Array:
         """Make the registers of every thread, full of poison, and return them."""
         self.private[buffer] = poisoned((self.count, *(int(d) for d in buffer.shape)), element_of(buffer))
         return self.private[buffer]
 
     # Accesses
 
-    def locate(self, region: Region, at: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+    def locate(self, region: Region, at: list[Array]) -> tuple[Any, tuple[Any, ...]]:
         """Return the array of a buffer and the index of every lane's element, wherever that is."""
         held = self.private.held.get(region.number)
         if held is not None:
             return held, (np.arange(self.count), *at)
         return self.memory.arrays.held[region.number], self.memory.place(region, at)
 
-    def address(self, region: Region, at: list[Any]) -> Address:
+    def address(self, region: Region, at: list[Array]) -> Address:
         """Return the address of an element in every lane, wherever that is."""
         return Address(region, at, *self.locate(region, at))
 
-    def read(self, region: Region, at: list[Any], on: Any) -> Any:
+    def read(self, region: Region, at: list[Array], on: Array) -> Array:
         """Return an element in every lane."""
         at, inside = self._inside(region, at, on)
         array, place = self.locate(region, at)
@@ -126,7 +127,7 @@ class State:
         found = array[place] if place else np.full(self.count, array[()])
         return found if inside is on else np.where(inside, found, array.dtype.type(0))
 
-    def write(self, region: Region, at: list[Any], value: Any, on: Any) -> None:
+    def write(self, region: Region, at: list[Array], value: Array, on: Array) -> None:
         """Write an element in the lanes that are ``on``."""
         at, inside = self._inside(region, at, on)
         array, place = self.locate(region, at)
@@ -137,7 +138,7 @@ class State:
             self._touch(region, array.shape, place, inside, store=True)
         array[tuple(p[inside] for p in place)] = value[inside] if place else value[inside][-1]
 
-    def watch(self, address: Address, size: int, on: Any, *, store: bool) -> None:
+    def watch(self, address: Address, size: int, on: Array, *, store: bool) -> None:
         """Note the elements of a wide access, which lie along the last dimension."""
         region = address.region
         if region.private:
@@ -156,7 +157,7 @@ class State:
         if self.races is not None:
             self.races.clear()
 
-    def _inside(self, region: Region, at: list[Any], on: Any) -> tuple[list[Any], Any]:
+    def _inside(self, region: Region, at: list[Array], on: Array) -> tuple[list[Any], Any]:
         """Return indices that all lie inside, and the lanes that are on and whose own do."""
         held = self.private.held.get(region.number)
         shape = self.memory.extents(region) if held is None else held.shape[1:]
@@ -168,12 +169,12 @@ class State:
         assert self.lenient or good[on].all(), f"outside of {region.name}: {[i[on & ~good][:4] for i in at]} of {shape}"
         return [np.where(inside, i, 0) for i in at], inside if self.lenient else on
 
-    def _touch(self, region: Region, shape: Any, place: Any, on: Any, *, store: bool) -> None:
+    def _touch(self, region: Region, shape: Any, place: Any, on: Array, *, store: bool) -> None:
         if self.races is not None:
             self.races.touch(region, shape, tuple(p[on] for p in place), self.lanes[on], store)
 
 
-def _fits(at: list[Any], shape: Sequence[int]) -> Any:
+def _fits(at: list[Array], shape: Sequence[int]) -> Any:
     """Return which lanes' indices lie inside, or ``None`` if all do."""
     result = None
     for index, extent in zip(at, shape, strict=True):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Array, Call, Expr, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, View
@@ -25,16 +26,16 @@ Statement = Callable[[State, Any], Iterator[Any]]
 _ENDLESS = 10000
 
 
-def compile_statement(s: Any, numbers: Numbers) -> Statement:
+def compile_statement(s: Stmt, numbers: Numbers) -> Statement:
     """Return the function that executes a statement."""
     return _MAKERS[type(s).__name__](s, numbers)
 
 
-def _sequence(s: Any, numbers: Numbers) -> Statement:
+def _sequence(s: Stmt, numbers: Numbers) -> Statement:
     parts = [compile_statement(x, numbers) for x in s.seq]
     leaves = bool(collect(s, (tirx.Break, tirx.Continue)))
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         for part in parts:
             here = on & ~state.gone if leaves else on
             if here is on or here.any():
@@ -43,12 +44,12 @@ def _sequence(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _attribute(s: Any, numbers: Numbers) -> Statement:
+def _attribute(s: Stmt, numbers: Numbers) -> Statement:
     body = compile_statement(s.body, numbers)
     if s.attr_key != calls.STEP:
         return body
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         state.part()
         yield from body(state, on)
         state.part()
@@ -56,13 +57,13 @@ def _attribute(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _for(s: Any, numbers: Numbers) -> Statement:
+def _for(s: Stmt, numbers: Numbers) -> Statement:
     number, kind = numbers[s.loop_var], numpy_type(nodes.dtype_of(s.loop_var))
     start, extent = compile_expression(s.min, numbers), compile_expression(s.extent, numbers)
     step = 1 if s.step is None else int(nodes.as_int(s.step))
     body = _iterations(s.body, numbers)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         yield None
         first, count = start(state, on).astype(kind), extent(state, on)
 
@@ -76,10 +77,10 @@ def _for(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _while(s: Any, numbers: Numbers) -> Statement:
+def _while(s: Stmt, numbers: Numbers) -> Statement:
     condition, body = compile_expression(s.condition, numbers), _iterations(s.body, numbers)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         def turns() -> Iterator[Any]:
             here = on
             for _ in range(_ENDLESS):
@@ -96,7 +97,7 @@ def _while(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _iterations(s: Any, numbers: Numbers) -> Callable[[State, Iterator[Any]], Iterator[Any]]:
+def _iterations(s: Stmt, numbers: Numbers) -> Callable[[State, Iterator[Any]], Iterator[Any]]:
     body = compile_statement(s, numbers)
 
     def run(state: State, turns: Iterator[Any]) -> Iterator[Any]:
@@ -113,27 +114,27 @@ def _iterations(s: Any, numbers: Numbers) -> Callable[[State, Iterator[Any]], It
     return run
 
 
-def _break(s: Any, numbers: Numbers) -> Statement:
-    def run(state: State, on: Any) -> Iterator[Any]:
+def _break(s: Stmt, numbers: Numbers) -> Statement:
+    def run(state: State, on: Array) -> Iterator[Any]:
         state.left = state.left | on
         yield from ()
 
     return run
 
 
-def _continue(s: Any, numbers: Numbers) -> Statement:
-    def run(state: State, on: Any) -> Iterator[Any]:
+def _continue(s: Stmt, numbers: Numbers) -> Statement:
+    def run(state: State, on: Array) -> Iterator[Any]:
         state.skipped = state.skipped | on
         yield from ()
 
     return run
 
 
-def _branch(s: Any, numbers: Numbers) -> Statement:
+def _branch(s: Stmt, numbers: Numbers) -> Statement:
     condition, then = compile_expression(s.condition, numbers), compile_statement(s.then_case, numbers)
     other = None if s.else_case is None else compile_statement(s.else_case, numbers)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         yield None
         chosen = condition(state, on)
         here = on & chosen
@@ -146,20 +147,20 @@ def _branch(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _bind(s: Any, numbers: Numbers) -> Statement:
+def _bind(s: Stmt, numbers: Numbers) -> Statement:
     number, value = numbers[s.var], compile_expression(s.value, numbers)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         yield None
         state.values.held[number] = value(state, on)
 
     return run
 
 
-def _allocate(s: Any, numbers: Numbers) -> Statement:
+def _allocate(s: Stmt, numbers: Numbers) -> Statement:
     region = numbers.region(s.buffer)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         if region.private:
             state.allocate(s.buffer)
         elif region.number not in state.memory.arrays.held or on.sum() == np.prod(state.extents):
@@ -169,10 +170,10 @@ def _allocate(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _declare(s: Any, numbers: Numbers) -> Statement:
+def _declare(s: Stmt, numbers: Numbers) -> Statement:
     base, shape, kind = s.data.args[0], nodes.shape_of(s.buffer), element_of(s.buffer)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         if numbers.region(base).private:
             held = state.private[base].reshape(state.count, -1)
             state.private[s.buffer] = held.view(kind).reshape(state.count, *shape)
@@ -183,11 +184,11 @@ def _declare(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _store(s: Any, numbers: Numbers) -> Statement:
+def _store(s: Stmt, numbers: Numbers) -> Statement:
     region, value = numbers.region(s.buffer), compile_expression(s.value, numbers)
     at = [compile_expression(i, numbers) for i in s.indices]
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         yield None
         new, place = value(state, on), [i(state, on) for i in at]
         yield None
@@ -196,7 +197,7 @@ def _store(s: Any, numbers: Numbers) -> Statement:
     return run
 
 
-def _evaluate(s: Any, numbers: Numbers) -> Statement:
+def _evaluate(s: Stmt, numbers: Numbers) -> Statement:
     call = s.value
     if nodes.is_nop(s):
         return lambda state, on: iter(())
@@ -208,26 +209,26 @@ def _evaluate(s: Any, numbers: Numbers) -> Statement:
         return _tile_op(OpCall.decode(s), numbers)
     value = compile_expression(call, numbers)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         yield None
         value(state, on)
 
     return run
 
 
-def _barrier(s: Any) -> Statement:
-    def run(state: State, on: Any) -> Iterator[Any]:
+def _barrier(s: Stmt) -> Statement:
+    def run(state: State, on: Array) -> Iterator[Any]:
         assert on.all(), "a part of the threads reaches a barrier"
         yield s
 
     return run
 
 
-def _move(call: Any, numbers: Numbers) -> Statement:
+def _move(call: Call, numbers: Numbers) -> Statement:
     size = int(nodes.as_int(call.attrs["bytes"]))
     to, start = ((numbers.region(a.source), [compile_expression(i, numbers) for i in a.indices]) for a in call.args)
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         yield None
         target, source = (state.address(region, [i(state, on) for i in at]) for region, at in (to, start))
         state.watch(source, size, on, store=False)
@@ -245,7 +246,7 @@ def _tile_op(call: OpCall, numbers: Numbers) -> Statement:
         return compile_statement(OPS[call.name].meaning(call), numbers)
     dst, corners = call.args[1], [[_corner(m, numbers) for m in v.mins] for v in call.args[:2]]
 
-    def run(state: State, on: Any) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Any]:
         views = tuple(
             View(v.buffer, tuple(int(m(state, on)[0]) for m in mins), v.extents)
             for v, mins in zip(call.args, corners, strict=False)
@@ -260,7 +261,7 @@ def _tile_op(call: OpCall, numbers: Numbers) -> Statement:
     return run
 
 
-def _corner(e: Any, numbers: Numbers) -> Expression:
+def _corner(e: Expr, numbers: Numbers) -> Expression:
     return compile_expression(nodes.int_const(0) + e, numbers)
 
 

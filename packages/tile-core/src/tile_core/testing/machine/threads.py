@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array, Expr, Stmt
 from tile_core.testing.machine import schedule
 from tile_core.testing.machine.expressions import compile_expression
 from tile_core.testing.machine.scope import Held
@@ -19,21 +19,21 @@ __all__ = ["Machine"]
 class Machine(State):
     """A block of threads that executes bodies; for its parameters see ``State``."""
 
-    def run(self, body: Any) -> Machine:
+    def run(self, body: Stmt) -> Machine:
         """Execute a body in all threads side by side: all do a statement before any does the next one."""
         with np.errstate(all="ignore"):
             schedule.together(self, compile_statement(body, self.numbers))
         self.copies.finished()
         return self
 
-    def scatter(self, body: Any, seed: int) -> Machine:
+    def scatter(self, body: Stmt, seed: int) -> Machine:
         """Execute a body in threads that take turns between barriers: one after the other, or access by access."""
         with np.errstate(all="ignore"):
             threads = [self._alone(n) for n in range(self.count)]
             schedule.scattered(threads, compile_statement(body, self.numbers), seed)
         return self
 
-    def eval(self, e: Any, on: Any = None) -> Any:
+    def eval(self, e: Expr, on: Array = None) -> Array:
         """Return the value of an expression in every lane; in those that are not ``on`` it says nothing."""
         return compile_expression(e, self.numbers)(self, np.ones(self.count, bool) if on is None else on)
 

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tile_core.compat.types import Array, BufferVar
 from tile_core.ir import nodes
 
 __all__ = ["BINARY", "UNARY", "element_of", "numpy_type", "poisoned"]
@@ -18,12 +19,12 @@ def numpy_type(name: str) -> Any:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-def element_of(buffer: Any) -> Any:
+def element_of(buffer: BufferVar) -> Any:
     """Return the NumPy type of a buffer's elements."""
     return numpy_type(nodes.element_type(buffer))
 
 
-def poisoned(shape: tuple[int, ...], kind: Any) -> Any:
+def poisoned(shape: tuple[int, ...], kind: Any) -> Array:
     """Return an array of what nobody writes by accident: NaN, or a large odd integer."""
     if kind == np.dtype(bool):
         return np.ones(shape, bool)
@@ -46,7 +47,7 @@ def _remainder(x: Any, y: Any) -> Any:
 def _total(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a division that a lane without a divisor may take part in: its result is not used."""
 
-    def divide(x: Any, y: Any) -> Any:
+    def divide(x: Array, y: Array) -> Array:
         return function(x, np.where(y == 0, y.dtype.type(1), y) if y.dtype.kind in "iu" else y)
 
     return divide
@@ -55,7 +56,7 @@ def _total(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def _extreme(kind: str, nan_wins: bool) -> Callable[[Any, Any], Any]:
     """Return the maximum or minimum of floats, of which a positive zero is larger than a negative one."""
 
-    def choose(a: Any, b: Any) -> Any:
+    def choose(a: Array, b: Array) -> Array:
         function = getattr(np, f"{kind}imum") if nan_wins else getattr(np, f"f{kind}")
         tied = np.where(np.signbit(a), b, a) if kind == "max" else np.where(np.signbit(a), a, b)
         return np.where(a == b, tied, function(a, b))

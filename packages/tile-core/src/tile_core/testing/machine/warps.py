@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.testing.machine.state import State
 
 __all__ = ["shuffle", "vote"]
 
 
-def shuffle(state: State, mask: Any, value: Any, amount: Any, on: Any, *, mode: str, part: int) -> Any:
+def shuffle(state: State, mask: Array, value: Array, amount: Array, on: Array, *, mode: str, part: int) -> Array:
     """Return the value of another lane of the ``part`` of a group."""
     assert value.dtype == np.uint32
     state.shuffles += 1
@@ -32,7 +33,7 @@ def shuffle(state: State, mask: Any, value: Any, amount: Any, on: Any, *, mode: 
     return value[np.minimum(source, state.count - 1)]
 
 
-def vote(state: State, mask: Any, condition: Any, on: Any, *, mode: str, kind: Any) -> Any:
+def vote(state: State, mask: Array, condition: Array, on: Array, *, mode: str, kind: Any) -> Array:
     """Return the conditions of a group's lanes as bits, or whether any or all hold."""
     _first(state, mask, on)
     found: list[Any] = []
@@ -43,7 +44,7 @@ def vote(state: State, mask: Any, condition: Any, on: Any, *, mode: str, kind: A
     return np.array(found, dtype=kind)
 
 
-def _first(state: State, mask: Any, on: Any) -> Any:
+def _first(state: State, mask: Array, on: Array) -> Array:
     """Return for each lane the first of its group."""
     for low in range(0, state.count, state.width):
         here = on[low : low + state.width]

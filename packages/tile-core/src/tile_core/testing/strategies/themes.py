@@ -55,7 +55,6 @@ def themed(
 
 
 def _copied(d: Data, rng: Any) -> Data:
-    del rng
     return {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in d.items()}
 
 

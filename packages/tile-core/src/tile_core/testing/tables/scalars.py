@@ -53,7 +53,7 @@ def _work(dtype: str) -> str:
 
 
 def _applied(dtype: str, function: Callable[[Array, Array], Any]) -> Any:
-    def want(d: Data) -> Any:
+    def want(d: Data) -> Array:
         with np.errstate(all="ignore"):
             return function(*(values(d[n], dtype).astype(_work(dtype)) for n in "AB"))
 
@@ -199,7 +199,7 @@ def _mathematics() -> list[Unit]:
 
 
 def _math(dtype: str, function: Callable[[Any], Any]) -> Any:
-    def want(d: Data) -> Any:
+    def want(d: Data) -> Array:
         return function(values(d["A"], dtype))
 
     return want

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
 from tile_core.ir.calls import step
@@ -92,7 +93,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
             Whether the loop is the whole product.
         """
 
-    def statement(self) -> Any:
+    def statement(self) -> Stmt:
         """Return the product for one thread.
 
         Operands that may extend outside their buffers are checked once: if they do, elements outside are zero.
@@ -113,7 +114,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         """Threads that have work."""
         return self.plan.split.warps * self.plan.instruction.threads
 
-    def head(self) -> list[Any]:
+    def head(self) -> list[Stmt]:
         """Bind the lane's variables and the warp's corner of C."""
         s, instruction, thread = self.plan.split, self.plan.instruction, self.call.block.thread
         width = instruction.threads
@@ -129,7 +130,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
             tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e in zip(every, values, strict=True)
         ]
 
-    def body(self, guarded: bool, whole: bool) -> Any:
+    def body(self, guarded: bool, whole: bool) -> Stmt:
         """Return the product with operands inside their buffers, or guarded; ``whole`` if there is no other version."""
         totals, start, end = Totals(self.plan, self.call, self.each).statements()
         whole = whole and not start and not end and self.used == self.plan.threads
@@ -151,12 +152,12 @@ class RegisterProduct(ABC, Generic[PlanT]):
             **fields, "turned": not p.turned_b, "lines": p.n, "tiles": s.atoms_n, "first": self.columns, "most": most
         }  # fmt: skip
 
-    def each(self, body: Any) -> Any:
+    def each(self, body: Any) -> Stmt:
         """Return loops over the accumulators: ``body`` gets the register, and the row and column of C."""
         s = self.plan.split
         loops = (("row_tile", s.atoms_m), ("column_tile", s.atoms_n), *self.tile_loops())
 
-        def nest(found: tuple[Any, ...]) -> Any:
+        def nest(found: tuple[Expr, ...]) -> Stmt:
             if len(found) == len(loops):
                 return body(*self.element(*found))
             name, extent = loops[len(found)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
 from tile_core.ops.base import View
@@ -78,21 +79,21 @@ class ProductOperand:
     guarded: bool = False
     ranges: Any = None
 
-    def at(self, line: Any, k: Any) -> list[Any]:
+    def at(self, line: Expr, k: Expr) -> list[Expr]:
         """Return the buffer's indices of an element."""
         return matrix(self.view, self.turned, line, k)
 
-    def taken(self, value: Any) -> Any:
+    def taken(self, value: Expr) -> Expr:
         """Return an element in the form that a register of the instruction holds."""
         return convert(value, self.dtype)
 
-    def load(self, line: Any, k: Any, limits: Sequence[Any] = ()) -> Any:
+    def load(self, line: Expr, k: Expr, limits: Sequence[Any] = ()) -> Expr:
         """Return an element of memory as ``taken``; zero outside of the buffer, and where a limit does not hold."""
         at = self.at(line, k)
         inside = contiguity.inside(self.view, at, self.ranges) if self.guarded else []
         return choose([*limits, *inside], self.taken(nodes.load(self.view.buffer, at)))
 
-    def clamped(self, line: Any, run: int = 1) -> Any:
+    def clamped(self, line: Expr, run: int = 1) -> Expr:
         """Clamp (a run of) padding lines into the tile: the values read for them are unused."""
         if self.most <= self.lines:
             return line

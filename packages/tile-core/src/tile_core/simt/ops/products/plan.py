@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from tile_core.compat.types import BufferVar
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
@@ -55,7 +56,7 @@ class ProductPlan(ABC):
         view, turned = ((p.a, p.turned_a), (p.b, p.turned_b), (p.c, False))[role]
         return placed(self.held(role), view.extents, *view.matrix_dims(), turned)
 
-    def fits(self, known: Mapping[Any, FragmentLayout]) -> bool:
+    def fits(self, known: Mapping[BufferVar, FragmentLayout]) -> bool:
         """Whether all fragments with a decided layout have the one that this plan needs."""
         for role, view in enumerate((self.problem.a, self.problem.b, self.problem.c)):
             found = known.get(view.buffer)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
@@ -42,7 +43,7 @@ class Totals:
         count = s.atoms_m * s.atoms_n * self.plan.instruction.accumulators
         totals, new = nodes.alloc([count], self.total, "totals", "local")
 
-        def begin(r: Any, i: Any, j: Any) -> Any:
+        def begin(r: Expr, i: Expr, j: Expr) -> Stmt:
             if self.clear is True:
                 return nodes.store(totals, nodes.zero(self.total), [r])
             value = convert(nodes.load(array, [r]) if array is not None else self._read(i, j), self.total)
@@ -50,27 +51,27 @@ class Totals:
                 value = tirx.if_then_else(self.clear, nodes.zero(self.total), value)
             return nodes.store(totals, value, [r])
 
-        def end(r: Any, i: Any, j: Any) -> Any:
+        def end(r: Expr, i: Expr, j: Expr) -> Stmt:
             value = convert(nodes.load(totals, [r]), self.c.dtype)
             return nodes.store(array, value, [r]) if array is not None else self._write(value, i, j)
 
         return totals, [new, self.each(begin)], [self.each(end)]
 
-    def _cleared(self, array: Any) -> list[Any]:
+    def _cleared(self, array: BufferVar) -> list[Stmt]:
         if self.clear is False:
             return []
         zero = self.each(lambda r, *_: nodes.store(array, nodes.zero(self.total), [r]))
         return [zero if self.clear is True else tirx.IfThenElse(self.clear, zero, None, self.call.span)]
 
-    def _read(self, i: Any, j: Any) -> Any:
+    def _read(self, i: Expr, j: Expr) -> Expr:
         at = matrix(self.c, False, i, j)
         return choose(self._limits(i, j, at), nodes.load(self.c.buffer, at))
 
-    def _write(self, value: Any, i: Any, j: Any) -> Any:
+    def _write(self, value: Expr, i: Expr, j: Expr) -> Stmt:
         at = matrix(self.c, False, i, j)
         return when(self._limits(i, j, at), nodes.store(self.c.buffer, value, at, self.call.span))
 
-    def _limits(self, i: Any, j: Any, at: list[Any]) -> list[Any]:
+    def _limits(self, i: Expr, j: Expr, at: list[Expr]) -> list[Expr]:
         """Return the conditions under which an element is not in the padding, and in the buffer."""
         p, s, instruction = self.plan.problem, self.plan.split, self.plan.instruction
         found = [i < p.m] if s.warps_m * s.atoms_m * instruction.m != p.m else []

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.types import Stmt
 from tile_core.lowering.legality import Asked, Atom, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import asked
@@ -38,17 +39,15 @@ class MatrixVariant(SimtVariant):
         """Return the best layout of a shared operand; ``None`` if row-major is as good."""
 
     @abstractmethod
-    def statement(self, plan: Any, call: Any) -> Any:
+    def statement(self, plan: Any, call: Any) -> Stmt:
         """Return the product for one thread, see ``lower``."""
 
     def refuses(self, call: Any) -> str:
         """Return why a call is refused although an instruction has its types and sizes; empty if it is not."""
-        del call
         return ""
 
     def asked(self, call: Any, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
-        del ctx
         return asked(call, self.op == "gemm_sp")
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
@@ -68,13 +67,11 @@ class MatrixVariant(SimtVariant):
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the fragments of the instruction, and layouts of shared operands without bank conflicts."""
-        del ctx
         plan = self.plan(call)
         return {} if plan is None else plan.wanted(call, self.shared_layout)
 
-    def lower(self, call: Any, ctx: Context) -> Any:
+    def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the product for one thread."""
-        del ctx
         plan = self.plan(call)
         assert plan is not None
         return self.statement(plan, call)

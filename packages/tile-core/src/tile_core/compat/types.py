@@ -1,0 +1,35 @@
+"""Names for what comes from TVM and NumPy, for annotations.
+
+TVM has no types that a checker could see, so each of these is ``Any`` to it. To a reader they say what a value is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Expr: TypeAlias = Any
+"""An expression of the IR: ``ir.Expr``. Where one is an operand, a Python number may stand for a constant."""
+
+Stmt: TypeAlias = Any
+"""A statement: ``tirx.Stmt``."""
+
+Node: TypeAlias = Any
+"""An expression or a statement."""
+
+Var: TypeAlias = Any
+"""A variable: ``tirx.Var``."""
+
+BufferVar: TypeAlias = Any
+"""The variable that stands for a buffer: its type has shape and element type."""
+
+Call: TypeAlias = Any
+"""A call: ``ir.Call``, of one of TVM's functions or of a tile op."""
+
+Span: TypeAlias = Any
+"""A place in the source: ``ir.Span``, or ``None``."""
+
+PrimFunc: TypeAlias = Any
+"""A function: ``tirx.PrimFunc``."""
+
+Array: TypeAlias = Any
+"""A NumPy array, or one of NumPy's scalars where an array has rank 0."""
