@@ -1,4 +1,4 @@
-"""From text to machine code with NVRTC: no driver, no device and no ``nvcc`` is needed.
+"""From source to machine code with NVRTC, without a driver, a device or ``nvcc``.
 
 Text is compiled without contraction of products and sums unless the options ask for it, so that it computes what it
 says; a text that wants a fused operation calls one.
@@ -101,7 +101,7 @@ def flags(arch: str, options: CudaOptions) -> tuple[str, ...]:
         f"--gpu-architecture={arch}",
         "--std=c++17",
         "--disable-warnings",
-        # What the assembler says of registers is not in NVRTC's own cache; `tile_core.runtime.cache` keeps the rest.
+        # NVRTC's own cache lacks the assembler's register counts; `tile_core.runtime.cache` keeps the rest.
         "--no-cache",
         "--ptxas-options=--verbose",
         "--use_fast_math" if options.fast_math else f"--fmad={'true' if options.fmad else 'false'}",

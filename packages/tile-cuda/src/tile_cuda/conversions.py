@@ -30,7 +30,7 @@ def _encoder(kind: str) -> Callable[[Any], Any]:
 
 
 def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
-    """Return the store of half a byte: its word is exchanged until nobody came in between."""
+    """Return the store of half a byte: a compare-and-swap loop on its word."""
     name = loop_name(half, VALUES["uint8"].name, nodes.scope_of(buffer), "")
     return calls.execute(name, [calls.address(buffer, indices, "a"), code])
 
@@ -43,9 +43,9 @@ FP8 = Conversions(
     decode={name: _decoder(kind) for name, kind in _KINDS.items()},
     encode={name: _encoder(kind) for name, kind in _KINDS.items()},
 )
-"""What every architecture with float8 products converts."""
+"""Conversions of every architecture with float8 matrix instructions."""
 
 TRUNCATIONS = frozenset(
     (source, f"{sign}int{bits}") for source in ("float32", "float64") for sign in ("", "u") for bits in (32, 64)
 )
-"""Conversions to integers that the text prints as instructions, which saturate (PTX ISA, "cvt")."""
+"""Conversions to integers that are printed as instructions, which saturate (PTX ISA, "cvt")."""

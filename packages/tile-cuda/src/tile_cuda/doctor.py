@@ -41,7 +41,7 @@ def compiler() -> Check:
 
 
 def headers() -> Check:
-    """Find NVIDIA's headers, which only text with an ``#include`` of its user needs."""
+    """Find NVIDIA's headers, which only source with a user's ``#include`` needs."""
     name, folder = "cuda: headers", build.headers()
     if folder is None:
         advice = 'pip install "nvidia-cuda-runtime>=13,<14" if your own code includes them'
@@ -65,7 +65,7 @@ def driver() -> Iterator[Check]:
 
 
 def devices(found: Driver) -> Iterator[Check]:
-    """Say for each device which target uses it best."""
+    """Report the best target for each device."""
     current = found.current()
     for ordinal in range(found.count()):
         device = found.device(ordinal)

@@ -1,4 +1,4 @@
-"""How many blocks fit on a multiprocessor at a time, by what a block takes; for reports."""
+"""Occupancy for reports: how many blocks fit on a multiprocessor at a time."""
 
 from __future__ import annotations
 

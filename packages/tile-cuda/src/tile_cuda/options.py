@@ -1,4 +1,4 @@
-"""Choices of the CUDA backend, and how they travel to where text is built: in the attributes of its launch facts."""
+"""Options of the CUDA backend, passed to the build of a kernel in the attributes of its launch facts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CudaOptions:
     opt
         How much the assembler optimises, from 0 to 3.
     fmad
-        Let a product and a sum become one operation that rounds once. ``fast_math`` includes it.
+        Allow fusing a multiplication and an addition, with one rounding. ``fast_math`` includes it.
     """
 
     fast_math: bool = False
@@ -57,7 +57,7 @@ class CudaOptions:
 
     @staticmethod
     def from_attributes(attributes: Mapping[str, object]) -> CudaOptions:
-        """Return the options of a text from the attributes of its launch facts; others than its own are passed over."""
+        """Return the options from the attributes of launch facts; other attributes are ignored."""
         own = {f.name: attributes[PREFIX + f.name] for f in fields(CudaOptions) if PREFIX + f.name in attributes}
         return CudaOptions(**own)  # type: ignore[arg-type]
 

@@ -70,7 +70,7 @@ def tile_runtimes(target: Target) -> Sequence[Any]:
 
 
 def tile_emulation(target: Target) -> Any:
-    """Return the model of the text and its instructions."""
+    """Return the model of the language and its instructions."""
     from tile_cuda.emulation import dialect
 
     return dialect(target)

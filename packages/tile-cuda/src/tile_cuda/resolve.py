@@ -1,4 +1,4 @@
-"""From a text, or the device of this machine, to a target."""
+"""From a string, or the device of this machine, to a target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tile_cuda.target import FALLBACK, KIND, arch_for, make_target
 
 
 def parse_target(text: str) -> Target | None:
-    """Return the target that a text names; ``cuda`` alone is this machine's current device, or ``FALLBACK``.
+    """Return the target that a string names; ``cuda`` alone is this machine's current device, or ``FALLBACK``.
 
     Raises
     ------

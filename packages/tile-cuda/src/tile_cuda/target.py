@@ -16,9 +16,9 @@ from tile_cuda.errors import UnknownArchitecture
 KIND = "cuda"
 
 FALLBACK = "sm_80"
-"""What ``cuda`` alone means on a machine without a device: the oldest architecture, whose text all later ones run."""
+"""The meaning of ``cuda`` alone without a device: the oldest architecture, whose code all later ones can run."""
 
-# What code of this backend asks of a target, with ``capabilities.fact(...)``.
+# Facts that code of this backend queries with ``capabilities.fact(...)``.
 CP_ASYNC: Fact[bool] = Fact("cp_async", bool)
 """``cp.async`` and its groups."""
 MBARRIER: Fact[bool] = Fact("mbarrier", bool)
@@ -46,7 +46,7 @@ GATHER4_CLUSTER: Fact[bool] = Fact("gather4_cluster", bool)
 SCATTER4: Fact[bool] = Fact("scatter4", bool)
 """``cp.async.bulk.tensor ... tile::scatter4``."""
 SETMAXNREG: Fact[bool] = Fact("setmaxnreg", bool)
-"""Warp groups may hand registers to each other."""
+"""Warp groups may transfer registers to each other."""
 WGMMA: Fact[bool] = Fact("wgmma", bool)
 """``wgmma.mma_async`` and its sparse form."""
 TCGEN05: Fact[bool] = Fact("tcgen05", bool)
@@ -69,7 +69,7 @@ FEATURES: tuple[Fact[bool], ...] = (
     GATHER4, GATHER4_CLUSTER, SCATTER4, SETMAXNREG, WGMMA, TCGEN05, BF16_ARITHMETIC, BF16_ATOMICS, VECTOR_ATOMICS,
 )  # fmt: skip
 
-# KiB: shared memory that a block can have when it asks for it. Then one column per feature, in the order of FEATURES.
+# KiB: maximum (opt-in) shared memory of a block. Then one column per feature, in the order of FEATURES.
 _TABLE = """
           KiB  cp_async  mbarrier  fp8_mma  fp8_sp  scaled  fp4  stmat  cluster  trans  tma  g4  g4c  s4  setmax  wgmma  tc05  bf16  atom  vatom
 sm_80     163  x         x         .        .       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
@@ -100,7 +100,7 @@ class Record:
     forward
         Whether its text also runs on devices of a higher compute capability.
     shared_bytes
-        Shared memory that a block can have when it asks for it.
+        Maximum (opt-in) shared memory of a block.
     features
         Names of the facts that hold.
     """
@@ -164,7 +164,7 @@ def record_of(arch: str) -> Record:
 
 
 def arch_for(compute: tuple[int, int]) -> str:
-    """Return the architecture whose text uses most of a device of this compute capability.
+    """Return the architecture that makes best use of a device of this compute capability.
 
     Its own one, with its suffix if it has one; for a device that has no row here, the nearest older architecture whose
     text runs on it.
@@ -174,7 +174,7 @@ def arch_for(compute: tuple[int, int]) -> str:
         return exact[-1]
     older = [r for r in RECORDS.values() if r.forward and r.compute <= compute]
     related = [r for r in older if r.compute[0] == compute[0]]
-    # Of another generation nothing is known besides what the oldest architecture has.
+    # For another generation, only the features of the oldest architecture are known to exist.
     return related[-1].arch if related else FALLBACK
 
 
@@ -185,7 +185,7 @@ def runs_on(arch: str, compute: tuple[int, int]) -> bool:
 
 
 def nearest(arch: str) -> str:
-    """Return the known architecture that somebody most likely meant."""
+    """Return the known architecture that was most likely meant."""
     found = re.search(r"(\d+)([a-z]*)$", arch.strip().lower())
     if found is None:
         return FALLBACK

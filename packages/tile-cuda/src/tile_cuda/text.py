@@ -1,4 +1,4 @@
-"""From a finished plan to the text of its kernel."""
+"""From a finished plan to the source of its kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
 
-#: Operations of one thread (see ``tile_core.simt.code_size``) beyond which nothing is promised of parameters.
+#: Operations of one thread (see ``tile_core.simt.code_size``) beyond which parameters are not declared ``restrict``.
 _LONG = 12_000
 
 

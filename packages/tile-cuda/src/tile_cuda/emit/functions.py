@@ -19,7 +19,7 @@ class CudaFunction:
     fast
         Its approximation for float32, if there is one.
     wide
-        Whether float32 goes through float64: the device's own is less precise than the language asks.
+        Whether float32 goes through float64: the device's own function is less precise than required.
     """
 
     double: str

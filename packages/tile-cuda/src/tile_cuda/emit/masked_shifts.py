@@ -23,7 +23,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
 
 _SHIFTS = ("/", ">>")
-#: What makes of a value one whose highest or lowest bits are known.
+#: Operations whose results have known high or low bits.
 _MASKS = (tirx.FloorMod, tirx.Mod, tirx.FloorDiv, tirx.Div, tirx.BitwiseAnd, tirx.RShift)
 _MASK_CALLS = frozenset({"bitwise_and", "shift_right"})
 _BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}

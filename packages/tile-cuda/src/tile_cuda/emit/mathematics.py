@@ -1,4 +1,4 @@
-"""Functions of floats: the device's own by their names, and what the text writes out."""
+"""Functions of floats: calls of the device's own functions, and inline expansions."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class MathCalls(ExpressionPrinter):
         return f"{self.helper(name) if name in TABLE else name}({a}, {b})"
 
     def call_tile_float_truncate(self, e: Any) -> str:
-        """Print the conversion of any float to an integer: the instruction saturates, as a conversion in C need not.
+        """Print the conversion of any float to an integer: the instruction saturates; C does not guarantee that.
 
-        Of NaN it makes 0, but for 64 bits on either side (PTX ISA, "cvt").
+        NaN becomes 0, except for 64-bit sources or results (PTX ISA, "cvt").
         """
         source, target = nodes.dtype_of(e.args[0]), nodes.dtype_of(e)
         name = f"__{'float' if source == 'float32' else 'double'}2{_INSTRUCTIONS[target]}_rz"
@@ -111,7 +111,7 @@ class MathCalls(ExpressionPrinter):
         return f"{self.helper(f'sigmoid_f{dtype[5:]}')}({self.bare(x)})"
 
     def call_isnan(self, e: Any) -> str:
-        """Print whether a value is NaN, which alone differs from itself."""
+        """Print a test for NaN, the only value that differs from itself."""
         x = self.named(e.args[0])
         return infix("!=", x, x)
 

@@ -4,7 +4,7 @@
 the inputs to registers, calls ``ptx::ldmatrix_sync_aligned_m8n8_x1_shared_b16(line, ptx::v(r0), r1)`` and assigns the
 outputs. The assignments stay plain C++, so that they are checked like every other access of the kernel.
 
-Nothing is skipped: what has no model, or what cannot be read, becomes a compile error at its line.
+Nothing is skipped: an instruction without a model, or one that cannot be parsed, becomes a compile error at its line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Find = Callable[[str], str]
 
 
 class Refused(Exception):
-    """Something in a text has no model; its words are the message."""
+    """Something in the source has no model; the argument is the message."""
 
 
 def translate(text: str, find: Find) -> str:

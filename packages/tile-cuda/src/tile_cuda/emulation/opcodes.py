@@ -54,7 +54,7 @@ def model_of(opcode: str) -> Model | None:
 
 
 def finder(arch: Arch) -> _Finder:
-    """Return what gives the function for an opcode on an architecture."""
+    """Return the look-up of the function for an opcode on an architecture."""
     return _Finder(arch)
 
 

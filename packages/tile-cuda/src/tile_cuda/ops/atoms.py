@@ -33,7 +33,7 @@ class Family:
     Attributes
     ----------
     a, b
-        Element types that the instruction takes; operands of other types are converted, exactly, while they are read.
+        Element types of the instruction; operands of other types are converted, exactly, as they are read.
     total
         Element type of the accumulators in registers.
     sparse
@@ -90,7 +90,7 @@ class Family:
         """Blocks of A that an instruction may take, largest first."""
         if self.bits == 64:
             return (1,)
-        # There is no small sparse shape of fp8, and the metadata lanes of the one of int8 are documented as a picture.
+        # fp8 has no small sparse shape, and the metadata lanes of the int8 one are documented only as a picture.
         small = not self.is_fp8 and not (self.sparse and self.bits == 8)
         return (2, 1) if small else (2,)
 
@@ -122,14 +122,14 @@ def family(a: str, b: str, c: str, fp8: bool, sparse: bool = False) -> Family | 
     a, b, c
         Element types of the language.
     fp8
-        Whether there are instructions for 8-bit floats; where not, they are converted to ``float16``.
+        Whether there are instructions for 8-bit floats; otherwise these are converted to ``float16``.
     sparse
         Whether A is sparse.
 
     Returns
     -------
     Family or None
-        ``None`` if no instruction computes what the language means: above all for ``float32``, which is not rounded
+        ``None`` if no instruction computes what the language says, notably for ``float32``, which is not rounded
         to ``tfloat32`` unless the program says so.
     """
     if a in _INT8 and b in _INT8:

@@ -1,8 +1,8 @@
-"""Copies from global to shared memory by ``cp.async``: no registers in between, complete at a later wait.
+"""Copies from global to shared memory by ``cp.async``: without registers, complete at a later wait.
 
-A row is cut into chunks of 16, 8 or 4 bytes; neighbouring threads take neighbouring chunks. What of a chunk lies
-outside of the source becomes zero (the operand that says how many bytes are read); a tile that lies inside as a whole
-takes instructions without that operand.
+A row is cut into chunks of 16, 8 or 4 bytes; neighbouring threads take neighbouring chunks. The part of a chunk
+beyond the source becomes zero (by the operand that gives the number of bytes to read); a tile that lies wholly inside
+the source takes instructions without that operand.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tile_core.simt.variant import SimtCall, SimtVariant
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute of an asynchronous copy: bytes of a chunk, as far as addresses in global memory are aligned.
+#: Attribute of an asynchronous copy: bytes of a chunk that the alignment of addresses in global memory allows.
 BYTES = "async_bytes"
-#: Attribute of one: rows of the source end where a chunk ends.
+#: Attribute of an asynchronous copy: rows of the source end at the end of a chunk.
 WHOLE = "async_whole"
 
 _SIZES = (16, 8, 4)
@@ -119,7 +119,7 @@ class _ChunkedTile:
     size: int
 
     def chunks(self, guarded: bool) -> Any:
-        """Return what a thread copies, with or without a look at where the source ends."""
+        """Return the copies of a thread, with or without bounds checks on the source."""
         src, dst = self.call.args
         counts = (*src.shape[:-1], src.shape[-1] // self.elements)
 
@@ -145,7 +145,7 @@ class _ChunkedTile:
         return calls.execute(f"{name}_zfill", [*places, valid], self.call.span)
 
     def valid(self, at: list[Any]) -> Any:
-        """Return how many bytes of a chunk lie in the source, or ``None`` if it is known that all do."""
+        """Return how many bytes of a chunk lie in the source, or ``None`` if all are known to."""
         src = self.call.args[0]
         width = self.elements * self.size
         conditions = contiguity.inside(src, at, self.call.ranges)
@@ -202,7 +202,7 @@ def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Any]]
 
 
 def _by_elements(call: SimtCall) -> Any:
-    """Return a copy through registers, for a layout that tears neighbours of less than 4 bytes apart."""
+    """Return a copy through registers, for a layout that separates adjacent elements smaller than 4 bytes."""
     src, dst = call.args
 
     def copy(at: Sequence[Expr]) -> Any:
@@ -217,13 +217,13 @@ def _by_elements(call: SimtCall) -> Any:
 
 
 def _row(src: View, dst: View) -> int:
-    """Return how many neighbours of the last dimension a row has, or 1 where they are none on both sides."""
+    """Return the number of contiguous elements in a row, or 1 if they are not contiguous on both sides."""
     last = src.extents[-1]
     return int(last) if last == dst.extents[-1] and last == src.shape[-1] and last != 1 else 1
 
 
 def _global_bytes(src: View, dst: View, aligned: Aligned) -> int:
-    """Return the bytes of a chunk, as far as the program says."""
+    """Return the bytes of a chunk that the program allows."""
     size = DTYPES[src.dtype].bits // 8
     strides = strides_of(src.buffer)
     neighbours = _row(src, dst) if nodes.as_int(strides[-1]) == 1 else 1
@@ -239,7 +239,7 @@ def _global_bytes(src: View, dst: View, aligned: Aligned) -> int:
 
 
 def _shared_elements(dst: View, layout: Any, most: int) -> int:
-    """Return how many neighbours of a chunk's elements lie together in shared memory, at a multiple of their bytes."""
+    """Return how many of a chunk's elements are contiguous and aligned in shared memory."""
     low = nodes.as_int(dst.mins[-1])
     aligned_to = gcd(most, low) if isinstance(low, int) else 1
     if layout is not None:

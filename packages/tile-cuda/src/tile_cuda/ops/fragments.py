@@ -1,4 +1,4 @@
-"""Where matrix instructions hold their operands: layouts of accumulators and of the operands A and B.
+"""Layouts of the operands of matrix instructions: accumulators, A and B.
 
 A lane is ``4 * g + t``. It holds rows ``g`` and ``g + 8`` of a tile of A and C, column ``g`` of B, and columns ``2 t``
 and ``2 t + 1`` of C. The registers of A count rows of tiles, blocks of K, halves, elements, so a C whose warps all lie
@@ -15,7 +15,7 @@ from tile_cuda.target import WARP
 
 
 def accumulator(m: int, n: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
-    """Return where C is: registers count tiles of rows, tiles of columns, halves, the two columns."""
+    """Return the layout of C: registers count tiles of rows, tiles of columns, halves, the two columns."""
     per_tile = 2 * family.halves
     rows = _lines(split.warps_m, WARP * split.warps_n, split.atoms_m, split.atoms_n * per_tile, family.halves, 2)
     columns = (
@@ -28,7 +28,7 @@ def accumulator(m: int, n: int, split: WarpPartition, family: Family, threads: i
 
 
 def operand_a(m: int, k: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
-    """Return where a fragment A of (stored) extent ``k`` is; warps side by side hold copies."""
+    """Return the layout of a fragment A of (stored) extent ``k``; warps side by side hold copies."""
     blocks = -(-k // family.block)
     per_block = family.halves * family.per_word
     rows = _lines(
@@ -39,7 +39,7 @@ def operand_a(m: int, k: int, split: WarpPartition, family: Family, threads: int
 
 
 def operand_b(k: int, n: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
-    """Return where a fragment B is; warps one below the other hold copies."""
+    """Return the layout of a fragment B; warps one below the other hold copies."""
     blocks = -(-k // family.block)
     columns = _lines(split.warps_n, WARP, split.atoms_n, blocks * family.per_word, 1, 1)
     copies = (Digit(split.warps_m, WARP * split.warps_n, "thread"),) if split.warps_m > 1 else ()

@@ -35,7 +35,7 @@ class MmaVariant(MatrixVariant):
         self.legality = matrix_legality(table(fp8, self.sparse), scopes | ({"E": ("shared",)} if self.sparse else {}))
 
     def refuses(self, call: Any) -> str:
-        """Refuse what the instruction would round."""
+        """Reject operands that the instruction would round."""
         types = Problem.of(call).types
         if "float32" in types[:2] and types[2] != "float64":
             return "the instruction would round float32 operands; nearest legal: tfloat32, which says so"

@@ -28,7 +28,7 @@ class MmaGemmSp(MmaVariant):
     sparse = True
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Return besides how metadata whose rows are along K is swizzled: lanes read four of these rows at once."""
+        """Also return the swizzle of metadata whose rows are along K: lanes read four of these rows at once."""
         found = dict(super().layouts(call, ctx))
         view = call.args[1]
         if call.attrs["transpose_E"] and view.buffer not in call.places.layouts:

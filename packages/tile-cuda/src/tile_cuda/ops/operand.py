@@ -43,7 +43,7 @@ class MmaOperand(ProductOperand):
 
     @property
     def k_major(self) -> bool:
-        """Whether neighbours along K are neighbours of the tile's last dimension."""
+        """Whether elements adjacent along K are adjacent in the tile's last dimension."""
         return not self.turned
 
     @property
@@ -76,7 +76,7 @@ def words(blocks: int, operand: MmaOperand) -> int:
 class MmaLoader:
     """Makes the statements that read an operand.
 
-    The registers of a step are ordered by tile, block, half: what an instruction takes lies together.
+    The registers of a step are ordered by tile, block, half, so that the operands of an instruction are adjacent.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class MmaPlan(ProductPlan):
 
     @classmethod
     def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> MmaPlan | None:
-        """Return the plan that fits best to what is decided about fragments; ``None`` if there are no instructions."""
+        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there are no instructions."""
         problem = Problem.of(call)
         chosen = family(*problem.types, fp8, sparse)
         warps = call.block.count // WARP
@@ -61,7 +61,7 @@ class MmaPlan(ProductPlan):
 
 @dataclass(frozen=True)
 class KStep:
-    """What one instruction covers of K: ``blocks`` blocks of A from the ``first`` on, so many blocks ``apart``."""
+    """The part of K that one instruction covers: ``blocks`` blocks of A from ``first`` on, with stride ``apart``."""
 
     first: Any
     blocks: int
@@ -79,9 +79,9 @@ class KStep:
 
 @cache
 def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-    """Return a layout in which neither 8 rows of 16 bytes nor 8 vectors along a row meet in a bank.
+    """Return a layout in which neither 8 rows of 16 bytes nor 8 vectors along a row have bank conflicts.
 
-    ``None`` if the plain order is as good: rows of an odd number of 16 bytes never meet, others cannot be read by rows.
+    ``None`` if row-major order is as good: rows of an odd number of 16 bytes have none, others cannot be read by rows.
     """
     row = shape[-1] * bits
     if row % 256 or 128 % bits:

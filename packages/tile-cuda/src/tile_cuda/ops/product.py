@@ -1,4 +1,4 @@
-"""Products on matrix instructions: what a lane holds, and the main loop."""
+"""GEMMs on matrix instructions: the elements of a lane, and the main loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tile_cuda.ops.operand import MmaLoader, MmaOperand
 from tile_cuda.ops.plan import KStep, MmaPlan
 from tile_cuda.ops.steps import RowByRow, StepByStep, Work, rolled
 
-#: Steps beyond which the loop over K is not written out.
+#: Number of steps beyond which the loop over K is not unrolled.
 _MOST_STEPS = 16
 
 
@@ -33,7 +33,7 @@ class MmaProduct(RegisterProduct[MmaPlan]):
         self.metadata = make_metadata(self.lane, self.rows) if make_metadata else None
 
     def lane_place(self, number: Any) -> tuple[Any, Any]:
-        """Return the row of 8, and which of four groups of neighbours in it."""
+        """Return the row of 8, and which of its four groups of adjacent elements."""
         return tirx.floordiv(number, 4), tirx.floormod(number, 4)
 
     def tile_loops(self) -> tuple[tuple[str, int], ...]:
@@ -48,7 +48,7 @@ class MmaProduct(RegisterProduct[MmaPlan]):
         return register, row, self.columns + j * 8 + self.lane.column * 2 + pair
 
     def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
-        """Return the steps along K; in parts that can be moved between turns of a loop around a ``whole`` product."""
+        """Return the steps along K, split into movable parts if a loop goes around a ``whole`` product."""
         p, f = self.plan.problem, self.plan.family
         depth = p.k // 2 if f.sparse else p.k
         a = MmaOperand(**self.operand(0, guarded), dtype=f.a, family=f, depth=depth, halves=f.halves)

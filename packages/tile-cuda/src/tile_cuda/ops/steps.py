@@ -25,7 +25,7 @@ _AHEAD, _AHEAD_FP8 = 232, 176
 
 @dataclass(frozen=True)
 class Work:
-    """What is multiplied: the plan, the call, readers of A and B, the accumulators, and the metadata of a sparse A."""
+    """A product: its plan and call, readers of A and B, the accumulators, and the metadata of a sparse A."""
 
     plan: MmaPlan
     call: SimtCall

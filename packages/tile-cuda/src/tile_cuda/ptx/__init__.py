@@ -1,4 +1,4 @@
-"""PTX instructions as C++ functions: a table of data, printed into the text of a kernel as far as it is used."""
+"""PTX instructions as C++ functions: a table of data, of which the used ones are printed into a kernel's source."""
 
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
 from tile_cuda.ptx.table import TABLE, has, instruction, prelude

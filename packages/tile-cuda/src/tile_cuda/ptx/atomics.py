@@ -1,4 +1,4 @@
-"""Which functions of the table do an atomic operation of the language."""
+"""The functions of the table that implement an atomic operation of the language."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def store(dtype: str, space: str, order: str) -> Atomic:
 
 
 def _order(order: str, space: str) -> tuple[str, str]:
-    """Return the order as an instruction has it, and the fence that "sequentially consistent" needs besides."""
+    """Return the order of the instruction, and the additional fence that sequential consistency needs."""
     if order == "seq_cst":
         return "acq_rel", f"fence_sc_{SCOPES[space]}"
     return {"relaxed": "", "consume": "acquire"}.get(order, order), ""

@@ -1,4 +1,4 @@
-"""Functions of a few lines where no instruction does it alone: the sigmoid, conversions of float8, exchanges."""
+"""Functions of a few instructions: the sigmoid, conversions of float8, shuffles."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def composed_instructions() -> Iterator[Instruction]:
 
 
 def _functions() -> Iterator[Instruction]:
-    """Yield what the device's own functions do not give within the language's bounds."""
+    """Yield functions for which the device's own ones exceed the language's error bounds."""
     for name, ctype, register, e, size in (
         ("sigmoid_f32", "float", "f", "expf", "fabsf"), ("sigmoid_f64", "double", "d", "exp", "fabs"),
     ):  # fmt: skip
         suffix = "f" if ctype == "float" else ""
-        # From e to the minus absolute value, which cannot overflow: small results are kept.
+        # Uses exp(-|x|), which cannot overflow: small results are kept.
         body = (
             f"const {ctype} y = {e}(-{size}(x));",
             f"return (x < 0.0{suffix} ? y : 1.0{suffix}) / (1.0{suffix} + y);",
@@ -39,12 +39,12 @@ def _functions() -> Iterator[Instruction]:
 
 
 def _float8() -> Iterator[Instruction]:
-    """Yield conversions of one value; the instructions are of two, and saturate where the language does not."""
+    """Yield conversions of one value; the instructions convert two, and saturate where the language does not."""
     code, half = (
         PtxOperand("y", "h", role="result", ctype="unsigned char"),
         PtxOperand("y", "h", role="result", ctype="f16"),
     )
-    # The first that rounds to more than the largest number, or to infinity; and the codes of what does not fit.
+    # The smallest value that rounds to more than the largest number, or to infinity; and the codes on overflow.
     forms = {"e4m3": ("<= 464.0f", "0x7f"), "e5m2": ("< 61440.0f", "(x == x ? 0x7c : 0x7e)")}
     for kind, (fits, rest) in forms.items():
         decode = f"cvt_rn_f16x2_{kind}x2"

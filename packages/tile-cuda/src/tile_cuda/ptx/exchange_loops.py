@@ -1,4 +1,4 @@
-"""Atomic updates that no instruction does: compare and exchange until nobody came in between."""
+"""Atomic updates without an instruction: compare-and-swap loops that repeat until no other thread interferes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tile_cuda.ptx.instruction import Instruction, PtxOperand
 from tile_cuda.ptx.memory import SCOPES
 from tile_cuda.ptx.values import VALUES, PtxValue
 
-#: Stores of a number below 16 in half a byte, by what becomes of the byte: another thread may store the other half.
+#: Stores of a 4-bit number in half a byte, as updates of the byte: another thread may store the other half.
 HALVES = {"low": "(before & 0xf0) | x", "high": "(before & 0x0f) | (x << 4)"}
 
 

@@ -54,7 +54,7 @@ class PtxOperand:
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction, or a few lines of C++ where no single one will do.
+    """An instruction, or a few lines of C++ where one instruction is not enough.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Instruction:
             inside = list(self.body)
             short = len(inside) == 1
         else:
-            # Written in one line if that is short, else in a line for each section of the statement.
+            # Written on one line if it is short, else with one line per section of the statement.
             inside = self._statement("")
             short = len(head) + sum(len(text) + 1 for text in inside) + 2 <= _WIDTH
             inside = inside if short else self._statement("\n")

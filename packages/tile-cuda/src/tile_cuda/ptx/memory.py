@@ -8,12 +8,12 @@ from itertools import product
 from tile_cuda.ptx.instruction import Instruction, PtxOperand, function_name
 from tile_cuda.ptx.scalar import KINDS
 
-#: Groups of copies that a wait may leave open: one more than the most stages of a pipeline that is of use.
+#: Groups of copies that a wait may leave pending: one more than the largest useful number of pipeline stages.
 _GROUPS = 16
 MOST_OPEN = _GROUPS - 1
-"""Groups of asynchronous copies that can be left open at most."""
+"""Maximum number of groups of asynchronous copies that a wait can leave pending."""
 
-#: Memory that an access names, and the threads that its order is for.
+#: State spaces of accesses, and scopes of their memory orders.
 SCOPES = {"global": "gpu", "shared": "cta"}
 
 _UPDATES = {
@@ -84,7 +84,7 @@ def _updates() -> Iterator[Instruction]:
                 for kind in kinds:
                     yield _red(space, order, op, kind)
         for kind, arch in _HALF_SUMS.items():
-            # For shared memory and 16 bits alone there is no such instruction.
+            # Only for shared memory with 16 bits is there no such instruction.
             if space == "global":
                 yield _red(space, order, "add.noftz", kind, arch)
 

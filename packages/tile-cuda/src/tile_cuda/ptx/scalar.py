@@ -1,4 +1,4 @@
-"""Conversions, integer instructions, and what threads of a warp exchange."""
+"""Conversions, integer instructions, and exchanges between threads of a warp."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _pure(opcode: str, result: str, *inputs: tuple[str, str], arch: str = "sm_80
 
 
 def _moves() -> Iterator[Instruction]:
-    """Yield moves, whose results the compiler knows nothing of (``tile_cuda.emit.masked_shifts``)."""
+    """Yield moves, whose results are opaque to the compiler (``tile_cuda.emit.masked_shifts``)."""
     for bits in (32, 64):
         yield _pure(f"mov.b{bits}", f"s{bits}", ("x", f"s{bits}"), name=f"mov_b{bits}_opaque")
 
@@ -65,7 +65,7 @@ def _conversions() -> Iterator[Instruction]:
 
 
 def _double_to_bf16() -> Instruction:
-    """One rounding: the float32 that is nearest towards zero, with a mark in its last bit if it is not exact."""
+    """Round to odd: the float32 next towards zero, with its last bit set if the result is inexact."""
     body = (
         "const float y = (float)x;",
         "unsigned bits = __float_as_uint(y);",
@@ -80,7 +80,7 @@ def _double_to_bf16() -> Instruction:
 
 
 def _extremes() -> Iterator[Instruction]:
-    """Yield ``max`` and ``min`` that keep NaN; there is none of float64."""
+    """Yield ``max`` and ``min`` that propagate NaN; float64 has none."""
     for kind in ("max", "min"):
         yield _pure(f"{kind}.NaN.f32", "f32", ("a", "f32"), ("b", "f32"))
         operands = (PtxOperand("d", "d", role="result"), PtxOperand("a", "d"), PtxOperand("b", "d"))

@@ -1,4 +1,4 @@
-"""The table: which functions there are, which an architecture has, and their text."""
+"""The table of functions: their names, their architectures, and their source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values of an element type travel as bits, and how two of them are combined."""
+"""Bit representation of an element type's values, and the combination of two values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PtxValue:
         return self.from_bits.format(t=self.ctype, x=text)
 
     def combine(self, kind: str, a: str, b: str) -> str:
-        """Return ``sum``, ``max`` or ``min`` of two values; integers of 8 and 16 bits wrap, NaN is left out."""
+        """Return ``sum``, ``max`` or ``min`` of two values; integers of 8 and 16 bits wrap, NaN is ignored."""
         if self.wide:
             return f"{self.back}({_FLOAT.combine(kind, f'{self.wide}({a})', f'{self.wide}({b})')})"
         if kind == "sum":

@@ -1,1 +1,1 @@
-"""Loading and launching: ``api`` is the driver, ``driver`` the runtime adapter, ``launch`` the way of one call."""
+"""Loading and launching: ``api`` is the driver, ``driver`` the runtime adapter, ``launch`` the path of one call."""

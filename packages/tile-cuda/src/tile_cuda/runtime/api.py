@@ -17,7 +17,7 @@ Handle = int
 """Of a library, function, stream, event, graph or context: an address that only the driver understands."""
 
 LEGACY_STREAM: Handle = 0
-"""The default stream, which orders itself with all blocking streams of its context."""
+"""The default stream, which is ordered with all blocking streams of its context."""
 
 SUCCESS = 0
 _SHARED_OPTIN = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
@@ -32,7 +32,7 @@ class Unusable(Exception):
 
 
 class Broken(Unusable):
-    """There is a driver, but it does not start, for another reason than that there is no device."""
+    """There is a driver that does not start, although there is a device."""
 
 
 class Failed(Exception):
@@ -195,7 +195,7 @@ class Driver:
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[Handle]:
-        """Make a stream of the current device that orders itself with no other one."""
+        """Create a stream of the current device that is not ordered with any other."""
         stream = self._do("cuStreamCreate", _NON_BLOCKING)
         try:
             yield int(stream)
@@ -221,9 +221,9 @@ class Driver:
             self._do("cuGraphDestroy", graph)
 
     def seconds(self, stream: Handle, graph: Any, times: int) -> float:
-        """Return how long a recorded graph takes that many times, by the device's clock.
+        """Return the time of a number of launches of a recorded graph, by the device's clock.
 
-        It runs once before, so that the device is busy while the host queues what is timed.
+        The graph runs once before, so that the device is busy while the host queues the timed launches.
         """
         begin, end = self._do("cuEventCreate", 0), self._do("cuEventCreate", 0)
         try:

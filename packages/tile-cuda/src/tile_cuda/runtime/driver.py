@@ -32,7 +32,7 @@ _RECORDED = 100
 class CudaAdapter(TextAdapter):
     """Launches on NVIDIA devices.
 
-    Loading works on every machine, so that the text of a kernel can be looked at everywhere; only a launch needs a
+    Loading works on every machine, so that the source of a kernel can be inspected anywhere; only a launch needs a
     driver. Where there is a device that can run the kernel, loading prepares it for the current one.
 
     Parameters
@@ -111,7 +111,7 @@ class CudaAdapter(TextAdapter):
             raise typed(error) from error
 
     def clock(self, launch: Callable[[], object], launches: int) -> float | None:
-        """Record the launches as a graph and time that by events: the host's part of a launch is not in it."""
+        """Record the launches as a graph and time it with events, which excludes the launch overhead of the host."""
         ordinal = self._device_of(launch)
         if ordinal is None:
             return None
@@ -218,7 +218,7 @@ class _Chosen:
 
 
 class _Direct(_Chosen):
-    """The launch of a text that serves every call: a step less, once it is loaded."""
+    """The launch of source code that serves every call: one step fewer, once it is loaded."""
 
     def __init__(self, choice: TextChoice[Launcher]) -> None:
         super().__init__(choice)

@@ -8,7 +8,7 @@ from tile_cuda.errors import DeviceFault, DriverFailed
 from tile_cuda.runtime.api import Failed
 
 FAULTS = frozenset({700, 702, 710, *range(714, 720)})
-"""The driver's numbers for what a kernel did wrong: its context is lost then."""
+"""The driver's error codes for faults of a kernel, after which the context is lost."""
 
 
 def typed(error: Failed, facts: LaunchFacts | None = None) -> TileError:

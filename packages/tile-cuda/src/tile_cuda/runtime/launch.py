@@ -1,4 +1,4 @@
-"""One launch of one text: a few microseconds, so everything that can be known before is.
+"""One launch of one kernel: it takes a few microseconds, so everything possible is prepared before.
 
 No call allocates, waits, or loads anything once a text has run on a device, so that launches can be captured in graphs;
 the first call on a device may be captured too.
@@ -101,7 +101,7 @@ class Launcher:
             raise typed(driver.failure("cuLaunchKernel", int(code)), self.facts)
 
     def repeat(self, values: Sequence[Any], place: Place, moving: Sequence[int]) -> Repeat | None:
-        """Return the short way of launches like one that has been made, see `tile_core.runtime.repeat`."""
+        """Return the fast path for launches like a previous one, see `tile_core.runtime.repeat`."""
         kind, ordinal = place.device
         packer, function = self._packer, self._functions.get(ordinal)
         deciding = {*grid_positions(self.facts), *packer.encoded}

@@ -1,4 +1,4 @@
-"""The arguments of a launch as the driver wants them: an array of addresses of values, used again and again."""
+"""The arguments of a launch in the driver's format: a reusable array of the addresses of the values."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Pack:
 class SlotPacker:
     """Writes values into packs, and keeps packs for the next launch.
 
-    A pack belongs to one launch from `take` to `put`, so that threads never share one, and a launch allocates none but
-    the first of each thread that launches at the same time.
+    A pack belongs to one launch from `take` to `put`, so that threads never share one. Only the first launch of each
+    concurrent thread allocates one.
 
     Parameters
     ----------
@@ -78,5 +78,5 @@ class SlotPacker:
             return Pack(self._count)
 
     def encode(self, values: Sequence[Any]) -> list[Any]:
-        """Return the values with those of element types that Python has no format for as codes."""
+        """Return the values, with those whose element type has no Python format encoded."""
         return encode(self._encoded, values)

@@ -1,4 +1,4 @@
-"""Launches that differ in a few values only: all else is written into memory and bound to names once.
+"""Launches that differ only in a few values: everything else is prepared once.
 
 The driver's short form of a launch takes its grid, block and stream from memory (``CUlaunchConfig`` of cuda.h). With
 arguments that are made once, calling it through ``ctypes`` takes a third of the time of ``cuLaunchKernel`` through
@@ -21,7 +21,7 @@ _CONFIG = 56  # bytes of CUlaunchConfig
 _NO_CONTEXT = 201
 
 Memory = tuple[bytearray, tuple[Any, ...]]
-"""Of one launch at a time: a configuration and one slot per value, and the arguments of the driver's call.
+"""Memory of one launch at a time: a configuration, one slot per value, and the arguments of the driver's call.
 
 What ``ctypes.byref`` returns is the cheapest argument, and keeps alive what it refers to.
 """
@@ -81,7 +81,7 @@ def short_launch(
 def _memory(
     function: Handle, shape: Sequence[int], codes: Sequence[str], values: Sequence[Any], moving: Sequence[int]
 ) -> Callable[[], Memory]:
-    """Return what makes memory of a launch: all is written but the stream and the moving values, which come first."""
+    """Return the factory of a launch's memory, with only the stream and the moving values still to be written."""
     order = [*moving, *(i for i in range(len(codes)) if i not in moving)]
     fixed = [values[i] for i in order[len(moving) :]]
     rest = struct.Struct("<" + "".join(codes[i] for i in order[len(moving) :]))
@@ -103,7 +103,7 @@ def _memory(
 
 @functools.cache
 def _maker(count: int, devices: bool) -> Callable[..., Callable[..., None]]:
-    """Return the function that makes launches with so many moving values, on a machine with several devices or not."""
+    """Return the launch function for a number of moving values, on a machine with one or with several devices."""
     given = ", ".join(f"v{i}" for i in range(count))
     space: dict[str, Any] = {"NO_CONTEXT": _NO_CONTEXT}
     test = "  if stream < 3 and elsewhere():\n   return otherwise({given})\n" if devices else ""

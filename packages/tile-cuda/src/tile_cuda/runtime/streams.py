@@ -1,4 +1,4 @@
-"""Which stream a launch belongs to: the one on which the caller's library is working now.
+"""The stream of a launch: the current stream of the caller's library.
 
 PyTorch and CuPy have a current stream per thread and device. Every other library hands over its arrays through DLPack,
 whose consumer is the legacy default stream unless it asks for another one: the producer has made its own work wait-for
@@ -16,11 +16,11 @@ from typing import Any
 from tile_cuda.runtime.api import LEGACY_STREAM, Handle
 
 StreamOf = Callable[[int], Handle]
-"""From the number of a device to the stream that is current on it."""
+"""Maps the number of a device to its current stream."""
 
 
 class Streams:
-    """The current streams of all libraries, and of threads that have chosen one for a while."""
+    """The current streams of all libraries, and of threads that have selected one temporarily."""
 
     def __init__(self) -> None:
         self._chosen: dict[int, StreamOf] = {}
@@ -46,7 +46,7 @@ class Streams:
         return of(ordinal)
 
     def short(self, library: str) -> tuple[StreamOf, dict[int, StreamOf]]:
-        """Return what finds the current stream of a library where no thread has chosen one, and those that have."""
+        """Return the look-up of a library's current stream, and the streams that threads have selected."""
         return self._of.get(library) or _stream_of(library), self._chosen
 
     @contextlib.contextmanager
