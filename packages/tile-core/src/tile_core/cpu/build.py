@@ -21,7 +21,7 @@ from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
 
 ENTRY = "main"
-#: Statements beyond which LLVM optimises at a level: its time grows with more than their number.
+#: Statement counts above which LLVM optimises at a lower level: its time grows superlinearly.
 EFFORTS = ((8_000, 0), (2_000, 1))
 
 
@@ -45,7 +45,7 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
     Raises
     ------
     InternalError
-        If TVM refuses the function: the passes before promise that it does not.
+        If TVM refuses the function, which earlier passes must prevent.
     """
     described = {**isa.target(), **_effort(statements_of(func.body))}
     target = tvm.target.Target(described, host=described)
@@ -66,7 +66,7 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
 
 
 def _effort(statements: int) -> dict[str, int]:
-    """Return LLVM's level of optimisation where it is not the highest."""
+    """Return LLVM's optimisation level if it is not the highest."""
     return next(({"opt-level": level} for most, level in EFFORTS if statements > most), {})
 
 
@@ -101,7 +101,7 @@ def _passes() -> list[Any]:
 
 
 def _lowered(func: Expr) -> Expr:
-    """Lower what MakePackedAPI added, too: extents such as ``m // 2`` are compared with those of the arrays."""
+    """Also lower the checks added by MakePackedAPI: extents such as ``m // 2`` are compared with those of arrays."""
     return lower_floors(func.with_body(lower_intrinsics(func.body)))
 
 

@@ -1,4 +1,4 @@
-"""Steps of thread code that are no statements yet: they are written once the thread's index is known."""
+"""Steps of thread code that are not statements yet: they are emitted once the thread's index is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tile_core.ir import nodes
 
 
 class DeferredStep(ABC):
-    """Something that each thread does in a loop over the threads."""
+    """A step that each thread executes in a loop over the threads."""
 
     @abstractmethod
     def emit(self, rewriter: Any, t: Var) -> Stmt:
@@ -30,7 +30,7 @@ class Keep(DeferredStep):
 
 
 class Restore(DeferredStep):
-    """Do a store with the value of the thread's slot."""
+    """Store the value of the thread's slot."""
 
     def __init__(self, slot: Any, store: Stmt) -> None:
         self.slot, self.store = slot, store

@@ -1,9 +1,9 @@
-"""Run a block's threads one after the other between the points where they meet.
+"""Loop fission over a block's threads, which run one after another between synchronization points.
 
-The body is split into stretches of thread code, each of which becomes one loop over the threads. A stretch ends at a
-barrier, a warp operation or a tile op, and before a statement that touches shared memory which the stretch wrote:
-statements see the shared memory of all threads as if the threads ran in lock step. Control flow that differs between
-threads is turned into a mask per thread where its body has to be split.
+The body is split into regions of thread code, each of which becomes one loop over the threads. A region ends at a
+barrier, a warp operation or a tile op, and before a statement that accesses shared memory which the region wrote:
+statements see the shared memory of all threads as if the threads ran in lock step. Divergent control flow becomes a
+mask per thread where its body has to be split.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def distribute(body: Stmt, threads: tuple[int, int, int]) -> Any:
     Raises
     ------
     DivergentBarrier
-        If threads may disagree about whether they meet.
+        If a synchronization point may be in divergent control flow.
     """
     return _Blocks(threads).stmt(body)
 
@@ -109,7 +109,7 @@ class Threads:
         return nodes.seq(out)
 
     def meets(self, s: Stmt) -> bool:
-        """Whether the threads meet inside a statement."""
+        """Whether a statement contains a synchronization point."""
         if isinstance(s, tirx.AttrStmt) and s.attr_key == nodes.OP_MARK:
             return not self.varying.stmt(s)
         if isinstance(s, tirx.For) and role(s) == "parallel":
@@ -132,7 +132,7 @@ class Threads:
         return isinstance(s, tirx.BufferStore) and _reads_own_target(s)
 
     def compound(self, s: Stmt) -> Any:
-        """Return a statement that the threads go through together."""
+        """Return a statement that the threads execute together."""
         if isinstance(s, tirx.IfThenElse):
             return self.branch(s)
         if isinstance(s, tirx.For) and role(s) != "parallel":
@@ -150,7 +150,7 @@ class Threads:
         return _Strip().stmt(s)
 
     def branch(self, s: Stmt) -> Any:
-        """Return a branch; one that differs between threads becomes a mask per thread."""
+        """Return a branch; a divergent one becomes a mask per thread."""
         if not self.varying.expr(s.condition):
             other = None if s.else_case is None else self.block(s.else_case)
             return tirx.IfThenElse(s.condition, self.block(s.then_case), other, s.span)
@@ -172,7 +172,7 @@ class Threads:
         return nodes.seq([first, second])
 
     def thread_loop(self, group: list[Any]) -> Stmt:
-        """Return a loop over the threads for a stretch of thread code."""
+        """Return a loop over the threads for a region of thread code."""
         t = nodes.fresh("thread")
         rewriter = _PerThread(self, t)
         parts = [p.emit(rewriter, t) if isinstance(p, DeferredStep) else rewriter.stmt(p) for p in group]
@@ -192,7 +192,7 @@ class Threads:
 
 
 class _PerThread(StmtRewriter):
-    """One thread's view of a stretch: thread indices, private slots and kept bindings."""
+    """One thread's view of a region: thread indices, private slots and kept bindings."""
 
     def __init__(self, owner: Threads, t: Var) -> None:
         self.owner = owner
@@ -226,7 +226,7 @@ class _PerThread(StmtRewriter):
         return new if slot is None else tirx.BufferStore(slot, new.value, [self.t, *new.indices], new.span)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
-        """Keep each thread's value: later stretches may need it."""
+        """Keep each thread's value: later regions may need it."""
         slot = self.owner.slots.get(s.var)
         if slot is None:
             slot = self.owner.slots[s.var] = self.owner.private(str(s.var.name), nodes.dtype_of(s.var))
@@ -237,7 +237,7 @@ class _PerThread(StmtRewriter):
 
 
 class _Strip(StmtRewriter):
-    """Drops the marks inside a statement that the block does once."""
+    """Drops the marks inside a statement that the block executes once."""
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)

@@ -1,11 +1,11 @@
-"""Every access by one offset: buffers of several dimensions become buffers of one.
+"""Flatten buffers: every access by one offset into a one-dimensional buffer.
 
 TVM's own pass for this is wrong for indices such as ``(127 - i) // 2``, which it turns into ``i // -2 + 63``, and takes
-minutes where sizes are symbolic: it normalises each index as a map of iterators. Here an index stays the expression
-that it is: an offset is the sum of indices times strides, with constants folded and nothing else.
+minutes where sizes are symbolic: it normalises each index as a map of iterators. Here an index expression stays
+unchanged: an offset is the sum of indices times strides, with only constants folded.
 
-Offsets are 64-bit where 32 bits are not certain to hold them: in a buffer of 2**31 elements or more, or of symbolic
-size, or where an index is 64-bit already.
+Offsets are 64-bit where 32 bits may overflow: in a buffer of 2**31 elements or more, or of symbolic size, or where an
+index is 64-bit already.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def flatten(func: Expr) -> Expr:
     Parameters
     ----------
     func
-        A function whose accesses lie inside their buffers. Its parameters stay as they are: the body sees each tensor
+        A function whose accesses lie inside their buffers. Its parameters are unchanged: the body sees each tensor
         through a view of one dimension.
     """
     flat: dict[Any, Any] = {}
@@ -53,7 +53,7 @@ def flatten(func: Expr) -> Expr:
 class _FlattenBuffers(StmtRewriter):
     def __init__(self, flat: dict[Any, Any], params: frozenset[Any]) -> None:
         self.flat = flat
-        # Tensors keep their names in what is no access: their views begin where they do.
+        # Tensors keep their names outside accesses: their views start at the same address.
         self.names = {old: new for old, new in flat.items() if old not in params and not old.same_as(new)}
 
     def expr(self, e: Any) -> Expr:
@@ -94,7 +94,7 @@ def offset(buffer: BufferVar, indices: Sequence[Expr]) -> Expr:
     start = buffer.ty.elem_offset
     total: Any = nodes.int_const(0, kind) if start is None else _as(start, kind)
     step: Any = nodes.int_const(0, kind)
-    vectors: list[Any] = []  # those that are no ramps
+    vectors: list[Any] = []  # those that are not ramps
     lanes = max((lanes_of(i) for i in indices), default=1)
     for index, stride in zip(indices, _strides(buffer, kind), strict=True):
         if isinstance(index, tirx.Ramp):
@@ -119,7 +119,7 @@ def _needs(buffer: BufferVar) -> bool:
 
 def _one_dimensional(buffer: BufferVar, data: Any = None) -> BufferVar:
     sizes = nodes.shape_of(buffer)
-    # The extent of a view of symbolic size is asked by nobody: accesses are inside.
+    # The extent of a view of symbolic size is never used: accesses are in bounds.
     size = math.prod(sizes) if all(isinstance(n, int) for n in sizes) else 1
     extent = nodes.int_const(max(size, 1), "int64" if size >= 2**31 else "int32")
     return tirx.decl_buffer(

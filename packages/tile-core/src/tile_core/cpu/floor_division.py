@@ -1,7 +1,7 @@
-"""Divisions that round down, by what processors have: shifts, masks, and divisions that round towards zero.
+"""Floor divisions in terms of machine operations: shifts, masks, and divisions that round towards zero.
 
-TVM's own pass for this proves signs with its simplifier, which takes seconds over symbolic sizes. Ranges of plain
-intervals tell as much here.
+TVM's own pass for this proves signs with its simplifier, which takes seconds over symbolic sizes. Interval
+arithmetic is as precise here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tile_core.numerics.build import cast, constant, equal, select, type_name
 __all__ = ["lower_floors"]
 
 _FLOORS = (tirx.FloorDiv, tirx.FloorMod)
-#: Dividends of more nodes than this are not written twice.
+#: Dividends of more nodes than this are not duplicated.
 _SHORT = 64
 
 

@@ -40,7 +40,7 @@ def threads_of(body: Stmt) -> tuple[int, int, int]:
 
 
 def stores_in(s: Stmt) -> float:
-    """Return how many stores a run of a statement makes at most; infinite if that is not known."""
+    """Return an upper bound on the stores of one execution of a statement; infinite if unknown."""
     if isinstance(s, tirx.SeqStmt):
         return sum(stores_in(x) for x in s.seq)
     if isinstance(s, tirx.For):
@@ -97,7 +97,7 @@ def _fused(axes: list[Stmt], body: Stmt, parallel: bool) -> Stmt:
     for axis in reversed(axes):
         extent = _count(axis.extent, dtype)
         digit = index if nodes.as_int(total) == 1 else tirx.FloorDiv(index, total)
-        if axis is not axes[0]:  # the slowest axis has what is left
+        if axis is not axes[0]:  # the slowest axis takes the quotient
             digit = tirx.FloorMod(digit, extent)
         values[axis.loop_var] = nodes.cast(digit, nodes.dtype_of(axis.loop_var))
         total = _times(total, extent)
@@ -120,5 +120,5 @@ def _fused(axes: list[Stmt], body: Stmt, parallel: bool) -> Stmt:
 
 
 def _few(stores: float) -> int:
-    """Return the number of blocks from which on their work is shared: to wake other threads takes some microseconds."""
+    """Return the number of blocks from which work is shared: waking other threads takes some microseconds."""
     return 2 if math.isinf(stores) else max(2, math.ceil(_LITTLE / max(stores, 1)))

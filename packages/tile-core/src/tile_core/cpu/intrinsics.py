@@ -1,7 +1,7 @@
-"""Functions of numbers as LLVM and the C library have them.
+"""Math functions lowered to LLVM intrinsics and C library calls.
 
 TVM's own pass for this simplifies every condition on its way, and fails over ``i * 7 + 3 == -2**31``, whose solution
-it computes in 32 bits. Here its rules are applied to calls, and nothing else is looked at.
+it computes in 32 bits. Here its rules are applied to calls only.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tile_core.ir.visit import StmtRewriter, map_expr
 
 __all__ = ["lower_intrinsics"]
 
-#: Where TVM keeps its rules for operators, in the order in which it asks for them.
+#: TVM's registries of lowering rules for operators, in order of precedence.
 _TABLES = ("llvm.FLowerIntrinsic", "llvm.FLegalize", "default.FLowerIntrinsic", "default.FLegalize")
 
 
 def lower_intrinsics(body: Stmt) -> Stmt:
-    """Return the statement with calls of intrinsics and library functions for the operators that stand for them."""
+    """Return the statement with calls of intrinsics and library functions in place of their operators."""
     return _LowerIntrinsics().stmt(body)
 
 

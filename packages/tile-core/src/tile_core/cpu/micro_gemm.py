@@ -104,7 +104,7 @@ def accumulator_dtype(dtype: str) -> str:
 
 
 def _in_order(k: int, split: int, clear: Any, part: Callable[[Any, int, Any], Any]) -> Stmt:
-    """Add up parts of ``k``, of ``split`` products each: a loop, and what remains; only the first one clears C."""
+    """Add up chunks of ``k``, of ``split`` products each: a loop, and a remainder; only the first chunk clears C."""
 
     def whole(index: Var) -> Stmt:
         first = clear
@@ -170,7 +170,7 @@ def _dots(call: _Call) -> Stmt:
 
 
 def _prepare(call: _Call) -> tuple[list[Any], _Call]:
-    """Bring the operands into a form that the register tile reads: dtype of the accumulator, rows of B contiguous."""
+    """Pack the operands for the register tile: dtype of the accumulator, rows of B contiguous."""
     statements: list[Any] = []
     a, b = call.a, call.b
     if needs_conversion(a, call.acc):
@@ -270,7 +270,7 @@ SHORT_RUNS = 4
 # Bits in a run for which that pays. Beyond a page the prefetcher begins anew in any case; short runs need no more
 # requests to memory, there are too many already.
 LEAST_RUN, PAGE = 2**13, 2**15
-# Bits of memory that come with one access.
+# Bits of memory that one access fetches.
 CACHE_LINE = 512
 
 
@@ -297,7 +297,7 @@ def _jump(row: Var, run: int, stored: Any) -> Any:
 
 
 def _few_rows(dtype: str, isa: Isa) -> int:
-    """Up to so many rows, converting B where it is read (again for every register tile) beats making a panel."""
+    """Up to this many rows, converting B at each read (again for every register tile) beats packing a panel."""
     return 4 if dtype == "float16" and not isa.fp16_conversion else 16
 
 

@@ -2,8 +2,8 @@
 
 Row by row: the accumulators of a row stay in registers while its stored values go by. Each value is broadcast and
 multiplied by the row of B that its metadata names, which is an operand in memory: half the multiplications of the dense
-product, each with a load of its own. Everything else is done before, for all columns at once: values are converted,
-metadata becomes offsets of rows, and B is laid out in strips as wide as the accumulators, so that what is multiplied
+product, each with a load of its own. All other work is done in advance, for all columns at once: values are converted,
+metadata becomes offsets of rows, and B is laid out in strips as wide as the accumulators, so that the multiplied data
 stays in the first-level cache.
 """
 
@@ -91,7 +91,7 @@ def micro_gemm_sp(
 
 @dataclass(frozen=True)
 class _Operands:
-    """What the product reads and writes: stored values, offsets into a strip of B, the strips, and C."""
+    """Operands of the product: stored values, offsets into a strip of B, the strips, and C."""
 
     values: Tile2D
     offsets: Any
@@ -109,13 +109,13 @@ def _strips(n: int, isa: Isa, acc: str) -> list[list[tuple[int, int]]]:
     each = -(-len(starts) // -(-len(starts) // VECTORS))
     strips = [[(s, lanes) for s in starts[at : at + each]] for at in range(0, len(starts), each)]
     if len(strips) > 1 and len(strips[-1]) == 1:
-        # Columns that two strips had in common would get their products twice.
+        # Columns shared by two strips would accumulate their products twice.
         strips[-1].insert(0, strips[-2].pop())
     return strips
 
 
 def _words(words: int, word_bytes: int) -> int:
-    """Return how many elements of metadata in a row are worked off at a time: all, or a part that leaves no rest."""
+    """Return how many elements of metadata in a row are processed at a time: all, or a divisor of their number."""
     most = max(1, STRIP_BYTES // word_bytes)
     if words <= most:
         return words

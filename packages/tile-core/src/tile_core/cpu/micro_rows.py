@@ -1,7 +1,7 @@
 """Products of a few rows with a matrix that is stored transposed: every column of the result is a sum along memory.
 
-Rows of the stored matrix go by once, several at a time, each with accumulators that run along the product's ``k``. At
-the end the lanes of all accumulators are added up together, by shuffles that halve their number.
+Rows of the stored matrix are read once, several at a time, each with accumulators that run along the product's ``k``.
+At the end the lanes of all accumulators are added up together, by shuffles that halve their number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
 
-#: Up to so many rows of A, a product reads its B once: a panel of B would cost as much as the product.
+#: Up to this many rows of A, a product reads its B once: a panel of B would cost as much as the product.
 FEW_ROWS = 4
 #: Rows of the stored matrix that are read side by side.
 _STREAMS = 8
@@ -69,7 +69,7 @@ def _group(
     allocation, sums = registers(m * width * lanes, acc, "sums")
     allocate_row, row = registers(lanes, acc, "row")
     slots = {(i, j): [ramp((i * width + j) * lanes, lanes)] for i in range(m) for j in range(width)}
-    # Nothing changes when -0.0 is added, not even a sum of -0.0.
+    # -0.0 is the neutral element of addition, even for a sum of -0.0.
     nothing = splat(tirx.FloatImm(acc, -0.0) if acc.startswith("float") else zero(acc), lanes)
 
     def step(p: Expr, last: Any = None) -> Stmt:
@@ -79,7 +79,7 @@ def _group(
         for j in range(width):
             where = b.at(p, plus(j0, j))
             read = tirx.BufferLoad(b.buffer, [*where[:-1], ramp(where[-1], lanes)])
-            # A register and not a name: TVM's lowering of bfloat16 passes over what names stand for.
+            # A register and not a binding: TVM's lowering of bfloat16 skips bound values.
             steps.append(tirx.BufferStore(row, cast(read, b.dtype, acc, lanes), [ramp(0, lanes)]))
             y = tirx.BufferLoad(row, [ramp(0, lanes)])
             for i in range(m):

@@ -1,9 +1,9 @@
-"""Vector reads of elements that lie two to a byte: half as many bytes are loaded, and each goes to two lanes.
+"""Vector loads of elements packed two to a byte: half as many bytes are loaded, and each goes to two lanes.
 
 An element ``i`` of a packed row is a nibble of byte ``i // 2``, chosen by ``i % 2``. Vectors of such an index are loads
-of one byte per lane, unless the first lane is known to be even: then the bytes of a vector lie side by side and the
-shifts are constants. ``halve`` writes both indices so that this can be seen, before loops become vectors;
-``load_pairs`` makes the loads, after.
+of one byte per lane, unless the first lane is known to be even: then the bytes of a vector are contiguous and the
+shifts are constants. ``halve`` rewrites both indices to expose this, before loops become vectors; ``load_pairs`` makes
+the loads, after.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def load_pairs(e: Expr) -> Expr:
 
 
 def _even_base(e: Expr, lane: Var) -> Any:
-    """Return ``base`` of ``(base + lane) // 2`` or ``% 2`` if it is even whatever its variables are, else ``None``."""
+    """Return ``base`` of ``(base + lane) // 2`` or ``% 2`` if it is always even, else ``None``."""
     if nodes.as_int(e.b) != 2 or not uses_var(e.a, lane):
         return None
     rest: list[Any] = []

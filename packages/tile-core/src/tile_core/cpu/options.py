@@ -12,14 +12,14 @@ class CpuOptions:
     Parameters
     ----------
     parallel
-        Run the blocks of a launch on all cores; otherwise one after the other.
+        Run the blocks of a launch on all cores; otherwise one after another.
     generic
-        Use the plain meaning of every op, without vectors and packed kernels: slow, for tests of the fast ways.
+        Use the reference meaning of every op, without vectors and packed kernels: slow, for tests of the fast paths.
     poison
-        Fill scratch memory with NaN and large integers where it is allocated: a result that depends on what nobody has
-        written then shows it.
+        Fill scratch memory with NaN and large integers where it is allocated, to expose results that depend on
+        uninitialized memory.
     fmad
-        A product and a sum of floats may become one operation that rounds once.
+        Allow contraction of a float product and sum into one operation that rounds once.
     """
 
     parallel: bool = True

@@ -11,7 +11,7 @@ from tile_core.cpu.tile2d import Tile2D, bits_of, cast, element_dtype, loop, plu
 
 
 def needs_conversion(tile: Tile2D, dtype: str) -> bool:
-    """Whether the elements of ``tile`` are anything but plain values of ``dtype`` in memory."""
+    """Whether the elements of ``tile`` are not plain values of ``dtype`` in memory."""
     return tile.load is not None or tile.dtype != dtype
 
 

@@ -1,4 +1,4 @@
-"""The CPU's tail of the spine: from plain loops over scratch to what LLVM builds."""
+"""The CPU's tail of the spine: from plain loops over scratch to LLVM's input."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _grid(plan: Plan, ctx: Context) -> Plan:
 
 
 def _shares_bytes(plan: Plan) -> bool:
-    """Whether blocks may write elements of one byte: then one must not overtake the other."""
+    """Whether blocks may write elements of one byte: then they must run in order."""
     packed = {p for p in plan.params if tirx.is_buffer_var(p) and DTYPES[nodes.element_type(p)].is_packed}
     return any(s.buffer in packed for s in collect(plan.body, tirx.BufferStore))
 
@@ -154,7 +154,7 @@ def _function(plan: Plan, ctx: Context) -> Plan:
 
 
 def _on_a_device(body: Stmt) -> Any:
-    """Return the body with the device that TVM takes from the arrays of other functions, to allocate memory on it."""
+    """Return the body with the device for allocations, which TVM reads from arrays in other functions."""
     for key, value in (("device_type", HOST_DEVICE), ("device_id", 0)):
         body = tirx.AttrStmt(ir.StringImm(key), key, nodes.int_const(value), body)
     return body

@@ -46,7 +46,7 @@ def tile_language() -> Mapping[str, str]:
 
 
 def tile_lowerings(target: Target) -> Sequence[Variant]:
-    """Return the CPU's variants, the plain loops of every op among them."""
+    """Return the CPU's variants, including the plain loops of every op."""
     from tile_core.cpu.ops import variants
 
     return variants(target)

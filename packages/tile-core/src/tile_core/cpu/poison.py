@@ -1,4 +1,4 @@
-"""Scratch memory that begins as poison, so that a result that depends on what nobody has written shows it."""
+"""Scratch memory initialized with poison, to expose results that depend on uninitialized memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tile_core.ir.visit import StmtRewriter
 def poison(body: Stmt) -> Any:
     """Return the program with every scratch buffer filled where it is allocated: NaN, or large numbers of integers.
 
-    Where a program names its threads, only what each of them has for itself is filled: they share the rest.
+    Where a program names its threads, only per-thread buffers are filled: the others are shared.
     """
     return _Poison(threads=uses_threads(body)).stmt(body)
 

@@ -1,9 +1,8 @@
-"""Products of floats that a kernel writes are rounded before they are added to.
+"""Prevents contraction: float products in a kernel are rounded before an addition.
 
-TVM lets LLVM contract ``a * b + c`` into one operation that rounds once, whatever lies between the two: names, tiles,
-stores and loads. The language rounds each operation. So a product whose value may reach an addition is fenced, where
-the program still is what the user wrote. What op kernels and approximations of functions compute is fenced nowhere:
-their sums may use the instruction.
+TVM lets LLVM contract ``a * b + c`` into one operation that rounds once, even across names, tiles, stores and loads.
+The language rounds each operation. So a product whose value may reach an addition is fenced while the program is still
+as the user wrote it. Op kernels and approximations of functions are not fenced: their sums may use the instruction.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["fence_products", "reveal_products"]
 _PRODUCT = f"{PREFIX}product"
 #: Types in which a processor with the instruction may contract.
 _TYPES = frozenset({"float16", "float32", "float64"})
-#: What takes a product, like another product, and cannot be contracted with it.
+#: Users of a product that cannot be contracted with it, such as another product.
 _ROUNDING = (tirx.Div, tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
@@ -29,7 +28,7 @@ def fence_products(body: Stmt) -> Stmt:
     """Return a program as written with calls around the products of floats that may be added to something."""
 
     def rounding(e: Expr, mutator: Any) -> Expr:
-        """Rewrite what rounds its operands: products among them are part of no sum."""
+        """Rewrite an expression that rounds its operands: products among them are not part of a sum."""
         parts = [rounding(x, mutator) if _is_product(x) else mutator.mutate(x) for x in (e.a, e.b)]
         same = parts[0].same_as(e.a) and parts[1].same_as(e.b)
         return e if same else type(e)(*parts, e.span)

@@ -1,8 +1,8 @@
 """Products of a few rows read their B from global memory, where a copy would only pass it on.
 
-``T.copy(B[k0, n0], tile); T.gemm(a, tile, c)`` with few rows in ``a`` uses each element of the tile a few times. To
-write it to scratch first costs as much as the product. If nothing else uses the tile, the product reads the tensor
-itself where the whole region lies inside of it; at the edge the copy fills the tile as before.
+``T.copy(B[k0, n0], tile); T.gemm(a, tile, c)`` with few rows in ``a`` uses each element of the tile a few times.
+Writing it to scratch first costs as much as the product. If nothing else uses the tile, the product reads the tensor
+directly where the whole region is in bounds; at the edge the copy fills the tile as before.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
 
-#: Attribute of a product whose B is a region of a tensor that lies inside of it.
+#: Attribute of a product whose B is an in-bounds region of a tensor.
 INSIDE = "inside"
 
 
 def read_through(body: Stmt, layouts: Collection[str] = ()) -> Stmt:
-    """Return the program with products that read their B where it is.
+    """Return the program with products that read their B in place.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ class _ReadThrough(StmtRewriter):
         return tirx.IfThenElse(tirx.all(*bounds), fast, nodes.seq([copy, product]), product.span)
 
     def open_bounds(self, src: View, d: int) -> list[Expr]:
-        """Return what is not proven of ``0 <= min`` and ``min + extent <= shape`` in one dimension."""
+        """Return the unproven conditions of ``0 <= min`` and ``min + extent <= shape`` in one dimension."""
         low, size = src.mins[d], src.buffer.shape[d]
         low = nodes.int_const(low) if isinstance(low, int) else low
         if nodes.dtype_of(low) != nodes.dtype_of(size):
             low, size = nodes.cast(low, "int64"), nodes.cast(size, "int64")
-        # Not ``low + extent <= size``, whose sum leaves 32 bits where a runtime number is far outside.
+        # Not ``low + extent <= size``, whose sum overflows 32 bits if a runtime number is far out of bounds.
         zero = nodes.int_const(0, nodes.dtype_of(low))
         return [c for c in (tirx.GE(low, zero), tirx.LE(low, size - src.extents[d])) if not self.analyzer.can_prove(c)]
 
@@ -137,7 +137,7 @@ def _multiplies_few_rows(s: Stmt, tile: View) -> bool:
 
 
 def _may_write(s: Stmt, buffer: BufferVar) -> bool:
-    """Whether a statement may change a tensor, or is one that this pass does not look into."""
+    """Whether a statement may change a tensor, or is opaque to this pass."""
     if is_op(s):
         known = str(s.value.op.name) in ("tile.copy", "tile.fill", "tile.gemm", "tile.reduce", "tile.transpose")
         return not known or any(v.buffer.same_as(buffer) for v in effects(s)[1])

@@ -1,4 +1,4 @@
-"""Where scratch lives on a CPU: small buffers on the stack, large ones in the thread's workspace.
+"""Scratch memory on a CPU: small buffers on the stack, large ones in the thread's workspace.
 
 All of a block's scratch is allocated at its beginning: allocation inside loops costs time, and inside a ``while`` TVM's
 code generator does not order it before the uses.
@@ -35,7 +35,7 @@ def place(body: Stmt) -> Stmt:
         base = _base(view, mapping)
         if base is not None:
             mapping[view.buffer] = _moved(view.buffer, nodes.scope_of(base), tirx.buffer_data(base))
-    # Substitution renames the definitions, too; what they say besides is said anew.
+    # Substitution renames the definitions too; their other fields are set again.
     moved = _AnnotateScratch(set(mapping.values())).stmt(substitute(body, mapping)) if mapping else body
     return _HoistAllocations().whole(moved)
 

@@ -1,7 +1,7 @@
-"""Names of values as scratch in memory, which LLVM turns back into registers.
+"""Spill bound values to scratch memory, which LLVM turns back into registers.
 
 TVM's code generator tells its analyzer the value of every ``Let``; the analyzer puts it wherever the name occurs and
-walks the result as a tree. Where a selection uses a name several times, three exponentials of one another take half a
+walks the result as a tree. Where a select uses a name several times, three nested exponentials take half a
 minute. It does not look into memory.
 """
 
@@ -57,7 +57,7 @@ class _Spill(StmtRewriter):
         return nodes.seq([*before, new]) if before else new
 
     def visit_While(self, s: Stmt) -> Any:
-        """Keep the condition, which is evaluated again and again."""
+        """Keep the condition, which is evaluated in every iteration."""
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
 

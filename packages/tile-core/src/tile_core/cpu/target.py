@@ -15,7 +15,7 @@ ISA: Fact[str] = Fact("isa", str)
 
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-#: Blocks are given their scratch by the heap; the limit only keeps a typing error from taking the machine's memory.
+#: Blocks are given their scratch by the heap; the limit only keeps a typo from exhausting the machine's memory.
 _SCRATCH_BYTES = 1 << 30
 
 

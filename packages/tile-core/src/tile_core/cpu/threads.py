@@ -1,9 +1,8 @@
 """Kernels that name their threads, on a processor that runs one block at a time.
 
-The block's threads run one after the other between two points where they meet: a barrier, a warp operation or a tile
-op. Control flow around such points must be the same for all threads; it stays outside, and each stretch between them
-becomes a loop over the threads. What a thread keeps across a stretch (local arrays, variables, bindings) gets one slot
-per thread.
+The block's threads run one after another between synchronization points: a barrier, a warp operation or a tile op.
+Control flow around such points must be uniform; it stays outside, and each region between them becomes a loop over the
+threads. Values that are live across regions (local arrays, variables, bindings) get one slot per thread.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def run_threads(body: Stmt) -> Stmt:
 
 
 class _Unmark(StmtRewriter):
-    """Drops the marks of tile ops, which only matter where threads are told apart."""
+    """Drops the marks of tile ops, which only matter where threads are distinguished."""
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)

@@ -1,7 +1,7 @@
-"""Which loops are unrolled: those of constant extent whose copies stay few.
+"""Which loops are unrolled: those of constant trip count with few copies.
 
-To unroll is a wish. A loop with a number of iterations that only the launch knows, and one whose copies would take LLVM
-longer than they save, runs in order.
+Unrolling is a hint. A loop whose trip count is known only at launch, or whose copies would cost LLVM more time than
+they save, is not unrolled.
 """
 
 from __future__ import annotations

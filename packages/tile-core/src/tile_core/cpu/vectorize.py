@@ -2,7 +2,7 @@
 
 Iterations of these loops are independent by the language's rule, so vectorisation needs no proof, only a body that has
 a vector form: stores with stride 1 in the loop variable, bindings, and loads of any stride. The remainder of an extent
-that is no multiple of the vector runs in halving vectors (15 = 8 + 4 + 2 + 1).
+that is not a multiple of the vector runs in halving vectors (15 = 8 + 4 + 2 + 1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warp operations of a block whose threads run one after the other: every thread leaves its operand, then looks."""
+"""Warp operations of a block whose threads run one after the other: every thread stores its operand, then reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tile_core.ir.warp import REDUCTIONS, SHUFFLES, WARP, warp_call
 
 
 class BlockThreads(Protocol):
-    """What is known of the threads of the block, and how code of one of them becomes a loop over all."""
+    """The threads of the block, and the way that code of one of them becomes a loop over all."""
 
     count: int
     varying: Varying
@@ -79,7 +79,7 @@ def _stored(operand: Expr) -> Expr:
 
 
 class _Look(DeferredStep):
-    """Compute one thread's result of a warp operation from what all threads left."""
+    """Compute one thread's result of a warp operation from the stored operands of all threads."""
 
     def __init__(self, call: Call, left: BufferVar, result: BufferVar, count: int) -> None:
         self.call, self.left, self.result, self.count = call, left, result, count

@@ -1,1 +1,1 @@
-"""The intermediate representation: its grammar, how it is read and rewritten, and the checks of it."""
+"""The intermediate representation: its grammar, visitors, rewriters and verifier."""

@@ -1,4 +1,4 @@
-"""Calls that a per-thread program may hold besides plain statements; an emitter prints each as one call or access."""
+"""Calls in a per-thread program in addition to plain statements; an emitter prints each as one call or access."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ RING = "tile.ring"
 PART = "tile.part"
 
 
-#: Attribute around a store of a 4-bit element whose byte another thread may store the other half of.
+#: Attribute around a store of a 4-bit element where another thread may store the other half of the byte.
 SPLIT = "tile.split_byte"
 
 
 def part(which: str, statements: Sequence[Stmt]) -> Stmt:
-    """Return statements as a part of an op that stands at the end of a pipelined loop.
+    """Return statements as a part of an op at the end of a pipelined loop.
 
     Parameters
     ----------
     which
-        ``"setup"``: what is the same in every turn. ``"first"``: reads the operands of the first step into registers
+        ``"setup"``: the loop-invariant part. ``"first"``: reads the operands of the first step into registers
         that ``"last"``, the instructions of the last step, do not touch; where both come in pieces, those that the
         pieces of ``"last"`` before it touch may be read to. ``"middle"``: a piece of what is between them; copies of a
-        later turn may begin in front of it. ``"ring"``: nothing, but asks for slots without quotients.
+        later iteration may begin before it. ``"ring"``: empty, but requests slots without divisions.
     """
     return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 
@@ -52,8 +52,8 @@ def address(buffer: BufferVar, indices: Sequence[Expr], access: str = "r") -> Ca
     Parameters
     ----------
     access
-        What the instruction does with the memory there: ``"r"``, ``"w"``, ``"rw"``, or ``"a"`` for an atomic access,
-        which may come in any order with other atomic accesses of the buffer.
+        How the instruction accesses the memory: ``"r"``, ``"w"``, ``"rw"``, or ``"a"`` for an atomic access, which is
+        unordered with other atomic accesses of the buffer.
     """
     return nodes.tile_call("address", [nodes.load(buffer, indices)], {"access": access}, ret="handle")
 
@@ -87,7 +87,7 @@ def sync_warp() -> Any:
 
 
 def async_commit() -> Stmt:
-    """Return the end of a group of asynchronous copies: those that the thread has begun since the last one."""
+    """Return the commit of a group of asynchronous copies: those that the thread has issued since the last one."""
     return tirx.Evaluate(nodes.tile_call("async_commit", []))
 
 
@@ -99,8 +99,8 @@ def async_wait(groups: int) -> Stmt:
 def managed(buffers: Sequence[BufferVar], body: Stmt, span: Any = None) -> Stmt:
     """Return a statement whose waits and barriers order all accesses of ``buffers`` inside of it.
 
-    It begins and ends with everything that touches their bytes ordered against what stands before and after it, so
-    barriers that are placed between other accesses may pass these buffers over.
+    At its start and end all accesses of their bytes are ordered against those before and after it, so barrier
+    insertion may ignore these buffers.
     """
     return tirx.AttrStmt(list(buffers), MANAGED, nodes.int_const(0), body, span)
 

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 
 ROLES = frozenset({"grid", "parallel", "pipelined", "serial", "unroll", "vectorized", "threads"})
 SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var"})
-#: What symbolic sizes leave below the greatest index, so that kernels can round them up to whole tiles (K422).
+#: Headroom of symbolic sizes below the greatest index, so that kernels can round them up to whole tiles (K422).
 SYMBOL_ROOM = 2**16
-#: Scopes of memory that every thread has for itself.
+#: Scopes of thread-private memory.
 PRIVATE = frozenset({"local", "local.var"})
 
 _STATEMENTS = frozenset(

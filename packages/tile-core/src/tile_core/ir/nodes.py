@@ -15,7 +15,7 @@ from tile_core.errors.base import printable
 
 #: Annotation keys on loops; their values are listed in ``ir/grammar.py``.
 ROLE = "tile.role"
-#: Attribute of a tile op: what the name of one of the target's variants must begin with.
+#: Attribute of a tile op: the required name prefix of one of the target's variants.
 REQUIRES = "requires"
 STAGES = "tile.num_stages"
 THREADS = "tile.threads"
@@ -27,9 +27,9 @@ OP_MARK = "tile.op"
 _source_names: dict[str, Any] = {}
 _spans: dict[tuple[str, int], Any] = {}
 _registered: set[str] = set()
-#: Beginning of the names of operators that stand for float operations (``passes/float_rules.py``).
+#: Name prefix of operators for float operations (``passes/float_rules.py``).
 FLOAT_PREFIX = "tile.float_"
-#: Beginnings of names of operators that only compute; the second is that of ``passes/wrapping.py``.
+#: Name prefixes of operators without side effects; the second is that of ``passes/wrapping.py``.
 _ARITHMETIC = (FLOAT_PREFIX, "tile.wrapping_")
 
 
@@ -205,8 +205,8 @@ def register_op(name: str) -> Expr:
 def register_scalar_op(full: str) -> Expr:
     """Register an operator on scalars, and on lanes of vectors, with TVM by its full name, once per process.
 
-    Not as a "pure" one: TVM's analyses put the value of a pure name wherever the name occurs, and visit the two sides
-    of a selection with it. Three exponentials of one another took half a minute.
+    Not as a "pure" one: TVM's analyses substitute a pure value at every use, and visit the two sides of a select with
+    it. Three nested exponentials took half a minute.
     """
     if full not in _registered:
         register_op_attr = tvm.ir.op.register_op_attr
@@ -235,7 +235,7 @@ def is_tile_call(expr: Expr, name: str | None = None) -> bool:
 def operator_name(expr: Expr) -> str:
     """Return the name of the operator that an expression calls, without TVM's namespace (``tirx.`` or ``prim.``).
 
-    Calls of tile ops keep their ``tile.``; an expression that is no call of an operator has the empty name.
+    Calls of tile ops keep their ``tile.``; an expression that is not a call of an operator has the empty name.
     """
     if not isinstance(expr, ir.Call) or not isinstance(expr.op, ir.Op):
         return ""

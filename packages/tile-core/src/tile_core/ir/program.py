@@ -1,4 +1,4 @@
-"""``Program``: what the frontend makes of a kernel function, and what every later stage starts from."""
+"""``Program``: the frontend's output for a kernel function, and the input of every later stage."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Program:
     params
         The declarations, in the order of ``func.params``.
     symbols
-        Variables of symbolic dimensions by name. They occur in the shapes and strides of parameters and are no
+        Variables of symbolic dimensions by name. They occur in the shapes and strides of parameters and are not
         parameters themselves.
     outputs
         Positions of parameters that the kernel returns (eager style); otherwise empty.
@@ -68,7 +68,7 @@ class Program:
     reducers
         ``{"op", "replication"}`` of buffers made by ``T.alloc_reducer``, by name in the IR.
     attrs
-        What was said about the launch: ``swizzle``, ``l2_hit_ratio``, ``safe_values``; also in ``func.attrs``.
+        Annotations of the launch: ``swizzle``, ``l2_hit_ratio``, ``safe_values``; also in ``func.attrs``.
     """
 
     func: Any

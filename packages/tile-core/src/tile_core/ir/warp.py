@@ -1,4 +1,4 @@
-"""The operations that the threads of a warp do together: their names, of which every pass and target speaks.
+"""Warp operations: their names, as used by every pass and target.
 
 Each is one call ``tile.<name>(...)``: a shuffle of (value, lane or amount, width; 0 for the whole warp), a vote of
 (condition), a reduction of (value).
@@ -13,10 +13,10 @@ WARP = 32
 """Threads of a warp in the language, where the target has none of its own (see ``Capabilities.execution_width``)."""
 
 SHUFFLES = {"shfl_sync": "idx", "shfl_xor": "bfly", "shfl_up": "up", "shfl_down": "down"}
-"""How each shuffle finds the lane that it reads: by number, by XOR, or so many lanes below or above."""
+"""How each shuffle selects its source lane: by index, by XOR, or by a distance below or above."""
 
 VOTES = {"ballot": "ballot", "any_sync": "any", "all_sync": "all"}
-"""What each vote tells of the conditions of all lanes."""
+"""The result of each vote on the conditions of all lanes."""
 
 REDUCTIONS = {f"warp_reduce_{kind}": kind for kind in ("sum", "max", "min", "bitand", "bitor")}
 """How each reduction combines the values of all lanes."""
@@ -29,6 +29,6 @@ UNIFORM_CALLS = frozenset({*VOTES, *REDUCTIONS})
 
 
 def warp_call(e: Call) -> str:
-    """Return the name of the operation that an expression is; empty if it is none."""
+    """Return the name of the operation that an expression is; empty if it is not one."""
     name = str(e.op.name)[5:] if nodes.is_tile_call(e) else ""
     return name if name in WARP_CALLS else ""

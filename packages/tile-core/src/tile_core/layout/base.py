@@ -1,4 +1,4 @@
-"""What every layout offers: a map from the coordinates of a shape to an index per axis."""
+"""The interface of layouts: a map from the coordinates of a shape to an index per axis."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tile_core.layout.digits import row_major_strides
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
 
 MAX_ENUMERATION = 1 << 20
-"""How many elements are tried one by one where the digits do not decide."""
+"""The most elements that are enumerated where the digits do not decide."""
 
 
 class LayoutMap(ABC):
     """A map from the coordinates of ``shape`` to one non-negative index on each of ``axes``.
 
-    Layouts are immutable values. An element can have several ``replicas``, each in a place of its own.
+    Layouts are immutable values. An element can have several ``replicas``, each at its own index.
     """
 
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class LayoutMap(ABC):
 
     @property
     def replicas(self) -> int:
-        """How many copies of each element there are."""
+        """The number of copies of each element."""
         return 1
 
     @abstractmethod
@@ -98,7 +98,7 @@ class LayoutMap(ABC):
 
     @property
     def span(self) -> int:
-        """How many elements of memory the layout needs."""
+        """The number of elements of memory that the layout needs."""
         return self.size("memory")
 
     def coordinates(self) -> Iterator[tuple[int, ...]]:
@@ -107,7 +107,7 @@ class LayoutMap(ABC):
 
 
 def linear(values: Sequence[Any], strides: Sequence[int], ops: Ops, offset: int = 0) -> Any:
-    """``offset + sum(value * stride)`` without the terms that say nothing."""
+    """``offset + sum(value * stride)`` without zero terms."""
     total: Any = None
     for value, stride in zip(values, strides, strict=True):
         if stride and not (isinstance(value, int) and not value):
@@ -119,7 +119,7 @@ def linear(values: Sequence[Any], strides: Sequence[int], ops: Ops, offset: int 
 
 
 def coordinate_of(flat: Any, shape: Sequence[int], ops: Ops) -> list[Any]:
-    """The coordinate of row-major index ``flat``, which is known to be inside of ``shape``."""
+    """The coordinate of row-major index ``flat``, which is known to be inside ``shape``."""
     coordinate = []
     for dim, (extent, step) in enumerate(zip(shape, row_major_strides(shape), strict=True)):
         value = flat if step == 1 else ops.floordiv(flat, step)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tile_core.errors.layout import BadDigits, BadLayoutShape
 
 AXES = ("memory", "thread", "warp", "lane", "register")
-"""Where an element can be: an index in memory; a flat thread, or a warp and a lane in it; a register of a thread."""
+"""The axes of layouts: an index in memory; a flat thread, or a warp and a lane in it; a register of a thread."""
 
 _SHORT = {"mem": "memory", "reg": "register"}
 
@@ -103,7 +103,7 @@ def format_digits(digits: Sequence[Digit]) -> str:
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The distance in a row-major order between neighbours along each dimension."""
+    """The row-major stride of each dimension."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -117,7 +117,7 @@ def unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def merge(digits: Iterable[Digit]) -> tuple[Digit, ...]:
-    """The shortest digits of the same map: extents of 1 dropped, neighbours that count on merged.
+    """The canonical digits of the same map: extents of 1 dropped, contiguous neighbours merged.
 
     It is unique: the innermost extent is the length of the first run of equal steps, and so on outwards.
     """

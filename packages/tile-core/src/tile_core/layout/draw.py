@@ -12,7 +12,7 @@ _MARGIN = (44, 40)
 
 
 def draw(layout: LayoutMap, max_rows: int = 64, max_columns: int = 32) -> str:
-    """Return a plain-text table with the place of each element.
+    """Return a plain-text table with the location of each element.
 
     Rows are all dimensions but the last, columns the last. A cell is the memory index, or ``thread:register``
     (``warp.lane:register`` where the layout has warps); of an element with copies the first is shown.
@@ -20,7 +20,7 @@ def draw(layout: LayoutMap, max_rows: int = 64, max_columns: int = 32) -> str:
     Parameters
     ----------
     max_rows, max_columns
-        What is shown; the last line and the title tell what is left out.
+        Limits of the table; the last line and the title state what is omitted.
     """
     rows, columns = _extents(layout)
     shown_rows, shown_columns = min(rows, max_rows), min(columns, max_columns)

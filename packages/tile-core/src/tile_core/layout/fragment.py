@@ -1,8 +1,8 @@
-"""Layouts of fragments: which thread of a block holds which element of a tile, and in which of its registers.
+"""Layouts of fragments: which thread of a block holds which element of a tile, in which register.
 
 A ``FragmentLayout`` describes the iterations of a data-parallel loop as well: an iteration runs on the thread that
-would hold the element. Dimensions may be padded, so that every tile size has one. Elements can be *replicated*: digits
-of the thread that no coordinate chooses.
+would hold the element. Dimensions may be padded, so that every tile size has one. Elements can be *replicated*: by
+digits of the thread that do not depend on the coordinate.
 
 >>> from tile_core.layout import Digit, FragmentLayout
 >>> rows, columns = (Digit(4, 32, "thread"), Digit(16, 1, "register")), (Digit(32, 1, "thread"),)
@@ -46,11 +46,11 @@ class FragmentLayout(DigitLayout):
     ------
     InternalError
         Unless the digits of the thread, those of the copies included, fill 0 … ``size("thread")`` - 1 without gaps, and
-        those of the register so, too. Threads beyond hold nothing.
+        those of the register so, too. Further threads hold nothing.
     """
 
     def __init__(self, shape: Sequence[int], dims: Sequence[Digits], threads: int, replica: Digits = ()) -> None:
-        # What is checked here says more than the checks of digits in general, and many of these are made.
+        # These checks imply the general checks of digits, and many layouts are made.
         self.shape, self._dims, self.threads, self.replica = tuple(shape), tuple(dims), threads, tuple(replica)
         self.padded = tuple(prod(d.extent for d in digits) for digits in self._dims)
         self.digits = tuple(d for digits in self._dims for d in digits)
@@ -89,7 +89,7 @@ class FragmentLayout(DigitLayout):
             reach *= digit.extent
         return reach
 
-    # From elements to places
+    # From elements to threads and registers
 
     def register(self, coordinate: Sequence[Expr]) -> Expr:
         """Return the register that an element is in, of ints, arrays or expressions."""
@@ -118,10 +118,10 @@ class FragmentLayout(DigitLayout):
             and bool(np.array_equal(self.register_table, other.register_table))
         )  # fmt: skip
 
-    # From places to elements
+    # From threads and registers to elements
 
     def element(self, thread: Any, register: Any) -> list[Any]:
-        """Return the coordinate (possibly in the padding) of the element at a place: the inverse."""
+        """Return the coordinate (possibly in the padding) of the element in a thread's register: the inverse map."""
         place = {"thread": thread, "register": register}
         found = []
         for digits in self.dims:
@@ -155,7 +155,7 @@ class FragmentLayout(DigitLayout):
     # Making others from it
 
     def project(self, *dropped: int) -> FragmentLayout:
-        """Return the layout of a tile without some dimensions: what was along them is replicated.
+        """Return the layout of a tile with some dimensions removed: their threads hold replicas.
 
         This is where a reduction along these dimensions leaves its result.
         """
@@ -191,10 +191,10 @@ class FragmentLayout(DigitLayout):
 
 
 def spread(shape: Sequence[int], threads: int, vector: int = 1) -> FragmentLayout:
-    """Return the plain layout of a fragment: rows of neighbouring threads, each with ``vector`` neighbours.
+    """Return the plain layout of a fragment: rows of adjacent threads, each with ``vector`` adjacent elements.
 
     The last dimension gets as many threads (a power of two that divides ``threads``) as it has vectors, the other
-    dimensions from the last to the first the rest. What is left of the threads holds copies.
+    dimensions from the last to the first the rest. The remaining threads hold copies.
     """
     dims: list[Digits] = []
     stride, left = 1, threads

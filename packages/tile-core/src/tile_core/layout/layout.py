@@ -50,7 +50,7 @@ class DigitLayout(LayoutMap):
 
     The row-major index of a coordinate is written in the mixed radix of the digits' extents; each axis gets
     ``offset + sum(digit * stride)``; the swizzles are applied to the memory index, in order. Where a dimension is
-    padded, it is the row-major index in the padded shape that is written so; padding holds nothing.
+    padded, the row-major index in the padded shape is decomposed; padding holds nothing.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class DigitLayout(LayoutMap):
     swizzles
         Swizzles of the memory index, first one first, in elements.
     replica
-        Digits that no coordinate chooses: copies of each element, ``stride`` further on ``axis``.
+        Digits independent of the coordinate: copies of each element, ``stride`` apart on ``axis``.
     offset
         A constant per axis, added before the swizzles.
     padded
@@ -161,7 +161,7 @@ class DigitLayout(LayoutMap):
         return True
 
     def canonical(self) -> DigitLayout:
-        """The same map with the fewest digits, and without swizzles that see only zeros."""
+        """The same map with the fewest digits, and without swizzles whose source bits are zero."""
         top = self.highest("memory")
         swizzles = list(self.swizzles)
         while swizzles and top < (swizzles[0].source_mask & -swizzles[0].source_mask):
@@ -259,7 +259,7 @@ class DigitLayout(LayoutMap):
 def decompose(index: Any, digits: Sequence[Digit], ops: Ops, axis: str = "") -> list[tuple[Digit, Any]]:
     """Write ``index``, known to be below the product of the extents, in the radix of ``digits``.
 
-    Digits that say nothing are left out, and so are those of other axes if one is asked for.
+    Digits of extent 1 are left out, and so are those of other axes if one is requested.
     """
     parts: list[tuple[Digit, Any]] = []
     step = 1

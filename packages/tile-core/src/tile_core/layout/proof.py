@@ -1,6 +1,6 @@
 """Deciding whether a layout is one-to-one, and whether it leaves gaps.
 
-Digits decide without trying elements: two elements share a place exactly if some non-zero difference of their digits,
+Digits decide without trying elements: two elements collide exactly if some non-zero difference of their digits,
 each within its extent, adds up to zero on every axis; and a layout that is one-to-one leaves no gap exactly if it has
 as many elements as places. XOR swizzles permute the places.
 """
@@ -19,7 +19,7 @@ from tile_core.layout.layout import DigitLayout
 from tile_core.layout.table import unwrap
 
 SEARCH_STEPS = 20_000
-"""After so many steps of the search among digits the elements are tried instead."""
+"""The most steps of the search among digits; after it the elements are enumerated."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Collision:
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known about a layout.
+    """Proven properties of a layout.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def difference(terms: Sequence[tuple[int, int]], steps: int = SEARCH_STEPS) -> l
         else:
             ends = sorted(((-reach[depth + 1] - total) // stride, (reach[depth + 1] - total) // stride))
             low, high = max(1 - extent, ends[0]), min(extent - 1, ends[1] + 1)
-        # e and -e say the same, so the first non-zero difference may be positive.
+        # e and -e are equivalent, so the first non-zero difference may be taken positive.
         for value in range(low, high + 1) if some else (*range(1, high + 1), 0):
             rest = total + value * stride
             left[0] -= 1

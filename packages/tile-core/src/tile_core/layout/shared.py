@@ -15,7 +15,7 @@ from tile_core.layout.table import unwrap
 from tile_core.layout.user import Layout
 
 CHUNK_BYTES = 16
-"""What a swizzle keeps together: the widest access of one thread."""
+"""The unit that a swizzle keeps contiguous: the widest access of one thread."""
 
 # Byte addresses: the 16-byte chunk within 128 bytes is XORed with the number of the 128-byte line. Each pattern stays
 # inside its panel width, so that any number of rows is a bijection.
@@ -117,7 +117,7 @@ def bank_conflicts(
     Returns
     -------
     int
-        0 if every bank is asked for at most one word at a time.
+        0 if every bank serves at most one word at a time.
     """
     layout = unwrap(layout)
     word_bits = 8 * word_bytes

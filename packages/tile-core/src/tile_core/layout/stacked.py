@@ -1,4 +1,4 @@
-"""Several tiles of one layout, one behind the other: the slots of a buffer that a pipeline fills in turn."""
+"""Several tiles of one layout, one after another: the slots of a pipelined buffer."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tile_core.errors.layout import BadSwizzle
 class Ops:
     """Arithmetic on indices by the operators of the operands themselves.
 
-    A subclass says otherwise for operand types whose operators do not fit. Every index is non-negative and every
+    A subclass overrides operators that do not fit an operand type. Every index is non-negative and every
     divisor is positive.
     """
 
@@ -67,14 +67,14 @@ class Swizzle:
     bits
         Number of bits that change; 0 is the identity.
     base
-        Position of the lowest bit that takes part; ``2**base`` neighbours stay together.
+        Position of the lowest bit that takes part; ``2**base`` neighbours stay contiguous.
     shift
         Distance from the changed bits to the bits that are mixed in.
 
     Raises
     ------
     BadSwizzle
-        If the parameters describe no bijection.
+        If the parameters do not describe a bijection.
     """
 
     bits: int
@@ -122,8 +122,8 @@ class Swizzle:
     def recast(self, old_bits: int, new_bits: int) -> Swizzle | None:
         """The same swizzle of bytes, for indices that count elements of ``new_bits`` instead of ``old_bits``.
 
-        Returns ``None`` if there is none: a ratio that is no power of two, or elements that are wider than what the
-        swizzle keeps together.
+        Returns ``None`` if there is none: a ratio that is not a power of two, or elements wider than the unit that the
+        swizzle keeps contiguous.
         """
         move = log2_ratio(old_bits, new_bits)
         if move is None or self.base + move < 0:

@@ -163,7 +163,7 @@ def evaluate(shape: Sequence[int], function: Callable[..., Any], names: Sequence
     Raises
     ------
     BadLayoutFunction
-        If it fails, returns something else than integers, or not always the same number of them (of ``names``).
+        If it fails, returns anything but integers, or not always the same number of them (of ``names``).
     LayoutTooLarge
         If there are more than ``MAX_ENUMERATION`` coordinates.
     """

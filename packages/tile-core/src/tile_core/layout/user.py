@@ -65,7 +65,7 @@ class Layout(_UserLayout):
         Shape of the buffer, positive integers.
     forward
         A function from one index per dimension to a memory index, or to a tuple of them that is read row-major (its
-        extents are what it reaches); or digits (text or tuples); or any layout onto memory.
+        extents are those reached); or digits (text or tuples); or any layout onto memory.
     span
         Room for that many elements. By default the layout has to fill its room without gaps; with ``span`` it may
         leave some, as a padded layout does.
@@ -75,7 +75,7 @@ class Layout(_UserLayout):
     Raises
     ------
     LayoutCollision
-        If two coordinates map to one place; both are named.
+        If two coordinates map to one address; both are named.
     LayoutOutOfRange
         If a coordinate maps outside of the room.
     BadLayoutFunction
@@ -100,7 +100,7 @@ class Layout(_UserLayout):
 
 
 class Fragment(_UserLayout):
-    """Which thread holds an element of a fragment, and in which of its registers.
+    """A fragment's map from elements to threads and registers.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Fragment(_UserLayout):
     width
         Lanes per warp, where the digits use warps and lanes.
     threads
-        The threads there are; by default as many as the layout reaches.
+        The number of threads; by default as many as the layout reaches.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Choosing how a tile op is lowered: what a variant is, what it can do, and which one is taken."""
+"""Selection of lowerings for tile ops: variants, their legality, and dispatch."""

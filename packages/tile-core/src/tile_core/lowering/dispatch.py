@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Rejection(NamedTuple):
-    """A variant that was asked and refused."""
+    """A variant that refused the call."""
 
     name: str
     reason: str
@@ -47,7 +47,7 @@ class Selection:
 
     @property
     def warning(self) -> str:
-        """What to tell the user if the slow way was taken while better ones refused; empty otherwise."""
+        """The warning if the fallback was chosen because better variants refused; empty otherwise."""
         if not self.variant.fallback or not self.rejected:
             return ""
         reasons = "; ".join(f"{name}: {reason}" for name, reason in self.rejected)
@@ -59,7 +59,7 @@ class Selection:
         Raises
         ------
         VariantCrashed
-            If it raises something that is not of the catalogue, returns no statement, or one that writes nothing.
+            If it raises an error outside the catalogue, returns no statement, or one that writes nothing.
         """
         statement = guarded(self.variant, "lower", call, ctx)
         from tile_core.lowering.write_check import problem_of
@@ -110,12 +110,12 @@ def select(call: OpCall, variants: Sequence[Variant], ctx: Context, forced: str 
 
 
 def guarded(variant: Variant, method: str, call: OpCall, ctx: Context) -> Any:
-    """Ask a variant, which may be a stranger's, about a call.
+    """Query a variant, possibly third-party, about a call.
 
     Raises
     ------
     VariantCrashed
-        If it raises something that is not of the catalogue.
+        If it raises an error outside the catalogue.
     """
     try:
         return getattr(variant, method)(call, ctx)

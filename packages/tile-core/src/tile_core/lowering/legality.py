@@ -1,4 +1,4 @@
-"""Legality tables: what an instruction can do, as data, and the one function that explains a refusal.
+"""Legality tables: the capabilities of an instruction as data, and the function that explains a refusal.
 
 A table constrains named sizes (``M``, ``N``, ``K``), operands (``A``, ``B``, ``C``) and the number of threads. Each
 reason says what was found, what is needed and the nearest legal value:
@@ -110,7 +110,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Asked:
-    """What one call asks of a table.
+    """The facts of one call that a table checks.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Asked:
     dtypes, scopes
         Element type and scope by operand.
     alignments
-        The largest number of bytes that is known to divide (operand, what); 0 if it is the number zero.
+        The largest known divisor, in bytes, of (operand, what); 0 if it is zero.
     threads
         Threads that take part, or ``None`` if not known.
     """
@@ -172,7 +172,7 @@ class Legality:
             raise InvalidDeclaration(what="Legality", field="dtypes", found=wrong, expected=expected)
 
     def check(self, asked: Asked, name: str = "?") -> tuple[str, ...]:
-        """Every reason why the table refuses what is asked; empty if it is legal.
+        """Every reason why the table refuses a call; empty if it is legal.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a backend implements for one way to lower one tile op.
+"""The interface that a backend implements for each way to lower a tile op.
 
 A *variant* is a name, an op, a priority, a legality table as data and three functions. The dispatcher asks variants in
 the order of their priorities and keeps each reason; a variant never asks which target it is on.
@@ -60,7 +60,7 @@ class Accept:
     note
         What ``explain`` prints about the choice, for example ``"64x128x16, 4 instructions per step"``.
     facts
-        What the variant decided while looking, for its own ``layouts`` and ``lower`` and for ``explain``.
+        Decisions of the variant, for its own ``layouts`` and ``lower`` and for ``explain``.
     """
 
     note: str = ""
@@ -88,7 +88,7 @@ class Variant(ABC):
     legality
         What the variant can lower, as data.
     fallback
-        Whether this is the slow way that is always there; choosing it while better ones refuse is reported.
+        Whether this is the slow fallback that always exists; choosing it because better ones refuse is reported.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Variant(ABC):
     fallback: bool = False
 
     def asked(self, call: OpCall, ctx: Context) -> Asked:
-        """State what ``call`` asks of the legality table.
+        """State the facts of ``call`` for the legality table.
 
         A variant with a table must state every fact that the table constrains; sizes that are not known at compile
         time are ``None``.

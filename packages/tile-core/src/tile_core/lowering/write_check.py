@@ -1,4 +1,4 @@
-"""Whether a variant did anything: what it makes of an op that writes must write, too."""
+"""Check that a variant's output writes if its op does."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tile_core.ops.registry import OPS
 
 
 def problem_of(op: str, statement: Stmt) -> str:
-    """Return what is wrong with the statement that an op was lowered to; empty if nothing is seen.
+    """Return the defect of the statement that an op was lowered to; empty if none is found.
 
-    Stores are seen, and calls may do anything: this finds what was forgotten, not what is wrong.
+    Stores are seen, and calls may do anything: this finds missing writes, not wrong ones.
     """
     if not isinstance(statement, tirx.Stmt):
         return f"lowered the call to a value of type {type(statement).__name__}; expected a statement"
     if op not in OPS or not OPS[op].writes:
         return ""
     if set(OPS[op].writes) <= set(OPS[op].reads) and len(OPS[op].reads) == 1:
-        return ""  # what the operand holds may be the result already: a reducer of which there is one copy
+        return ""  # the operand may hold the result already: a reducer with one copy
     if any(isinstance(s.value, ir.Call) for s in collect(statement, tirx.Evaluate)):
         return ""
     own = {s.buffer for s in collect(statement, tirx.AllocBuffer)}

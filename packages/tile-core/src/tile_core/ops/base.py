@@ -1,4 +1,4 @@
-"""What the tile ops share: decoding a call, looking at its operands, and the ``TileOp`` record.
+"""Common parts of the tile ops: decoding a call, views of its operands, and the ``TileOp`` record.
 
 A tile op has three parts, all in its own file: the *signature* (the function that users call, which checks its
 arguments and emits one call), the *effects* (which operands it reads and writes) and the *meaning* (plain loops over

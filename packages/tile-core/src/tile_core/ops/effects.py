@@ -1,4 +1,4 @@
-"""What a tile call reads and writes."""
+"""The reads and writes of tile calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tile_core.ops.registry import OPS
 
 
 def effects(stmt: Stmt) -> tuple[list[View], list[View]]:
-    """Return the views that a tile call reads and writes; a call that no op of the core defines does both with all."""
+    """Return the views that a tile call reads and writes; a call that the core does not define reads and writes all."""
     call = OpCall.decode(stmt)
     op = OPS.get(call.name)
     views = [a for a in call.args if isinstance(a, View)]
@@ -21,7 +21,7 @@ def effects(stmt: Stmt) -> tuple[list[View], list[View]]:
 
 
 def _starts_fresh(call: OpCall) -> bool:
-    """Whether the op does not need what its destination holds."""
+    """Whether the op ignores the old value of its destination."""
     if call.name == "reduce":
         return bool(call.attrs["clear"])
     clear = call.args[3]

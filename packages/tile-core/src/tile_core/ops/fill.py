@@ -24,7 +24,7 @@ def fill(dst: Any, value: Any) -> None:
     Raises
     ------
     NotATile, RuntimeExtent, ConstantDoesNotFit
-        If ``dst`` is no tile of static extents, or its type cannot hold the constant.
+        If ``dst`` is not a tile of static extents, or its type cannot hold the constant.
     """
     _fill("fill", dst, value)
 

@@ -30,7 +30,7 @@ SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu")
 _OUTPUTS = ("float32", "float16", "bfloat16")
 #: Columns of A that are staged at a time when an operand is in global memory.
 _CHUNK = 64
-#: Up to so many blocks of scales the loop over them is written out.
+#: Up to this many blocks of scales the loop over them is unrolled.
 _UNROLLED = 64
 
 

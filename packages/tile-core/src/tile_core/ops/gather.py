@@ -49,7 +49,7 @@ def scatter(src: Any, dst: Any, rows: Any) -> None:
 
     Notes
     -----
-    A row outside ``dst`` is dropped. Rows are written in the order of ``rows``: of equal ones within one call the last
+    A row outside ``dst`` is dropped. Rows are written in the order of ``rows``: the last of equal ones in one call
     wins; a constant list with equal ones is refused.
     """
     source = operands.as_region("scatter", "src", src)

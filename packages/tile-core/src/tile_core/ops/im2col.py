@@ -38,7 +38,7 @@ def c2d_im2col(
     Raises
     ------
     BadAttribute
-        If the parameters describe no convolution.
+        If the parameters do not describe a convolution.
     """
     checks.hints("c2d_im2col", hints, ("eviction_policy", "annotations"))
     source = operands.as_region("c2d_im2col", "img", img)

@@ -1,4 +1,4 @@
-"""Turning what users pass to a tile op into regions, with the checks that all ops share."""
+"""Conversion of the user's operands of tile ops to regions, with the checks common to all ops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tile = Any
 
 
 def as_region(op: str, role: str, x: Any, like: Region | None = None) -> Region:
-    """Return the region that an operand names.
+    """Return the region denoted by an operand.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ def same_shape(op: str, roles: tuple[str, str], a: Region, b: Region) -> tuple[i
 
 
 def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
-    """Return the source, or a fresh copy of it if the op would overwrite elements of it that it still has to read.
+    """Return the source, or a fresh copy if the op would overwrite elements that it still has to read.
 
     Parameters
     ----------
     aligned
-        The op reads exactly the elements at the place that it writes, so equal regions need no copy.
+        The op reads exactly the elements that it writes, so equal regions need no copy.
     """
     if _root(source.buffer) is not _root(to.buffer) or _disjoint(source, to):
         return source
@@ -120,7 +120,7 @@ def _root(buffer: Buffer) -> Buffer:
 
 
 def _disjoint(a: Region, b: Region) -> bool:
-    """Whether two regions of one storage provably share no element."""
+    """Whether two regions of one storage are provably disjoint."""
     if not a.buffer.var.same_as(b.buffer.var):
         return False
     for low_a, size_a, low_b, size_b in zip(a.mins, a.extents, b.mins, b.extents, strict=True):
@@ -200,7 +200,7 @@ def integer(op: str, name: str, x: Any, low: int, high: int = 2**31 - 1) -> int:
     Raises
     ------
     BadAttribute
-        If it is no Python integer from ``low`` to ``high``.
+        If it is not a Python integer from ``low`` to ``high``.
     """
     number = checks.python_int(x)
     if number is not None and low <= number <= high:

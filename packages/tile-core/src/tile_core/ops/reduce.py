@@ -166,7 +166,7 @@ def accumulator(dst: str) -> str:
 
 
 def neutral(kind: str, dtype: str) -> Expr:
-    """Return the value that changes nothing when it is combined."""
+    """Return the neutral element."""
     d = DTYPES[dtype]
     if kind in ("sum", "abssum", "bitor", "bitxor", "absmax"):
         return nodes.zero(dtype)
@@ -198,7 +198,7 @@ def combiner(kind: str, dtype: str, nan_propagate: bool) -> Callable[[Any, Any],
 
 
 def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
-    """Return how an accumulator takes in a value, for kinds with a shorter form than ``combiner``'s; else ``None``.
+    """Return how an accumulator absorbs a value, for kinds with a shorter form than ``combiner``'s; else ``None``.
 
     The accumulator starts at an infinity and so never becomes NaN, and every comparison with a NaN is false: a NaN is
     left out without a test for it.
@@ -212,7 +212,7 @@ def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
         return None
 
     def absorb(total: Var, x: Var) -> Expr:
-        # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
+        # Equal values have equal bits, except for the two zeros: their AND is +0 and their OR is -0.
         a, b = bits_of(total), bits_of(x)
         same = select(equal(total, x), float_of(a & b if kind == "max" else a | b), total)
         return select(x > total if kind == "max" else x < total, x, same)

@@ -1,1 +1,1 @@
-"""What names stand for while a kernel is traced: scalars, buffers and regions, and the builder that records them."""
+"""Values at trace time: scalars, buffers and regions, and the builder that records them."""

@@ -12,7 +12,7 @@ from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
 from tile_core.values.value import Buffer, Value, constant_of, tvm_name
 
-#: What 32-bit indices can count.
+#: The most elements that 32-bit indices can count.
 _MOST_ELEMENTS = 2**31 - 1
 
 
@@ -22,7 +22,7 @@ def allocate(what: str, shape: Any, dtype: Any, scope: str, default: str) -> Buf
     Parameters
     ----------
     what
-        The function of ``T`` that asks, for messages.
+        The calling function of ``T``, for messages.
     shape
         Positive Python ints.
     dtype
@@ -30,7 +30,7 @@ def allocate(what: str, shape: Any, dtype: Any, scope: str, default: str) -> Buf
     scope
         Storage scope of the IR.
     default
-        Its name, where the user's text gives none.
+        Its name, if the user's source gives none.
 
     Raises
     ------

@@ -120,7 +120,7 @@ class Buffer:
     dtype, scope, name
         Element type, storage scope (``global``, ``shared``, ``local.fragment``, ``local`` or ``local.var``), name.
     fresh
-        Whether a scalar variable was just allocated and has no name of the user's yet.
+        Whether a scalar variable was just allocated and has no user-given name yet.
     """
 
     def __init__(self, var: BufferVar, shape: Sequence[Index], dtype: DType, scope: str, name: str) -> None:
@@ -138,7 +138,7 @@ class Buffer:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether the buffer stands for one scalar: a variable (``alloc_var``) or a tensor of rank 0."""
+        """Whether the buffer represents one scalar: a variable (``alloc_var``) or a tensor of rank 0."""
         return self.scope == "local.var" or not self.shape
 
     def whole(self) -> Region:
@@ -254,7 +254,7 @@ def to_index(i: Any) -> Expr:
 
 
 def _bad_index(item: Any) -> BadOperand:
-    """Return the refusal of something that is no index, with what was probably meant."""
+    """Return the refusal of an object that is not an index, with what was probably meant."""
     found = f"an index of type {getattr(item, 'dtype', type(item).__name__)}"
     if isinstance(item, float) or (isinstance(item, Value) and item.dtype.is_float):
         return BadOperand(found=found, fix='divide with // for an integer, or convert with T.cast(value, "int32")')
@@ -267,7 +267,7 @@ def _bad_index(item: Any) -> BadOperand:
 
 
 def add_index(a: Index, b: Index) -> Index:
-    """Return ``a + b``, simplified where that is free."""
+    """Return ``a + b``, simplified where that is cheap."""
     if isinstance(a, int) and a == 0:
         return b
     if isinstance(b, int) and b == 0:
@@ -325,7 +325,7 @@ def _slice_bounds(name: str, dim: int, extent: Index, item: slice, open_ended: b
     first = constant_of(low)
     bad = isinstance(size, int) and size < 0
     if isinstance(extent, int) and first is not None:
-        # What begins inside may end outside, as a tile at the edge does; in scratch memory nothing lies there.
+        # A region that starts inside may end outside, like a tile at the edge; scratch memory has no elements there.
         last = extent if open_ended or not isinstance(size, int) else extent - size
         bad = bad or not 0 <= first <= last or (first == extent and size != 0)
     elif isinstance(extent, int) and isinstance(size, int):
@@ -362,7 +362,7 @@ def store(buffer: Any, index: Any, value: Any) -> None:
     Raises
     ------
     BadStore
-        If ``buffer[index]`` is no element, or ``value`` no scalar.
+        If ``buffer[index]`` is not an element, or ``value`` not a scalar.
     """
     if buffer.is_scalar:
         target, indices = buffer, [nodes.int_const(0)] * (1 if buffer.scope == "local.var" else 0)
@@ -404,7 +404,7 @@ def _no_element(buffer: BufferVar, index: Any, target: Any, value: Any) -> BadSt
 
 
 def value_text(value: Any) -> str:
-    """Return how to name what was assigned in a message."""
+    """Return the name of the assigned value for a message."""
     if isinstance(value, Value):
         return f"a {value.dtype} value"
     return f"{value!r}" if isinstance(value, (int, float, str, type(None), Buffer, Region)) else type(value).__name__

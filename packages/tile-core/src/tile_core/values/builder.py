@@ -1,10 +1,10 @@
-"""The builder: what running a kernel's rewritten Python body talks to.
+"""The builder, which records the statements of a kernel's rewritten Python body as it runs.
 
-A ``Builder`` collects statements in a stack of scopes. Statements get the place of the user's line that is running,
+A ``Builder`` collects statements in a stack of scopes. Statements get the location of the user's line that is running,
 found by walking the Python stack to the first frame whose code the frontend rewrote. Values that read memory are
-watched: when memory that a live value depends on is about to change, its place in front of the write is remembered
-(``materialise``), and if the value is asked for again it is bound to a variable there (``settle``). So a value always
-means what it meant when it was computed.
+watched: before a write to memory that a live value depends on, that position is remembered (``materialise``), and if
+the value is used again it is bound to a variable there (``settle``). So a value never changes after it is
+computed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Scope:
     runtime
         Whether the statements may run zero times or more than once.
     ended
-        Whether a ``break`` or ``continue`` makes what follows unreachable.
+        Whether a ``break`` or ``continue`` makes the following code unreachable.
     depth
         Number of loops around the statements.
     """
@@ -95,13 +95,13 @@ class Builder:
         self.layouts: dict[Any, Any] = {}
         self.reducers: dict[str, dict[str, Any]] = {}
         self.outputs: list[Any] = []
-        #: What the names of variants must begin with on the target, for the tile ops that follow; see ``ops.operands``.
+        #: The required name prefix of variants on the target, for the following tile ops; see ``ops.operands``.
         self.requires = ""
         self.eager: Any = None
         self.hints: list[str] = []
-        #: Of a bound integer how many uses of variables stand behind it.
+        #: The number of variable uses in the expansion of each bound integer.
         self.weights: dict[Any, int] = {}
-        #: Of loop variables and block numbers with static extents the least and the greatest value.
+        #: The least and greatest value of loop variables and block indices with static extents.
         self.ranges: dict[Any, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
         # By identity: values compare as the kernel's scalars do.
@@ -164,7 +164,7 @@ class Builder:
         return name if count == 0 else self.unique(f"{name}_{count}")
 
     def hint(self, names: Sequence[str]) -> None:
-        """Say what the user calls the results of the expression that runs next."""
+        """Set the user's names for the results of the next expression."""
         self.hints = list(names)
 
     def hinted(self, default: str) -> str:
@@ -178,11 +178,11 @@ class Builder:
         return var
 
     def watch(self, value: Any) -> None:
-        """Keep an eye on a value that reads memory."""
+        """Watch a value that reads memory."""
         self._pending[id(value)] = weakref.ref(value)
 
     def materialise(self, buffers: Iterable[BufferVar], keep: Iterable[Any] = ()) -> None:
-        """Remember this place for the values that read one of ``buffers``, which are about to be written.
+        """Remember this position for the values that read one of ``buffers``, which are about to be written.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class Builder:
                 del self._pending[key]
 
     def settle(self, value: Any) -> None:
-        """Bind a value whose memory was written since, or that a loop around this place would compute again."""
+        """Bind a value whose memory was written since, or that an enclosing loop would recompute."""
         if value.slot is None and self.scope.depth <= value.scope.depth:
             return
         if value.scope.closed:
@@ -218,7 +218,7 @@ class Builder:
 
     @contextmanager
     def active(self) -> Iterator[Builder]:
-        """Make this the builder that the language talks to."""
+        """Make this the active builder."""
         stack = _stack()
         stack.append(self)
         try:
@@ -254,6 +254,6 @@ def tracing() -> Builder | None:
 
 
 def settle(value: Any) -> None:
-    """See ``Builder.settle``; nothing outside of a trace."""
+    """See ``Builder.settle``; does nothing outside a trace."""
     if (builder := tracing()) is not None:
         builder.settle(value)

@@ -1,4 +1,4 @@
-"""Checks of compile-time arguments that several functions of the language share."""
+"""Checks of compile-time arguments shared by several functions of the language."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
     UnknownHint
         For any other keyword: a misspelt argument would be ignored.
     BadArgument
-        For annotations that are no dict with text as keys.
+        For annotations that are not a dict with text as keys.
     """
     known = tuple(known)
     for name in given:
@@ -34,7 +34,7 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
 
 
 def no_loop_layout(function: str, layout: Any) -> None:
-    """Refuse a layout of iterations: no target would obey it, and whoever gives one relies on it.
+    """Refuse a layout of iterations: no target would obey it, and a caller who gives one relies on it.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def unknown_keyword(function: str, name: str, hints: Iterable[str] = ()) -> Unkn
     Parameters
     ----------
     hints
-        Keywords that the function takes besides the arguments of its signature.
+        Keywords that the function accepts in addition to its signature.
     """
     own = arguments(function)
     taken = f"T.{function} takes {', '.join(own)}" if own else "leave it out"
@@ -107,7 +107,7 @@ def flag(function: str, name: str, x: Any) -> bool:
     Raises
     ------
     BadArgument
-        For anything else; runtime values have no truth yet.
+        For anything else; runtime values have no truth value yet.
     """
     if is_flag(x):
         return bool(x)
@@ -128,12 +128,12 @@ def is_flag(x: Any) -> bool:
 
 
 def truth(function: str, x: Any) -> bool:
-    """Return the truth of a Python condition.
+    """Return the truth value of a Python condition.
 
     Raises
     ------
     BadArgument
-        If it is no number: the truth of other objects (a slice, a function) is hardly what was meant.
+        If it is not a number: the truth value of other objects (a slice, a function) is hardly what was meant.
     """
     if isinstance(x, (bool, int, float)) or (hasattr(x, "item") and getattr(x, "shape", None) == ()):
         return bool(x)
@@ -144,7 +144,7 @@ def truth(function: str, x: Any) -> bool:
 
 
 def shown(x: Any) -> str:
-    """Return an object as messages show it: short, on one line."""
+    """Return the text of an object for messages: short, on one line."""
     if isinstance(x, (int, float, str, bytes, type(None))):
         text = repr(x) if not isinstance(x, int) or abs(x) < 10**20 else f"an int of {x.bit_length()} bits"
         return text if len(text) <= 60 else text[:57] + "..."

@@ -19,7 +19,7 @@ _PYTHON = (bool, int, float)
 def cast(value: Any, dtype: Any) -> Value:
     """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap (see ``numerics/rules.py``).
 
-    A float becomes the nearest integer of the type towards zero, NaN becomes 0: of Python's as of the kernel's.
+    A float becomes the nearest integer of the type towards zero, NaN becomes 0, for Python's floats too.
     """
     element = to_dtype(dtype)
     if isinstance(value, float) and element.is_integer:

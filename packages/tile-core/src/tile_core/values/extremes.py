@@ -17,7 +17,7 @@ _PYTHON = (bool, int, float)
 
 
 def abs(x: Any) -> Any:
-    """Return the absolute value; of the least integer of a type it is that integer, as wrapping says."""
+    """Return the absolute value; for the least integer of a type it is that integer, by wrapping."""
     if type(x) in _PYTHON:
         return builtins.abs(x)
     value = as_value(x)

@@ -37,7 +37,7 @@ _INSTEAD = {
 #: Name -> what to write instead.
 WORDS: dict[str, str] = {name: instead for names, instead in _INSTEAD.items() for name in names.split()}
 
-#: Keyword of ours -> what other libraries call it.
+#: Our keyword -> its names in other libraries.
 _KEYWORDS = {
     "transpose_A": "trans_A trans_a transA transa tA adj_a a_transposed transpose_a",
     "transpose_B": "trans_B trans_b transB transb tB adj_b b_transposed transpose_b",

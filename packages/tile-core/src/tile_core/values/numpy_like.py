@@ -1,4 +1,4 @@
-"""What NumPy and Python's ``math`` ask of our values: answered with the name that the language has for it."""
+"""Calls of NumPy and Python's ``math`` on our values: handled, or refused with the language's own name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RENAMED = {
     "rint": "round", "maximum": "max", "fmax": "max", "minimum": "min", "fmin": "min", "power": "pow",
     "mod": "floormod", "concatenate": "copy", "amax": "max", "amin": "min",
 }  # fmt: skip
-#: What a method of an elementwise function computes: ``np.add.reduce`` is a sum.
+#: The meaning of a method of an elementwise function: ``np.add.reduce`` is a sum.
 _FOLDS: dict[tuple[str, str], str] = {
     ("add", "reduce"): "sum", ("multiply", "reduce"): "prod", ("maximum", "reduce"): "max",
     ("minimum", "reduce"): "min", ("logical_or", "reduce"): "any", ("logical_and", "reduce"): "all",
@@ -51,11 +51,11 @@ def instead_of(function: str, name: str, tile: bool, elementwise: bool = False) 
     function
         Its name there.
     name
-        Of the object that it was applied to.
+        Name of the object that it was applied to.
     tile
         Whether that is a whole tile, not one element.
     elementwise
-        Whether it computes each element of its own: ``np.maximum``, not ``np.max``.
+        Whether it is elementwise: ``np.maximum``, not ``np.max``.
     """
     from tile_core.values.checks import arguments
 
@@ -102,7 +102,7 @@ def whole(name: str) -> BadOperand:
 
 
 def adopt(kind: Any, name_of: Callable[[Any], str], is_tile: Callable[[Any], bool]) -> None:
-    """Give a class of ours the answers to NumPy and to unknown attributes."""
+    """Give one of our classes the handlers of NumPy's protocols and of unknown attributes."""
 
     def __array_ufunc__(self: Any, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         return called(ufunc, method, inputs, self, name_of(self), is_tile(self))

@@ -1,4 +1,4 @@
-"""The rules by which element types meet; see ``values/value.py`` for their text."""
+"""Type promotion; see ``values/value.py`` for the rules."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ class Value:
     Attributes
     ----------
     expr
-        The tirx expression. Asking for it binds the value first if memory that it reads was written meanwhile, or if
-        it is used inside of a loop that it was computed in front of.
+        The tirx expression. Reading it first binds the value if memory that it reads was written meanwhile, or if
+        it is used inside a loop but was computed before it.
     dtype
         Its element type.
     reads
@@ -68,7 +68,7 @@ class Value:
         return self._expr
 
     def become(self, var: Var) -> None:
-        """Stand for ``var`` from now on: the value was bound to it."""
+        """Refer to ``var`` from now on: the value was bound to it."""
         self._expr, self.reads, self.slot = var, (), None
 
     def __repr__(self) -> str:
@@ -221,7 +221,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _plain(x: Any) -> Any:
-    """Return NumPy's scalars of its default types as the Python numbers that they usually stand for."""
+    """Return NumPy's scalars of its default types as the Python numbers that they usually represent."""
     if type(x).__module__ == "numpy" and type(x).__name__ in ("int64", "float64", "bool_", "bool"):
         return x.item() if getattr(x, "shape", None) == () else x
     return x
@@ -271,7 +271,7 @@ _INTEGER: dict[Any, Callable[[Any, Any], Any]] = {
 
 
 def arith(node: Any, a: Any, b: Any) -> Any:
-    """Return the sum, difference or product that ``node`` (``tirx.Add``, ``Sub`` or ``Mul``) stands for."""
+    """Return the sum, difference or product denoted by ``node`` (``tirx.Add``, ``Sub`` or ``Mul``)."""
     a, b = promote(a, b)
     if a.dtype == "bool":
         a, b = cast(a, DTYPES["int32"]), cast(b, DTYPES["int32"])
@@ -281,14 +281,14 @@ def arith(node: Any, a: Any, b: Any) -> Any:
         return derive(node(x, y), a.dtype, a, b)
     function = _INTEGER[node]
     if isinstance(x, tirx.IntImm) and isinstance(y, tirx.IntImm):
-        # TVM's own folding refuses what leaves the range; in the language integers wrap.
+        # TVM's own folding refuses overflow; in the language integers wrap.
         folded = wrapped(function(int(x.value), int(y.value)), a.dtype)
         return derive(nodes.const(folded, tvm_name(a.dtype)), a.dtype, a, b)
     return derive(function(x, y), a.dtype, a, b)
 
 
 def wrapped(value: int, dtype: DType) -> int:
-    """Return what is left of an integer in a type's bits."""
+    """Return an integer wrapped to a type's bits."""
     value %= 2**dtype.bits
     return value - 2**dtype.bits if dtype.kind == "int" and value >= 2 ** (dtype.bits - 1) else value
 
@@ -314,8 +314,8 @@ def floordiv(a: Any, b: Any) -> Value:
 def floormod(a: Any, b: Any) -> Value:
     """Return the remainder with the sign of the divisor, as in Python.
 
-    Of floats it is ``a - floor(a / b) * b``, each step rounded or fused as the target does: near the remainder while
-    the quotient has fewer bits than the type's mantissa, and no remainder at all beyond that. Python's is exact.
+    For floats it is ``a - floor(a / b) * b``, each step rounded or fused as the target does: close to the remainder
+    while the quotient has fewer bits than the type's mantissa, and meaningless beyond that. Python's is exact.
     """
     a, b = promote(a, b)
     if a.dtype.is_float:
@@ -326,7 +326,7 @@ def floormod(a: Any, b: Any) -> Value:
 
 
 def integer_quotient(node: Callable[[Any, Any], Any], python: Callable[[int, int], int], a: Value, b: Value) -> Value:
-    """Return a quotient or remainder of integers of one type; of constants what Python makes of them, wrapped."""
+    """Return a quotient or remainder of integers of one type; for constants Python's result, wrapped."""
     x, y = constant_of(a), constant_of(b)
     if x is not None and y:
         return derive(nodes.const(wrapped(python(x, y), a.dtype), tvm_name(a.dtype)), a.dtype, a, b)
@@ -416,7 +416,7 @@ def _shift_by(direction: str, a: Value, symbol: str, count: int) -> Value:
         count = bits - 1
     known = constant_of(a)
     if known is not None:
-        # TVM computes constants in 64 bits and refuses what leaves the type; here it wraps.
+        # TVM computes constants in 64 bits and refuses overflow; here it wraps.
         low = 0 if a.dtype.kind == "uint" else -(1 << (bits - 1))
         shifted = known << count if direction == "left" else known >> count
         return derive(nodes.const((shifted - low) % (1 << bits) + low, width), a.dtype, a)
@@ -433,7 +433,7 @@ def constant_of(x: Any) -> int | None:
 
 
 def simplify(expr: Expr) -> Expr:
-    """Return the expression simplified as far as TVM's analyzer is right about it; a difference may become a number."""
+    """Return the expression simplified where TVM's analyzer is sound; a difference may become a number."""
     from tile_core.analysis.proofs import Proofs
 
     proofs = Proofs()
@@ -455,5 +455,5 @@ def need_integer(symbol: str, value: Value) -> None:
 
 
 def describe(x: Any) -> str:
-    """Return how to name an object in a message."""
+    """Return the name of an object for a message."""
     return f"{x!r}" if isinstance(x, (str, type(None))) else f"an object of type {type(x).__name__}"

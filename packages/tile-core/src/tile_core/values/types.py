@@ -40,7 +40,7 @@ class PointerType:
     Attributes
     ----------
     dtype
-        Type of what it points to.
+        Type of the pointee.
     """
 
     dtype: DType
@@ -69,7 +69,7 @@ class _TensorFactory:
         strides
             Strides in elements; ``None`` for contiguous row-major memory.
         **hints
-            ``scope`` and the like of other dialects; no effect.
+            ``scope`` and similar keywords of other dialects; no effect.
         """
         from tile_core.values.checks import hints as check_hints
 

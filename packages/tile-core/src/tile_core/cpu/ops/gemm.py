@@ -72,7 +72,7 @@ def refusal(ctx: Context, views: dict[str, View]) -> str:
 
 
 def tile2d(view: View, transposed: bool) -> Tile2D:
-    """Return a matrix operand as the micro-kernels see it."""
+    """Return a matrix operand in the form that the micro-kernels take."""
     return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
 
 

@@ -55,7 +55,7 @@ class RowsGemmSp(Variant):
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         dense = _decoded(tile2d(b, trans_b))
         k = words * nibbles * group
-        # Rows of B come from metadata: no analysis would know that they are inside.
+        # Rows of B come from metadata: no analysis could prove that they are in bounds.
         return guarded(micro_gemm_sp(sparse, dense, tile2d(c, False), m, n, k, isa=self.isa, clear=clear))
 
 

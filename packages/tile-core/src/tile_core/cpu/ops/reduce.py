@@ -22,7 +22,7 @@ _CHAINS = 4
 
 
 class LaneReduce(Variant):
-    """Reductions along the contiguous dimension; others vectorise across their results as they are."""
+    """Reductions along the contiguous dimension; others already vectorise across their results."""
 
     name = "cpu.reduce.lanes"
     op = "reduce"

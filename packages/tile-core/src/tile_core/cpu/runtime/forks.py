@@ -1,8 +1,8 @@
 """Launches on several cores before and after a fork.
 
 TVM keeps a pool of threads for each thread that launches, and a forked child has none of them: its first launch would
-wait for ever, and so would its end, in the destructor of a condition variable that lost threads wait for. So the pool
-is woken in front of a fork: threads that have just worked look for more by themselves for a while, and wait for
+deadlock, and so would its exit, in the destructor of a condition variable that lost threads wait for. So the pool
+is woken before a fork: threads that have just worked look for more by themselves for a while, and wait for
 nothing. The child can then let go of the pool. It does so at once, and gets one with as many threads: the memory of
 lost threads may be given to the first thread that the child starts.
 """

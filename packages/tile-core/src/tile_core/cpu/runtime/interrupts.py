@@ -1,8 +1,8 @@
-"""Launches that may never end, and can be left by an interrupt all the same.
+"""Launches that may never end, but can still be interrupted.
 
 Python notices an interrupt when the machine code of a kernel returns. A kernel with a `while` need not return: it runs
 in a thread of its own, and the main thread, which is the one that is interrupted, waits for it. When the wait is
-interrupted, the code goes on in its thread until its condition fails or the process ends; what it writes is undefined
+interrupted, the code keeps running in its thread until its condition fails or the process ends; its output is undefined
 from then on, and its arrays stay alive.
 """
 
@@ -31,7 +31,7 @@ def interruptible(entry: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Worker:
-    """A thread that runs one thing at a time."""
+    """A thread that runs one task at a time."""
 
     def __init__(self) -> None:
         self.work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
@@ -45,7 +45,7 @@ class _Worker:
 
 
 class _Workers:
-    """Keeps a thread that has nothing to do; one that was left with a kernel that runs on never comes back."""
+    """Keeps an idle thread; one left with a kernel that is still running is never reused."""
 
     def __init__(self) -> None:
         self._free: _Worker | None = None

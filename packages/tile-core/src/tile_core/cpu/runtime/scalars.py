@@ -1,4 +1,4 @@
-"""Scalar arguments that tvm-ffi has no form for: unsigned numbers beyond ``int64``, floats that are kept as codes."""
+"""Scalar arguments that tvm-ffi cannot represent: unsigned numbers beyond ``int64``, floats stored as codes."""
 
 from __future__ import annotations
 
