@@ -16,10 +16,10 @@ STEP = "tile.step"
 MANAGED = "tile.managed"
 
 
-#: Annotation of a loop whose slots ``simt.rings`` counts.
+#: Annotation of a loop whose slots ``simt/launch/strength_reduction.py`` counts.
 RING = "tile.ring"
 
-#: Attribute around parts of a lowered op that ``simt.carry`` may move; the node says which part it is.
+#: Attribute around parts of a lowered op that operand prefetch may move; the node says which part it is.
 PART = "tile.part"
 
 

@@ -66,7 +66,7 @@ class Conversions:
     split
         The statement that stores one half of a byte where other threads may store the other one: of the buffer of
         bytes, the indices, the code as ``uint8`` and which half (``"low"`` or ``"high"``). Stores that
-        ``simt.calls.SPLIT`` marks become that.
+        ``ir.calls.SPLIT`` marks become that.
     """
 
     decode: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)

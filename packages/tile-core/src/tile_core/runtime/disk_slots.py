@@ -1,6 +1,6 @@
 """The cache slot on disk of one compilation: lookup and storage.
 
-Only runtimes that have a ``toolchain()`` take part, see `runtime.adapter`: the result of the others is not worth
+Only runtimes that have a ``toolchain()`` take part, see `abi.adapter`: the result of the others is not worth
 caching, or cannot be.
 """
 

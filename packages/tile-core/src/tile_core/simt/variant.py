@@ -88,7 +88,7 @@ class SimtVariant(Variant):
 
     The statement is executed by all threads of the block. Registers of fragments are ``call.places.arrays``; shared and
     global buffers are accessed by their logical indices, layouts are applied later. Parts between which threads depend
-    on each other are marked with ``simt.calls.step``: barriers are placed where steps need them. Fragments that have
+    on each other are marked with ``ir.calls.step``: barriers are placed where steps need them. Fragments that have
     no layout are shared buffers, so every operand that may be a fragment may be shared too.
 
     A variant of a target with threads that is *not* a ``SimtVariant`` is lowered when it is selected: it returns loops

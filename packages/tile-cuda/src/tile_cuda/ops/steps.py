@@ -133,7 +133,7 @@ class RowByRow:
     def can_turn(self) -> bool:
         """Whether rows alternate over the end of a turn, and tiles of B keep their registers.
 
-        With two tiles of B or more, one's instruction stands in front of the next turn's reads (``simt.carry``).
+        With two tiles of B or more, one's instruction stands in front of the next turn's reads (operand prefetch).
         """
         alike = len({s.blocks for s in self.steps}) == 1
         return alike and self.columns > 1 and len(self.steps) * self.rows % 2 == 0

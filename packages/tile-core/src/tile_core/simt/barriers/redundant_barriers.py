@@ -55,7 +55,7 @@ class _Tail:
             inner = self.rest(s.body)
             return s if inner.same_as(s.body) else replace_for(s, inner)
         if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "sync_threads"):
-            self.done = not self.is_idle()
+            self.done = not self.is_redundant()
             return s if self.done else nodes.seq([])
         self.look(s)
         return s
@@ -69,7 +69,7 @@ class _Tail:
         other = any(str(c.op.name)[5:] not in _HARMLESS and not _stays_outside(c) for c in calls)
         self.done = other or not all(map(_is_outside, (*reads, *writes)))
 
-    def is_idle(self) -> bool:
+    def is_redundant(self) -> bool:
         """Whether no later access of global memory conflicts with an earlier one."""
         (reads, writes), (all_reads, all_writes) = self.after, self.whole
         alone = all(all_reads[b] + all_writes[b] == reads[b] + writes[b] for b in writes if _is_global(b))
