@@ -7,6 +7,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.errors import InternalError, KernelError
 from tile_core.errors.launch import VerifyMismatch
+from tile_core.runtime.kernel import Origin
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,9 @@ def test_arrays_without_elements(rows, n):
 
 
 def test_a_broken_reference_is_an_internal_error(rows):
-    kernel = tile.Kernel(rows.signature, lambda *_: None, program=rows.program, reference=lambda *_: 1 / 0)
+    kernel = tile.Kernel(
+        rows.signature, lambda *_: None, origin=Origin(program=rows.program, reference=lambda *_: 1 / 0)
+    )
     with pytest.raises(InternalError, match="internal error in the reference: ZeroDivisionError") as info:
         kernel.verify(np.ones((1, 4), "float32"))
     assert info.value.code == "I000"
@@ -37,7 +40,7 @@ def test_a_broken_reference_is_an_internal_error(rows):
 
 
 def test_a_launch_that_raises_is_an_internal_error_in_verify_and_bench(rows):
-    kernel = tile.Kernel(rows.signature, lambda *_: 1 / 0, reference=lambda *_: None)
+    kernel = tile.Kernel(rows.signature, lambda *_: 1 / 0, origin=Origin(reference=lambda *_: None))
     for action in (kernel.verify, kernel.bench, kernel):
         with pytest.raises(InternalError, match="internal error in launch: ZeroDivisionError"):
             action(np.ones((1, 4), "float32"))
@@ -97,7 +100,9 @@ def reading_its_output(A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "float3
 def differing(program, **how):
     """Return a kernel that does nothing, with the reference of a program."""
     made = tile.compile(program, "cpu", **how)
-    return tile.Kernel(made.signature, lambda *_: None, program=program, reference=made._reference)
+    return tile.Kernel(
+        made.signature, lambda *_: None, origin=Origin(program=program, reference=made._origin.reference)
+    )
 
 
 VALUES = np.random.default_rng(5).standard_normal(40).astype(np.float32)
@@ -139,6 +144,6 @@ def test_an_error_of_watching_does_not_hide_the_difference(rows):
         b[...] = a
 
     reference.watches = True
-    kernel = tile.Kernel(rows.signature, lambda *_: None, program=rows.program, reference=reference)
+    kernel = tile.Kernel(rows.signature, lambda *_: None, origin=Origin(program=rows.program, reference=reference))
     with pytest.raises(VerifyMismatch):
         kernel.verify(np.ones((3, 4), "float32"))
