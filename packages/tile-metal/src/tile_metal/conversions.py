@@ -27,7 +27,7 @@ def _encoder(name: str) -> Callable[[Any], Any]:
 
 
 def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
-    """Return the store of half a byte: its word is exchanged until nobody came in between.
+    """Return the store of half a byte: a compare-and-swap loop on its word.
 
     Raises
     ------

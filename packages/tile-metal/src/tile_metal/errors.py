@@ -41,7 +41,7 @@ class LibraryTooOld(SetupError):
 
 
 class FastMathForced(SetupError):
-    """The environment makes every kernel's arithmetic approximate, and this kernel's shall be precise."""
+    """The environment makes the arithmetic of every kernel approximate, but this kernel must be precise."""
 
     code = "S803"
     template = "{kernel}: {variable} is set to {found!r}, so that torch compiles kernels with fast math"
@@ -81,7 +81,7 @@ class TextRefused(UnsupportedError):
 
 
 class WrongWidth(UnsupportedError):
-    """Fewer or more threads execute together than the text was made for."""
+    """The device's simdgroups have another number of threads than the kernel was compiled for."""
 
     code = "U807"
     template = "{kernel}: {found} threads execute together on this device; the text is made for {expected}"

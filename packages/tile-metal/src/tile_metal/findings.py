@@ -1,4 +1,4 @@
-"""What is wrong with an MSL text, as ``lint`` and the emulator's front end report it."""
+"""Errors in MSL source, as ``lint`` and the emulator's front end report them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """Something that Metal would refuse, or take for something else.
+    """Code that Metal would refuse or misinterpret.
 
     Attributes
     ----------

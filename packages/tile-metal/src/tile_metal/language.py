@@ -1,7 +1,7 @@
-"""Names that this package adds to ``T``: products that promise an instruction, and tiles of simdgroup matrices.
+"""Names that this package adds to ``T``: GEMMs that guarantee an instruction, and tiles of simdgroup matrices.
 
-They are the language's own ops with the variant forced: a compile error where the instruction does not fit, never
-another way. What they compute is what ``T.gemm``, ``T.gemm_sp``, ``T.copy``, ``T.transpose`` and ``T.fill`` do.
+They are the language's own ops with a forced variant: if the instruction does not fit, that is a compile error, never
+a fallback. They compute the same as ``T.gemm``, ``T.gemm_sp``, ``T.copy``, ``T.transpose`` and ``T.fill``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Checks of MSL texts for what only Apple's compiler would find: spaces of addresses, names, functions that it lacks.
+"""Checks of MSL source for errors that only Apple's compiler would find: address spaces, names, missing functions.
 
-A text is looked at as tokens, so a finding may be wrong about code that no emitter writes; a text without findings may
+The checks work on tokens, so a finding may be wrong about code that no printer generates; source without findings may
 still be refused by Metal. Sources: Metal Shading Language Specification, "Language Restrictions", "Address Spaces" and
 "Attributes"; for names in a kernel's body, ``mlx/backend/metal/custom_kernel.cpp`` of MLX.
 """
@@ -53,7 +53,7 @@ _ENDS_NAME = frozenset({"=", ";", ",", "[", "(", "{", ")", ":"})
 
 @dataclass(frozen=True)
 class _DeclaredName:
-    """A name that is declared: whether it is a pointer or a reference, and to which space; of others, their own."""
+    """A declared name: whether it is a pointer or a reference, and the address space that it points to, or its own."""
 
     name: Token
     pointer: bool
@@ -82,7 +82,7 @@ class _LintedText:
 
 
 def lint(text: str) -> tuple[Finding, ...]:
-    """Return what is wrong with a text, in the order of its lines.
+    """Return the findings in a source text, in the order of its lines.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _collect_types(read: _LintedText) -> None:
 
 
 def _declarations(read: _LintedText) -> None:
-    """Find all names that are declared, and pointers and references without a space."""
+    """Find all declared names, and pointers and references without an address space."""
     i = 0
     while i < len(read.code):
         i = _declaration(read, i) if _begins_type(read, i) else i + 1
@@ -171,7 +171,7 @@ def _declaration(read: _LintedText, i: int) -> int:
 
 
 def _declarators(read: _LintedText, first: int, j: int, pointer: bool, reference: bool, space: str) -> None:
-    """Note the name behind a type, and those behind commas if it begins a statement."""
+    """Record the name after a type, and those after commas if it begins a statement."""
     token = read.code[j] if j < len(read.code) else None
     if token is None or token.kind != "name" or read.word(j + 1) not in _ENDS_NAME or token.text == "operator":
         return
@@ -199,7 +199,7 @@ def _declarators(read: _LintedText, first: int, j: int, pointer: bool, reference
 
 
 def _language(read: _LintedText) -> None:
-    """Words and functions of C++ and C that MSL does not have, 64-bit floats, strings."""
+    """Find keywords and functions of C++ and C that MSL lacks, 64-bit floats, strings."""
     own = {f.name.text for f in read.outline.functions}
     for i, token in enumerate(read.code):
         if token.kind == "string":
@@ -224,7 +224,7 @@ def _language(read: _LintedText) -> None:
 
 
 def _names(read: _LintedText) -> None:
-    """Names that are words of the language, or hide a function that the text calls."""
+    """Find names that are keywords, or hide a function that is called."""
     reserved = WORDS | SCALARS | VECTORS | MATRICES | OTHERS | {"vec", "atomic", "simdgroup_matrix", "metal"}
     places = set(read.places)
     called = {
@@ -256,7 +256,7 @@ def _names(read: _LintedText) -> None:
 
 
 def _attribute_names(read: _LintedText) -> None:
-    """Names that MLX declares itself where it makes a kernel's head."""
+    """Find names that MLX itself declares when it generates a kernel's signature."""
     taken, arrays = set(), set()
     for function in read.outline.functions:
         if function.is_kernel:
@@ -275,7 +275,7 @@ def _attribute_names(read: _LintedText) -> None:
 
 
 def _functions(read: _LintedText) -> None:
-    """Functions of one name whose parameters differ in nothing but spaces."""
+    """Find functions of one name whose parameters differ only in address spaces."""
     seen: dict[tuple[str, ...], FunctionTokens] = {}
     for function in read.outline.functions:
         if function.open == function.close:
@@ -306,7 +306,7 @@ def _program_scope(read: _LintedText) -> None:
 
 
 def _threadgroup_memory(read: _LintedText) -> None:
-    """Threadgroup variables stand in kernels, and are no more than there is."""
+    """Check that threadgroup variables are declared in kernels, and fit in threadgroup memory."""
     kernels = [f for f in read.outline.functions if f.is_kernel]
     sums = [0] * len(kernels)
     for declared, at in zip(read.declared, read.places, strict=True):
@@ -323,7 +323,7 @@ def _threadgroup_memory(read: _LintedText) -> None:
 
 
 def _bytes(read: _LintedText, at: int) -> int:
-    """The size of an array whose name is at an index, as far as numbers tell it."""
+    """The size of the array whose name is at an index, if it is a number."""
     kind = read.word(at - 1)
     size = SIZES.get(kind, 0)
     if kind in VECTORS:
@@ -362,7 +362,7 @@ def _buffers(read: _LintedText) -> None:
 
 
 def _spaces_of_values(read: _LintedText) -> None:
-    """Casts, initial values and arguments that would change the space of a pointer."""
+    """Find casts, initial values and arguments that would change the address space of a pointer."""
     helpers = [f for f in read.outline.functions if not f.is_kernel]
     pointers = {f.name.text: [_pointer_space(p.tokens) for p in f.parameters] for f in helpers}
     for function in read.outline.functions:
@@ -423,7 +423,7 @@ def _cast_at(read: _LintedText, i: int) -> tuple[str, int, int] | None:
 
 
 def _space_of(read: _LintedText, begin: int, end: int, known: dict[str, _DeclaredName]) -> str:
-    """The space that an expression points to; empty if that is not seen."""
+    """The address space that an expression points to; empty if unknown."""
     i, address = begin, False
     while i < end and read.word(i) == "(":
         cast = _cast_at(read, i)

@@ -1,6 +1,6 @@
-"""Rows that lie further apart than their elements ask for, where threadgroup memory has no room for that.
+"""Drops the padding of rows when threadgroup memory is short.
 
-Layouts are a matter of speed: what would not fit with them does without.
+These layouts only affect speed: a kernel that would not fit with them does without.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def drop_padding(plan: Plan, ctx: Context) -> Plan:
-    """Take back the layouts that this backend asked for if all buffers together would not fit with them.
+    """Drop the layouts that this backend requested if all buffers together would not fit with them.
 
     Buffers that share bytes are counted each: the arena is planned later.
     """

@@ -1,4 +1,4 @@
-"""Choices of the Metal backend, and how they travel with a text: in the attributes of its launch facts."""
+"""Options of the Metal backend, passed with a kernel in the attributes of its launch facts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MetalOptions:
                 raise TypeError(f"{name} is True or False")
 
     def attributes(self) -> dict[str, bool | int | float | str]:
-        """Return what a runtime must know of a text: the fields that are not at default."""
+        """Return the options that a runtime needs: the fields that are not at default."""
         return {FAST_MATH: True} if self.fast_math else {}
 
     @staticmethod

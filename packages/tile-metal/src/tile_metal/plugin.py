@@ -43,7 +43,7 @@ def tile_detect() -> Target | None:
 
 
 def tile_language() -> Mapping[str, str]:
-    """Add the ops that promise an instruction."""
+    """Add the ops that guarantee an instruction."""
     names = (
         *("simdgroup_gemm", "simdgroup_gemm_sp", "cooperative_tensor_gemm", "cooperative_tensor_gemm_sp"),
         *("simdgroup_fill", "simdgroup_load", "simdgroup_multiply_accumulate", "simdgroup_store"),

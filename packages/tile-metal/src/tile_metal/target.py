@@ -18,9 +18,9 @@ from tile_metal.errors import UnknownFamily
 KIND = "metal"
 
 BASELINE = "metal3"
-"""What ``metal`` alone means where there is no device: every other family runs its text."""
+"""The meaning of ``metal`` alone without a device: every other family can run its code."""
 
-# What code of this backend asks of a target, with ``capabilities.fact(...)``.
+# Facts that code of this backend queries with ``capabilities.fact(...)``.
 SIMDGROUP_MATRIX: Fact[bool] = Fact("simdgroup_matrix", bool)
 """``simdgroup_matrix`` of half, bfloat and float, 8 x 8."""
 TENSOR_OPS: Fact[bool] = Fact("tensor_ops", bool)
@@ -41,7 +41,7 @@ SIMD = 32
 SHARED_BYTES = 32768
 """Threadgroup memory of a threadgroup, on all of these devices."""
 MOST_THREADS = 1024
-"""Threads of a threadgroup at most; a pipeline may allow fewer, which the runtime asks for before it launches."""
+"""Maximum threads of a threadgroup; a pipeline may allow fewer, which the runtime checks before a launch."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""From a finished plan to the text of its kernel."""
+"""From a finished plan to the source of its kernel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
 
 
 def _addresses(plan: Plan, relied: Mapping[str, int]) -> dict[str, int]:
-    """Return the alignments that the text takes for granted: also those of words of which atomics update a part."""
+    """Return the alignments that the source assumes, including those of words of which atomics update a part."""
     found = dict(relied)
     for call in collect(plan.body, ir.Call):
         if nodes.is_tile_call(call, "instruction") and is_small(str(call.attrs["name"])):

@@ -1,4 +1,4 @@
-"""Functions that update, read or write one element of memory at one moment.
+"""Functions that update, read or write one element of memory atomically.
 
 MSL has them for 32-bit integers in device and threadgroup memory, and the sum of floats in device memory, all relaxed
 (MSL specification, "Atomic Functions"). The others compare and exchange the word that holds the element; the rest of
@@ -81,7 +81,7 @@ def _exchanged(kind: str, space: str) -> Helper:
 
 
 def _update_small(kind: str, dtype: str, space: str) -> Helper:
-    """An update of a part of a word: ``store`` does not look at what it was."""
+    """An update of a part of a word: ``store`` ignores the previous value."""
     own, bits = TYPES[dtype], _BITS[dtype]
     code = f"u{'char' if bits == 8 else 'short'}"
     value, needs = ("by", ()) if kind == "store" else _combined(kind, dtype)

@@ -71,7 +71,7 @@ class MslExpressions(ExpressionPrinter):
         return super().print_FloatImm(e)
 
     def special(self, dtype: str, value: float) -> str:
-        """Print NaN or an infinity by its bits: a compiler that takes all floats for numbers leaves those alone."""
+        """Print NaN or an infinity by its bits, which a compiler that assumes finite floats does not change."""
         code = 0x7FC00000 if math.isnan(value) else 0x7F800000 if value > 0 else 0xFF800000
         text = f"as_type<float>(0x{code:08x}u)"
         return text if dtype == "float32" else self.named_as(dtype, text)

@@ -1,4 +1,4 @@
-"""The functions that texts call besides the library's: each is written into the texts that need it.
+"""Helper functions beyond MSL's library: each is printed into the kernels that call it.
 
 None is overloaded, and each names the address spaces of its pointers. They come from tables of this package
 (``emit/matrices.py``, ``emit/atomics.py``), or are printed from expressions of ``tile_core.numerics``, so that a
@@ -100,7 +100,7 @@ def _log1p(x: Any) -> Any:
 
 
 def _extreme(kind: str) -> Helper:
-    """A number, if one is NaN, of any kind; zeros differ in their bits alone. The library's own promises neither."""
+    """The number if one is NaN; zeros are ordered by their bits. The library guarantees neither."""
     joined, sign = ("&", ">") if kind == "max" else ("|", "<")
     text = f"""static inline float {kind}_f32(float a, float b) {{
   return a == b ? as_type<float>(as_type<uint>(a) {joined} as_type<uint>(b)) : a {sign} b || b != b ? a : b;
@@ -197,7 +197,7 @@ _ROOTS = (
 }""",
     ),
 )
-"""Functions of C that the library of MSL does not have."""
+"""Functions of C that MSL's library lacks."""
 
 _LANES = {
     "idx": "(lane & -width) + (amount & (width - 1))",
@@ -207,7 +207,7 @@ _LANES = {
 
 
 def _lane(mode: str) -> Helper:
-    """The lane that an exchange within segments of the simdgroup asks; one's own where there is none."""
+    """The source lane of a shuffle within segments of the simdgroup; the lane itself if there is none."""
     name = f"lane_{mode}"
     return Helper(name, f"static inline int {name}(int lane, int amount, int width) {{\n  return {_LANES[mode]};\n}}")
 

@@ -1,4 +1,4 @@
-"""A second opinion on spaces of addresses: clang's front end for OpenCL C++, where a clang is installed.
+"""A second check of address spaces: clang's front end for OpenCL C++, if clang is installed.
 
 It has the spaces of MSL under other names, and refuses casts, arguments and initial values that change them. A missing
 space it takes for the generic one, which MSL lacks: ``tile_metal.lint`` finds those.

@@ -1,4 +1,4 @@
-"""What no header can do: the text is rewritten where a word means two things, and keeps its lines."""
+"""Rewriting that no header can do: where a keyword has two meanings. Line numbers stay the same."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _literals(edits: _Edits, code: Sequence[Token], offset: int = 0) -> None:
 
 
 def _const_follows(code: Sequence[Token], i: int) -> bool:
-    """Whether the type behind a word is said to be const: ``constant T const&``."""
+    """Whether the type after a keyword is declared const: ``constant T const&``."""
     for token in code[i + 1 : i + 6]:
         if token.text == "const":
             return True
@@ -150,7 +150,7 @@ def _const_follows(code: Sequence[Token], i: int) -> bool:
 
 
 def _template(edits: _Edits, code: Sequence[Token], i: int) -> None:
-    """A template may not name spaces of addresses: here they are all one."""
+    """Check that no template names address spaces, which are all one here."""
     if i + 1 >= len(code) or code[i + 1].text != "<":
         if not (i and code[i - 1].text in (".", "->", "::")):
             edits.refuse(code[i], "explicit instantiation has no model")

@@ -1,4 +1,4 @@
-"""Words of an MSL text, and where its functions are: enough to rewrite and to check it, and no parser of C++."""
+"""Tokens and functions of MSL source: enough to rewrite and to check it, but not a C++ parser."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class FunctionTokens:
 
 @dataclass
 class Outline:
-    """The functions of a text, and what stands outside of them.
+    """The functions of a source text, and the code outside of them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Words of MSL: types, words that are no names, functions of its library and those that it lacks."""
+"""Names of MSL: types, keywords, functions of its library, and functions that it lacks."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class MetalAtomics(Atomics):
 
 
 def _beyond(view: View) -> str:
-    """Say why a word that holds an element may reach beyond its array; nothing if all words lie inside."""
+    """Return why the word of an element may extend beyond its array; empty if all words lie inside."""
     size = DTYPES[view.dtype].bits // 8
     for extent in nodes.shape_of(view.buffer):
         size *= factor(nodes.int_const(0) + extent, {})
@@ -68,7 +68,7 @@ def _beyond(view: View) -> str:
 
 
 def _name(call: Any) -> str:
-    """Return the function that does what a call asks for."""
+    """Return the function that implements a call."""
     view = call.args[0]
     space = "threadgroup" if view.scope == "shared" else "device"
     if call.name == "atomic_load":

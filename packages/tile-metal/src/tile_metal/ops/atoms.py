@@ -1,4 +1,4 @@
-"""The matrix instructions of a simdgroup as data: which element types they take, and into what they add up.
+"""The matrix instructions of a simdgroup as data: their element types and accumulators.
 
 Both work on operands in registers of fixed lanes. ``simdgroup_matrix`` multiplies 8 x 8 by 8 x 8 elements; tensor
 operations (MSL 4.0) 16 x 16 by 16 x 32. Elements of types that an instruction does not take are converted, exactly,
@@ -53,7 +53,7 @@ class Unit:
 
     @property
     def instruction(self) -> MatrixInstruction:
-        """What it is to the core; all its operands are registers."""
+        """The instruction as the core describes it; all its operands are registers."""
         return MatrixInstruction(self.m, self.n, self.k, SIMD)
 
     def function(self, accumulator: str, operand: str) -> str:

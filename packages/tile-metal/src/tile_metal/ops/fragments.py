@@ -1,4 +1,4 @@
-"""Where matrix instructions hold their operands: the element map of a block, and fragments made of blocks.
+"""Layouts of the operands of matrix instructions: the element map of a block, and fragments made of blocks.
 
 A block has 8 rows, and each lane ``l`` holds some neighbours of one of them: of row ``4 * (l / 16) + l % 8 / 2`` the
 ``each`` columns from ``each * (2 * (l / 8 % 2) + l % 2)`` on; the same for A, B and C. So a C whose simdgroups all lie
@@ -18,7 +18,7 @@ Axis = tuple[int, int, int, int]
 
 
 def accumulator(m: int, n: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
-    """Return where C is: registers count instructions along M and along N, then as the instruction holds them."""
+    """Return the layout of C: registers count instructions along M and along N, then as the instruction holds them."""
     size = unit.m * unit.n // SIMD
     rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, split.atoms_n * size)
     columns = (split.warps_n, SIMD, split.atoms_n, size)
@@ -26,7 +26,7 @@ def accumulator(m: int, n: int, split: WarpPartition, unit: Unit, threads: int) 
 
 
 def operand_a(m: int, k: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
-    """Return where a fragment A is; simdgroups side by side hold copies."""
+    """Return the layout of a fragment A; simdgroups side by side hold copies."""
     size, steps = unit.m * unit.k // SIMD, -(-k // unit.k)
     rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, steps * size)
     copies = (Digit(split.warps_n, SIMD, "thread"),) if split.warps_n > 1 else ()
@@ -34,7 +34,7 @@ def operand_a(m: int, k: int, split: WarpPartition, unit: Unit, threads: int) ->
 
 
 def operand_b(k: int, n: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
-    """Return where a fragment B is; simdgroups one below the other hold copies."""
+    """Return the layout of a fragment B; simdgroups one below the other hold copies."""
     size, steps = unit.n * unit.k // SIMD, -(-k // unit.k)
     columns = (split.warps_n, SIMD, split.atoms_n, steps * size)
     copies = (Digit(split.warps_m, SIMD * split.warps_n, "thread"),) if split.warps_m > 1 else ()

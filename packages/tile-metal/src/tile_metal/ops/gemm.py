@@ -63,6 +63,6 @@ class MatrixGemmSp(MatrixGemm):
     suffix = ".sp"
 
     def scopes(self) -> dict[str, tuple[str, ...]]:
-        """Return where operands may be: lanes look up elements of A, E and B that others hold."""
+        """Return the allowed scopes of operands: lanes read elements of A, E and B that other lanes hold."""
         seen = ("shared", "global")
         return {"A": seen, "E": seen, "B": seen, "C": _HELD}

@@ -63,7 +63,7 @@ class SimdgroupOperand(ProductOperand):
 
     @property
     def pitch(self) -> Any:
-        """Elements from a row of the tile as it is stored to the next, or ``None`` if blocks have none."""
+        """Row stride of the stored tile in elements, or ``None`` if blocks have no constant one."""
         rows, columns = self.view.matrix_dims()
         if self.view.scope == "shared":
             if not all(contiguity.divides(8, self.view.mins[d], self.ranges) for d in (rows, columns)):
@@ -167,7 +167,7 @@ class SimdgroupLoader:
 
 @functools.cache
 def pitch_of(layout: LayoutMap, rows: int, columns: int) -> int | None:
-    """Return the distance of rows in a layout if all blocks of 8 x 8 have the same, with neighbours in a row."""
+    """Return the row stride of a layout if it is the same for all 8 x 8 blocks, with contiguous rows."""
     shape = layout.shape
     if shape[rows] % 8 or shape[columns] % 8:
         return None

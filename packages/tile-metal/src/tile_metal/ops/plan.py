@@ -1,4 +1,4 @@
-"""The plan of a product on matrix instructions, and what it asks of threadgroup memory."""
+"""The plan of a product on matrix instructions, and the layouts that it requests in threadgroup memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOTAL = "float32"
 """Element type of all accumulators in registers."""
 
 PADDED = "rows apart by a vector more"
-"""Note of a layout that this module asks for; ``pipeline`` takes it back where memory is short."""
+"""Note of a layout that this module requests; ``pipeline`` drops it if memory is short."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SimdgroupPlan(ProductPlan):
 
     @classmethod
     def of(cls, call: SimtCall, unit: Unit) -> SimdgroupPlan | None:
-        """Return the plan that fits best to what is decided about fragments; ``None`` if there is no instruction."""
+        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there is no instruction."""
         problem = Problem.of(call)
         operand = operand_type(*problem.types)
         warps = call.block.count // SIMD
@@ -67,7 +67,7 @@ class SimdgroupPlan(ProductPlan):
 def padded(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
     """Return a layout whose rows are 16 bytes longer, so that 8 rows of a block lie in different banks.
 
-    ``None`` if rows are no whole vectors of 16 bytes, or lie in different banks anyway.
+    ``None`` if rows are not whole vectors of 16 bytes, or lie in different banks anyway.
     """
     if bits < 8 or not all(isinstance(n, int) for n in shape) or shape[-1] * bits % 128 or shape[-1] * bits // 128 % 2:
         return None

@@ -1,4 +1,4 @@
-"""Products on matrix instructions: what a lane holds, and the loop over K."""
+"""GEMMs on matrix instructions: the elements of a lane, and the loop over K."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tile_metal.ops.operand import SimdgroupLoader, SimdgroupOperand
 from tile_metal.ops.plan import TOTAL, SimdgroupPlan
 from tile_metal.ops.sparse import SparseMetadata, contribution, finite
 
-#: Steps beyond which the loop over K is not written out.
+#: Number of steps beyond which the loop over K is not unrolled.
 _MOST_STEPS = 16
 
 
@@ -87,7 +87,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
         return out + [x for at in range(full, steps) for x in one(at)]
 
     def _rest(self, a: SimdgroupOperand, b: SimdgroupOperand, totals: Any, at: Any, odd: Any) -> Any:
-        """Return the statement that adds what numbers of B contribute that the instructions took for zero."""
+        """Return the statement that adds the infinities and NaN of B, which the instructions took as zero."""
         unit, k = self.plan.unit.k, nodes.fresh("k_odd")
         found = nodes.tile_call("any_sync", [tirx.NE(odd[0], nodes.int_const(0))], ret="bool")
         limits = [at * unit + k < a.depth] if a.depth % unit else []

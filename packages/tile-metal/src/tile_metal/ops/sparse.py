@@ -1,4 +1,4 @@
-"""Operands of a 2:4 sparse product: A is put back to its places while it is read, B is kept finite.
+"""Operands of a 2:4 sparse product: A is decompressed as it is read, B is kept finite.
 
 Metal has no sparse instructions, so A becomes dense in registers: each lane reads the nibble of its elements' group and
 picks the stored values. The zeros that this fills in must not meet an infinity or NaN of B, which the sparse product
@@ -41,7 +41,7 @@ class SparseMetadata:
     group: int
 
     def stored(self, a: SimdgroupOperand, line: Expr, k: Expr) -> tuple[list[Any], list[Any], Any]:
-        """Return the values that a group stores, the places in the group that they have, and the place of ``k``."""
+        """Return the stored values of a group, their positions in the group, and the position of ``k``."""
         group = tirx.floordiv(k, self.group)
         slots = 2 if self.group == 4 else 1
         code = nibble(self.view, self.turned, line, group)
@@ -58,7 +58,7 @@ class SparseMetadata:
 
 
 def finite(registers: BufferVar, count: int, dtype: str, odd: BufferVar) -> Stmt:
-    """Return the statement that replaces what is no number by zero, and sets ``odd`` if there was any."""
+    """Return the statement that replaces an infinity or NaN by zero, and sets ``odd`` if there was one."""
 
     def one(r: Var) -> Stmt:
         replace = nodes.seq([nodes.store(registers, nodes.zero(dtype), [r]), nodes.store(odd, nodes.int_const(1), [0])])
@@ -82,7 +82,7 @@ def contribution(
     total: BufferVar,
     r: Expr,
 ) -> Stmt:
-    """Return the statement that adds one product to a total if B is no number there and A stores its factor.
+    """Return the statement that adds one product to a total if B is infinite or NaN there and A stores its factor.
 
     Parameters
     ----------

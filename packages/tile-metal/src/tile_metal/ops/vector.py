@@ -71,7 +71,7 @@ class VectorByLanes(SimtVariant):
         )
 
     def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Return where C is: each of its columns in all lanes of a simdgroup."""
+        """Return the layout of C: each of its columns in all lanes of a simdgroup."""
         p = Problem.of(call)
         if p.c.scope != "local.fragment" or p.c.extents != tuple(nodes.shape_of(p.c.buffer)):
             return {}
@@ -108,7 +108,7 @@ def columns(n: int, threads: int) -> FragmentLayout:
 
 
 def vector(p: Problem) -> int:
-    """Return the neighbours along K that a lane reads at a time: up to 16 bytes of the wider operand."""
+    """Return how many adjacent elements along K a lane reads at a time: up to 16 bytes of the wider operand."""
     most = 128 // max(8, *(DTYPES[v.dtype].bits for v in (p.a, p.b)))
     width = 1
     while width * 2 <= most and p.k % (width * 2) == 0 and p.k >= SIMD * width * 2:

@@ -1,4 +1,4 @@
-"""Loading and launching: ``adapter`` chooses by the arrays, ``mlx`` and ``mps`` are the ways of one call."""
+"""Loading and launching: ``adapter`` chooses by the arrays, ``mlx`` and ``mps`` launch through one library each."""
 
 from __future__ import annotations
 

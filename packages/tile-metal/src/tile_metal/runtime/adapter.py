@@ -1,6 +1,6 @@
 """The runtime ``metal``: kernels launched through the library of the arrays of a call.
 
-Loading works on every machine, so that the text of a kernel can be looked at everywhere; only a launch needs a library
+Loading works on every machine, so that the source of a kernel can be inspected anywhere; only a launch needs a library
 and a device. What a text takes for granted about addresses is checked without them: buffers of Metal begin at a page,
 so the offset of an array in its buffer says what its address is a multiple of.
 """
@@ -185,7 +185,7 @@ class _Objects:
 
 
 class _LoadedText:
-    """A text, made launchable by each library that a call goes through."""
+    """Kernel source, loaded into each library on its first call."""
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
         self._adapter, self._kernel = adapter, kernel
@@ -211,7 +211,7 @@ class _LoadedText:
 
 
 class _MetalLaunch:
-    """The launch of a kernel: finds the library of the arrays, and the text that serves them."""
+    """The launch of a kernel: finds the library of the arrays, and the version of the source that fits them."""
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
         self._adapter, self._facts = adapter, kernel.facts

@@ -1,4 +1,4 @@
-"""What a launch must keep to, checked before anything is dispatched: Metal's own answer may be to end the process."""
+"""Limits of a launch, checked before anything is dispatched: Metal itself may terminate the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD
 
 
 def check_static(facts: LaunchFacts) -> None:
-    """Refuse a text that no device can launch.
+    """Refuse a kernel that no device can launch.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def check_threads(facts: LaunchFacts, limit: int, where_from: str) -> None:
 
 
 def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) -> None:
-    """Refuse a compiled kernel that cannot be launched as its facts say.
+    """Refuse a compiled kernel whose pipeline does not allow the launch.
 
     Parameters
     ----------

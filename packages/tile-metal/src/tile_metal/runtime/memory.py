@@ -59,7 +59,7 @@ class Guarded(GuardedArray):
         return DEVICE
 
     def settle(self, stream: int | None) -> None:
-        """Do nothing: there are no streams in DLPack's sense, and who takes it waits for the library first."""
+        """Do nothing: there are no streams in DLPack's sense, and the consumer waits for the library first."""
 
     def exported(self) -> tuple[int, int, object]:
         """See `GuardedArray.exported`."""

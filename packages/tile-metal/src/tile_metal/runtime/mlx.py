@@ -1,4 +1,4 @@
-"""One text launched through ``mx.fast.metal_kernel``.
+"""One kernel launched through ``mx.fast.metal_kernel``.
 
 Arrays of MLX are values. A kernel's inputs are passed as they are, without a copy; those of fewer than 8 elements are
 copied into arrays of 8, because MLX declares smaller ones in another address space. What a call allocates (``out_idx``)
@@ -31,7 +31,7 @@ from tile_metal.runtime.pack import StructPacker, words_of
 from tile_metal.runtime.source import CONSTANT_BELOW, ArraySlot, MlxSource, Pieces, mlx_source
 
 MOST_THREADS_OF_A_GRID = 2**31 - 1
-"""Along one axis: MLX takes the grid as ints."""
+"""Maximum along one axis: MLX takes the grid as ints."""
 MOST_BUFFERS = 31
 
 _MOST_FORMS = 64

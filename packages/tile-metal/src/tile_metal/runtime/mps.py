@@ -1,4 +1,4 @@
-"""One text launched through ``torch.mps.compile_shader``.
+"""One kernel launched through ``torch.mps.compile_shader``.
 
 Tensors are bound where they are, at their offset. The structure of scalars is passed as a list of 64-bit integers,
 which torch copies into the kernel's arguments as they are. Launches go to torch's stream of the device.
@@ -18,10 +18,10 @@ from tile_metal.runtime.memory import Guarded
 from tile_metal.runtime.pack import StructPacker, words_of
 
 MOST_THREADS_OF_A_GRID = 2**32 - 1
-"""Along one axis: positions of threads are 32-bit numbers."""
+"""Maximum along one axis: thread positions are 32-bit numbers."""
 MOST_BUFFERS = 31
 MOST_BYTES = 4096
-"""Of arguments that are copied into a command."""
+"""Maximum size of arguments that are copied into a command."""
 FAST_MATH = "PYTORCH_MPS_FAST_MATH"
 
 

@@ -1,4 +1,4 @@
-"""A text in parts, and the parts put together as ``mx.fast.metal_kernel`` wants them: a header and a body.
+"""Kernel source in parts, and their assembly for ``mx.fast.metal_kernel``: a header and a body.
 
 MLX writes the head of the kernel itself. It finds out what to declare by looking for words in the body, anywhere in it,
 also within longer words: twenty names of built-in values, and ``NAME_shape``, ``NAME_strides`` and ``NAME_ndim`` of
@@ -84,7 +84,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class ArraySlot:
-    """How one array of a kernel is passed in a form of launch.
+    """The way one array of a kernel is passed in a form of launch.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def split(kernel: KernelText) -> Pieces:
 
 
 def mlx_source(pieces: Pieces, slots: Sequence[ArraySlot], words: int) -> MlxSource:
-    """Put the parts together for one form of launch.
+    """Assemble the parts for one form of launch.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def mlx_source(pieces: Pieces, slots: Sequence[ArraySlot], words: int) -> MlxSou
     if token:
         outputs.append(f"{prefix}_done")
     if renewed:
-        # MLX declares every input const, and of a const buffer the compiler may take for granted that nothing in the
-        # kernel changes it. The word is taken out of the head that MLX writes between header and source.
+        # MLX declares every input const, and the compiler may assume that nothing in the kernel changes a const
+        # buffer. The word is taken out of the head that MLX writes between header and source.
         header, bindings = header + "\n#define const\n", ["#undef const", *bindings]
     lines = "\n".join([*bindings, body])
     return MlxSource(header + "\n", f"\n{lines}\n", tuple(inputs), tuple(outputs), token)
