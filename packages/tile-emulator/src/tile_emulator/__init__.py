@@ -1,4 +1,4 @@
-"""Executes the text that is emitted for a device on the host, and finds what is wrong with it.
+"""Executes the source generated for a device on the host, and finds its faults.
 
 ::
 
@@ -6,9 +6,9 @@
     assert result.ok, result.reports
     result.outputs["b"]
 
-The text is compiled as C++ with the headers of a *dialect* and runs on an engine that makes every thread of a block a
-fiber. Every access is checked: bounds, races, reads of what was never written, alignment. Asynchronous operations take
-effect as early or as late as the device may let them.
+The source is compiled as C++ with the headers of a *dialect* and runs on an engine that makes every thread of a block a
+fiber. Every access is checked: bounds, races, uninitialised reads, alignment. Asynchronous operations take effect as
+early or as late as the device allows.
 """
 
 from tile_emulator.api import CHECKS, RunResult, Stats, run

@@ -103,7 +103,7 @@ class EmulatorAdapter(RuntimeAdapter):
             result.check(kernel.facts.entry)
 
         def launch(*values: Any) -> None:
-            # torch.compile looks into all functions that compiled code calls, and this is none of its business.
+            # torch.compile traces all functions that compiled code calls, and must not trace this one.
             compiler = sys.modules.get("torch._dynamo")
             (emulate if compiler is None else compiler.disable(emulate))(*values)
 

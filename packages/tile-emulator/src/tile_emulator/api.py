@@ -1,4 +1,4 @@
-"""``run``: execute a text on arrays, and say what it did and what was wrong."""
+"""``run``: execute a kernel's source on arrays, and report its results and faults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Stats:
     met
         How many times each collective was executed by a group of threads, by its name.
     confined
-        Whether the process could do nothing but compute: no other files, processes or network.
+        Whether the process could only compute: no other files, processes or network.
     """
 
     compile_seconds: float
@@ -126,7 +126,7 @@ def run(
     dialect
         The model of the text's language.
     checks
-        What to look for, of ``CHECKS``; without any the kernel is fast, and only leaving all arrays is noticed.
+        Checks to make, of ``CHECKS``; without any, the kernel is fast, and only accesses outside all arrays are found.
     order
         Which ready thread runs next; races are found in every order.
     completion
@@ -165,7 +165,7 @@ def _execute(
     text: str, launch: LaunchFacts, dialect: Dialect, image: Image, other: Image | None, job: dict[str, Any],
     limits: RunLimits,
 ) -> RunResult:  # fmt: skip
-    """Compile, run, and read what the run left behind."""
+    """Compile, run, and read the results."""
     compiler = find_compiler()
     begin = time.perf_counter()
     checked = bool(job["launch"]["options"] & sum(_CHECK.values()))

@@ -1,4 +1,4 @@
-"""From text to a shared library: the engine once per machine, every kernel once per text."""
+"""From source to a shared library: the engine once per machine, a kernel once per source text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PRIVATE = "simt_kernel_"  # begins the name that a kernel has in its library
 
 _OPAQUE = re.compile(r'("(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/)', re.DOTALL)  # strings and comments
 
-# No C++ runtime library; frames that can be walked; arithmetic as it is written.
+# No C++ runtime library; frame pointers for stack walks; wrapping integers and uncontracted floats.
 FLAGS = (
     "-std=c++17", "-g1", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
     "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
@@ -73,7 +73,7 @@ def kernel(
     Raises
     ------
     TextRefused
-        The text uses something that the dialect has no model for.
+        The source uses something that the dialect has no model for.
     NoScratchFolder
         There is no folder to compile in.
     """
@@ -100,7 +100,7 @@ def kernel(
 
 
 def renamed(text: str, facts: LaunchFacts) -> tuple[str, LaunchFacts]:
-    """Give a kernel a name of its own on the host; lines keep their numbers.
+    """Give a kernel a unique name on the host; line numbers stay the same.
 
     A function ``read`` or ``pipe`` of a device is no function of the host's C library, but in a shared library the C
     library's would be called instead, and a compiler knows some names (``memset``, ``exit``) without any declaration.
@@ -121,7 +121,7 @@ def renamed(text: str, facts: LaunchFacts) -> tuple[str, LaunchFacts]:
     name = PRIVATE + facts.entry
     while name in text:
         name = PRIVATE + name
-    # A member or a name of a namespace that is called alike is another function.
+    # A member, or a qualified name, with the same name is another function.
     own = re.compile(rf"(?<![.\w])(?<!->)(?<!::){re.escape(facts.entry)}(?=\s*\()")
     pieces = _OPAQUE.split(text)
     pieces[::2] = [own.sub(name, piece) for piece in pieces[::2]]
@@ -153,7 +153,7 @@ def _key_of(*parts: str | bytes) -> str:
 
 
 def _compile(compiler: Compiler, source: Path, target: Path, flags: Iterable[str]) -> str | None:
-    """Compile and link; what the compiler said if it failed."""
+    """Compile and link; return the compiler's output if it failed."""
     made = target.with_suffix(".o")
     compiling = [*compiler.command, *compiler.own_flags, *flags, "-c", str(source), "-o", str(made)]
     # Linked without the sanitizers' libraries: their functions are the engine's.

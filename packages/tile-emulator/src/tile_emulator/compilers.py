@@ -44,7 +44,7 @@ class Compiler:
 
     @property
     def link_command(self) -> tuple[str, ...]:
-        """How it is called to link a shared library that needs no C++ runtime library."""
+        """The command that links a shared library without the C++ runtime library."""
         return (*self.command[:-1], "cc", "-shared", "-nostdlib") if self.is_zig else (*self.command, "-shared")
 
     @property
@@ -54,7 +54,7 @@ class Compiler:
 
     @property
     def identity(self) -> str:
-        """Text that changes when other code could come out of it."""
+        """String that changes whenever the generated code could change."""
         return f"{' '.join(self.command)} {self.family} {self.version} {platform.machine()}"
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
-"""Takes away from a process what a kernel does not need: other files, processes, programs, the network.
+"""Confines a process to what a kernel needs: no other files, processes, programs, or network.
 
-A filter of Linux (seccomp) answers all system calls with "not permitted" but those that compute, manage this process's
-memory, write to files that are open, and end the process. It is a list of what is allowed, by number, so that calls
-that a later system adds are refused as well. Installing it takes microseconds and no rights.
+A Linux seccomp filter refuses all system calls except those that compute, manage this process's memory, write to open
+files, and end the process. It is a list of allowed calls, by number, so that calls added by later systems are refused
+as well. Installing it takes microseconds and no privileges.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALLOWED = {
 }  # fmt: skip
 OPEN, KILL, LIMIT, CONTROL = (257, 56), (234, 131), (302, 261), (157, 167)  # openat, tgkill, prlimit64, prctl
 
-# Column of the numbers, and how the system calls the architecture.
+# Column of the numbers, and the system's name of the architecture.
 _MACHINE = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}.get(os.uname().machine)
 _X32 = 0x40000000  # numbers of another convention, which x86-64 takes as well
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | 0o20000000  # O_TMPFILE
@@ -49,7 +49,7 @@ class _Program(ctypes.Structure):
 
 
 def confine() -> bool:
-    """Refuse all but reading files and what is listed; returns whether the system does so."""
+    """Refuse all system calls except listed ones and reading files; returns whether the system does so."""
     if _MACHINE is None:
         return False
     column, arch = _MACHINE
@@ -74,7 +74,7 @@ def confine() -> bool:
 
 
 def close_files() -> bool:
-    """Refuse to open files, too; returns whether the system does so."""
+    """Also refuse to open files; returns whether the system does so."""
     if _MACHINE is None:
         return False
     return _install([

@@ -1,4 +1,4 @@
-"""S4xx, U48x, K48x: what can keep a text from being emulated, and what emulation finds."""
+"""S4xx, U48x, K48x: errors that prevent emulation, and faults that emulation finds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EngineFailed(SetupError):
 
 
 class TextRefused(UnsupportedError):
-    """The text is not C++ to the dialect: it uses something that has no model."""
+    """The source does not compile with the dialect: it uses something that has no model."""
 
     code = "U480"
     template = "{kernel}: the dialect {dialect!r} has no model for line {line} of the text: {reason}"
@@ -75,7 +75,7 @@ class FaultFound(KernelError):
 
 
 class BadArguments(KernelError):
-    """The arguments of an emulated launch are not those of the kernel."""
+    """The arguments of an emulated launch do not match the kernel."""
 
     code = "K481"
     template = "{kernel}: {detail}"

@@ -1,7 +1,7 @@
 """The arguments of a launch as one file that the caller and the process of the kernel share.
 
-Each array gets pages of its own and lies at the end of them, so that running over its end leaves them. It starts at an
-address that is a multiple of what the kernel was promised and of nothing more.
+Each array has its own pages and lies at their end, so that an access past its end leaves them. Its address has exactly
+the alignment that the kernel was promised, and no more.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Image:
 
     @property
     def buffers(self) -> list[tuple[int, int, int, int, int]]:
-        """Return what the engine wants to know: file offset, mapped, start, bytes, flags."""
+        """Return the fields that the engine reads: file offset, mapped, start, bytes, flags."""
         return [(p.file_offset, p.mapped, p.start, p.footprint.bytes, p.flags) for p in self.placed]
 
     def add(

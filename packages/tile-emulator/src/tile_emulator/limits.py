@@ -16,7 +16,7 @@ class RunLimits:
     memory_bytes
         Address space of the process that runs it, arrays and bookkeeping included.
     output_bytes
-        Text that it may print; the rest is dropped.
+        Output that it may print; the rest is dropped.
     reports
         Different faults after which it is ended.
     stack_bytes

@@ -1,4 +1,4 @@
-"""Runs a kernel's library in a process of its own, and reads what it left behind."""
+"""Runs a kernel's library in its own process, and reads the results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Ended:
     output
         What the kernel printed.
     confined
-        Whether the system kept it from everything but its arrays.
+        Whether the system confined it to its arrays.
     """
 
     records: list[dict[str, Any]]
@@ -81,7 +81,7 @@ def run_process(job: dict[str, Any], data: int, limits: RunLimits) -> Ended:
 
 
 def above_standard(file: Any) -> Any:
-    """Return an open file whose descriptor is none of the standard ones, which another process has of its own.
+    """Return an open file whose descriptor is not a standard one, since another process has its own standard ones.
 
     A process without standard streams, a daemon, is given their numbers for files that it opens.
     """

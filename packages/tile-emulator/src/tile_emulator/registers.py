@@ -1,8 +1,8 @@
-"""Registers and private arrays: the bytes that they hold before anything is written there.
+"""Registers and private arrays: their contents before the first write.
 
-No instrumentation sees registers, so a run tells what others do not: a kernel is executed twice, each time with other
-bytes in what its text declares without a value. What the arrays hold afterwards is the same, or depends on what nobody
-has written. A register that is only padding, and whose value goes nowhere, changes nothing.
+Instrumentation cannot see registers, so a kernel is executed twice, with different bytes in every variable that its
+source declares without a value. If the arrays differ afterwards, the result depends on uninitialised registers. A
+register that is only padding, and whose value is never used, changes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from tile_emulator.image import Image
 
-#: Most bytes of an array whose writer is asked for.
+#: Maximum number of bytes per array whose writer is looked up.
 WATCHES = 16
 _DECLARATION = re.compile(
     r"^(\s*)(?:alignas\(\d+\)\s*)?([A-Za-z_][\w:]*(?:<[^;<>()]*>)?(?:\s+[A-Za-z_]\w*)*)\s+([A-Za-z_]\w*)((?:\[\w+\])*);\s*$"
@@ -25,19 +25,19 @@ _NO_TYPES = frozenset(
 
 
 def with_undefined(text: str, entry: str) -> tuple[str, bool]:
-    """Give what a kernel declares without a value the bytes of the run; lines keep their numbers.
+    """Initialise what a kernel declares without a value with the bytes of the run; line numbers stay the same.
 
     Parameters
     ----------
     text
         The text as the dialect has prepared it.
     entry
-        Name of the kernel, in whose body declarations are looked for.
+        Name of the kernel whose body is searched for declarations.
 
     Returns
     -------
     tuple of str and bool
-        The text, and whether it declares anything without a value.
+        The source, and whether it declares anything without a value.
     """
     lines = text.split("\n")
     heads = [n for n, line in enumerate(lines) if re.search(rf"\b{re.escape(entry)}\s*\(", line)]
@@ -51,7 +51,7 @@ def with_undefined(text: str, entry: str) -> tuple[str, bool]:
 
 
 def differing(image: Image, other: Image) -> list[tuple[int, int]]:
-    """Return (array, byte) of bytes that two runs have left different, the first few of each array."""
+    """Return (array, byte) of bytes that differ after two runs, the first few of each array."""
     found = []
     for n, (mine, theirs) in enumerate(zip(image.placed, other.placed, strict=True)):
         if mine.param is None or mine.param.access == "read" or not mine.footprint.bytes:

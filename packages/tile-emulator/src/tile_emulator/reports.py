@@ -1,4 +1,4 @@
-"""What a run found, as a value: which fault, where in the kernel, by which thread, in which array."""
+"""The findings of a run as values: the fault, its place in the kernel, the thread, and the array."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class FaultPlace:
 
 @dataclass(frozen=True)
 class FaultAccess:
-    """The access that another one is in conflict with: who, where, and whether it writes."""
+    """The other access of a conflict: its thread, its place, and whether it writes."""
 
     block: Position
     thread: Position
@@ -152,7 +152,7 @@ class Report:
 
 
 class Reader:
-    """Makes reports of what the engine wrote.
+    """Makes reports from the engine's output.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Reader:
         )
 
     def place(self, frames: Sequence[int], line: int) -> FaultPlace:
-        """Find the place of a chain of addresses, the innermost first: where the user's own line is, if one is."""
+        """Find the place of a chain of addresses, innermost first: the user's own line, if there is one."""
         found = [number for address in frames for name, number in self._symbols.lines(address) if name == TEXT]
         if line:
             found.append(line)

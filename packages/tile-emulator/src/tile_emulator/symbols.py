@@ -1,4 +1,4 @@
-"""From an address in a kernel's library to lines of its source, with what was inlined there."""
+"""From an address in a kernel's library to lines of its source, with the calls that were inlined there."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Unit:
         around.sort(key=lambda call: call[1] - call[0])  # the innermost range is the smallest
         found = [self.rows[at][1:], *((name, line) for _, _, name, line in around)]
         known = [place for place in found if place[1]]
-        # Line 0 is code that the compiler added or merged: then what comes before it is the best that is known.
+        # Line 0 is code that the compiler added or merged: then the line before it is the best guess.
         return known or [row[1:] for row in reversed(self.rows[:at]) if row[2]][:1] if guess else known
 
     def _inlined(self, dwarf: Any, unit: Any) -> Iterator[tuple[int, int, str, int]]:

@@ -1,7 +1,7 @@
 """The process that runs a kernel: reads a job, maps the arrays, calls the engine, ends.
 
-Started as a script with nothing but the standard library, so that it starts fast and nothing of the caller's process
-can be harmed. Before anything of the kernel runs, it gives up its rights, see ``confine.py``. The job is JSON on the
+Started as a script with only the standard library, so that it starts fast and cannot harm the caller's process.
+Before the kernel runs, it drops its privileges, see ``confine.py``. The job is JSON on the
 standard input; the structures are those of ``engine/core.h``.
 """
 
@@ -68,7 +68,7 @@ class LaunchJob(ctypes.Structure):
 
 
 def _limit(kind: int, value: int) -> None:
-    """Set a limit of this process, as far as the one that it was started with allows."""
+    """Set a limit of this process, within the one that it was started with."""
     most = resource.getrlimit(kind)[1]
     value = value if most == resource.RLIM_INFINITY else min(value, most)
     resource.setrlimit(kind, (value, value))
