@@ -129,7 +129,7 @@ class _Call:
     acc: str
     isa: Isa
     clear: Any
-    #: How many rows below the one that is read lies the one to prefetch.
+    #: How many rows ahead of the current one to prefetch.
     jump: Any = None
 
 

@@ -6,13 +6,13 @@ from tile_core.errors.base import SetupError, UnsupportedError
 
 
 class ArtefactError(SetupError):
-    """Base of what can be wrong with the file of an exported kernel."""
+    """Base of errors about the file of an exported kernel."""
 
     code = "S600"
 
 
 class CannotReadArtefact(ArtefactError):
-    """A file that is not there, or may not be read."""
+    """A file that does not exist, or cannot be read."""
 
     code = "S601"
     template = "cannot read {file}: {reason}"
@@ -36,7 +36,7 @@ class NewerArtefact(ArtefactError):
 
 
 class DamagedArtefact(ArtefactError):
-    """A file whose content is not what was written."""
+    """A file whose content was altered after writing."""
 
     code = "S604"
     template = "{file} is damaged: {reason}"

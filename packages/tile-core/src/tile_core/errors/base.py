@@ -21,7 +21,7 @@ ISSUES = "https://github.com/tile-lang/tile/issues"
 
 
 def printable(text: str) -> str:
-    """Return a text whose control characters are shown: text of others must not act on the reader's terminal."""
+    """Return a text with control characters escaped: foreign text must not control the reader's terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
@@ -57,7 +57,7 @@ class TileError(Exception):
     code: ClassVar[str] = "T000"
     template: ClassVar[str] = "{message}"
     remedy: ClassVar[str] = ""
-    #: Facts that whoever raises the error need not give.
+    #: Facts that are optional when the error is raised.
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     def __init__(self, *, where: Where | None = None, **facts: Any) -> None:
@@ -86,7 +86,7 @@ class TileError(Exception):
         return "\n".join(lines)
 
     def at(self, where: Where | None) -> TileError:
-        """Give the error a place unless it has one, and return it."""
+        """Set the error's location unless it has one, and return it."""
         if self.where is None:
             self.where = where
         return self

@@ -20,7 +20,7 @@ class NoSuchFile(CommandError):
 
 
 class FileSyntax(CommandError):
-    """A file that is no Python."""
+    """A file that is not Python."""
 
     code = "S302"
     template = "{file} is not valid Python: {reason}"
@@ -68,7 +68,7 @@ class NotAKernel(CommandError):
 
 
 class BadPair(CommandError):
-    """A ``name=value`` that is none."""
+    """An argument that is not of the form ``name=value``."""
 
     code = "S308"
     template = "{option} {found!r}: expected name=value"
@@ -108,7 +108,7 @@ class CannotWrite(CommandError):
 
 
 class NoInputs(CommandError):
-    """A kernel whose inputs the command line cannot make up."""
+    """A kernel whose inputs the command line cannot generate."""
 
     code = "S313"
     template = "{kernel}: no random value can be made for {name}: {reason}"

@@ -6,13 +6,13 @@ from tile_core.errors.base import KernelError, UnsupportedError
 
 
 class ExecutionError(KernelError):
-    """A kernel does what the language leaves without a meaning; its memory was watched while it was executed."""
+    """Undefined behaviour of a kernel, detected by watching its memory during execution."""
 
     code = "K440"
 
 
 class ReadUnwritten(ExecutionError):
-    """An element is read that nobody wrote."""
+    """An uninitialized element is read."""
 
     code = "K441"
     template = "{buffer}{index} is read before anybody writes it"
@@ -20,7 +20,7 @@ class ReadUnwritten(ExecutionError):
 
 
 class OutsideScratch(ExecutionError):
-    """A scratch buffer is accessed outside of its shape, where that was to be reported."""
+    """A scratch buffer is accessed out of bounds, where that is to be reported."""
 
     code = "K442"
     template = "{buffer} of shape {shape} is {action} outside, at {index}"

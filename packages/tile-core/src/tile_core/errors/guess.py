@@ -1,8 +1,8 @@
-"""What a misspelt name was probably meant to be: the one place that answers "did you mean ...?".
+"""Suggestions for misspelt names: the one source of "did you mean ...?".
 
-A guess must be a misspelling, never a neighbour: ``atan`` is not ``tan``, ``sort`` not ``short``, and code that follows
+A guess must be a misspelling, not just a similar name: ``atan`` is not ``tan``, ``sort`` not ``short``, and code with
 a wrong guess compiles and computes something else. So names are compared word by word (``alloc_fragmnt`` against
-``alloc_fragment``); words agree up to case, one slip of the fingers, and never in their digits or their first letter.
+``alloc_fragment``); words agree up to case and one typo, which is never in their digits or their first letter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-#: Shorter words are too near to one another for a missing, wrong or additional letter to tell anything.
+#: Shorter words are too similar for a missing, wrong or additional letter to be conclusive.
 _LONG = 5
 
 
@@ -21,11 +21,11 @@ def nearest(name: str, known: Iterable[str], count: int = 1) -> list[str]:
     Parameters
     ----------
     name
-        What was found.
+        The misspelt name.
     known
         The names that exist.
     count
-        How many to return at most. Where more are equally likely none is: a guess among equals is as often wrong.
+        The most names to return. If more are equally likely, none is returned: such a guess is as often wrong.
     """
     ranked = [(rank, k) for k in dict.fromkeys(known) if k != name and (rank := _rank(name, k)) is not None]
     if not ranked:
@@ -45,7 +45,7 @@ def hint(
     form
         How to write the name, for example ``"T.{}"``.
     words
-        Names of other languages, with what to say instead.
+        Names of other languages, with the remedy for each.
     """
     if words and name in words:
         return words[name]
@@ -54,20 +54,20 @@ def hint(
 
 
 def _rank(name: str, known: str) -> int | None:
-    """Return 0 for other case or separators, 1 for a slip, ``None`` for another name."""
+    """Return 0 for other case or separators, 1 for a typo, ``None`` for another name."""
     if re.sub(r"\W|_", "", name).lower() == re.sub(r"\W|_", "", known).lower():
         return 0
     mine, theirs = (_WORD.findall(x) for x in (name, known))
     if len(mine) != len(theirs) or not mine:
         return None
     pairs = [(a.lower(), b.lower()) for a, b in zip(mine, theirs, strict=True)]
-    # Words beside it that agree tell more than the word's own length.
+    # Adjacent words that agree are stronger evidence than the word's own length.
     long = _LONG - 1 if any(a == b for a, b in pairs) else _LONG
     return 1 if all(_same_word(a, b, long) for a, b in pairs) else None
 
 
 def _same_word(a: str, b: str, enough: int) -> bool:
-    """Whether ``a`` is ``b`` with at most one slip."""
+    """Whether ``a`` is ``b`` with at most one typo."""
     if a == b:
         return True
     if a.isdigit() or b.isdigit() or a[0] != b[0]:

@@ -41,7 +41,7 @@ class ConstantDoesNotFit(KernelError):
 
 
 class NotCompileTime(KernelError):
-    """Python asked a runtime value for something only known at run time."""
+    """Python needed the result of a runtime value while tracing."""
 
     code = "K105"
     template = "Python needs {what} ({value}) while the kernel is being traced"
@@ -78,7 +78,7 @@ class StepSlice(KernelError):
 
 
 class StatementOutsideLaunch(KernelError):
-    """A statement that only a launch can execute stands outside of one."""
+    """A statement that only a launch can execute is outside of one."""
 
     code = "K109"
     template = "{kernel}: this statement is outside of `with T.Kernel(...)`"
@@ -94,7 +94,7 @@ class UsedAfterScope(KernelError):
 
 
 class ReboundInBranch(KernelError):
-    """A name from outside of a runtime block is bound again inside."""
+    """A name bound outside a runtime block is rebound inside."""
 
     code = "K111"
     template = "{name} is bound outside of this runtime {kind} and bound again inside of it"
@@ -102,7 +102,7 @@ class ReboundInBranch(KernelError):
 
 
 class NoSource(KernelError):
-    """The text of a kernel function cannot be found."""
+    """The source of a kernel function cannot be found."""
 
     code = "K112"
     template = "the source of {name} is not usable: {reason}"
@@ -118,7 +118,7 @@ class RefusedSyntax(KernelError):
 
 
 class NoEffect(KernelError):
-    """An expression statement that computes a runtime value for nothing."""
+    """An expression statement whose runtime value is unused."""
 
     code = "K114"
     template = "this statement computes a value ({value}) and drops it"
@@ -158,7 +158,7 @@ class StatementInExpression(KernelError):
 
 
 class BadLoop(KernelError):
-    """Arguments that are no loop bounds."""
+    """Arguments that are not loop bounds."""
 
     code = "K119"
     template = "T.{loop}: {what} is {found}, expected {expected}"
@@ -166,7 +166,7 @@ class BadLoop(KernelError):
 
 
 class BadLaunch(KernelError):
-    """Arguments that are no launch."""
+    """Arguments that do not describe a launch."""
 
     code = "K120"
     template = "T.Kernel: {what} is {found}, expected {expected}"
@@ -214,7 +214,7 @@ class UnboundSymbol(KernelError):
 
 
 class PythonError(KernelError):
-    """Python code inside of the kernel raised an error."""
+    """Python code inside the kernel raised an error."""
 
     code = "K126"
     template = "{kind}: {detail}"
@@ -222,7 +222,7 @@ class PythonError(KernelError):
 
 
 class BadStore(KernelError):
-    """An assignment to something that is no element."""
+    """An assignment to something that is not an element."""
 
     code = "K127"
     template = "cannot assign {value} to {target}"
@@ -264,7 +264,7 @@ class UndeterminedConst(KernelError):
 
 
 class BadReturn(KernelError):
-    """A kernel function returns something that is no output."""
+    """A kernel function returns something that is not an output."""
 
     code = "K132"
     template = "{kernel} returns {found}, expected {expected}"
@@ -312,7 +312,7 @@ class UnknownHint(KernelError):
 
 
 class SourceChanged(KernelError):
-    """The text at a kernel's place is not what its function was compiled from."""
+    """The source at a kernel's location is not what its function was compiled from."""
 
     code = "K138"
     template = "the source of {name} has changed since it was imported: line {line} of {file} holds something else now"
@@ -331,7 +331,7 @@ class NegativeIndex(KernelError):
 
 
 class NotAMethod(KernelError, AttributeError):
-    """A function of NumPy's, or a method of arrays, on what the kernel computes."""
+    """A NumPy function, or an array method, applied to a value of the kernel."""
 
     code = "K140"
     template = "{what} is not part of the kernel language"

@@ -44,7 +44,7 @@ class DuplicateArgument(LaunchError):
 
 
 class NotAnArray(LaunchError):
-    """An array parameter got something that is no array."""
+    """An array parameter got something that is not an array."""
 
     code = "K405"
     template = "{kernel}: argument {name!r} must be an array {expected}, found {found}"
@@ -116,7 +116,7 @@ class Misaligned(LaunchError):
 
 
 class WrongDevice(LaunchError):
-    """An array lives where this runtime cannot reach it."""
+    """An array is in memory that this runtime cannot access."""
 
     code = "K414"
     template = "{kernel}: argument {name!r} is on {found}, but the runtime {runtime!r} serves {expected}"
@@ -151,7 +151,7 @@ class GradientOutput(LaunchError):
 
 
 class Overlap(LaunchError):
-    """A written argument shares memory with another argument."""
+    """A written argument overlaps another argument."""
 
     code = "K418"
     template = "{kernel}: argument {name!r} is written and shares memory with argument {other!r}"
@@ -159,7 +159,7 @@ class Overlap(LaunchError):
 
 
 class SelfOverlap(LaunchError):
-    """Elements of a written argument share memory with each other."""
+    """Elements of a written argument overlap each other."""
 
     code = "K419"
     template = "{kernel}: elements of the written argument {name!r} may share memory (shape {shape}, strides {found})"
@@ -191,7 +191,7 @@ class TooManyElements(LaunchError):
 
 
 class BadPointer(LaunchError):
-    """A pointer parameter got no address."""
+    """A pointer parameter got a value that is not an address."""
 
     code = "K423"
     template = "{kernel}: argument {name!r} must be a pointer, found {found}"
@@ -242,7 +242,7 @@ class VerifyMismatch(LaunchError):
 
 
 class CannotFreeze(LaunchError):
-    """A value that the cache key cannot see through."""
+    """A value that the cache key cannot hash by content."""
 
     code = "K431"
     template = "{place} holds {found}, which cannot be part of a cache key"
@@ -250,7 +250,7 @@ class CannotFreeze(LaunchError):
 
 
 class NotProvided(UnsupportedError):
-    """This kernel was made without what the method needs."""
+    """This kernel was made without the parts that the method needs."""
 
     code = "U401"
     template = "{kernel}: {action} is not available for target {target!r}: {reason}"
@@ -282,7 +282,7 @@ class BadSetting(LaunchError):
 
 
 class TextDoesNotServe(LaunchError):
-    """Every text of a kernel takes something for granted that a call does not keep."""
+    """Every text of a kernel makes an assumption that a call violates."""
 
     code = "K435"
     template = "{kernel}: {name!r} is {found}; the kernel was compiled for {expected} only"
@@ -290,7 +290,7 @@ class TextDoesNotServe(LaunchError):
 
 
 class GradientLost(LaunchError):
-    """A tensor that records gradients; what a kernel computes from it would have none."""
+    """A tensor that requires gradients; a kernel's results would have none."""
 
     code = "K436"
     template = "{kernel}: {name!r} requires gradients, which would be lost: a kernel has no backward pass"
@@ -298,7 +298,7 @@ class GradientLost(LaunchError):
 
 
 class MemoryDamaged(KernelError):
-    """A kernel wrote memory that belongs to none of its arrays, next to one or between the elements of one."""
+    """A kernel wrote out of bounds, next to an array or between its elements."""
 
     code = "K437"
     template = "memory that belongs to no element of an array {array} was written: {count} bytes, first {place}"
@@ -306,7 +306,7 @@ class MemoryDamaged(KernelError):
 
 
 class LaunchNotOffered(UnsupportedError):
-    """A text needs something of a launch that the runtime has no way to give."""
+    """A text needs a launch feature that the runtime lacks."""
 
     code = "U403"
     template = "{kernel}: the runtime {runtime} launches no {what}"

@@ -6,7 +6,7 @@ from tile_core.errors.base import KernelError
 
 
 class LayoutError(KernelError):
-    """Base of everything that a layout refuses."""
+    """Base of the errors of layouts."""
 
     code = "K300"
 
@@ -28,7 +28,7 @@ class BadDigits(LayoutError):
 
 
 class LayoutCollision(LayoutError):
-    """Two coordinates land in one place."""
+    """Two coordinates map to one address."""
 
     code = "K303"
     template = "the layout of shape {shape} is many-to-one: {first} and {second} both map to {place}"
@@ -36,7 +36,7 @@ class LayoutCollision(LayoutError):
 
 
 class LayoutOutOfRange(LayoutError):
-    """A coordinate lands outside of the storage."""
+    """A coordinate maps outside the storage."""
 
     code = "K304"
     template = "the layout of shape {shape} maps {coordinate} to {place}, expected 0 <= {axis} < {size}"
@@ -52,7 +52,7 @@ class BadLayoutFunction(LayoutError):
 
 
 class LayoutTooLarge(LayoutError):
-    """A property cannot be decided from the digits, and there are too many elements to try all."""
+    """A property cannot be decided from the digits, and there are too many elements to enumerate."""
 
     code = "K306"
     template = "{what} of a layout of {found} elements cannot be decided: at most {bound} are tried one by one"
@@ -60,7 +60,7 @@ class LayoutTooLarge(LayoutError):
 
 
 class BadSwizzle(LayoutError):
-    """Parameters that are no XOR swizzle."""
+    """Parameters that do not describe an XOR swizzle."""
 
     code = "K308"
     template = "Swizzle({bits}, {base}, {shift}) is no bijection of addresses: {reason}"

@@ -38,7 +38,7 @@ class VariantRefused(UnsupportedError):
 
 
 class VariantCrashed(InternalError):
-    """A variant raised, or answered with something else than ``Accept`` or ``Reject``."""
+    """A variant raised, or answered with anything but ``Accept`` or ``Reject``."""
 
     code = "I101"
     template = "variant {variant} {detail}"
@@ -62,7 +62,7 @@ class LayoutUnsupported(UnsupportedError):
 
 
 class NotExpressible(UnsupportedError):
-    """A text emitter has no text for something that the passes left in the program."""
+    """A text emitter cannot print a construct that the passes left in the program."""
 
     code = "U107"
     template = "{dialect} has no text for {what}"
@@ -78,7 +78,7 @@ class ShuffleTooWide(UnsupportedError):
 
 
 class PointerUnsupported(UnsupportedError):
-    """A target whose launches bind arrays is given a kernel with a parameter that holds an address."""
+    """A kernel with a pointer parameter, on a target whose launches bind arrays."""
 
     code = "U109"
     template = "{kernel} takes the address {name} (T.ptr); kernels for {target} take arrays only"
@@ -86,7 +86,7 @@ class PointerUnsupported(UnsupportedError):
 
 
 class UnrolledTooFar(UnsupportedError):
-    """A loop names a factor by which more code would be repeated than a target's compiler takes in good time."""
+    """A loop's unroll factor gives more code than a target's compiler handles in reasonable time."""
 
     code = "U110"
     template = "{factor} turns of a loop of {each:,} operations are {total:,}; one loop may repeat up to {most:,}"
@@ -94,7 +94,7 @@ class UnrolledTooFar(UnsupportedError):
 
 
 class TooMuchCode(UnsupportedError):
-    """The statements of one thread are more than a target's compiler takes in good time."""
+    """One thread's code is more than a target's compiler handles in reasonable time."""
 
     code = "U111"
     template = "the code of one thread is about {found:,} operations, without loops; {most:,} are the most"
@@ -110,7 +110,7 @@ class TooManyThreads(UnsupportedError):
 
 
 class FragmentLayoutUnsupported(UnsupportedError):
-    """A layout of a fragment over threads and registers that was asked for and cannot be kept."""
+    """A requested layout of a fragment over threads and registers that cannot be obeyed."""
 
     code = "U113"
     template = "the layout of {buffer} cannot be kept on {target}: {reason}"

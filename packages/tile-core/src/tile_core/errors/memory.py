@@ -6,7 +6,7 @@ from tile_core.errors.base import UnsupportedError
 
 
 class SharedMemoryExceeded(UnsupportedError):
-    """The shared buffers of a block that live at one time need more than the target has."""
+    """The simultaneously live shared buffers of a block exceed the target's shared memory."""
 
     code = "U301"
     template = (

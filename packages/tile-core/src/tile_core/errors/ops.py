@@ -6,7 +6,7 @@ from tile_core.errors.base import KernelError
 
 
 class NotATile(KernelError):
-    """An operand that is no buffer, region or element."""
+    """An operand that is not a buffer, region or element."""
 
     code = "K201"
     template = "T.{op}: {role} is {found}, not a buffer, a slice or an element of one"
@@ -30,7 +30,7 @@ class ShapesDiffer(KernelError):
 
 
 class ScopeNotAllowed(KernelError):
-    """An operand lives where the op cannot use it."""
+    """An operand is in a scope that the op cannot use."""
 
     code = "K204"
     template = "T.{op}: {role} is in scope {found}"
@@ -112,7 +112,7 @@ class NotAnElement(KernelError):
 
 
 class ParallelRace(KernelError):
-    """Iterations of a T.Parallel loop meet: what one writes, another writes or reads."""
+    """A race between iterations of a T.Parallel loop: one writes an element that another reads or writes."""
 
     code = "K214"
     template = "{found}"
@@ -144,7 +144,7 @@ class AlignmentRule(KernelError):
 
 
 class DivergentBarrier(KernelError):
-    """Threads of a block may disagree about whether they meet."""
+    """A barrier of a block in divergent control flow."""
 
     code = "K218"
     template = "{what} stands under control flow that differs between the threads of a block"
@@ -160,7 +160,7 @@ class SparseShape(KernelError):
 
 
 class DuplicateRows(KernelError):
-    """A constant list of rows that names one row twice."""
+    """A constant list of rows that contains a row twice."""
 
     code = "K220"
     template = "T.scatter: row {row} stands twice in the constant list of rows"
@@ -168,7 +168,7 @@ class DuplicateRows(KernelError):
 
 
 class RowsOperand(KernelError):
-    """The row indices of a gather or scatter are no vector of integers."""
+    """The row indices of a gather or scatter are not a vector of integers."""
 
     code = "K221"
     template = "T.{op}: rows is {found}"
@@ -176,7 +176,7 @@ class RowsOperand(KernelError):
 
 
 class DivergentWarp(KernelError):
-    """Lanes of a warp may disagree about whether they take part in one of its operations."""
+    """A warp operation in control flow that diverges within the warp."""
 
     code = "K224"
     template = "T.{op}() stands under control flow that may differ between the lanes of a warp"
@@ -194,7 +194,7 @@ class Fp8Operand(KernelError, TypeError):
 
 
 class ScaleShape(KernelError):
-    """A scale has a shape that says nothing about what it scales."""
+    """A scale has a shape that does not match its operand."""
 
     code = "K223"
     template = "T.fp8_scaled_matmul: {role} has shape {found}"
@@ -202,7 +202,7 @@ class ScaleShape(KernelError):
 
 
 class NeverWritten(KernelError):
-    """Scratch memory is read before anything can have written it."""
+    """Uninitialized scratch memory is read."""
 
     code = "K225"
     template = "{what} {buffer}, which nothing has written before"

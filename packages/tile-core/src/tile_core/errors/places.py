@@ -1,4 +1,4 @@
-"""Errors of declarations, which stand outside of kernels, get the line of the user's code that makes them."""
+"""Errors of declarations, which are outside kernels, get the line of the user's code that makes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def placed(function: _Function) -> _Function:
-    """Give errors of a declaration the place of its caller."""
+    """Give errors of a declaration the location of its caller."""
 
     @functools.wraps(function)
     def call(*args: object, **keywords: object) -> object:
@@ -26,7 +26,7 @@ def placed(function: _Function) -> _Function:
 
 
 def _caller() -> Where | None:
-    """Return the innermost line outside of this package; nothing for text that Python was given without a file."""
+    """Return the innermost line outside this package; nothing for code without a file."""
     frame = sys._getframe(1)
     while frame is not None:
         if not str(frame.f_globals.get("__name__", "")).startswith("tile_core."):

@@ -94,7 +94,7 @@ class InvalidHook(SetupError):
 
 
 class HookFailed(SetupError):
-    """A backend's hook raised something that is not of the catalogue; that is the cause."""
+    """A backend's hook raised an error outside the catalogue, which is the cause."""
 
     code = "S111"
     template = "hook {hook} of backend {backend!r} raised {reason}"
@@ -102,7 +102,7 @@ class HookFailed(SetupError):
 
 
 class HookReturned(SetupError):
-    """A backend's hook returned something that the contract does not allow."""
+    """A backend's hook returned a value that the contract does not allow."""
 
     code = "S112"
     template = "hook {hook} of backend {backend!r} returned {found}; expected {expected}"
@@ -110,7 +110,7 @@ class HookReturned(SetupError):
 
 
 class ProvidedElsewhere(SetupError, AttributeError):
-    """A name of ``T`` that a package which is not installed provides."""
+    """A name of ``T`` from a package that is not installed."""
 
     code = "S113"
     template = "T.{found} is provided by {distribution}, which is not installed"
@@ -142,7 +142,7 @@ class DuplicateVariant(SetupError):
 
 
 class AmbiguousPriority(SetupError):
-    """Two lowering variants of an op have the same priority, so that their order would be an accident."""
+    """Two lowering variants of an op have the same priority, so that their order would be arbitrary."""
 
     code = "S116"
     template = "variants {first} and {second} of {op} have the same priority {priority}"

@@ -30,7 +30,7 @@ class RuntimeBroken(SetupError):
 
 
 class OutOfMemory(SetupError):
-    """The system gave no memory for the buffers that a kernel has besides its arguments."""
+    """The system could not allocate memory for a kernel's buffers other than its arguments."""
 
     code = "S204"
     template = "{kernel}: there is not enough memory for the kernel's own buffers"

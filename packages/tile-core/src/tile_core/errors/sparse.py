@@ -6,7 +6,7 @@ from tile_core.errors.base import KernelError, SetupError
 
 
 class SparseError(KernelError):
-    """Base of everything that the 2:4 format refuses."""
+    """Base of the errors of the 2:4 format."""
 
     code = "K500"
 
@@ -55,7 +55,7 @@ class UnknownMetadataLayout(SparseError):
 
 
 class MetadataShapeRefused(SparseError):
-    """A shape on which a layout is no bijection."""
+    """A shape on which a layout is not a bijection."""
 
     code = "K506"
     template = (
@@ -66,7 +66,7 @@ class MetadataShapeRefused(SparseError):
 
 
 class BadBlockK(SparseError):
-    """A layout that depends on the tile's K got none, or one that it does not exist for."""
+    """A layout that depends on the tile's K got no K, or an unsupported one."""
 
     code = "K507"
     template = (
@@ -77,7 +77,7 @@ class BadBlockK(SparseError):
 
 
 class NotAMatrix(SparseError):
-    """An argument that is no matrix in host memory."""
+    """An argument that is not a matrix in host memory."""
 
     code = "K508"
     template = "{name} must be a matrix in host memory, found {found}"
@@ -93,7 +93,7 @@ class SparseShapeMismatch(SparseError):
 
 
 class IllegalMetadata(SparseError):
-    """Two values with one index, or an index that the type has not."""
+    """Two values with one index, or an index that the type does not have."""
 
     code = "K510"
     template = (
@@ -111,7 +111,7 @@ class ForeignSparseTensor(SparseError):
 
 
 class BadMetadataRank(SparseError):
-    """Metadata that is no array of integers with a row axis."""
+    """Metadata that is not an array of integers with a row axis."""
 
     code = "K512"
     template = "metadata must be an array of 8-, 16- or 32-bit integers, found {found}"

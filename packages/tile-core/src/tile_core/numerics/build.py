@@ -91,7 +91,7 @@ def signed_bits_of(value: Expr) -> Call:
 
 
 def is_nan(value: Expr) -> Expr:
-    """Whether a float expression is NaN, told from its bits."""
+    """Whether a float expression is NaN, tested on its bits."""
     form = IEEE[type_name(value)]
     return absolute_bits(bits_of(value)) > constant(form.infinity, f"uint{form.bits}", value)
 

@@ -1,7 +1,7 @@
 """``max`` and ``min`` of floats as single operators, for targets that have them as instructions.
 
-TVM's own ``Max`` and ``Min`` know no NaN, so the operators here are calls that nothing simplifies. Their rules are
-those of ``tile_core.numerics.rules``. A target without such instructions writes them out (``expand_extremes``).
+TVM's own ``Max`` and ``Min`` ignore NaN, so the operators here are opaque calls. Their rules are
+those of ``tile_core.numerics.rules``. A target without such instructions expands them (``expand_extremes``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def extreme_of(e: Expr) -> tuple[str, bool] | None:
 
 
 def expand_extremes(body: Stmt) -> Stmt:
-    """Return the statement with comparisons and selections in place of such calls."""
+    """Return the statement with comparisons and selects in place of such calls."""
 
     def expand(e: Call) -> Expr:
         found = extreme_of(e)

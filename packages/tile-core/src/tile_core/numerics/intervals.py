@@ -1,7 +1,7 @@
-"""What is known about the value of a float expression before the kernel runs: its least and greatest value, and NaN.
+"""Interval analysis of float expressions: least and greatest value, and whether NaN is possible.
 
-Enough to tell that a clamped number fits into 8 bits and that a loop's variable times a half fits into 32. What is not
-understood may have any value of its type.
+Precise enough to prove that a clamped number fits into 8 bits and that a loop's variable times a half fits into 32. An
+unknown expression may have any value of its type.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Interval:
         return not self.nan and math.isfinite(self.low) and math.isfinite(self.high)
 
     def fits(self, dtype: str) -> bool:
-        """Whether every value, rounded towards zero, is one of an integer type."""
+        """Whether every value, rounded towards zero, fits into an integer type."""
         low, high = limits_of(dtype)
         return not self.nan and self.low > low - 1 and self.high < high + 1
 
@@ -73,7 +73,7 @@ class Intervals:
     analyzer
         TVM's analyzer, which knows the ranges of loop variables.
     values
-        What variables are bound to.
+        The bindings of variables.
     """
 
     def __init__(self, analyzer: Any, values: Mapping[Var, Var]) -> None:
@@ -99,7 +99,7 @@ class Intervals:
         bound, whole = self.analyzer.const_int_bound(e), _of_type(dtype)
         return Interval(max(float(bound.min_value), whole.low), min(float(bound.max_value), whole.high), False)
 
-    # One method for each kind of node that says something; ``None`` stands for any value of the type.
+    # One method for each supported kind of node; ``None`` means any value of the type.
 
     def floatimm(self, e: Any) -> Interval:
         """Return the interval of a constant."""
@@ -122,7 +122,7 @@ class Intervals:
         return _rounded(found, str(target))
 
     def var(self, e: Any) -> Interval | None:
-        """Return the interval of what a variable is bound to."""
+        """Return the interval of a variable's value."""
         if e in self.known:
             return self.known[e]
         if e not in self.values:
@@ -161,7 +161,7 @@ class Intervals:
         return _rounded(Interval(min(corners), max(corners), False), type_name(e))
 
     def select(self, e: Any) -> Interval:
-        """Return the interval of a choice, where each side knows what the condition says about a variable."""
+        """Return the interval of a select, where the condition refines a variable's interval on each side."""
         return self.choice(e.condition, e.true_value, e.false_value)
 
     def choice(self, condition: Any, yes: Any, no: Any) -> Interval:
@@ -176,7 +176,7 @@ class Intervals:
         return Interval(min(a.low, b.low), max(a.high, b.high), a.nan or b.nan)
 
     def narrow(self, condition: Any, holds: bool) -> None:
-        """Learn what a comparison of a variable with a constant says; a comparison with NaN does not hold."""
+        """Refine by a comparison of a variable with a constant; a comparison with NaN is false."""
         kind = type(condition)
         if kind not in _FLIPPED:
             return

@@ -192,7 +192,7 @@ def _angle(y: Any, x: Any) -> Any:
 
     def of(a: Any, b: Any) -> Any:
         low, high = select(a < b, a, b), select(a < b, b, a)
-        both = equal(low, high)  # infinities and zeros among them, and on the diagonal the quotient is 1
+        both = equal(low, high)  # includes infinities and zeros; on the diagonal the quotient is 1
         slope = select(both, select(equal(high, k(0.0)), k(0.0), k(1.0)), low / high)
         return bind(slope, lambda t: octant(a, b, bind(t * t, lambda z: t + t * z * horner(z, _ATAN), "z")), "t")
 

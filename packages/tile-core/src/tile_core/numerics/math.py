@@ -6,7 +6,7 @@ into vector code. Results follow the page ``tile_core.numerics.rules`` for *all*
 results, zeros, infinities, NaN.
 
 How they were made. Arguments are reduced to a small interval with identities that are exact in the format used; on the
-interval a polynomial stands for the function. Its coefficients come from a minimax fit (Lawson's iteratively reweighted
+interval a polynomial approximates it. Its coefficients come from a minimax fit (Lawson's iteratively reweighted
 least squares on 2000 Chebyshev nodes, weighted so that the *relative* error of the result is levelled); the error bound
 stands beside each, and a test measures it again against float64. Where float32 cannot hold the intermediate result
 (``pow``, ``log10``, ``log1p``, ``exp10``, and ``sin``, ``cos``, ``tan``) it is float64, and one rounding ends it.

@@ -1,7 +1,7 @@
 """``max``, ``min``, ``clamp`` and ``round`` with the NaN and zero rules of ``tile_core.numerics.rules``.
 
 TVM folds ``max(1, nan)`` and ``max(nan, 1)`` to different constants, and code generators disagree as well, so floats
-are ordered here by comparisons that are false for NaN, with NaN told from its bits.
+are ordered here by comparisons that are false for NaN, with NaN detected by its bits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["clamp_expr", "max_expr", "min_expr", "round_away_expr"]
 
 
 def max_expr(a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
-    """The larger of ``a`` and ``b`` (same type; float or integer), written out.
+    """The larger of ``a`` and ``b`` (same type; float or integer), expanded.
 
     With ``nan_propagate`` a NaN on either side wins; without, the other side does. +0 is larger than -0.
     """
@@ -55,7 +55,7 @@ def _extreme(a: Expr, b: Expr, nan_propagate: bool, largest: bool) -> Expr:
 
 
 def _beside_constant(a: Expr, b: Expr, largest: bool) -> Any:
-    """Beside most constants one comparison is enough: it is false for NaN, which gives the constant."""
+    """With most constants one comparison is enough: it is false for NaN, which yields the constant."""
     node = tirx.GT if largest else tirx.LT
     for other, value in ((a, b), (b, a)):
         if isinstance(other, tirx.FloatImm) and _decides(float(other.value), largest):
@@ -64,7 +64,7 @@ def _beside_constant(a: Expr, b: Expr, largest: bool) -> Any:
 
 
 def _decides(number: float, largest: bool) -> bool:
-    """Whether the constant is right wherever the other side is not beyond it: NaN is not, nor the lesser zero."""
+    """Whether the constant is correct unless the other side exceeds it: not for a NaN or the lesser zero."""
     if number == 0:
         return (math.copysign(1.0, number) > 0) == largest
     return number == number
@@ -76,7 +76,7 @@ def _pick(a: Expr, b: Expr, nan_propagate: bool, largest: bool) -> Expr:
     if type_name(a) not in IEEE:  # bfloat16: exact in float32, and back
         wide = _pick(cast("float32", a), cast("float32", b), nan_propagate, largest)
         return cast(type_name(a), wide)
-    # Equal values have equal bits, but for the two zeros: there the and is +0 and the or is -0.
+    # Equal values have equal bits, except for the two zeros: their AND is +0 and their OR is -0.
     same = float_of(bits_of(a) & bits_of(b) if largest else bits_of(a) | bits_of(b))
     above, below = (a, b) if largest else (b, a)
     number = select(a > b, above, select(a < b, below, same))

@@ -1,4 +1,4 @@
-"""Signs and neighbours of floats by their bits, so that they are the same on every target and in every type."""
+"""``copysign`` and ``nextafter`` on bits, so that they are the same on every target and in every type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["copysign_expr", "nextafter_expr"]
 
 
 def copysign_expr(x: Any, y: Any, dtype: DType) -> Any:
-    """The size of ``x`` with the sign of ``y``, two variables of a float type of 16 or more bits."""
+    """The magnitude of ``x`` with the sign of ``y``, two variables of a float type of 16 or more bits."""
     k, word = constants(_word(dtype), x), _word(dtype)
     sign = 1 << (dtype.bits - 1)
     bits = (_bits(x, dtype) & k(sign - 1)) | (_bits(y, dtype) & k(_signed(sign, dtype)))
@@ -21,7 +21,7 @@ def copysign_expr(x: Any, y: Any, dtype: DType) -> Any:
 
 
 def nextafter_expr(x: Any, y: Any, dtype: DType) -> Any:
-    """The neighbour of ``x`` towards ``y``: their bits count upwards in size, on both sides of zero."""
+    """The next number after ``x`` towards ``y``: bits increase with magnitude on both sides of zero."""
     word = _word(dtype)
     return bind(_bits(x, dtype), lambda u: bind(_bits(y, dtype), lambda v: _next(u, v, dtype, word), "v"), "u")
 
@@ -42,7 +42,7 @@ def _next(u: Var, v: Var, dtype: DType, word: str) -> Any:
 
 
 def _word(dtype: DType) -> str:
-    """A signed integer that holds the bits: 16-bit types take 32 of them, so that no sum leaves it."""
+    """A signed integer that holds the bits: 32 bits for 16-bit types, so that no sum overflows."""
     return "int64" if dtype.bits == 64 else "int32"
 
 

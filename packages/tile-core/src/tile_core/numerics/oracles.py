@@ -1,4 +1,4 @@
-"""What the tile ops must compute, in NumPy and float64: the references that targets are tested against.
+"""Reference implementations of the tile ops in NumPy and float64, which targets are tested against.
 
 Inputs are arrays of *values* (see ``codecs.decode`` for stored codes). Results are float64, or int64 where all inputs
 are integers; the caller rounds them to the destination type, once, with ``cast``.

@@ -1,4 +1,4 @@
-"""``T.ieee_*`` with rounding to nearest, as LLVM computes it: every operation stands for itself."""
+"""``T.ieee_*`` with rounding to nearest, for LLVM: no operation is contracted with another."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Conversion to a float type
     One rounding, to nearest, ties to even, directly from the source type (float64 to float8 rounds once, not through
-    float32). What does not fit:
+    float32). Values that do not fit:
 
     ===================  =====================  ============  ==========  ======================================
     target               finite overflow        infinity      NaN         zeros
@@ -23,11 +23,11 @@ Conversion to a float type
     payload of a NaN mean nothing: instructions of GPUs drop both, so no result may depend on them.
 
 Conversion of a float to an integer type
-    Towards zero; what is beyond the type becomes its nearest limit, infinities too; NaN becomes 0. So it is on every
-    target and in every place (``T.cast``, stores, copies). To ``bool`` everything but zero is true, NaN too.
+    Towards zero; a value out of range saturates to the nearest limit, infinities too; NaN becomes 0. This holds on
+    every target and everywhere (``T.cast``, stores, copies). To ``bool`` everything but zero is true, NaN too.
 
 Saturating conversion (``saturate=True``)
-    Finite overflow becomes the largest finite value of the same sign. Infinities and NaN are not touched by it: they
+    Finite overflow becomes the largest finite value of the same sign. Infinities and NaN are not affected: they
     follow the table.
 
 Arithmetic
@@ -40,7 +40,7 @@ max and min
     -0 is less than +0. The operand order never matters.
 
 clamp
-    ``clamp(NaN, lo, hi)`` is NaN. A value that is equal to a limit stays as it is: ``clamp(-0, 0, 3)`` is -0.
+    ``clamp(NaN, lo, hi)`` is NaN. A value that is equal to a limit is unchanged: ``clamp(-0, 0, 3)`` is -0.
 
 Elementary functions on float32
     Within 2 units in the last place over all inputs, subnormal ones included (sigmoid: 3), with the special values

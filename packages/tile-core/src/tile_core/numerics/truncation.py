@@ -1,7 +1,7 @@
-"""Floats to integers: towards zero, what the type cannot hold becomes its nearest limit, and NaN becomes 0.
+"""Floats to integers: towards zero, saturating to the type's limits, and NaN becomes 0.
 
-Processors and languages do not agree about that: C and LLVM leave what is out of range undefined. Here is the rule as a
-Python function, as an expression for any number of lanes, and as an operator for targets whose own conversion has it.
+Processors and languages disagree: in C and LLVM an out-of-range conversion is undefined. Here is the rule as a Python
+function, as an expression for any number of lanes, and as an operator for targets whose own conversion follows it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def limits_of(dtype: str) -> tuple[int, int]:
 
 
 def truncated(number: float, dtype: str) -> int:
-    """Return a Python number as an integer type holds it."""
+    """Return a Python number converted to an integer type."""
     low, high = limits_of(dtype)
     if math.isnan(number):
         return 0
@@ -52,7 +52,7 @@ def truncate_call(value: Any, dtype: str) -> Any:
 
 
 def truncate_expr(value: Expr, dtype: str) -> Expr:
-    """Return the conversion written out: every conversion in it is of a number that the type holds.
+    """Return the expanded conversion: every conversion in it is of a number that the type holds.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ def _written_out(v: Var, dtype: str) -> Expr:
     low, high = limits_of(dtype)
     result = dtype if DTYPES[dtype].bits >= 8 else ("u" if low == 0 else "") + "int8"
     k = constants(source, v)
-    # Towards -0.0 and below nothing is lost: NaN becomes the lower limit here, which is 0 for unsigned types.
+    # NaN becomes the lower limit here, which is 0 for unsigned types.
     value = select(v > k(low), v, k(low))
     below = _largest_below(high + 1, source)
     value = bind(value, lambda c: select(c < k(below), c, k(below)), "c")
     if low:
         value = select(is_nan(v), k(0.0), value)
     integer = cast(result, value)
-    if below < high:  # between the two lies what is no float, and the limit itself
+    if below < high:  # between them are integers that are not floats, and the limit itself
         integer = select(v > k(below), constant(high, result, v), integer)
     return integer
 

@@ -1,1 +1,1 @@
-"""Backends: the contract (``hookspecs``), what they declare (``manifest``) and how they are found (``manager``)."""
+"""Backends: the contract (``hookspecs``), their declarations (``manifest``) and discovery (``manager``)."""

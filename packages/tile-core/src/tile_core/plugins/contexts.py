@@ -32,7 +32,7 @@ def make_context(
     options
         ``None`` (defaults), an instance of the backend's options type, or a mapping of its fields.
     plugins
-        The backends to ask; those that are installed if not given.
+        The backends to query; the installed ones if not given.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which backends are installed, from the metadata of the distributions alone: nothing of a backend is imported."""
+"""Discovery of installed backends from the metadata of distributions only: no backend is imported."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ NO_DISTRIBUTION = "an unknown distribution"
 BUILTIN = EntryPoint("cpu", "tile_core.cpu.plugin", GROUP)
 
 
-# Of a backend, or the kind and the name of an add-on.
+# The name of a backend, or the kind and name of an add-on.
 _NAME = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 
 
 class BackendWarning(UserWarning):
-    """An installed backend could not take part in something that it was not asked for by name."""
+    """An installed backend that was not requested by name could not take part."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One name that a distribution offers a backend under.
+    """One entry point under which a distribution offers a backend.
 
     Parameters
     ----------
     name
         Name of the entry point: of the backend, or ``kind.name`` of an add-on.
     entry
-        What to load.
+        The entry point to load.
     distribution, version
-        Where it comes from.
+        Its origin.
     """
 
     name: str
@@ -57,18 +57,18 @@ class Offer:
 
 
 def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Offer, ...]]:
-    """All offers by name; a name with two offers is a clash that is reported when it is asked for.
+    """All offers by name; a name with two offers is a conflict that is reported when it is requested.
 
     Parameters
     ----------
     entries
-        The entry points to look at; those of the installed distributions if not given.
+        The entry points to use; those of the installed distributions if not given.
 
     Returns
     -------
     dict
-        In the order of names, the built-in backend last. Its name is its own: other offers of it, and names that are
-        none, are left out with a ``BackendWarning``.
+        In the order of names, the built-in backend last. Its name is reserved: other offers of it, and invalid
+        names, are left out with a ``BackendWarning``.
     """
     found: dict[str, dict[tuple[str, str], Offer]] = {}
     for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
@@ -79,7 +79,7 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Off
         if offer.name == BUILTIN.name and entries is None and entry.value != BUILTIN.value:
             _left_out(offer, "which is the name of the built-in backend")
             continue
-        # One distribution is seen twice if two copies of its metadata are on the path; the first counts, as in import.
+        # A distribution appears twice if two copies of its metadata are on the path; the first wins, as in import.
         found.setdefault(offer.name, {}).setdefault((offer.distribution.lower(), offer.entry.value), offer)
     offers = {name: tuple(found[name].values()) for name in sorted(found)}
     builtin = offers.pop(BUILTIN.name, None) or (_offer(BUILTIN),)

@@ -5,19 +5,19 @@ A backend is a distribution with an entry point of the group ``tile.backends``::
     [project.entry-points."tile.backends"]
     sample = "tile_sample.plugin"
 
-The entry point's name is the backend's name and the target kind that it is asked for first; its value is a module (or
+The entry point's name is the backend's name and the target kind for which it is asked first; its value is a module (or
 object) whose functions named ``tile_*`` implement the hooks below. Rules that hold for all of them:
 
 * An implementation may take fewer arguments than the hook has, by name. New arguments never break a backend.
-* A function named ``tile_*`` that is no hook below is refused when the backend is loaded, naming it.
-* Each hook is asked of one backend at a time and gives one answer; no backend sees another one's.
+* A function named ``tile_*`` that is not a hook below is refused by name when the backend is loaded.
+* Each hook is called on one backend at a time and returns one answer; no backend sees another's.
 * Importing the backend's module must be cheap and must work on every machine: no driver, device or toolchain is
   touched by the import, by ``tile_backend``, ``tile_target`` (of a text with an architecture), ``tile_language``,
   ``tile_lowerings``, ``tile_pipeline`` or ``tile_emulation``.
-* An error of the catalogue (``TileError``) that a hook raises reaches the user as it is. Anything else is a defect of
+* An error of the catalogue (``TileError``) that a hook raises reaches the user unchanged. Anything else is a defect of
   the backend and reaches the user as ``HookFailed``, naming backend and hook, with the original as its cause. An answer
   of another type than stated is ``HookReturned``.
-* All answers are values that nobody changes afterwards; the core may keep them for the life of the process.
+* All answers are immutable values; the core may keep them for the life of the process.
 
 An *add-on* adds variants and names for a target kind that another backend owns. Its entry point is named
 ``<kind>.<name>``, its manifest owns no target kinds, and it implements only ``tile_backend``, ``tile_lowerings`` and
@@ -50,7 +50,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 def tile_backend() -> BackendManifest:
     """Return the backend's manifest. Mandatory.
 
-    Called once, right after the module is imported and before any other hook. Nothing else is asked if the manifest's
+    Called once, right after the module is imported and before any other hook. No other hook is called if the manifest's
     ``api`` does not contain the core's ``API_VERSION``.
 
     Returns
@@ -62,7 +62,7 @@ def tile_backend() -> BackendManifest:
     ------
     Exception
         Any error marks the backend as broken: ``BackendBroken`` is raised, with the error as its cause, when it is
-        asked for. Other backends and ``import tile_core`` are not affected.
+        requested. Other backends and ``import tile_core`` are not affected.
     """
 
 
@@ -74,8 +74,8 @@ def tile_target(text: str) -> Target | None:
     """Return the target that ``text`` names. Mandatory, except for an add-on.
 
     Called when a text whose kind is one of the manifest's ``target_kinds`` is first used, on any machine: the answer
-    depends on the text alone, so that text for every target is produced everywhere. The one exception is a kind without
-    an architecture: it may mean this machine's device, and must have an answer on a machine that has none.
+    depends only on the text, so that code for every target can be generated everywhere. The one exception is a kind
+    without an architecture: it may mean this machine's device, and must have an answer on a machine that has none.
 
     Parameters
     ----------
@@ -86,13 +86,13 @@ def tile_target(text: str) -> Target | None:
     -------
     Target or None
         A target whose ``backend`` is this backend and whose ``text`` gives an equal target again. ``None`` if the text
-        belongs to somebody else; the core then asks other backends that own the kind, and exactly one may answer.
+        belongs to another backend; the core then asks the others that own the kind, and exactly one may answer.
         Each ``key=value`` that is understood is in the target's ``options``; the core refuses a text with others.
 
     Raises
     ------
     UnsupportedError
-        One of your own, naming the nearest legal architecture, if the kind is yours but the rest is wrong.
+        One of your own, naming the nearest legal architecture, if the kind is yours but the rest is invalid.
     """
 
 
@@ -111,7 +111,7 @@ def tile_detect() -> Target | None:
     Raises
     ------
     Exception
-        Any error is shown as a warning and counts as ``None``: a broken driver must not keep others from working.
+        Any error is shown as a warning and counts as ``None``: a broken driver must not disable other backends.
     """
 
 

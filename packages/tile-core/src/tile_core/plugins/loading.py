@@ -1,7 +1,7 @@
-"""pluggy, wrapped once: load a backend by name, check it, ask it one hook, and remember why it failed.
+"""A wrapper of pluggy: load a backend by name, check it, call one hook, and remember why it failed.
 
-What pluggy alone does not do: it keeps a plugin registered after its validation failed, accepts a misspelt hook in
-silence, and lets any exception of one plugin end everybody's call.
+By itself pluggy keeps a plugin registered after its validation failed, silently accepts a misspelt hook, and lets an
+exception in one plugin abort the call for all.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from tile_core.target import Target
 
 
 class Registry:
-    """The backends that are installed, those that are loaded, and why others are not.
+    """The installed backends, the loaded ones, and why others failed to load.
 
     Parameters
     ----------
     offers
-        What is installed, by name (see ``discovery.discover``).
+        The installed backends by name (see ``discovery.discover``).
     trace
         Print each call of a hook to the standard error stream.
     """
@@ -62,11 +62,11 @@ class Registry:
         Raises
         ------
         UnknownBackend
-            If none is installed under this name.
+            If none is installed with this name.
         DuplicateBackend, IncompatibleApi, InvalidHook, InvalidManifest, HookFailed, HookReturned
             If it breaks the contract.
         BackendBroken
-            If its import raised, with what it raised as the cause.
+            If its import raised; that exception is the cause.
         """
         with self._lock:
             if name not in self.manifests and name not in self.failures:
@@ -74,7 +74,7 @@ class Registry:
                     self.manifests[name] = self._load(self._offer(name))
                 except (UnknownBackend, KeyboardInterrupt):
                     raise
-                # The plugin boundary: whatever a backend does wrong is kept until somebody asks for that backend.
+                # The plugin boundary: any failure of a backend is kept until that backend is requested.
                 except BaseException as error:
                     self.failures[name], self._tracebacks[name] = error, error.__traceback__
             if name in self.manifests:
@@ -82,10 +82,10 @@ class Registry:
             raise self.failure(name)
 
     def failure(self, name: str) -> TileError:
-        """The error to raise when a broken backend is asked for; its cause is what was raised first."""
+        """The error to raise when a broken backend is requested; its cause is the first exception."""
         error = self.failures[name]
         if isinstance(error, TileError):
-            return error.with_traceback(self._tracebacks[name])  # it would grow each time that the error is raised
+            return error.with_traceback(self._tracebacks[name])  # it would grow with each raise
         reason = f"{type(error).__name__}: {error}"
         broken = BackendBroken(backend=name, distribution=self.offers[name][0].source, reason=reason)
         broken.__cause__ = error
@@ -98,7 +98,7 @@ class Registry:
         return any(impl.plugin is plugin for impl in getattr(self._pluggy.hook, hook).get_hookimpls())
 
     def ask(self, name: str, hook: str, **arguments: Any) -> Any:
-        """Ask one backend one hook, and check the type of the answer.
+        """Call one hook of one backend, and check the type of the answer.
 
         Returns
         -------
@@ -110,7 +110,7 @@ class Registry:
         InvalidHook
             If the backend does not implement a hook that is mandatory.
         HookFailed, HookReturned
-            If it raised something that is not of the catalogue, or answered with another type.
+            If it raised an error outside the catalogue, or answered with another type.
         """
         if not self.implements(name, hook):
             if hook in OPTIONAL:
@@ -145,7 +145,7 @@ class Registry:
         if function is None:
             detail = f"{offer.entry.value} does not implement the mandatory hook tile_backend"
             raise InvalidHook(backend=name, detail=detail, hint=_DEFECT)
-        # Before pluggy looks at the hooks: those of another version of the contract may well be unknown to this one.
+        # Before pluggy validates the hooks: those of another contract version may be unknown to this one.
         manifest: BackendManifest = _checked(name, "tile_backend", function)
         if manifest.name != name:
             raise InvalidManifest(backend=name, field="name", found=manifest.name, expected="its entry point's name")
@@ -178,7 +178,7 @@ class Registry:
 
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(hookspecs.PREFIX))
 
-# What the core takes for the answer of a backend that does not implement a hook; the others are mandatory.
+# Default answers for optional hooks; the others are mandatory.
 OPTIONAL: dict[str, Any] = {
     "tile_detect": None,
     "tile_language": {},
@@ -189,7 +189,7 @@ OPTIONAL: dict[str, Any] = {
 
 class _PluginManager(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
-        """Take every function named ``tile_*`` as an implementation: a forgotten decorator is no silence."""
+        """Take every function named ``tile_*`` as an implementation: so a forgotten decorator cannot hide one."""
         options = super().parse_hookimpl_opts(plugin, name)
         is_function = name.startswith(hookspecs.PREFIX) and inspect.isroutine(getattr(plugin, name))
         return {} if options is None and is_function else options
@@ -220,11 +220,11 @@ def _is_runtimes(answer: Any) -> bool:
 
 
 def _has(answer: Any, names: str) -> bool:
-    """Whether an answer has what is asked of it; this layer knows the classes of no other one."""
+    """Whether an answer has the required attributes; this layer does not import classes of other layers."""
     return not isinstance(answer, type) and all(hasattr(answer, name) for name in names.split())
 
 
-# For each hook: what an answer must be, in words and as a test.
+# The requirement on the answer of each hook, in words and as a test.
 _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tile_backend": ("a BackendManifest", lambda a: isinstance(a, BackendManifest)),
     "tile_target": ("a Target or None", lambda a: a is None or isinstance(a, Target)),
@@ -242,7 +242,7 @@ def _checked(name: str, hook: str, function: Callable[[], Any]) -> Any:
         answer = function()
     except (TileError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # a plugin that ends the process, too, ends its own call
+    except BaseException as error:  # even a plugin that exits the process only fails its own call
         raise HookFailed(backend=name, hook=hook, reason=f"{type(error).__name__}: {error}") from error
     expected, holds = _ANSWERS[hook]
     if not holds(answer):

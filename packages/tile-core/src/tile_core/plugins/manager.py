@@ -1,7 +1,7 @@
-"""The questions that the core asks its backends.
+"""The core's queries of its backends.
 
-``installed()`` gives the backends of this environment. Listing them imports none of them; asking for a target imports
-the backend that is named like its kind, and others only if that one does not answer.
+``installed()`` returns the backends of this environment. Listing them imports none of them; resolving a target imports
+the backend named after its kind, and others only if that one does not answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tile_core.plugins.loading import Registry
 from tile_core.target import Target, split_target
 
 AUTO = "auto"
-#: Letters with which the beginning of a kind's name says which one is meant.
+#: Minimum length of a prefix that identifies a kind.
 _ENOUGH = 3
 
 
@@ -49,7 +49,7 @@ class BackendInfo:
     name
         The backend's name.
     distribution, version
-        Where it comes from.
+        Its origin.
     status
         ``"ok"``, ``"broken"`` or ``"not loaded"``.
     reason
@@ -57,7 +57,7 @@ class BackendInfo:
     target_kinds
         Target kinds that it owns, if it is loaded.
     architectures
-        Targets that can be named, if it is loaded and says so.
+        Targets that it lists, if it is loaded.
     """
 
     name: str
@@ -79,7 +79,7 @@ def installed() -> Plugins:
 
 
 def installed_again() -> Plugins:
-    """Like ``installed``, reading the entry points anew and forgetting failures."""
+    """Like ``installed``, but re-reads the entry points and forgets failures."""
     _installed.cache_clear()
     return installed()
 
@@ -96,7 +96,7 @@ def targets(load: bool = True) -> tuple[BackendInfo, ...]:
 
 
 class Plugins:
-    """A set of backends and what can be asked of them.
+    """A set of backends and the queries on them.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Plugins:
         return tuple(name for name in self._registry.offers if name.startswith(f"{kind}."))
 
     def targets(self, load: bool = False) -> tuple[BackendInfo, ...]:
-        """What is installed, broken ones included.
+        """The installed backends, broken ones included.
 
         Parameters
         ----------
@@ -142,17 +142,17 @@ class Plugins:
         return tuple(self._info(name, load) for name in self._registry.offers)
 
     def manifest(self, name: str) -> BackendManifest:
-        """The manifest of a backend, which is loaded by this (errors: see ``Registry.load``)."""
+        """The manifest of a backend, which this loads (errors: see ``Registry.load``)."""
         return self._registry.load(name)
 
     def fingerprint(self, target: Target) -> str:
-        """Text that changes whenever other code could be generated for a target: its owner's and its add-ons'."""
+        """Version text that changes whenever a target's generated code could: its owner's and its add-ons'."""
         return "; ".join(self.manifest(name).fingerprint for name in self._contributions(target)[1])
 
     # --- targets ---
 
     def resolve_target(self, target: Target | str = AUTO) -> Target:
-        """Find the target that a text names. The same text always gives the same object.
+        """Find the target named by a text. The same text always gives the same object.
 
         Parameters
         ----------
@@ -181,12 +181,12 @@ class Plugins:
     def language_name(self, name: str) -> Any:
         """The object that a backend adds to ``T`` as ``name``.
 
-        Backends that are loaded are asked first, then the one that is known to add such names, then all others.
+        Loaded backends are asked first, then the one known to add such names, then all others.
 
         Returns
         -------
         Any
-            The object, imported now; ``None`` if nobody is known to add the name.
+            The object, imported now; ``None`` if no backend is known to add the name.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class Plugins:
         return BackendInfo(*where, "not loaded")
 
     def _loadable(self, names: Iterable[str]) -> list[str]:
-        """Those of ``names`` that load; why others do not stays recorded."""
+        """Those of ``names`` that load; the failures of the others are recorded."""
         loaded = []
         for name in names:
             try:
@@ -307,7 +307,7 @@ class Plugins:
         return broken or "install the package that provides it, or choose one of the installed targets"
 
     def _fuller(self, text: str) -> list[str]:
-        """Return what a target text is a part of: an architecture without its kind, or the beginning of a kind."""
+        """Return the completion of a partial target text: an architecture without its kind, or a prefix of a kind."""
         known = [a for name in self._loadable(self.names()) for a in self._registry.manifests[name].architectures]
         full = [a for a in known if a.partition(":")[2] == text]
         if full or len(text) < _ENOUGH:
@@ -353,7 +353,7 @@ class Plugins:
         raise UnknownTarget(found=AUTO, known=", ".join(self.names()), hint="name a target")
 
     def _contributions(self, target: Target) -> tuple[tuple[Variant, ...], Mapping[str, tuple[Variant, ...]]]:
-        """The variants of a target, and by the names of the backends that they come from."""
+        """The variants of a target, and the same by backend name."""
         if target not in self._lowerings:
             owner = target.backend
             parts = {owner: tuple(self._registry.ask(owner, "tile_lowerings", target=target))}
@@ -371,7 +371,7 @@ class Plugins:
         return self._contributions(target)[1]
 
     def _language(self, backend: str) -> Mapping[str, str]:
-        """The names that a backend, which is loaded, adds to ``T``; none if it fails to say so."""
+        """The names that a loaded backend adds to ``T``; none if its hook fails."""
         if backend not in self._languages:
             try:
                 self._languages[backend] = self._registry.ask(backend, "tile_language")

@@ -9,7 +9,7 @@ The entry point's name is the runtime's name, as in ``tile.compile(..., runtime=
 is called as ``make(target, dialect)``, with the target and its backend's answer to ``tile_emulation`` (a ``Dialect`` or
 ``None``), whenever a kernel asks for the runtime and the target's own backend has none of that name. It returns a
 ``RuntimeAdapter``, whose ``load`` is given what the backend's own adapters are given, or raises an error of the
-catalogue if it cannot serve the target. Nothing is imported before.
+catalogue if it cannot serve the target. Nothing is imported earlier.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def find_runtime(plugins: Plugins, target: Target, name: str | None = None) -> R
 
 
 def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Expr) -> Any:
-    """Ask a runtime, which may be a stranger's, and check the type of the answer.
+    """Query a runtime, possibly third-party, and check the type of the answer.
 
     Raises
     ------
     RuntimeBroken
-        It raised something that is not of the catalogue, or answered with another type.
+        It raised an error outside the catalogue, or answered with another type.
     """
     try:
         answer = getattr(adapter, method)(*arguments)
@@ -87,12 +87,12 @@ _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
-    """Return the runtimes of the installed distributions by name; of two with one name the first on the path counts.
+    """Return the runtimes of the installed distributions by name; of two with one name the first on the path wins.
 
     Parameters
     ----------
     entries
-        The entry points to look at; those of the installed distributions if not given.
+        The entry points to use; those of the installed distributions if not given.
     """
     found: dict[str, EntryPoint] = {}
     for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
@@ -106,7 +106,7 @@ def make_runtime(entry: EntryPoint, target: Target, plugins: Plugins) -> Runtime
     Raises
     ------
     RuntimeBroken
-        It cannot be imported, or makes something else than a runtime.
+        It cannot be imported, or does not make a runtime.
     TileError
         It does not serve the target.
     """

@@ -1,4 +1,4 @@
-"""What the compiler decided about a kernel, for people and as JSON."""
+"""Reports of the compiler's decisions about a kernel, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
     Parameters
     ----------
     program
-        What ``@T.prim_func`` returned, or a compiled kernel.
+        The result of ``@T.prim_func``, or a compiled kernel.
     target
         A target or its text; ``"auto"`` is the best device of this machine.
     options
@@ -27,9 +27,9 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
     -------
     str
         For each tile op its line, the variant chosen, why, and why better ones refused; then grid, threads, memory,
-        vector widths, and the passes and the builder's steps with their times. Of a target with threads also where
-        tiles live, pipelines, barriers, what a launch has to fulfil, and what its toolchain says of the binary if that
-        is installed. Text of several lines without colours.
+        vector widths, and the passes and the builder's steps with their times. For a target with threads also the
+        placement of tiles, pipelines, barriers, launch assumptions, and, if its toolchain is installed, facts of the
+        binary. Text of several lines without colours.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the passes for threads decided about a block: where its tiles live, what waits, how wide its accesses are."""
+"""Decisions of the passes for threads about a block: placement of tiles, barriers, widths of accesses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tile_core.simt.notes import ARENA, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
 
-#: Bytes of an access, and rows, for which bank conflicts are counted: what reads a matrix takes it in such pieces.
+#: Bytes of an access, and rows, for which bank conflicts are counted: matrix loads read such pieces.
 _CHUNK, _ROWS = 16, 8
 
 
@@ -28,13 +28,13 @@ class FragmentFacts:
     Attributes
     ----------
     name, dtype, shape
-        As the program says.
+        As in the program.
     threads, registers
-        Threads that hold something of it, and elements of each.
+        Threads that hold elements of it, and elements per thread.
     replicas
         Threads that hold the same element.
     vector
-        Neighbours of a row that one thread holds side by side.
+        Adjacent elements of a row in consecutive registers of a thread.
     digits
         The layout: for each dimension its digits ``extent:stride@thread`` or ``@register``, outermost first.
     """
@@ -56,18 +56,18 @@ class SharedFacts:
     Attributes
     ----------
     name, dtype, shape
-        As the program says; a pipelined buffer has its slots as the first dimension.
+        As in the program; a pipelined buffer has its slots as the first dimension.
     offset, bytes
         Where it lies.
     first, last
-        Places that use it first and last.
+        Locations of its first and last use.
     why
         Why it is there.
     layout
-        How its elements are arranged, and why.
+        The layout of its elements, and the reason.
     conflicts
-        Extra cycles that 16-byte accesses at one column of 8 neighbouring rows take; ``None`` if rows are no multiple
-        of 16 bytes.
+        Extra cycles of 16-byte accesses at one column of 8 adjacent rows; ``None`` if rows are not a multiple of 16
+        bytes.
     """
 
     name: str
@@ -84,14 +84,14 @@ class SharedFacts:
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """A pipelined loop; ``stages`` is 0 where it stays as it is, for the ``reason``.
+    """A pipelined loop; ``stages`` is 0 if it is unchanged, for the ``reason``.
 
     Attributes
     ----------
     buffers
-        What is copied ahead.
+        Buffers that are copied ahead.
     kept
-        Buffers that are copied where the program says, each with the reason.
+        Buffers whose copies are not moved, each with the reason.
     """
 
     place: str
@@ -104,7 +104,7 @@ class LoopFacts:
 
 @dataclass(frozen=True)
 class BarrierFacts:
-    """A barrier that was added: which accesses it orders, of which lines."""
+    """A barrier that was added, with the accesses that it orders and their lines."""
 
     after: str
     before: str
@@ -133,16 +133,16 @@ class AccessFacts:
 
 @dataclass(frozen=True)
 class PromiseFacts:
-    """What the text takes for granted about a launch, which checks it.
+    """An assumption of the text about a launch, which checks it.
 
     Attributes
     ----------
     name
         A parameter (its address) or a symbol (its value).
     multiple
-        What that has to be a multiple of.
+        The required divisor of the address or value.
     is_address
-        Which of both.
+        Whether it is an address.
     """
 
     name: str
@@ -152,7 +152,7 @@ class PromiseFacts:
 
 @dataclass(frozen=True)
 class KeptFacts:
-    """A loop that is not written out, though the program or an op asks for it: the code would be too large."""
+    """A loop that is not unrolled, though the program or an op requests it: the code would be too large."""
 
     place: str
     reason: str
@@ -160,14 +160,14 @@ class KeptFacts:
 
 @dataclass(frozen=True)
 class BlockFacts:
-    """All of it.
+    """All facts of a block.
 
     Attributes
     ----------
     operations
-        About how many operations the code of one thread has, with its loops written out.
+        Approximate number of operations in the code of one thread, with its loops unrolled.
     rolled
-        Loops that stay loops.
+        Loops that are not unrolled.
     """
 
     fragments: tuple[FragmentFacts, ...]

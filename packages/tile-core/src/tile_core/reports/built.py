@@ -1,4 +1,4 @@
-"""What the toolchain makes of a kernel, where it is installed: numbers of the binary, and the time that it takes."""
+"""The toolchain's build of a kernel, if installed: statistics of the binary, and the build time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Building:
-    """What is known of a build.
+    """The facts of a build.
 
     Attributes
     ----------
     facts
-        Numbers of the binary.
+        Statistics of the binary.
     steps
-        The steps of the builder and their seconds; nothing of a binary that was on disk.
+        The steps of the builder and their seconds; empty for a binary found on disk.
     """
 
     facts: Mapping[str, bool | int | float | str] = field(default_factory=dict)
@@ -34,14 +34,14 @@ class Building:
 
 
 def building(lowered: Expr, ctx: Context, plugins: Plugins) -> Building:
-    """Build what the target's own runtime makes of a plan; nothing is known where it cannot build here.
+    """Build a plan with the target's own runtime; the facts are empty if it cannot build here.
 
     Parameters
     ----------
     lowered
-        What was ``lowered``.
+        The plan's ``lowered``.
     ctx, plugins
-        What it is compiled for. No device is asked.
+        The target, and the backends. No device is queried.
     """
     adapter = next(iter(plugins.runtimes(ctx.target)), None)
     if adapter is None or lowered is None:
@@ -51,7 +51,7 @@ def building(lowered: Expr, ctx: Context, plugins: Plugins) -> Building:
             return _of_text(lowered, adapter)
         return Building(steps=tuple(adapter.build_steps(lowered)))
     except TileError:
-        # A report is about the passes; who runs the kernel is told why it cannot be built.
+        # A report is about the passes; running the kernel reports why it cannot be built.
         return Building()
 
 

@@ -1,4 +1,4 @@
-"""What a report says, as plain data gathered from a finished plan."""
+"""The content of a report, as plain data gathered from a finished plan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCOPES = ("shared", "local.fragment", "local", "local.var")
 
 @dataclass(frozen=True)
 class Refusal:
-    """A better variant that refused, and why."""
+    """A better variant that refused, and its reason."""
 
     variant: str
     reason: str
@@ -41,7 +41,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class OpFacts:
-    """What was decided about one tile op.
+    """The decisions about one tile op.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class OpFacts:
     operands
         Its operands as text: ``A_s: float16[128, 32] in shared``.
     variant, note
-        The variant that lowers it, and what that says about its choice.
+        The variant that lowers it, and its note on the choice.
     refused
         Variants of higher priority that refused, in the order in which they were asked.
     forced, fallback
-        Whether the program named the variant; whether it is the slow way that is always there.
+        Whether the program named the variant; whether it is the slow fallback that always exists.
     addon
         The add-on that the variant comes from, with its distribution; empty if it is of the target's own backend.
     """
@@ -86,7 +86,7 @@ class BufferFacts:
 
 @dataclass(frozen=True)
 class VectorFacts:
-    """The vector loops of the lowered program that come from one line: their lanes, in the order of the program."""
+    """The vector loops of the lowered program from one line: their lanes, in program order."""
 
     place: str
     lanes: tuple[int, ...]
@@ -102,12 +102,12 @@ class PassFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that a report says.
+    """The complete content of a report.
 
     Attributes
     ----------
     kernel, where, target
-        The kernel's name, its place (``file:line``) and the target's text.
+        The kernel's name, its location (``file:line``) and the target's text.
     options
         The backend's options by name.
     grid, threads
@@ -117,13 +117,13 @@ class Facts:
     shared_bytes, shared_limit
         Bytes of shared memory that a block uses, and what a block of the target may use.
     block
-        Of a target with threads: where tiles live, pipelines, barriers, widths of accesses.
+        For a target with threads: placement of tiles, pipelines, barriers, widths of accesses.
     warnings
-        What is slower than it need be.
+        Warnings about avoidable slowness.
     notes
-        What the program says and this target has no use for.
+        Annotations of the program that this target ignores.
     built
-        What the toolchain says of the binary: registers, spills; empty where it is not installed.
+        The toolchain's statistics of the binary: registers, spills; empty if it is not installed.
     building
         The steps of the builder with their times; empty where it is not installed.
     """
@@ -161,7 +161,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
     ctx
         The compilation's context.
     build
-        What is known about the binary, see `tile_core.reports.built`.
+        The facts of the binary, see `tile_core.reports.built`.
     """
     build = build or Building()
     program = plan.program

@@ -30,7 +30,7 @@ def report(plan: Plan, ctx: Context) -> str:
     Parameters
     ----------
     plan
-        A plan that has run through all passes; they run once more if nobody timed them.
+        A fully lowered plan; the passes run again if they were not timed.
     ctx
         The compilation's context.
     """
@@ -58,7 +58,7 @@ def show(facts: Facts, console: Console) -> None:
     facts
         The facts.
     console
-        Where to; its width decides how tables are laid out.
+        The output; its width decides the layout of tables.
     """
     from rich.text import Text
 
@@ -71,7 +71,7 @@ def show(facts: Facts, console: Console) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"))
     for note in facts.notes:
         console.print(Text(f"note: {note}"))
-    # What a pipeline repeats, its copies before the loop and in it, is one row.
+    # The copies of a pipeline before the loop and inside it are one row.
     rows = dict.fromkeys(_op_row(op, facts.block is not None) for op in facts.ops)
     _section(console, "tile ops", ("line", "op", "variant", "because"), list(rows))
     refusals = dict.fromkeys((_line(op.place), r.variant, r.reason) for op in facts.ops for r in op.refused)
@@ -95,7 +95,7 @@ def show(facts: Facts, console: Console) -> None:
 
 
 def _places(console: Console, block: BlockFacts) -> None:
-    """Print where the tiles of a block live."""
+    """Print the placement of a block's tiles."""
     fragments = [
         (
             f.name,
@@ -120,7 +120,7 @@ def _places(console: Console, block: BlockFacts) -> None:
 
 
 def _course(console: Console, block: BlockFacts) -> None:
-    """Print what happens when: pipelines, barriers, accesses of global memory."""
+    """Print pipelines, barriers and accesses of global memory."""
     loops = [
         (
             _line(x.place),
@@ -159,7 +159,7 @@ def _conflicts(buffer: SharedFacts) -> str:
 
 
 def _lines(first: str, last: str) -> str:
-    """Return two places, the second as its line number if the file is the same."""
+    """Return two locations, the second as its line number if the file is the same."""
     a, b = _line(first), _line(last)
     file, _, number = b.rpartition(":")
     if a == b or not b:

@@ -1,4 +1,4 @@
-"""What is far slower than it need be, said once and never silent: products in plain loops, registers in memory."""
+"""Warnings about avoidable slowness, each given once: products in plain loops, register spills."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
     from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
 
-#: Ops for which a device has units of their own; without these they are many times slower.
+#: Ops for which devices have dedicated units; without these they are many times slower.
 PRODUCTS = frozenset({"gemm", "gemm_sp", "fp8_scaled_matmul"})
 
 _said: set[str] = set()
 
 
 class SlowPath(UserWarning):
-    """A kernel computes what it should, far slower than its target could."""
+    """A kernel is correct, but far slower than its target allows."""
 
 
 class Spills(SlowPath):
-    """A thread of a kernel has too few registers, and keeps some values in memory."""
+    """A kernel spills registers to memory."""
 
 
 def spilled(built: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a sentence if the threads of a binary keep registers in memory.
+    """Return a sentence if a binary spills registers.
 
     Parameters
     ----------
     built
-        What the toolchain says (``Built.facts``): ``spill_bytes`` and ``registers`` of a thread.
+        The toolchain's statistics (``Built.facts``): ``spill_bytes`` and ``registers`` of a thread.
     """
     size, registers = built.get("spill_bytes"), built.get("registers")
     if not isinstance(size, int) or not size:
@@ -51,14 +51,14 @@ def warn_of_spills(kernel: str, target: str, built: Mapping[str, object], stackl
 
 
 def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:
-    """Return a sentence for each product that is lowered the slow way, which is always there, without being asked to.
+    """Return a sentence for each product that is lowered by the slow fallback without being requested to.
 
     Parameters
     ----------
     plan
         A plan whose variants are chosen.
     ctx
-        The compilation's context. Targets without lanes compute everything in plain loops: nothing is said.
+        The compilation's context. Targets without lanes compute everything in plain loops: no warning.
     """
     if ctx.capabilities.execution_width is None:
         return ()

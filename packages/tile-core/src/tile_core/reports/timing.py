@@ -1,4 +1,4 @@
-"""Running the passes with a clock."""
+"""Timing of the passes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def timed(program: Program, ctx: Context, plugins: Plugins) -> Plan:
-    """Run all passes of a target and note how long each took.
+    """Run all passes of a target and record the time of each.
 
     Raises
     ------
     TileError
-        What a pass refuses, at the kernel's line.
+        The refusal of a pass, at the kernel's line.
     """
     from tile_core.passes.spine import SPINE, Plan
 
