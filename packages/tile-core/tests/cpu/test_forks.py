@@ -130,7 +130,7 @@ for _ in range(2):
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
-    pytest.mark.sweep(4),
+    pytest.mark.sweep(8),
 ]
 
 

@@ -10,6 +10,8 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 
+pytestmark = pytest.mark.sweep(2)
+
 
 def _coordinates(x: int, y: int, z: int) -> Any:
     @T.prim_func

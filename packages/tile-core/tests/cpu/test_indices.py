@@ -12,6 +12,8 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.numerics import codecs
 
+pytestmark = pytest.mark.sweep(3)
+
 N = 128
 INDICES: dict[str, Callable[..., Any]] = {
     "falling remainder": lambda i, c, m: (127 - i) % 4,

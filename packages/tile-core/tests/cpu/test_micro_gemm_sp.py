@@ -13,7 +13,7 @@ import tile_core.language as T
 from tile_core import sparse
 from tile_core.cpu import micro_gemm_sp
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(6)
 
 ACCUMULATORS = {"int8": "int32", "uint8": "int32", "int16": "int32"}
 

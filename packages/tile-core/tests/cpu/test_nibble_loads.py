@@ -12,7 +12,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.numerics.codecs import decode, unpack4
 
-pytestmark = pytest.mark.sweep(3)
+pytestmark = pytest.mark.sweep(6)
 
 PACKED = ("uint4", "int4", "float4_e2m1fn")
 

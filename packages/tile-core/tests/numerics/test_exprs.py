@@ -18,6 +18,8 @@ from tile_core.numerics.exprs import (
 )  # fmt: skip
 from tile_core.numerics.formats import FORMATS
 
+pytestmark = pytest.mark.sweep(4)
+
 CODED = [n for n in FORMATS if n != "tfloat32"]
 
 

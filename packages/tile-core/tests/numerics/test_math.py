@@ -12,6 +12,8 @@ from tile_core.numerics import math as tile_math
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
 from tile_core.passes.legalize_math import MATH
 
+pytestmark = pytest.mark.sweep(3)
+
 SPECIAL = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, 10.0, 1e-45, -1e-45,
      1.1754942e-38, -1.1754942e-38, 1.1754944e-38, 3.4028235e38, -3.4028235e38, 88.72283, 88.72284,
