@@ -1,0 +1,65 @@
+"""The rule by which tests are thinned: parts rotate, together they are everything, and what is named runs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+_spec = importlib.util.spec_from_file_location("conftest_of_the_workspace", ROOT / "conftest.py")
+rule = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(rule)
+
+
+class Item:
+    """A test of a module whose mark is ``sweep(3)``."""
+
+    def __init__(self, name: str, own: int | None = None) -> None:
+        self.name, self.own, self.path = name, own, ROOT / "tests" / "test_some.py"
+        self.nodeid = f"tests/test_some.py::{name}"
+
+    def iter_markers_with_node(self, name: str) -> Iterator[Any]:
+        assert name == "sweep"
+        if self.own is not None:
+            yield self, SimpleNamespace(args=(self.own,))
+        yield "the module", SimpleNamespace(args=(3,))
+
+
+ITEMS = [
+    *(Item(f"test_of_the_module[{n}]") for n in range(30)), *(Item(f"test_of_its_own[{n}]", 2) for n in range(30)),
+    Item("test_alone", 6), Item("test_always"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def choose(turn: str, *arguments: str) -> list[str]:
+        monkeypatch.setenv("SWEEP_TURN", turn)
+        items, left = list(ITEMS), []
+        hook = SimpleNamespace(pytest_deselected=lambda items: left.extend(items))
+        rule.pytest_collection_modifyitems(SimpleNamespace(args=arguments, hook=hook), items)
+        assert turn == "all" or len(items) + len(left) == len(ITEMS)
+        return [item.name for item in items]
+
+    return choose
+
+
+def test_turns_are_parts_of_everything(chosen: Any) -> None:
+    everything = chosen("all")
+    assert everything == [item.name for item in ITEMS]
+    turns = [chosen(str(turn)) for turn in range(100, 106)]
+    shares = {"test_of_the_module": 3, "test_of_its_own": 2, "test_alone": 6, "test_always": 1}
+    for name in everything:
+        assert sum(name in turn for turn in turns) == 6 // shares[name.split("[")[0]]
+    assert all(20 < len(turn) < 45 for turn in turns)
+
+
+def test_what_is_named_runs_in_every_turn(chosen: Any) -> None:
+    named = f"{ROOT}/tests/test_some.py::test_of_the_module[4]"
+    for turn in ("0", "1", "2"):
+        assert "test_of_the_module[4]" in chosen(turn, named)
