@@ -27,7 +27,7 @@ class NoDriver(SetupError):
 
 
 class NoDevice(SetupError):
-    """The driver works, but sees no device, or not the one that was asked for."""
+    """The driver works, but finds no device, or not the requested one."""
 
     code = "S703"
     template = "{kernel}: there is no CUDA device {found}; the driver sees {count}"
@@ -35,7 +35,7 @@ class NoDevice(SetupError):
 
 
 class DriverFailed(SetupError):
-    """The driver refused something for a reason that is the machine's, such as memory."""
+    """The driver failed for a reason of the machine, such as lack of memory."""
 
     code = "S704"
     template = "{kernel}: {call} failed: {reason}"
@@ -43,7 +43,7 @@ class DriverFailed(SetupError):
 
 
 class DriverTooOld(SetupError):
-    """The driver does not know the code that the installed compiler makes."""
+    """The driver is too old for the code that the installed compiler generates."""
 
     code = "S705"
     template = "{kernel}: the driver (CUDA {driver}) does not load code that NVRTC {compiler} makes: {reason}"
@@ -59,7 +59,7 @@ class UnknownArchitecture(UnsupportedError):
 
 
 class OtherArchitecture(UnsupportedError):
-    """A kernel for one architecture meets a device of another."""
+    """A kernel for one architecture is launched on a device of another."""
 
     code = "U702"
     template = "{kernel}: it was compiled for {target}, which device {device} ({name}, sm_{found}) does not run"
@@ -67,7 +67,7 @@ class OtherArchitecture(UnsupportedError):
 
 
 class GridTooLarge(UnsupportedError):
-    """A launch needs more blocks along an axis than there can be."""
+    """A launch has more blocks along an axis than the limit."""
 
     code = "U703"
     template = "{kernel}: a launch has at most {limit} blocks along {axis}, this one has {found}"

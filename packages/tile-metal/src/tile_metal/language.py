@@ -70,7 +70,7 @@ def simdgroup_fill(tile: Any, value: Any) -> None:
     Raises
     ------
     ScopeNotAllowed
-        If the tile is no fragment.
+        If the tile is not a fragment.
     """
     _fragment("simdgroup_fill", "tile", tile)
     with operands.requires(SIMDGROUP):
@@ -90,7 +90,7 @@ def simdgroup_load(tile: Any, source: Any, transpose: bool = False) -> None:
     Raises
     ------
     ScopeNotAllowed
-        If ``tile`` is no fragment.
+        If ``tile`` is not a fragment.
     """
     _fragment("simdgroup_load", "tile", tile)
     with operands.requires(SIMDGROUP):
@@ -110,7 +110,7 @@ def simdgroup_multiply_accumulate(C: Any, A: Any, B: Any) -> None:
     Raises
     ------
     ScopeNotAllowed
-        If one of them is no fragment.
+        If one of them is not a fragment.
     """
     for role, tile in (("C", C), ("A", A), ("B", B)):
         _fragment("simdgroup_multiply_accumulate", role, tile)

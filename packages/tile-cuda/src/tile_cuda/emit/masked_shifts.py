@@ -30,7 +30,7 @@ _BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 
 
 
 class MaskedShifts(CFamilyEmitter):
-    """Prints the numerators of divisions and shifts that follow the turns of a loop."""
+    """Prints the numerators of divisions and shifts that vary with a loop."""
 
     if TYPE_CHECKING:
 
@@ -39,7 +39,7 @@ class MaskedShifts(CFamilyEmitter):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        #: Variables of loops that are not written out whole, and what is computed from them.
+        #: Variables of loops that are not fully unrolled, and values computed from them.
         self._turning: set[Any] = set()
 
     def operation(self, sign: str, a: Expr, b: Expr) -> str:
@@ -86,7 +86,7 @@ class MaskedShifts(CFamilyEmitter):
         return any(map(self._turns_itself, _parts(e)))
 
     def _turns_itself(self, e: Expr) -> bool:
-        """Whether a value differs from turn to turn of a loop in a way that the compiler follows."""
+        """Whether a value varies with a loop in a way that the compiler analyses."""
         if isinstance(e, ir.TensorLoad):
             return e.source.scope().startswith("local") and all(nodes.as_int(n) == 1 for n in e.source.shape)
         return e in self._turning if isinstance(e, tirx.Var) else False

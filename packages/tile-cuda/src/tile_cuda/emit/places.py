@@ -1,4 +1,4 @@
-"""Places in shared memory whose index is a sum of what changes from turn to turn of a loop and what does not.
+"""Addresses in shared memory whose index is the sum of a loop-variant and a loop-invariant part.
 
 Indices are signed and are widened before they are scaled, so compilers add and scale the whole sum in every turn, for
 each of the many operands of a product. As two numbers of bytes the part that stays is computed once, and what is left
@@ -17,7 +17,7 @@ from tile_core.ir.visit import collect
 
 
 def apart(index: Expr, changing: set[Var]) -> tuple[Any, Any] | None:
-    """Return what of a sum has ``changing`` variables, and the rest; ``None`` if one of them is a constant."""
+    """Return the terms of a sum with ``changing`` variables, and the rest; ``None`` if one of them is a constant."""
     kinds: dict[bool, Any] = {}
     for addend in _addends(index):
         kind = any(v in changing for v in collect(addend, tirx.Var))

@@ -82,9 +82,9 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         self.arch, self.limited = arch, limited
         self.functions: set[str] = set()
         self.storage: set[str] = set()
-        #: Variables of loops that are written out.
+        #: Variables of unrolled loops.
         self._constants: set[Any] = set()
-        #: What each turn of a loop binds, and how many loops the statement stands in.
+        #: The bindings of each iteration of a loop, and the depth of the loop nest.
         self._changing: set[Any] = set()
         self._loops = 0
 
@@ -141,12 +141,12 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
     # Statements
 
     def unroll(self, s: Stmt) -> None:
-        """Write how often a loop should be written out."""
+        """Write the unroll factor of a loop."""
         factor = annotation(s, "tile.unroll_factor")
         self.writer.line("#pragma unroll" if factor is None else f"#pragma unroll {int(factor)}")
 
     def write_For(self, s: Stmt) -> None:
-        """Write a counted loop; variables of those that are written out are constants where they occur."""
+        """Write a counted loop; variables of unrolled loops are constants where they occur."""
         if s.kind == tirx.ForKind.UNROLLED:
             self._constants.add(s.loop_var)
         self._loops += s.kind == tirx.ForKind.SERIAL
@@ -160,7 +160,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         super().write_Bind(s)
 
     def registers(self, s: Stmt) -> str:
-        """Return what the declaration of an array in registers begins with."""
+        """Return the first words of the declaration of an array in registers."""
         # NVRTC 13.0 gets sums wrong in arrays of 16-bit elements that an unrolled loop updates at one variable index,
         # whatever the assembler's level (seen on an H200, 13.0.88); 13.5 does not. As volatile they are right in both.
         updated = bool(s.annotations) and "tile.updated" in s.annotations and nodes.element_type(s.buffer) in _HALVES
@@ -182,14 +182,14 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         self.stmt(calls.execute("cp_async_commit_group", [], s.span))
 
     def write_async_wait(self, s: Stmt) -> None:
-        """Wait for groups of asynchronous copies; for more of them than was asked for is right, too."""
+        """Wait for groups of asynchronous copies; waiting for more than requested is also correct."""
         still_open = min(int(nodes.as_int(s.value.args[0])), MOST_OPEN)
         self.stmt(calls.execute(f"cp_async_wait_group_{still_open}", [], s.span))
 
     # Expressions
 
     def place(self, load: Expr) -> str:
-        """Print the address of an element: of memory a pointer and what loops that are written out add to it.
+        """Print the address of an element: of memory a pointer and the offsets that unrolled loops add to it.
 
         Added to the pointer, not to the index, the constants become offsets in the instructions.
         """
@@ -220,7 +220,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         return Text(f"({element}*)((char*){self.writer.name(load.source)} + ({added}))", UNARY)
 
     def _split(self, buffer: BufferVar, indices: list[Expr]) -> tuple[list[Any], Any] | None:
-        """Return indices without the variables of written out loops, and what these add in elements."""
+        """Return indices without the variables of unrolled loops, and the offset of these in elements."""
         added: Any = None
         for d, (index, stride) in enumerate(zip(indices, strides_of(buffer), strict=True)):
             used = [v for v in set(collect(index, tirx.Var)) if v in self._constants]

@@ -99,7 +99,7 @@ def _closing(text: str, opening: int) -> int:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Parts of a C++ text between separators that stand in no bracket and no string."""
+    """Parts of C++ source between separators outside brackets and strings."""
     parts, depth, begin = [], 0, 0
     for token in _TOKEN.finditer(text):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token[0], 0)

@@ -32,7 +32,7 @@ BYTES = "async_bytes"
 WHOLE = "async_whole"
 
 _SIZES = (16, 8, 4)
-#: Turns of a thread that are written out.
+#: Iterations of a thread that are unrolled.
 _UNROLLED = 32
 
 
@@ -174,7 +174,7 @@ def _settled(call: SimtCall) -> tuple[SimtCall, list[Any]]:
 
 
 def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Any]], Any]) -> Stmt:
-    """Return the share of a thread of the parts of a tile, the last dimension fastest, in turns through the block."""
+    """Return the parts of a tile that a thread copies, the last dimension fastest, in rounds of the whole block."""
     total, threads = prod(counts), call.block.count
     thread = call.block.thread if threads > 1 else nodes.int_const(0)
 

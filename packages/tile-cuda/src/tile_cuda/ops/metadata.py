@@ -1,4 +1,4 @@
-"""The metadata operand of sparse matrix instructions: which lane holds the nibbles of which row and part of K.
+"""The metadata operand of sparse matrix instructions: the rows and parts of K whose nibbles each lane holds.
 
 For elements of 16 and 32 bits, a block of A (16 bytes of kept values) has 16 bits of metadata. Lane ``4 g + t`` holds
 those of rows ``g`` (low half) and ``g + 8`` (high half) for block ``t`` of four, so one register serves all
@@ -24,15 +24,15 @@ from tile_core.simt.ops.products.operand import Lane
 from tile_core.simt.register_loops import choose, unrolled
 from tile_cuda.ops.plan import KStep, MmaPlan
 
-#: Nibbles that keep elements 0 and 1: what stands beyond the tile, where the kept values are zero.
+#: Nibbles that keep elements 0 and 1, used beyond the tile, where the kept values are zero.
 _BEYOND = 0x44444444
 
 
 class MmaMetadata:
     """Reads metadata to registers, ahead of the steps that need it.
 
-    What is read ahead is kept as it is and made fit for the instructions in front of the first ones that take it: a
-    warp issues in order, so arithmetic on what has not arrived yet would hold up the instructions behind it.
+    Prefetched words are stored as they are, and converted just before the first instructions that use them: a warp
+    issues in order, so arithmetic on a word that has not arrived yet would stall the instructions behind it.
 
     Rows along K are read by transposing ``ldmatrix``: a row of a matrix is 8 rows of A beside one element, and lane
     ``4 g + t`` gets element ``g`` of the matrix rows ``2 t`` and ``2 t + 1``, the halves of its register.
@@ -82,7 +82,7 @@ class MmaMetadata:
         self.places: dict[int, tuple[Any, Any]] = {}
 
     def begin(self) -> None:
-        """Begin a product: nothing is read yet."""
+        """Start a product, with nothing read yet."""
         self.loaded, self.places, self.binds = -1, {}, []
         self.ahead, new = nodes.alloc([self.rows * (2 if self._pairs else 1)], "uint32", "metadata_ahead", "local")
         self.registers, also = nodes.alloc([self.rows], "uint32", "metadata", "local")
@@ -99,7 +99,7 @@ class MmaMetadata:
         return [KStep(at + odd + 4 * half, 2, 2) for odd in (0, 1) for half in (0, 1)]
 
     def load(self, step: KStep) -> list[Any]:
-        """Return the statements that read ahead what a step needs, unless it is there."""
+        """Return the statements that prefetch the metadata of a step, unless it is already in registers."""
         here = step.first // (self.group * step.apart)
         if here == self.loaded:
             return []
@@ -138,7 +138,7 @@ class MmaMetadata:
         return int(step.first % (self.group * step.apart) // (step.blocks * step.apart))
 
     def _clamped(self, row: Var, run: int = 1) -> Any:
-        """Keep (a run of) rows of the padding inside of the tile: what is read for them is not used."""
+        """Clamp padding rows (or a run of them) to the tile: their metadata is not used."""
         s, m = self.plan.split, self.plan.problem.m
         return tirx.min(row, nodes.int_const(m - run)) if s.warps_m * s.atoms_m * 16 > m else row
 
@@ -158,7 +158,7 @@ class MmaMetadata:
         return runs_of_8 and not contiguity.conditions(view, self.ranges)
 
     def _matrices(self, column: int, turned: bool) -> list[Any]:
-        """Return the reads from a column of metadata on: of four matrices at a time, as far as there are."""
+        """Return the reads from a column of metadata on, of up to four matrices at a time."""
         found, at = [], 0
         words = self.rows * (1 if turned else 2)
         for per in (4, 2, 1):
@@ -198,7 +198,7 @@ class MmaMetadata:
     # Element by element
 
     def _whole_register(self, i: Any, group: int) -> Any:
-        """Return the read of a register in one access; ``None`` if its elements do not lie together."""
+        """Return the read of a register in one access; ``None`` if its elements are not contiguous."""
         view, count = self.view, 32 // self.width
         if not self.wide or self.turned or (group + 1) * self.elements > self.columns:
             return None
@@ -279,9 +279,9 @@ def _halves(low: Any, high: Any, which: int) -> Any:
 def _increasing(word: Expr) -> Expr:
     """Return metadata whose empty nibbles keep elements 0 and 1.
 
-    A nibble of zeros stands where a tail was filled up, and where a compressor found nothing to keep: the kept values
-    are zero there. The instructions leave open what they do when indices do not increase. Of two increasing indices
-    the second one, in the upper half of the nibble, is never zero: its bits say whether a nibble is empty.
+    A nibble is zero where a tail was padded, and where a compressor found nothing to keep; the kept values are zero
+    there. The behaviour of the instructions is undefined if indices do not increase. The second of two increasing
+    indices, in the upper half of the nibble, is never zero: its bits tell whether a nibble is empty.
     """
     third = nodes.const(_BEYOND, "uint32")  # bits of nibbles; where it is set in the word, it stays set
     upper = tirx.bitwise_and(tirx.shift_right(word, nodes.const(1, "uint32")), third)

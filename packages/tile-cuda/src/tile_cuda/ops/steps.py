@@ -118,7 +118,7 @@ class RowByRow:
     """Sparse products: A is read one row of tiles ahead, and B tile by tile behind the last instruction that needs it.
 
     B of a sparse product is twice as large as that of a dense one, so that two whole steps leave no registers for the
-    next turn of a loop. On an H200 this order takes 4 percent off float16 in tiles of 128 x 128 x 64.
+    next iteration of a loop. On an H200 this order takes 4 percent off float16 in tiles of 128 x 128 x 64.
     """
 
     def __init__(self, work: Work, steps: list[KStep]) -> None:
@@ -131,9 +131,9 @@ class RowByRow:
 
     @property
     def can_turn(self) -> bool:
-        """Whether rows alternate over the end of a turn, and tiles of B keep their registers.
+        """Whether rows alternate over the end of an iteration, and tiles of B keep their registers.
 
-        With two tiles of B or more, one's instruction stands in front of the next turn's reads (operand prefetch).
+        With two tiles of B or more, one's instruction comes before the next iteration's reads (operand prefetch).
         """
         alike = len({s.blocks for s in self.steps}) == 1
         return alike and self.columns > 1 and len(self.steps) * self.rows % 2 == 0
@@ -174,7 +174,7 @@ class RowByRow:
         return out
 
     def _begin(self, number: int) -> list[Stmt]:
-        """Return the reads that stand in front of the last row of the step before."""
+        """Return the reads that come before the last row of the previous step."""
         return [*self.metadata.load(self.steps[number]), *self._read_a(number, 0)]
 
     def _read_a(self, number: int, i: Expr) -> list[Stmt]:
@@ -209,7 +209,7 @@ def rolled(work: Work, steps: list[KStep]) -> list[Any]:
     def one(step: KStep) -> list[Any]:
         return [*work.read_a(step, 0), *work.read_b(step, 0), all_tiles(work, step, (0, 0))]
 
-    # Registers are not indexed by variables: with a fragment among the operands the loop is written out.
+    # Registers are not indexed by variables: with a fragment among the operands the loop is unrolled.
     role = "unroll" if any(x.way == "fragment" for x in (work.a, work.b)) else "serial"
     body = [nodes.for_loop(var, whole, nodes.seq(one(KStep(var * big, big))), role)] if whole else []
     for step in steps[whole:]:

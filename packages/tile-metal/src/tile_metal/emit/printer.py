@@ -112,7 +112,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
     # Statements
 
     def unroll(self, s: Stmt) -> None:
-        """Write whether a loop should be written out."""
+        """Write whether a loop should be unrolled."""
         factor = annotation(s, "tile.unroll_factor")
         how = "unroll(full)" if factor is None else "unroll(disable)" if int(factor) == 1 else f"unroll_count({factor})"
         self.writer.line(f"#pragma clang loop {how}")

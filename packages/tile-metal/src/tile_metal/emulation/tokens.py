@@ -159,7 +159,7 @@ class Outline:
     functions
         In order.
     outside
-        Statements at namespace scope that are no functions, each as its tokens.
+        Statements at namespace scope that are not functions, each as its tokens.
     members
         Statements of structures.
     """
@@ -267,7 +267,7 @@ def _parameters(tokens: Sequence[Token]) -> tuple[Parameter, ...]:
 
 
 def split(tokens: Sequence[Token], sign: str = ",") -> list[list[Token]]:
-    """Split tokens at a sign that stands in no brackets and no template arguments."""
+    """Split tokens at a sign outside brackets and template arguments."""
     parts: list[list[Token]] = [[]]
     i = 0
     while i < len(tokens):

@@ -77,7 +77,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
             clean = [new_odd, nodes.store(odd, nodes.int_const(0), [0]), finite(registers, count, b.dtype, odd)]
             return [*loads, *clean, product, self._rest(a, b, totals, at, odd)]
 
-        # Registers are not indexed by variables: with a fragment among the operands the loop is written out.
+        # Registers are not indexed by variables: with a fragment among the operands the loop is unrolled.
         short = full <= _MOST_STEPS or any(o.way == "fragment" for o in (a, b))
         if full == 1:
             out += one(0)

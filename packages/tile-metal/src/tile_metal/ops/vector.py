@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _SEEN = ("shared", "global")
 _TOTAL = "float32"
-#: Turns along K that are written out.
+#: Iterations along K that are unrolled.
 _UNROLLED = 4
 
 
