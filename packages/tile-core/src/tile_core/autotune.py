@@ -1,7 +1,7 @@
 """``tile.autotune``: the fastest of several configurations, each compiled, checked and timed like any kernel.
 
 A thin loop over the same compile call. A configuration that is refused is part of the report with its code, one whose
-result differs from the program's plain meaning is never chosen, and what was measured is kept per arguments and target.
+result differs from the program's reference meaning is never chosen, and measurements are kept per arguments and target.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def autotune(
     Raises
     ------
     BadArgument
-        If there are no configurations, or the decorated object is no ``tile.jit`` factory.
+        If there are no configurations, or the decorated object is not a ``tile.jit`` factory.
     NoWorkingConfig
         When called, if no configuration works; with the reason of each.
 

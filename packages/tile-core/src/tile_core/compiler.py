@@ -2,7 +2,7 @@
 
 program ──passes──▶ plan ──finish──▶ lowered ──adapter──▶ launch ──▶ Kernel
 
-A kernel whose text and binary are on disk begins at ``lowered``; its plan is made when somebody asks for it.
+A kernel whose text and binary are on disk begins at ``lowered``; its plan is made on demand.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _kernel(
 
 
 def _reaching(program: Program, signature: Signature, bits: int) -> Signature:
-    """Return the signature with what the target counts elements with; tensors beyond that are refused."""
+    """Return the signature with the target's index width; tensors beyond it are refused."""
     from tile_core.passes.check_reach import check_reach
 
     if signature.index_bits == 32:
@@ -191,7 +191,7 @@ def _reaching(program: Program, signature: Signature, bits: int) -> Signature:
 
 
 def _lowered(plan: Callable[[], Plan], slot: DiskSlot | None, ctx: Context) -> tuple[Any, Sequence[str]]:
-    """Return what a runtime loads, from disk if it is there, and the symbols that a launch takes besides."""
+    """Return the artefact for a runtime, from disk if present, and the symbols that a launch also takes."""
     found = None if slot is None else slot.find(lambda: plan().lowered)
     if found is not None:
         return found
@@ -228,7 +228,7 @@ def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., Any]:
 
 
 def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
-    """Run a stage; what is not of the catalogue becomes an ``InternalError`` that names the kernel."""
+    """Run a stage; an error outside the catalogue becomes an ``InternalError`` that names the kernel."""
     try:
         return run()
     except TileError as error:

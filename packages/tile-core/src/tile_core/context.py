@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a stage may depend on besides its input.
+    """Everything that a stage may depend on other than its input.
 
     Parameters
     ----------
@@ -41,5 +41,5 @@ class Context:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the target can do."""
+        """The target's capabilities."""
         return self.target.capabilities

@@ -51,7 +51,7 @@ def jit(
     Raises
     ------
     BadArgument
-        For any other keyword, and for hints that ask for what is done in another way here.
+        For any other keyword, and for hints that have another form here.
     """
     from tile_core.trace.tracer import caller_scope
 
@@ -219,7 +219,7 @@ class JitFunction:
 
 
 def _described(argument: Any, eager: bool) -> Any:
-    """Return what a kernel is specialised for: of a symbol the name, of an eager kernel's arrays shape and type."""
+    """Return the specialisation of a kernel: a symbol's name, or the shape and type of an eager kernel's arrays."""
     from tile_core.dtypes import dtype
     from tile_core.trace.eager import is_array
     from tile_core.values.value import Value

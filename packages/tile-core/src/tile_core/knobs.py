@@ -132,7 +132,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 _FIELDS = [f.name for f in dataclasses.fields(Knobs)]
-# How the text of a variable is read, and what is expected when that fails.
+# How the text of a variable is parsed, and the expected form for the error.
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "cache_dir": (_folder, "a folder"),
     "cache_max_mb": (_count, "a positive number"),

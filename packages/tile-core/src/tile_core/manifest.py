@@ -25,7 +25,7 @@ arguments than its hook has. Removing or redefining one does."""
 
 @dataclass(frozen=True)
 class BackendManifest:
-    """What a backend says about itself, checked when it is made.
+    """A backend's description of itself, checked when it is made.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a kernel is compiled for: ``Target`` says which, ``Capabilities`` what it can do.
+"""The target of a compilation: ``Target`` identifies it, ``Capabilities`` describes it.
 
 Both are plain frozen data that a backend returns once. Passes ask questions of ``Capabilities``; no pass asks which
 target it is compiling for, so that a backend that is installed later needs no change here.
@@ -67,7 +67,7 @@ class Fact(Generic[T]):
         return {self.name: value}
 
 
-#: What a target does not have: element types, ops (rows of the kit's summary), ``"threads"``, ``"warps"``. The
+#: Features that a target lacks: element types, ops (rows of the kit's summary), ``"threads"``, ``"warps"``. The
 #: conformance kit excuses a target from cases that need them.
 ABSENT: Fact[tuple[Any, ...]] = Fact("absent", tuple, ())
 
@@ -77,7 +77,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a target can do, as data.
+    """The capabilities of a target, as data.
 
     Parameters
     ----------
@@ -180,11 +180,11 @@ class Target:
     text
         Canonical text: ``tile_target(target.text)`` gives an equal target again.
     kind
-        What comes before the colon of ``text``.
+        The part of ``text`` before the colon.
     backend
         Name of the backend that owns the target.
     capabilities
-        What it can do.
+        Its capabilities.
     arch
         Architecture within the kind; empty if the kind has none.
     options

@@ -1,4 +1,4 @@
-"""``tile cache``: what is kept on disk between processes."""
+"""``tile cache``: the cache on disk."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _described(entry: Any) -> dict[str, Any]:
 
 
 def _rest(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return what has no line of its own, by kind: files without a kernel's name, and kernels not used for long."""
+    """Return a summary by kind of the files without their own line: unnamed ones, and kernels not used for long."""
     named = [e for e in found if e["kernel"]]
     rest: dict[str, list[dict[str, Any]]] = {}
     for entry in [*named[_SHOWN:], *(e for e in found if not e["kernel"])]:

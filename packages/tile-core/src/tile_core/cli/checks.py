@@ -34,11 +34,11 @@ class Check:
     Attributes
     ----------
     name
-        What was looked at.
+        The subject of the check.
     status
-        ``"OK"``; ``"missing"`` if something does not work; ``"note"`` for what is worth knowing.
+        ``"OK"``; ``"missing"`` if something does not work; ``"note"`` for information.
     detail
-        What was found.
+        The finding.
     remedy
         One thing to do; empty if all is well.
     """
@@ -112,7 +112,7 @@ def tvm_loads() -> Check:
 
 
 def processor() -> Check:
-    """Ask the CPU backend what it found."""
+    """Check the CPU backend."""
     from tile_core.plugins.manager import installed
 
     target = installed().resolve_target("cpu")

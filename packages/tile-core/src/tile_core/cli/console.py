@@ -1,4 +1,4 @@
-"""What all commands print with: tables, errors as they are shown to people, and the options that commands share."""
+"""Output common to all commands: tables, errors, and shared options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def print_json(value: Any) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print text exactly as it is: no markup, no wrapping."""
+    """Print text verbatim: no markup, no wrapping."""
     typer.echo(text)
 
 

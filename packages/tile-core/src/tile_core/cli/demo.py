@@ -70,7 +70,7 @@ def demo(verbose: Verbose = False) -> None:
 
 
 def _sparse(out: Console, progress: Console, target: str) -> None:
-    """The same product with half of A pruned away: prune, compress, multiply what is left, check, compare."""
+    """The same product with half of A pruned away: prune, compress, multiply, check, compare."""
     import numpy as np
 
     import tile_core as tile

@@ -1,4 +1,4 @@
-"""``tile doctor``: what works on this machine, what is missing, and one thing to do about each."""
+"""``tile doctor``: what works on this machine, what is missing, and a remedy for each problem."""
 
 from __future__ import annotations
 

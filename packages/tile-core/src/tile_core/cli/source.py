@@ -73,7 +73,7 @@ def find(place: str, arguments: Mapping[str, Any], keep_rest: bool = False) -> F
     CommandError
         S30x, naming the file.
     KernelError
-        What the frontend refuses.
+        A refusal of the frontend.
     """
     path, name = _split(place)
     tree = _parse(path)
@@ -86,7 +86,7 @@ def find(place: str, arguments: Mapping[str, Any], keep_rest: bool = False) -> F
 
 
 def _split(place: str) -> tuple[Path, str]:
-    """Split at the last colon, unless what follows it is no name, as in a path with a drive."""
+    """Split at the last colon, unless the rest is not a name, as in a path with a drive."""
     head, colon, tail = place.rpartition(":")
     file, name = (head, tail) if colon and tail.isidentifier() and head else (place, "")
     path = Path(file)
@@ -191,7 +191,7 @@ def _made(path: Path, name: str, value: Any, arguments: Mapping[str, Any], keep_
 
 
 def _found(value: Any, program: Program, rest: Mapping[str, Any]) -> Found:
-    """Keep what a compiled kernel or a decorator says about outputs and options."""
+    """Keep the outputs and options of a compiled kernel or a decorator."""
     signature = getattr(value, "signature", None)
     out_idx = signature.out_idx if signature is not None else getattr(value, "out_idx", None)
     options_for = getattr(value, "options_for", None) or (lambda target: None)
@@ -242,7 +242,7 @@ def _place(function: Any) -> Where | None:
 
 
 def _guarded(path: Path, action: str, run: Callable[[], Any]) -> Any:
-    """Run code of the user's file; what is not of the catalogue becomes ``FileRaised`` at the file's line."""
+    """Run code of the user's file; an error outside the catalogue becomes ``FileRaised`` at the file's line."""
     try:
         return run()
     except TileError:

@@ -1,7 +1,7 @@
 """Keywords of other dialects' ``jit`` that programs bring along when they move here: obeyed, or refused.
 
 Most of them choose how another compiler does what it does; they change no result, so they are checked and otherwise
-left alone. Those that ask for something which nobody here would do are refused.
+left alone. Those that request an unsupported behaviour are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIR = """
     MERGE_STATIC_SMEM NOALIAS
 """.split()
 
-#: What is asked for something that nobody here would do, and what does it here.
+#: Requests for unsupported behaviour, and the equivalent here.
 _REFUSED = {
     "TL_DEVICE_COMPILE_FLAGS": "pass what the target offers as options={...}",
     "TL_EMIT_LINE_DIRECTIVES": "pass options={'line_info': True} where the target has it",
@@ -68,7 +68,7 @@ def _key(name: str) -> str:
 
 
 PassConfigKey = enum.Enum("PassConfigKey", {name: _key(name) for name in _NAMES}, type=str)  # type: ignore[misc]
-"""Keys of ``tile.jit(pass_configs={...})``. Of those that are no error only ``TL_ENABLE_FAST_MATH`` has an effect."""
+"""Keys of ``tile.jit(pass_configs={...})``. Of those that are accepted only ``TL_ENABLE_FAST_MATH`` has an effect."""
 
 HINTS = frozenset({"pass_configs", "execution_backend", "verbose", "compile_flags", "debug_root_path"})
 """Keywords of other dialects' ``jit``."""
@@ -80,7 +80,7 @@ def wants_fast_math(hints: Mapping[str, Any]) -> bool:
     Raises
     ------
     BadArgument
-        For a keyword or a key that nobody knows, and for what asks for something that is done in another way here.
+        For an unknown keyword or key, and for requests that have another form here.
     """
     unknown = sorted(set(hints) - HINTS)
     if unknown:

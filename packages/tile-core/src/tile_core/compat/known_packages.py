@@ -47,5 +47,5 @@ BACKENDS = {distribution: kind for kind, distribution in KINDS.items()}
 
 
 def distribution_of(name: str) -> str | None:
-    """The distribution that provides ``T.<name>``, as far as is known here."""
+    """The distribution known to provide ``T.<name>``, if any."""
     return next((package for pattern, package in NAMES.items() if fnmatch.fnmatchcase(name, pattern)), None)

@@ -26,12 +26,12 @@ def walk(node: Node, kinds: Any, callback: Callable[[Any], None]) -> None:
 
 
 def mapped(node: Node, kinds: Any, callback: Callable[[Any], Any]) -> Node:
-    """Replace each node of ``kinds`` by what a function returns for it, children first."""
+    """Replace each node of ``kinds`` by a function's result for it, children first."""
     return _map(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
 
 
 def mutated(node: Expr, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]]) -> Expr:
-    """Replace nodes by what the first handler of their kind returns for them and a mutator of their parts."""
+    """Replace nodes by the result of the first handler of their kind, given the node and a mutator of its parts."""
     return _mutate(node, [(kind, handler, False) for kinds, handler in handlers for kind in numbers_of(kinds)])
 
 

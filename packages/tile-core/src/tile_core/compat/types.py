@@ -1,4 +1,4 @@
-"""Names for what comes from TVM and NumPy, for annotations.
+"""Names of TVM and NumPy objects for annotations.
 
 TVM has no types that a checker could see, so each of these is ``Any`` to it. To a reader they say what a value is.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Expr: TypeAlias = Any
-"""An expression of the IR: ``ir.Expr``. Where one is an operand, a Python number may stand for a constant."""
+"""An expression of the IR: ``ir.Expr``. As an operand, a Python number is accepted as a constant."""
 
 Stmt: TypeAlias = Any
 """A statement: ``tirx.Stmt``."""
@@ -20,7 +20,7 @@ Var: TypeAlias = Any
 """A variable: ``tirx.Var``."""
 
 BufferVar: TypeAlias = Any
-"""The variable that stands for a buffer: its type has shape and element type."""
+"""The variable of a buffer: its type has shape and element type."""
 
 Call: TypeAlias = Any
 """A call: ``ir.Call``, of one of TVM's functions or of a tile op."""

@@ -3,9 +3,9 @@
 It reads the program as the frontend made it (``ir/grammar.py``), before any pass, and simplifies nothing. Integer
 arithmetic wraps in the width of its type, division is Python's, floats are rounded once per operation in the type that
 the program says. Iterations of ``T.Parallel`` and the threads of a block run side by side as lanes of NumPy arrays
-(``lanes``), blocks one after the other. ``Kernel.verify``, the conformance kit and the fuzzer compare with it.
+(``lanes``), blocks one after another. ``Kernel.verify``, the conformance kit and the fuzzer compare with it.
 
-With ``check`` memory is watched (``sanitizer``): reading what nobody wrote and races are errors of the catalogue.
+With ``check`` memory is watched (``sanitizer``): uninitialized reads and races are errors of the catalogue.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["execute"]
 
-#: Programs that were executed last, with what was made of them.
+#: Recently executed programs, with their compiled functions.
 _compiled: dict[tuple[int, bool], tuple[Program, Compiled]] = {}
 _MOST = 16
 _lock = threading.Lock()
@@ -50,7 +50,7 @@ def execute(
         the type itself for the floats of 8 bits, packed bytes for 4-bit types), numbers, and addresses (or arrays) for
         pointers.
     check
-        Watch memory: refuse reads of what nobody wrote, and races.
+        Watch memory: refuse uninitialized reads, and races.
     width
         Threads of a warp.
     symbols
@@ -70,7 +70,7 @@ def execute(
     Raises
     ------
     ReadUnwritten, OutsideScratch, DataRace, DeviceAssertFailed
-        The program does what has no meaning, or asserts what is false.
+        The program has undefined behaviour, or an assertion fails.
     NoReferenceMeaning
         The program has an operation of a backend.
     """

@@ -1,4 +1,4 @@
-"""Loads and stores of one element a lane: the out-of-range rule, masks, and what the sanitizer is told."""
+"""Loads and stores of one element a lane: the out-of-range rule, masks, and calls of the sanitizer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def store(state: State, number: int, indices: Sequence[Array], value: Any, where
 
 
 def fill(state: State, number: int) -> Any:
-    """Return what a read outside of a buffer gives."""
+    """Return the value of an out-of-bounds read."""
     found = state.fills.get(number)
     return constant(0, state.memories[number].dtype) if found is None else found
 

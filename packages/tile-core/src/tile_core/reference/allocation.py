@@ -23,7 +23,7 @@ __all__ = ["at_address", "poisoned", "scratch", "view"]
 def scratch(
     state: State, dtype: str, shape: Sequence[int], home: LaneSet | None, unit: int, name: str, scope: str
 ) -> LaneMemory:
-    """Return a new scratch buffer: full of bytes that nobody leaves by accident, and written by nobody."""
+    """Return a new scratch buffer: filled with poison, and marked as uninitialized."""
     count = math.prod(shape) * (1 if home is None else home.count)
     data = poisoned(count, dtype)
     valid = None

@@ -67,7 +67,7 @@ def unbind(compiled: Compiled, state: State, arguments: Sequence[Any]) -> None:
         elements = memory.flat.reshape(memory.shape)
         packed = pack4(elements.reshape(1) if not memory.shape else elements)
         packed = packed.reshape(array.shape)
-        if memory.shape and memory.shape[-1] % 2:  # the last high nibble of a row is nobody's
+        if memory.shape and memory.shape[-1] % 2:  # the last high nibble of a row is unused
             packed[..., -1] |= array[..., -1] & 0xF0
         array[...] = packed
 

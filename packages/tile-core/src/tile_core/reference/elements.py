@@ -46,14 +46,14 @@ def constant(value: Any, dtype: str) -> Any:
 
 
 def wrap(x: Array, dtype: str) -> Array:
-    """Return what is left of integers in the bits of a 4-bit type; others are returned as they are."""
+    """Return integers wrapped to a 4-bit type; others are returned unchanged."""
     if dtype == "int4":
         return (((x & 15) ^ 8) - 8).astype(np.int8)
     return (x & 15).astype(np.uint8) if dtype == "uint4" else x
 
 
 def decode(x: Array, dtype: str) -> Array:
-    """Return the numbers that codes stand for, as float32; values of types that NumPy has stay as they are."""
+    """Return the numbers that codes represent, as float32; values of NumPy's types are unchanged."""
     if dtype == "bfloat16":
         return (np.asarray(x).astype(np.uint32) << np.uint32(16)).view(np.float32)[()]
     return _table(dtype)[x] if dtype in CODED else x
@@ -125,7 +125,7 @@ def _truncated(x: Array, target: str) -> Array:
     low, high = (0, 2**d.bits - 1) if d.kind == "uint" else (-(2 ** (d.bits - 1)), 2 ** (d.bits - 1) - 1)
     whole = np.trunc(x.astype(np.float64))
     kind = holder(target)
-    # The greatest 64-bit integers are no float64, so the comparison is with the power of two above them.
+    # The greatest 64-bit integers are not float64 values, so the comparison is with the power of two above them.
     above, below = whole >= float(high + 1), whole < float(low)
     inside = np.where(above | below | np.isnan(whole), 0.0, whole).astype(kind)
     return np.where(above, kind.type(high), np.where(below, kind.type(low), inside))

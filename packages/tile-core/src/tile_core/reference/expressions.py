@@ -1,7 +1,7 @@
 """Expressions of the IR as Python functions of the state: made once per program, called for every evaluation.
 
 A function returns a NumPy scalar where all lanes have one value, else an array with an element a lane. Inactive lanes
-compute too; only what an active lane reads is checked.
+compute too; only reads of active lanes are checked.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _call(e: Call, scope: CompileScope) -> Expression:
 
 
 def _special(name: str, values: list[Expression], types: list[str], dtype: str) -> Expression:
-    """Return calls that are no functions of numbers in float64."""
+    """Return calls that are not functions of numbers in float64."""
     x = values[0]
     if name == "reinterpret":
         return lambda state: functions.reinterpret(x(state), types[0], dtype)

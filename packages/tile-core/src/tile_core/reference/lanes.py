@@ -1,8 +1,8 @@
-"""Lanes: what is executed side by side, and masks: which of it is active.
+"""Lanes, which execute in parallel, and masks of the active ones.
 
 A block begins with one lane, or with one per thread if its kernel names threads. A ``T.Parallel`` loop makes a lane of
 each of its iterations. A value is a NumPy scalar if it is the same in all lanes, else an array with an element a lane.
-A mask is ``None`` for all lanes, ``False`` for none, or an array of bools of which some are true.
+A mask is ``None`` for all lanes, ``False`` for none, or an array of bools.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory of a launch: tensors, scratch of a block, private arrays of its lanes, and views that share them.
 
 A ``Root`` is one piece of storage, a ``LaneMemory`` a buffer of the program that shows it with a type and a shape.
-Private memory has one slot a lane, one after the other. An access finds flat indices; what lies outside of the shape
+Private memory has one slot per lane, consecutively. An access finds flat indices; what lies outside of the shape
 reads as the fill value and is not written.
 """
 
@@ -30,7 +30,7 @@ class Root:
     home
         The lanes that own a slot each; ``None`` for memory that all of a block share.
     valid
-        Which units hold what somebody wrote; ``None`` if that is not watched.
+        Which units have been written; ``None`` if not watched.
     unit
         Bytes of a unit: of the smallest element that a view has.
     name, scope
@@ -43,7 +43,7 @@ class Root:
     touched
         In a private array inside of a parallel loop around which it was allocated: which elements were written.
     track
-        What was read and written since the lanes last met, see ``sanitizer``.
+        Reads and writes since the lanes last synchronized, see ``sanitizer``.
     """
 
     def __init__(self, data: Array, home: LaneSet | None, valid: Any, unit: int, name: str, scope: str) -> None:

@@ -1,9 +1,9 @@
 """Parallel loops: every iteration of a nest becomes a lane.
 
 What an iteration writes to a private array that was allocated around the loop it writes to a copy of its own. After the
-loop the array holds what was written; where iterations wrote different values, nobody may read it.
+loop the array holds what was written; where iterations wrote different values, it must not be read.
 
-Buffers of ``T.alloc_reducer`` are shared by the iterations: updates of one element happen one after the other.
+Buffers of ``T.alloc_reducer`` are shared by the iterations: updates of one element happen one after another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
 
-#: Lanes that run side by side; of more iterations so many follow each other, and race with each other unseen.
+#: The most lanes that run in parallel; further iterations run in later batches, and races between batches are missed.
 _MOST = 1 << 20
 
 
@@ -145,7 +145,7 @@ class _ParallelNest:
         return parents, columns
 
     def expand(self, state: State, inner: LaneSet, block: bool) -> list[Any]:
-        """Give each lane a copy of the private arrays that it writes; return what they were."""
+        """Give each lane a copy of the private arrays that it writes; return the originals."""
         kept = []
         roots: dict[int, Root] = {}
         for number in self.private:
@@ -206,7 +206,7 @@ def _collapse(root: Root, data: Array, home: Any, valid: Array, touched: Any, in
 
 
 def compile_update(s: Stmt, scope: CompileScope) -> Statement:
-    """Return the function of a store to a reducer: lanes that update one element do so one after the other."""
+    """Return the function of a store to a reducer: lanes that update one element do so one after another."""
     number, where = scope.buffer(s.buffer), scope.where
     indices = [compile_expression(i, scope) for i in s.indices]
     found = _operand(s)
@@ -240,7 +240,7 @@ def compile_update(s: Stmt, scope: CompileScope) -> Statement:
 
 
 def ranks(flat: Array) -> Array:
-    """Return how many earlier entries have the same index."""
+    """Return the number of earlier entries with the same index."""
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     start = np.r_[True, ordered[1:] != ordered[:-1]][: len(flat)]
@@ -251,7 +251,7 @@ def ranks(flat: Array) -> Array:
 
 
 def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Array, dtype: str) -> None:
-    """Combine elements with values (``"sum"``, ``"max"`` or ``"min"``), of which several may meet one element."""
+    """Combine elements with values (``"sum"``, ``"max"`` or ``"min"``), where several may update one element."""
     if not len(flat):
         return
     order = np.argsort(flat, kind="stable")

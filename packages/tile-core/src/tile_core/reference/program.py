@@ -80,7 +80,7 @@ class Compiled:
         return State(len(self.scope.variables), len(self.scope.buffers), self.threads, width, sanitizer, shaker)
 
     def run(self, state: State) -> None:
-        """Execute all blocks, one after the other in the order of their numbers, the first axis fastest."""
+        """Execute all blocks sequentially in the order of their indices, the first axis fastest."""
         with np.errstate(all="ignore"):
             self.body(state)
 

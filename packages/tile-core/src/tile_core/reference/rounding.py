@@ -46,7 +46,7 @@ class Shaker:
         dtype
             The type that they are added in.
         start, count
-            What the sums begin with, and how many numbers are added to it.
+            The initial value of the sums, and the number of terms.
         """
         size = size + np.abs(start) * np.sqrt(count)
         size = np.where(np.isfinite(size), size, 0)

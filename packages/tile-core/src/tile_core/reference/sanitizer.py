@@ -1,7 +1,7 @@
-"""Watched memory: reads of what nobody wrote, accesses outside of scratch, and races between lanes.
+"""Watched memory: uninitialized reads, out-of-bounds scratch accesses, and races between lanes.
 
-For each unit of memory it is known whether somebody wrote it. For memory that the iterations of a parallel loop share
-it is also known which of them read and wrote it last. Two iterations race if one reads what the other writes, or if
+Each unit of memory records whether it was written. For memory that the iterations of a parallel loop share
+it also records which of them read and wrote it last. Two iterations race if one reads what the other writes, or if
 both write different values. The named threads of a block go in lock step, so they race only if one statement writes
 different values to one element.
 """
@@ -48,7 +48,7 @@ class _LastAccess:
 
 
 class LaneState(Protocol):
-    """What the lanes of an execution do at one moment."""
+    """The accesses of an execution's lanes at one time."""
 
     lanes: LaneSet
     mask: Mask

@@ -1,4 +1,4 @@
-"""What is known of a program while its functions are made: numbers of variables and buffers, and the place."""
+"""The compile-time state of a program: indices of variables and buffers, and the current location."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tile_core.reference.state import State
 
 __all__ = ["Expression", "CompileScope", "Statement"]
 
-#: What an expression and a statement of the IR become.
+#: The compiled forms of an expression and a statement of the IR.
 Expression = Callable[[State], Any]
 Statement = Callable[[State], None]
 #: Calls that make a kernel one whose body every thread of a block executes.
@@ -26,7 +26,7 @@ _THREAD_CALLS = WARP_CALLS | {"thread_index", "lane_index", "warp_index", "sync_
 
 
 class CompileScope:
-    """What is known of a program while its functions are made.
+    """The state of a program while its functions are made.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class CompileScope:
     loops
         Whether tile ops are always executed by the loops of their meaning.
     where
-        The user's line that is being looked at.
+        The user's current line.
     reads
         Numbers of the buffers that loads were made for.
     """
@@ -67,7 +67,7 @@ class CompileScope:
         self._reducers = {str(k): str(v["op"]) for k, v in program.reducers.items()}
 
     def statement(self, s: Stmt) -> Statement:
-        """Return the function that executes a statement, a part of the one that is being looked at."""
+        """Return the function that executes a statement, a part of the current one."""
         return self._compile(s, self)
 
     def define(self, var: Var) -> int:

@@ -16,7 +16,7 @@ __all__ = ["LoopFrame", "State"]
 
 
 class LoopFrame:
-    """What an open loop knows of its lanes.
+    """The state of an open loop's lanes.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The arithmetic of the format on blocks of contiguous elements that stay in cache.
 
-NumPy makes one pass over a block per operation, so what counts is how many passes there are and how wide: a group is
+NumPy makes one pass over a block per operation, so the cost is the number and width of passes: a group is
 one integer, the choice of slots is two shifts by amounts that the zero flags give, and metadata comes from a table of
 all flags of four groups.
 """
@@ -72,7 +72,7 @@ class BlockCompressor:
         dense
             Unsigned bits, contiguous, whole groups.
         values
-            Contiguous, half as many elements of the same width; receives what is kept.
+            Contiguous, half as many elements of the same width; receives the kept values.
         stream
             Receives the metadata, as bytes. It holds a 0 exactly where a group has too many non-zeros; the values of
             that group mean nothing.
@@ -148,7 +148,7 @@ def compress_lanes(lanes: Any, operand: DType, values: Any) -> Any:
     operand
         Type of the elements.
     values
-        Per slot ``(groups, M)``; receives what is kept.
+        Per slot ``(groups, M)``; receives the kept values.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def decompress_block(values: Any, codes: Any, operand: DType, dense: Any) -> Non
         return
     first, second = values[0::2].astype(word), values[1::2].astype(word)
     equal = EQUAL_CODES[codes]
-    if equal.any():  # the zero of such a pair may be -0.0, and must not meet the other value
+    if equal.any():  # the zero of such a pair may be -0.0, and must not be combined with the other value
         zero = values.dtype.type(zero_mask(operand))
         first[equal & (values[0::2] & zero == 0)] = 0
         second[equal & (values[1::2] & zero == 0)] = 0

@@ -69,7 +69,7 @@ def compress(
     BadSparseExtent
         If K does not fill whole metadata elements.
     TileError
-        For arguments that are no matrix, no operand type, or do not go with the layout.
+        For arguments that are not a matrix, not of an operand type, or do not fit the layout.
     """
     bits, operand, source = read_matrix(A, dtype)
     rows = bits.T if transposed else bits

@@ -51,7 +51,7 @@ def read_matrix(value: Array, dtype: Any, name: str = "A") -> tuple[Any, DType, 
         An array of any library in host memory.
     dtype
         The operand type; by default that of the array. An array of integers may hold the codes of another type of the
-        same width, and float32 may stand for tfloat32.
+        same width, and float32 may hold tfloat32.
     name
         What messages call it.
 
@@ -63,7 +63,7 @@ def read_matrix(value: Array, dtype: Any, name: str = "A") -> tuple[Any, DType, 
     Raises
     ------
     NotAMatrix, BadSparseDType
-        If it is no matrix in host memory, or its type is not an operand type.
+        If it is not a matrix in host memory, or its type is not an operand type.
     """
     bits, found, source = _read(value, name)
     if bits.ndim != 2:
@@ -84,7 +84,7 @@ def read_metadata(value: Any, rank: int | None = 2) -> tuple[Any, Source]:
     Raises
     ------
     BadMetadataRank
-        If it is no array of integers, or has another rank.
+        If it is not an array of integers, or has another rank.
     """
     try:
         bits, found, source = _read(value, "E")

@@ -57,7 +57,7 @@ def to_torch(A_sparse: Any, E: Any, *, layout: str = NATURAL, block_k: int | Non
     A_sparse, E
         Values ``(M, K // 2)`` and metadata, as ``compress`` returned them.
     layout, block_k, dtype
-        What they were compressed with.
+        The parameters of their compression.
 
     Raises
     ------

@@ -20,7 +20,7 @@ _BLOCK = 4096
 
 
 def worth_it(elements: int) -> bool:
-    """Whether a matrix of so many elements is compressed faster by the kernel than by NumPy."""
+    """Whether a matrix of this many elements is compressed faster by the kernel than by NumPy."""
     return elements >= (WARM_ELEMENTS if "tvm" in sys.modules else COLD_ELEMENTS)
 
 

@@ -1,7 +1,7 @@
-"""The conformance kit and the fuzzer: what every backend runs to know that it computes what the language says.
+"""The conformance kit and the fuzzer: every backend runs them to check that it implements the language.
 
 ``pytest --pyargs tile_core.testing --tile-backend cpu --tile-runtime host``
-    runs every case of ``tables`` on a target and prints what was right, refused, skipped and wrong, per op.
+    runs every case of ``tables`` on a target and prints the numbers of right, refused, skipped and wrong parts per op.
 
 ``python -m tile_core.testing.fuzz --count 2000 --target cpu``
     makes random programs and compares target, CPU and NumPy.

@@ -1,4 +1,4 @@
-"""What a case is: a kernel's text in parts, launches with data, and what each part must then hold.
+"""A test case: a kernel's text in parts, launches with data, and the expected result of each part.
 
 A ``Unit`` is one kernel. It is text, so that a failing case prints as a program that anybody can run. Its ``parts``
 are statements with outputs of their own, its ``launches`` are data; every pair of a part and a launch is one
@@ -193,7 +193,7 @@ class Unit:
         return "\n".join(lines) + "\n"
 
     def features(self, part: str) -> frozenset[str]:
-        """Return what a target needs for one part, element types included."""
+        """Return the features that one part needs, element types included."""
         chosen = self.parts[part]
         types = {p.dtype for p in (*self.params, *chosen.params)}
         inner = set(re.findall(r'"(u?int4|tfloat32|b?float\w+|u?int\d+|bool)"', self.body + chosen.body))

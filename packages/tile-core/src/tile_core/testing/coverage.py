@@ -55,7 +55,7 @@ def names_in(text: str) -> Counter[str]:
 
 def _of_strategy(name: str, count: int, seed: int) -> Counter[str]:
     found: Counter[str] = Counter()
-    # Small searches: a long one repeats variations of what it has seen.
+    # Small searches: a long one repeats variations of earlier programs.
     for start in range(0, count, 10):
 
         @hypothesis.seed(seed * 1_000_003 + start)

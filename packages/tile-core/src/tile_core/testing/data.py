@@ -84,7 +84,7 @@ def from_codes(codes: npt.ArrayLike, dtype: str) -> Array:
 
 
 def values(array: Array, dtype: str, shape: tuple[int, ...] | None = None) -> Array:
-    """Return what an array holds: float64, or integers and bools as they are."""
+    """Return the values of an array: float64, or integers and bools unchanged."""
     d = DTYPES[dtype]
     if d.is_packed:
         nibbles = codecs.unpack4(array, shape[-1] if shape is not None else 2 * array.shape[-1])
@@ -141,7 +141,7 @@ def castable(rng: Any, shape: tuple[int, ...], source: str, targets: tuple[str, 
 
 
 def different(found: Array, expected: Array, dtype: str, tolerance: Tolerance) -> str:
-    """Return how an output differs from what is expected; empty if it does not.
+    """Return how an output differs from the expected one; empty if it does not.
 
     Parameters
     ----------

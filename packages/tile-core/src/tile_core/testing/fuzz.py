@@ -44,7 +44,7 @@ def fuzz(
     only
         Name of one strategy; empty for all.
     expressions
-        How many index expressions besides.
+        The number of index expressions in addition.
     say
         Called now and then with a line about the progress.
 
@@ -80,7 +80,7 @@ def watched(
     limit
         Seconds that a build or a run may take; more is a failure.
     seconds
-        Begin nothing after so many, whatever ``count`` says.
+        Start no further run after this many seconds, regardless of ``count``.
     """
     say = say or functools.partial(print, flush=True)
     watch = Watch(target, runtime, seed, jobs, limit, seconds)

@@ -115,7 +115,7 @@ class IndexKernel:
         return {k: x for k, x in made.items() if k in names or k == "m"}
 
     def expected(self, d: Data, params: Sequence[Param]) -> dict[str, Any]:
-        """Return what the evaluator says."""
+        """Return the evaluator's result."""
         b = np.full((max(1, len(self.statements)), len(self.points)), -5, np.int64)
         s = np.full((max(1, len(self.statements)), _SIZE), -5, np.int64)
         for n, statement in enumerate(self.statements):
@@ -195,7 +195,7 @@ def kernel(choose: Chooser, count: int, seed: int = 0, loop: str | None = None) 
 
 
 def is_legal(k: IndexKernel, s: Statement) -> bool:
-    """Return whether the language accepts a statement: what is known must be inside, and constants must fit."""
+    """Return whether the language accepts a statement: known indices must be in bounds, and constants must fit."""
     known = k.loop in _KNOWN or not s.e.names()
     try:
         if s.use == "condition" and isinstance(value(str(s.e), next(k.environments(_scalars(*k.sizes[0])))), int):
@@ -223,7 +223,7 @@ def _scalars(m: int, v: int, w: int) -> Data:
 
 
 def guilty(k: IndexKernel, fails: Callable[[IndexKernel], str], tries: int = 80) -> IndexKernel:
-    """Return a part of a kernel that still fails: mostly one statement, more where several must meet."""
+    """Return a part of a kernel that still fails: usually one statement, more if several must combine."""
     pieces = 2
     while len(k.statements) > 1 and tries > 0:
         size = max(1, len(k.statements) // pieces)

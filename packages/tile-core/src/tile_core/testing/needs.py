@@ -1,7 +1,7 @@
-"""Which cases a target is excused from: by what it declares, never by what happens.
+"""Which cases a target is excused from: by its declarations, never by results.
 
 A target declares what it does not have in its capabilities: ``max_threads``, ``shared_bytes`` and ``atomics`` are
-read as they are, anything else is named in the fact ``ABSENT``::
+read directly, anything else is named in the fact ``ABSENT``::
 
     Capabilities(..., extra=ABSENT.value(("float64", "int4", "gemm_sp", "warps")))
 """
@@ -25,11 +25,11 @@ def excuse(features: frozenset[str], threads: int, capabilities: Capabilities) -
     Parameters
     ----------
     features
-        What the case needs, see ``Unit.needs``.
+        The needs of the case, see ``Unit.needs``.
     threads
         Threads of a block.
     capabilities
-        What the target declares.
+        The target's declarations.
     """
     absent = sorted(features & set(map(str, capabilities.fact(ABSENT))))  # type: ignore[arg-type]
     if absent:

@@ -110,7 +110,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print what was right, refused, skipped and wrong, per op."""
+    """Print the numbers of right, refused, skipped and wrong parts per op."""
     if not _counts:
         return
     target, runtime = config.getoption("tile_backend"), config.getoption("tile_runtime") or "its first runtime"

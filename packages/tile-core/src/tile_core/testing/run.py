@@ -67,7 +67,7 @@ def load(text: str, name: str = "case") -> Any:
 
 
 class Session:
-    """A target with a runtime, and what has been run on it.
+    """A target with a runtime, and the results of runs on it.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class Session:
 
 
 def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array], data: Data) -> list[str]:
-    """Return what is wrong with the outputs of one case."""
+    """Return the errors in the outputs of one case."""
     part = unit.parts[case.part]
     with np.errstate(all="ignore"):
         want = part.want(inputs)
@@ -235,7 +235,7 @@ def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array
 
 
 def argument(p: Param, data: Data) -> Array:
-    """Return what a launch passes for a parameter: a copy of an output that has values before, else poison."""
+    """Return the argument of a launch for a parameter: a copy of an output with initial values, else poison."""
     if p.name in data:
         value = data[p.name]
         return _copy(value) if p.out and isinstance(value, np.ndarray) else value

@@ -23,7 +23,7 @@ from tile_core.testing.data import poisoned, unharmed
 from tile_core.testing.driver import driver
 from tile_core.testing.run import Session, argument, differences, load, shape_of
 
-#: Programs of one search: a long one repeats variations of what it has seen.
+#: Programs of one search: a long one repeats variations of earlier programs.
 TOGETHER = 10
 #: Expressions of one kernel.
 EXPRESSIONS = 80
@@ -109,7 +109,7 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
     session
         On which target.
     told
-        Called with what happened to how many programs.
+        Called with the counts of outcomes.
     note
         Called with the text of every program before it runs.
 
@@ -203,7 +203,7 @@ def check(session: Session, unit: Unit) -> str:
     Raises
     ------
     WrongProgram
-        With the program's text and what is wrong.
+        With the program's text and the failure.
     """
     cases = unit.cases()
     session.select(cases)

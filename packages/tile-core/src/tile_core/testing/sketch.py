@@ -1,4 +1,4 @@
-"""Random programs as text and as NumPy: what the strategies of the fuzzer draw step by step.
+"""Random programs as text and as NumPy, drawn step by step by the fuzzer's strategies.
 
 A ``Sketch`` is a kernel over a grid of blocks. Every step appends lines of the kernel and an action on NumPy arrays
 that means the same. Values stay integers that all element types involved hold exactly (``Tile.bound`` is their

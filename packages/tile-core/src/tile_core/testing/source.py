@@ -1,4 +1,4 @@
-"""Kernels' statements as they are written in tables."""
+"""Kernels' statements as written in tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["lines"]
 def lines(text: str) -> str:
     """Return the lines of a block without the indentation of the first one.
 
-    A line of less indentation, which came from a value in braces, keeps what it has.
+    A line of less indentation, which came from a value in braces, keeps its own.
 
     Parameters
     ----------

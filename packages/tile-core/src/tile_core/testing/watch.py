@@ -28,7 +28,7 @@ _STARTING = 300.0
 
 @dataclass
 class Summary:
-    """What a watched search found.
+    """The findings of a watched search.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Watch:
     limit
         Seconds that a build or a run may take.
     seconds
-        No chunk begins after so many.
+        No chunk begins after this many seconds.
     """
 
     def __init__(
@@ -250,5 +250,5 @@ def _kind(report: str) -> str:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Tile ops: what each means in NumPy, for operands that all lanes agree about; otherwise the loops of its meaning.
+"""Tile ops in NumPy, for operands that are uniform over lanes; otherwise the loops of the op's meaning.
 
 An op of the core without an entry in ``MEANINGS``, or one whose operands differ between lanes, is executed by the plain
 loops that define it (``TileOp.meaning``), a lane per iteration. Tests hold the two against each other.
@@ -25,7 +25,7 @@ from tile_core.reference.state import State
 __all__ = ["MEANINGS", "compile_op", "compile_value"]
 
 
-#: What an op does with regions of the block's memory.
+#: The function of an op on regions of the block's memory.
 MEANINGS: dict[str, Callable[[BoundCall], None]] = {
     "copy": moves.copy, "fill": moves.fill, "transpose": moves.transpose, "gather": moves.gather,
     "scatter": moves.scatter, "gemm": products.gemm, "gemm_sp": products.gemm_sp, "reduce": reductions.reduce,
@@ -70,7 +70,7 @@ class _Op:
         self.types = tuple(a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args)
         self.meaning = None if scope.loops and call.name != "finalize_reducer" else MEANINGS.get(call.name)
         self._loops: Statement | None = None
-        # A loop that is made later still has to know what is defined here.
+        # A loop that is made later still needs the definitions here.
         if self.meaning is None:
             self.loops(None)
 

@@ -1,4 +1,4 @@
-"""Atomic updates, loads and stores: every active lane does its own, one after the other."""
+"""Atomic updates, loads and stores: every active lane performs its own, one after another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = frozenset({"atomic", "atomic_tile", "atomic_fill", "atomic_load", "atomi
 
 
 def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
-    """Return the function of an atomic call; its value is what an element held before."""
+    """Return the function of an atomic call; its value is the element's old value."""
     dst = RegionOperand(call.args[0], scope)
     where, types = scope.where, [a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args]
     if call.name in ("atomic_load", "atomic_store"):
@@ -135,7 +135,7 @@ def _combined(kind: str, old: Array, x: Array, dtype: str) -> Array:
 
 
 def _check(memory: LaneMemory, flat: Array, where: Any) -> None:
-    """Refuse an update of what nobody wrote."""
+    """Refuse an update of an uninitialized element."""
     valid = memory.root.valid
     if valid is None or not len(flat):
         return

@@ -47,7 +47,7 @@ class RegionOperand:
         self.extents = [compile_expression(e, scope) for e in view.extents]
 
     def corner(self, state: State) -> list[Any]:
-        """Return the corner, an entry of which may differ between lanes."""
+        """Return the corner, whose entries may differ between lanes."""
         return [m(state) for m in self.mins]
 
     def bound(self, state: State) -> MemoryRegion | None:

@@ -80,7 +80,7 @@ class MemoryRegion:
         Raises
         ------
         ReadUnwritten
-            An element that matters was written by nobody, and memory is watched.
+            A relevant element is uninitialized, and memory is watched.
         """
         self._check_bounds("read")
         self._check_written(needed)

@@ -1,4 +1,4 @@
-"""The test machine: executes what the passes for targets with threads make of a program, before it becomes a text.
+"""The test machine: executes the output of the passes for targets with threads, before text is emitted.
 
 ``tile_core.reference`` gives a program as it was traced its meaning. Between there and a text lie forms of it that no
 device executes: tile ops beside asynchronous copies, the code of one thread with shuffles, wide accesses, barriers and
@@ -7,7 +7,7 @@ an access outside of a buffer or a misaligned one, a barrier or a shuffle that a
 that is read before its copy has arrived, and with ``races`` two threads that touch one element in one step.
 
 ``run`` takes all threads through the statements side by side; ``scatter`` interleaves them between barriers at random.
-What an instruction of a target does is a function that its backend's tests bring along. Of production code the machine
+The semantics of a target's instruction is a function supplied by its backend's tests. Of production code the machine
 takes how the IR is read, and the meaning of tile ops as loops.
 """
 

@@ -68,7 +68,7 @@ class Copies:
             action()
 
     def barrier(self) -> None:
-        """All threads meet."""
+        """A barrier of all threads."""
         self._read.clear()
         self._slots = {k: "ready" if v == "arrived" else v for k, v in self._slots.items()}
 

@@ -79,7 +79,7 @@ class Races:
         self._readers: dict[int, Any] = {}
 
     def clear(self) -> None:
-        """Forget everything: the threads meet here."""
+        """Forget all accesses: the threads synchronize here."""
         self._writers, self._readers = {}, {}
 
     def touch(self, region: Region, shape: tuple[int, ...], place: Any, threads: Array, store: bool) -> None:

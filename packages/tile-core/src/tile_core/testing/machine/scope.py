@@ -1,4 +1,4 @@
-"""Variables and buffers by number: what is looked up once when a body is made ready, not in every step."""
+"""Variables and buffers by index: lookups done once when a body is prepared, not in every step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Held", "Numbers", "Region"]
 
 @dataclass(frozen=True)
 class Region:
-    """What is known of a buffer beforehand.
+    """The static facts of a buffer.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Numbers:
         return self._numbers.setdefault(var, len(self._numbers))
 
     def region(self, buffer: BufferVar) -> Region:
-        """Return what is known of a buffer."""
+        """Return the static facts of a buffer."""
         number = self[buffer]
         found = self._regions.get(number)
         if found is None:
@@ -50,7 +50,7 @@ class Numbers:
 
 
 class Held(MutableMapping[Any, Any]):
-    """What is held for variables or buffers.
+    """The storage of variables or buffers.
 
     Attributes
     ----------

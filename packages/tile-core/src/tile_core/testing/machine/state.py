@@ -1,4 +1,4 @@
-"""The state of a block's threads: their values, registers and memory, and what an access of them does."""
+"""The state of a block's threads: their values, registers and memory, and the effect of an access."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class State:
     Parameters
     ----------
     threads
-        How many, or how many along each axis.
+        The number, or the number along each axis.
     thread
         The variable that is a thread's number, if the program has one.
     arrays
@@ -153,7 +153,7 @@ class State:
                 self._touch(region, array.shape, place, inside, store=store)
 
     def part(self) -> None:
-        """A step begins or ends: what threads did before is ordered before what they do now."""
+        """A step begins or ends: earlier accesses of threads are ordered before later ones."""
         if self.races is not None:
             self.races.clear()
 

@@ -241,7 +241,7 @@ def _move(call: Call, numbers: Numbers) -> Statement:
 
 
 def _tile_op(call: OpCall, numbers: Numbers) -> Statement:
-    """A tile op as the loops of its meaning; of one thread, which stands for the block."""
+    """A tile op as the loops of its meaning, on one thread that represents the block."""
     if not (call.name == "copy" and "async" in call.attrs):
         return compile_statement(OPS[call.name].meaning(call), numbers)
     dst, corners = call.args[1], [[_corner(m, numbers) for m in v.mins] for v in call.args[:2]]

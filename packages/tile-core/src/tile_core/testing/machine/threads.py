@@ -27,7 +27,7 @@ class Machine(State):
         return self
 
     def scatter(self, body: Stmt, seed: int) -> Machine:
-        """Execute a body in threads that take turns between barriers: one after the other, or access by access."""
+        """Execute a body in threads that take turns between barriers: one after another, or access by access."""
         with np.errstate(all="ignore"):
             threads = [self._alone(n) for n in range(self.count)]
             schedule.scattered(threads, compile_statement(body, self.numbers), seed)

@@ -25,7 +25,7 @@ def element_of(buffer: BufferVar) -> Any:
 
 
 def poisoned(shape: tuple[int, ...], kind: Any) -> Array:
-    """Return an array of what nobody writes by accident: NaN, or a large odd integer."""
+    """Return an array of poison: NaN, or a large odd integer."""
     if kind == np.dtype(bool):
         return np.ones(shape, bool)
     pattern = 0xFF if kind.kind in "fV" else 0x5B
@@ -33,7 +33,7 @@ def poisoned(shape: tuple[int, ...], kind: Any) -> Array:
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    """Return the quotient of floats, or that of integers without what lies behind the point."""
+    """Return the quotient of floats, or that of integers truncated towards zero."""
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
     whole = np.floor_divide(x, y)
@@ -54,7 +54,7 @@ def _total(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _extreme(kind: str, nan_wins: bool) -> Callable[[Any, Any], Any]:
-    """Return the maximum or minimum of floats, of which a positive zero is larger than a negative one."""
+    """Return the maximum or minimum of floats, where a positive zero is larger than a negative one."""
 
     def choose(a: Array, b: Array) -> Array:
         function = getattr(np, f"{kind}imum") if nan_wins else getattr(np, f"f{kind}")

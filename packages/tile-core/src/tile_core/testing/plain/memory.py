@@ -20,7 +20,7 @@ class Memory:
     shape, dtype, scope
         Of the buffer.
     outside
-        What a read outside gives.
+        The value of out-of-bounds reads.
     """
 
     def __init__(self, data: Any, dtype: str, scope: str) -> None:

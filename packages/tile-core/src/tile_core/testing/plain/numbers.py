@@ -14,7 +14,7 @@ BITS = {f"{k}{b}": b for k in ("int", "uint") for b in (4, 8, 16, 32, 64)}
 
 
 class Illegal(ValueError):
-    """What the language refuses: a constant that does not fit, a division by a constant zero."""
+    """A refusal of the language: a constant that does not fit, a division by a constant zero."""
 
 
 _FLOATS = {"float64": 64, "float32": 32, "tfloat32": 32, "float16": 16, "bfloat16": 16}

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-#: What the threads of a warp do together.
+#: Collective operations of a warp.
 WARP = frozenset(
     "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
     "warp_reduce_bitand warp_reduce_bitor sync_warp".split()
 )
-#: What the threads of a block do together.
+#: Collective operations of a block.
 BLOCK = frozenset(
     "sync_threads copy fill clear transpose gemm reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax "
     "reduce_bitand reduce_bitor reduce_bitxor reduce cumsum cummax finalize_reducer gather scatter".split()
@@ -71,7 +71,7 @@ class _Body(ast.NodeTransformer):
         return [function, ast.Expr(ast.Call(ast.Name("launch", ast.Load()), given, []))]
 
     def visit_For(self, node: ast.For) -> Any:
-        """Let the first thread run the iterations of a parallel loop, and all meet before and after it."""
+        """Let the first thread run the iterations of a parallel loop, with barriers before and after it."""
         parallel = self.threaded and _called(node.iter) == "Parallel"
         node = self.generic_visit(node)  # type: ignore[assignment]
         if not parallel:

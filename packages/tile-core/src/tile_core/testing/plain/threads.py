@@ -1,4 +1,4 @@
-"""The threads of a block as generators: each runs to its next meeting, then what they do together happens."""
+"""The threads of a block as generators: each runs to its next synchronization point, then that is performed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_block(language: Any, begin: Callable[[], Generator[Any, Any, None]], cou
 
 
 def _meet(language: Any, waiting: dict[int, Any], answers: list[Any], count: int) -> list[int]:
-    """Let a warp or the block do what it waits for; return the threads that go on."""
+    """Perform the operation that a warp or the block waits for; return the threads that continue."""
     for low in range(0, count, language.lanes):
         lanes = [t for t in range(low, min(low + language.lanes, count)) if waiting[t][0] != "end"]
         if lanes and all(waiting[t][0] in WARP for t in lanes):

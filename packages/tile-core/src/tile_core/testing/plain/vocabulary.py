@@ -1,4 +1,4 @@
-"""What the names of ``T`` mean in plain Python."""
+"""The names of ``T`` in plain Python."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Grid:
 
 
 class Ignored:
-    """What has no meaning here: layouts and policies."""
+    """Names without effect here: layouts and policies."""
 
     def __getattr__(self, name: str) -> Any:
         """Return itself."""
@@ -302,7 +302,7 @@ class Language:
     power = pow
 
     def popcount(self, x: Any) -> Any:
-        """Return how many bits are 1; of a Python int a Python int."""
+        """Return the number of bits that are 1; for a Python int a Python int."""
         if type(x) is int:
             if x < 0:
                 raise Illegal("the bits of a negative Python int")

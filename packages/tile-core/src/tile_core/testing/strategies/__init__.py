@@ -1,4 +1,4 @@
-"""Hypothesis strategies for programs: what the fuzzer draws, each theme in a file of its own.
+"""Hypothesis strategies for the fuzzer's programs, each theme in its own file.
 
 ``STRATEGIES`` is the table; ``programs`` draws from all of them, ``mutants`` are programs that may be illegal.
 """

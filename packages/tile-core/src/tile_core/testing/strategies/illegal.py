@@ -1,4 +1,4 @@
-"""Programs that every target must refuse: races, places outside, memory that nobody wrote, threads that part."""
+"""Programs that every target must refuse: races, out-of-bounds accesses, uninitialized reads, divergence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FORMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("for i in T.Parallel({n}):\n    B[i // {n}] = A[i]", ("K214",)),
     ("for i, j in T.Parallel({n}, 2):\n    B[i] = A[i] + j", ("K214",)),
     ("{alloc}T.copy(A, f)\nfor i in T.Parallel({n}):\n    f[i] = f[0] + 1\nT.copy(f, B)", ("K214",)),
-    # A negative index that is known is no index.
+    # A known negative index is not an index.
     ("B[0] = A[-{c}]", ("K139", "K106")),
     ("for i in T.static_range({n}):\n    B[i] = A[i - {c}]", ("K139", "K106")),
     ("for i in T.static_range({n}):\n    B[i - {c}] = 1.0", ("K139", "K106")),
@@ -48,7 +48,7 @@ _FORMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("{alloc}T.copy(A, f)\nfor i in T.Parallel({n}):\n    B[i] = f[i + {c}]", ("K226",)),
     ("{alloc}T.clear(f)\nfor k in T.serial({n}):\n    B[k] = f[k - {c}]", ("K226",)),
     ("{alloc}for i in T.Parallel({n} * 2):\n    if i <= {n}:\n        f[i] = 0.0\nT.copy(f, B)", ("K226",)),
-    # Reading what nobody wrote.
+    # Uninitialized reads.
     ("{alloc}for i in T.Parallel({n}):\n    B[i] = f[i]", ("K225",)),
     ("{alloc}for i in T.Parallel({n}):\n    f[i] += A[i]\nT.copy(f, B)", ("K225",)),
     ("{alloc}T.copy(f, B)", ("K225",)),

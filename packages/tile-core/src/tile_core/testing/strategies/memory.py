@@ -68,7 +68,7 @@ _IN_MEMORY = (
     "T.Layout(({r}, {c}), lambda i, j: i * ({c} + 4) + j, span={r} * ({c} + 4))",
     "T.Layout(({r}, {c}), '({r},{c}):({c},1)')",
 )
-#: Layouts of the same tile on {t} threads, of which a row takes {q} registers, with copies in {k} groups of threads.
+#: Layouts of the same tile on {t} threads, where a row takes {q} registers, with copies in {k} groups of threads.
 #: Some end early in threads or registers; the last one has no digits, so that targets with threads refuse it.
 ON_THREADS = (
     "T.Fragment(({r}, {c}), lambda i, j: ((i * {c} + j) % {t}, (i * {c} + j) // {t}))",

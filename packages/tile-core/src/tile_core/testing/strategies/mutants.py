@@ -18,7 +18,7 @@ _KINDS = ("float8_e4m3fn", "int4", "bool", "float12", "uint4", "float4_e2m1fn", 
 
 
 def mutants_of(programs: st.SearchStrategy[Unit]) -> st.SearchStrategy[Unit]:
-    """Return programs of which one number, type or name was changed: right or refused, but never an internal error."""
+    """Return programs with one number, type or name changed: right or refused, but never an internal error."""
 
     @st.composite
     def mutants(draw: Draw) -> Unit:

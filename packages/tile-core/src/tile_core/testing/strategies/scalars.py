@@ -102,7 +102,7 @@ def divisions(draw: Draw) -> Unit:
     return themed("divisions", draw, params, f"for i in {loop}({n}):\n    B[i] = {text}", {"": data}, threads=32)
 
 
-#: Functions, the range of their arguments, and how many units in the last place they may be off.
+#: Functions, the range of their arguments, and their tolerance in units in the last place.
 _FUNCTIONS: dict[str, tuple[float, float]] = {
     "exp": (-20, 20), "exp2": (-20, 20), "exp10": (-8, 8), "expm1": (-4, 4), "log": (1e-3, 1e3), "log2": (1e-3, 1e3),
     "log10": (1e-3, 1e3), "log1p": (-0.9, 100), "sqrt": (0, 1e4), "rsqrt": (1e-3, 1e4), "cbrt": (-100, 100),

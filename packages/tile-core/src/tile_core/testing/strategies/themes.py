@@ -1,4 +1,4 @@
-"""What the strategies of a theme share: the expected result is the kernel's text executed as plain Python."""
+"""Common parts of the strategies: the expected result is the kernel's text executed as plain Python."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def threads(draw: Draw) -> Unit:
 
 
 def _exchange(s: _Sketch) -> None:
-    """Write shared memory, meet, read what others wrote."""
+    """Write shared memory, wait at a barrier, read other threads' values."""
     form = s.draw(st.sampled_from(("x + s[(tx + {c}) % {n}]", "s[{last} - tx]", "s[(tx * {c}) % {n}] - x")))
     read = form.format(c=s.constant(0, s.n), n=s.n, last=s.n - 1)
     s.lines += ["T.sync_threads()", "s[tx] = x", "T.sync_threads()", f"x = {read}"]
@@ -115,7 +115,7 @@ def _moved(s: _Sketch) -> None:
 
 
 def _branch(s: _Sketch) -> None:
-    """Threads part and meet again."""
+    """Threads diverge and reconverge."""
     c = s.constant(0, s.n)
     test = s.draw(st.sampled_from((f"tx < {c}", "tx % 3 == 1", "x > 5", f"tx >= {c} and x < 90", "not (x < 3)")))
     s.lines += [f"if {test}:", "    x = x + tx", "else:", "    x = x - 1"]

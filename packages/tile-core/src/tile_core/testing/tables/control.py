@@ -1,4 +1,4 @@
-"""Control flow, variables, macros and launches, and what the language refuses."""
+"""Control flow, variables, macros and launches, and refusals of the language."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _windows() -> list[Unit]:
 
 
 def _threads() -> list[Unit]:
-    """#2562: any number of threads stores everything; #2529: a length that is no multiple of the block."""
+    """#2562: any number of threads stores everything; #2529: a length that is not a multiple of the block."""
     found = []
     for threads in THREADS:
         body = """

@@ -1,4 +1,4 @@
-"""T.gemm: element types, awkward tiles, trip counts, scopes, slices, policies, and what is refused.
+"""T.gemm: element types, awkward tiles, trip counts, scopes, slices, policies, and refusals.
 
 Data are small integers: every product and sum is exact, so the result must be equal.
 """
@@ -256,7 +256,7 @@ def _reshaped() -> Unit:
 
 
 def _infinities() -> Unit:
-    """What lies beyond a tail must not enter the sum: 0 * inf is NaN."""
+    """Elements beyond a tail must not enter the sum: 0 * inf is NaN."""
     unit = blocked("infinity-beside-a-tail", (8, 17, 16), TYPES[2], [])
 
     def data(rng: Any) -> Data:

@@ -36,7 +36,7 @@ def _legal(source: str, out: str) -> tuple[str, ...]:
 
 
 def _kinds() -> list[Unit]:
-    """Every kind and pair of types, along both dimensions, starting anew or from what the destination holds."""
+    """Every kind and pair of types, along both dimensions, starting from the neutral element or the destination."""
     found = []
     for n, (source, out) in enumerate(TYPES):
         for dim in (0, 1):

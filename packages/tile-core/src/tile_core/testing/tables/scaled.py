@@ -1,4 +1,4 @@
-"""T.fp8_scaled_matmul: formats, scales per tensor, row, column and block, and what is refused."""
+"""T.fp8_scaled_matmul: formats, scales per tensor, row, column and block, and refusals."""
 
 from __future__ import annotations
 
