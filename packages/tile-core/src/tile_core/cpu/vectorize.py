@@ -145,6 +145,6 @@ def _pure(value: Expr, varying: set[Var]) -> bool:
     return all(DTYPES[t].bits >= 8 and t != "bool" for t in types)
 
 
-#: Operators that stand for arithmetic.
+#: Arithmetic operators.
 _HIDDEN = ("tile.float_", "tile.wrapping_")
 _IMPURE = ("tvm_call_packed", "call_extern", "address_of")

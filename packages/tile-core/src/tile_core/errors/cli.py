@@ -28,7 +28,7 @@ class FileSyntax(CommandError):
 
 
 class FileRaised(CommandError):
-    """Code of the file, outside of a kernel, raised an error."""
+    """Code of the file, outside a kernel, raised an error."""
 
     code = "S303"
     template = "{file} raised {kind} while it was {action}: {detail}"

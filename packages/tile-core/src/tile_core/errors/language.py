@@ -78,7 +78,7 @@ class StepSlice(KernelError):
 
 
 class StatementOutsideLaunch(KernelError):
-    """A statement that only a launch can execute is outside of one."""
+    """A statement that only a launch can execute is outside one."""
 
     code = "K109"
     template = "{kernel}: this statement is outside of `with T.Kernel(...)`"
@@ -272,7 +272,7 @@ class BadReturn(KernelError):
 
 
 class EscapedVariable(KernelError):
-    """A runtime value is used outside of the block that defines it."""
+    """A runtime value is used outside the block that defines it."""
 
     code = "K133"
     template = "{name} is used in {kernel} outside of the loop or branch that defines it"

@@ -68,7 +68,7 @@ class BadSwizzle(LayoutError):
 
 
 class BadCoordinate(LayoutError):
-    """A coordinate has the wrong number of indices or lies outside of the shape."""
+    """A coordinate has the wrong number of indices or lies outside the shape."""
 
     code = "K309"
     template = "coordinate {found} is outside of a layout of shape {shape}"

@@ -46,7 +46,7 @@ class WritesReadOnly(KernelError):
 
 
 class OutsideLaunch(KernelError):
-    """A tile op stands outside of ``with T.Kernel(...)``."""
+    """A tile op outside ``with T.Kernel(...)``."""
 
     code = "K206"
     template = "T.{op} is used outside of `with T.Kernel(...)`"

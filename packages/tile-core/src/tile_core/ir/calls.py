@@ -97,7 +97,7 @@ def async_wait(groups: int) -> Stmt:
 
 
 def managed(buffers: Sequence[BufferVar], body: Stmt, span: Any = None) -> Stmt:
-    """Return a statement whose waits and barriers order all accesses of ``buffers`` inside of it.
+    """Return a statement whose waits and barriers order all accesses of ``buffers`` inside it.
 
     At its start and end all accesses of their bytes are ordered against those before and after it, so barrier
     insertion may ignore these buffers.

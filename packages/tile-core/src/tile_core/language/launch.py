@@ -33,7 +33,7 @@ class Kernel:
     Raises
     ------
     OutsideKernel, BadLaunch, SecondLaunch
-        Outside of a kernel function; for other grids and threads; at the second launch of a function.
+        Outside a kernel function; for other grids and threads; at the second launch of a function.
     """
 
     def __init__(self, *grid: Index, threads: Any = None, is_cpu: bool = False) -> None:

@@ -65,7 +65,7 @@ class LayoutMap(ABC):
         Raises
         ------
         BadCoordinate
-            If the number of indices is wrong or a known index lies outside of the shape.
+            If the number of indices is wrong or a known index lies outside the shape.
         """
         self.check(coordinate)
         if isinstance(replica, int) and not 0 <= replica < self.replicas:

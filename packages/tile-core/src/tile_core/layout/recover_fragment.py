@@ -13,7 +13,7 @@ from tile_core.layout.table import unwrap
 
 #: Lanes per warp where a layout does not say (``Fragment(width=)``).
 WIDTH = 32
-#: The axes of the two columns of places: thread, register.
+#: The axes of the two columns: thread, register.
 _AXES = ("thread", "register")
 _NO_SUM = "the numbers of thread and register are no sums of terms that each depend on one index alone"
 

@@ -150,7 +150,7 @@ class CallableLayout(LayoutMap):
 
 
 def unwrap(layout: Any) -> LayoutMap:
-    """The map inside of a user's ``Layout`` or ``Fragment``; any other layout itself."""
+    """The map inside a user's ``Layout`` or ``Fragment``; any other layout itself."""
     inner = getattr(layout, "map", None)
     return inner if isinstance(inner, LayoutMap) else layout
 

@@ -77,7 +77,7 @@ class Layout(_UserLayout):
     LayoutCollision
         If two coordinates map to one address; both are named.
     LayoutOutOfRange
-        If a coordinate maps outside of the room.
+        If a coordinate maps outside the room.
     BadLayoutFunction
         If the function fails or does not return integers.
     """
@@ -90,7 +90,7 @@ class Layout(_UserLayout):
         if proof.collision is not None:
             raise proof.collision.error(self.shape)
         _check_range(inner, "memory", self.numel if span is None else span, "pass span=n for a layout with gaps")
-        # One-to-one and inside of as many places as elements: a bijection.
+        # One-to-one and inside as many places as elements: a bijection.
         self.map, self._span = inner, self.numel if span is None else span
 
     @property

@@ -116,7 +116,7 @@ def _update(kind: str, dst: Any, value: Any, order: str | None, return_prev: boo
 
 
 def _tiles(op: str, dst: Any, region: Region, value: Any) -> tuple[Region, Region | None]:
-    """Return both sides as tiles, where an element is the corner of a tile; two elements are no tiles."""
+    """Return both sides as tiles, where an element is the corner of a tile; two elements are not tiles."""
     if isinstance(value, Value):
         if operands.static_shape(op, "dst", region) == (1,):
             return region, None

@@ -126,7 +126,7 @@ class _IndependentNest:
         return self.around.bases.get(buffer, buffer)
 
     def _elements(self, accesses: list[NestAccess]) -> None:
-        """Refuse if iterations meet wherever they are looked at."""
+        """Refuse if iterations conflict under every assignment that is tried."""
         met: list[ParallelRace] = []
         decided: set[int] = set()
         for sizes in _assignments(self._free(accesses)):
@@ -150,7 +150,7 @@ class _IndependentNest:
                 _check_left_out(access.statement, self.nest, self.statement)
 
     def _free(self, accesses: list[NestAccess]) -> list[Any]:
-        """Return the variables whose value nobody knows here: symbols, scalars, names of what memory holds."""
+        """Return the variables of unknown value: symbols, scalars, names bound to values from memory."""
         inner = {loop.loop_var for loop in (*self.nest, *self.around.loops)} | set(self.body.binds)
         inner |= {loop.loop_var for a in accesses for loop in a.loops}
         parts: list[Any] = [loop.extent for loop in (*self.nest, *self.around.loops)]
@@ -398,7 +398,7 @@ def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Stmt) -> Para
 
 
 def _plainly_apart(accesses: list[NestAccess], nest: list[Stmt]) -> bool:
-    """Whether all accesses have the same indices, of which each loop variable alone is one: the usual case."""
+    """Whether all accesses have the same indices and each loop variable by itself is one of them: the usual case."""
     first = accesses[0]
     for a in accesses[1:]:
         if a.buffer is not first.buffer and not a.buffer.same_as(first.buffer):

@@ -59,7 +59,7 @@ def execute(
         Positions of tensors that hold nothing yet, which matters with ``check``; by default the outputs that the
         program itself returns.
     bounds
-        Also refuse accesses outside of scratch buffers, which are defined but rarely meant.
+        Also refuse accesses outside scratch buffers, which are defined but rarely meant.
     loops
         Execute tile ops by the loops of their meaning also where NumPy has them at once; to test one by the other.
     shake

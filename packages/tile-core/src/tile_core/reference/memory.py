@@ -1,7 +1,7 @@
 """Memory of a launch: tensors, scratch of a block, private arrays of its lanes, and views that share them.
 
 A ``Root`` is one piece of storage, a ``LaneMemory`` a buffer of the program that shows it with a type and a shape.
-Private memory has one slot per lane, consecutively. An access finds flat indices; what lies outside of the shape
+Private memory has one slot per lane, consecutively. An access finds flat indices; what lies outside the shape
 reads as the fill value and is not written.
 """
 
@@ -41,7 +41,7 @@ class Root:
     members
         The buffers that show it.
     touched
-        In a private array inside of a parallel loop around which it was allocated: which elements were written.
+        In a private array inside a parallel loop around which it was allocated: which elements were written.
     track
         Reads and writes since the lanes last synchronized, see ``sanitizer``.
     """

@@ -49,7 +49,7 @@ class _ParallelNest:
     loops
         Start, extent, number and type of each variable, outermost first.
     outside
-        Numbers of variables from outside of the nest.
+        Numbers of variables from outside the nest.
     private
         Numbers of buffers allocated outside that may be private and are written inside.
     """

@@ -63,7 +63,7 @@ class LaneState(Protocol):
 
 @dataclass(frozen=True)
 class _Now:
-    """The loop that is executed, the one inside of it, and for each access the iterations of both."""
+    """The loop that is executed, the one inside it, and for each access the iterations of both."""
 
     epoch: int
     inner: int
@@ -77,7 +77,7 @@ class Sanitizer:
     Parameters
     ----------
     bounds
-        Whether an access outside of a scratch buffer is an error; otherwise it reads the fill value, or is dropped.
+        Whether an access outside a scratch buffer is an error; otherwise it reads the fill value, or is dropped.
 
     Attributes
     ----------
@@ -99,14 +99,14 @@ class Sanitizer:
         self.outer, self.hot, self.epoch, self.inner = outer, hot, self._last, 0
 
     def begin_inner(self) -> None:
-        """A parallel loop begins inside of another."""
+        """A parallel loop begins inside another."""
         self._last += 1
         self.inner = self._last
 
     def outside(
         self, state: LaneState, memory: LaneMemory, indices: Any, inside: Array, action: str, where: Where | None
     ) -> None:
-        """Report an access of an active lane outside of a scratch buffer, if that is wanted."""
+        """Report an access of an active lane outside a scratch buffer, if that is wanted."""
         if not self.bounds or memory.root.scope == "global":
             return
         bad = (

@@ -67,7 +67,7 @@ def count_of(function: str, name: str, x: Any, low: int) -> int:
 
 
 def tolerance_of(function: str, name: str, x: Any) -> float | None:
-    """Return a tolerance; ``None`` stands for that of the element type."""
+    """Return a tolerance; ``None`` means that of the element type."""
     if x is None:
         return None
     if not isinstance(x, (int, float)) or isinstance(x, bool) or not 0 <= x < float("inf"):

@@ -131,7 +131,7 @@ class _FunctionText:
         return True
 
     def check_addresses(self, masks: Sequence[tuple[int, int]] = ()) -> None:
-        """Check what is no part of the form: values of numbers, alignment and overlap.
+        """Check what is not part of the form: values of numbers, alignment and overlap.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ class TextAdapter(RuntimeAdapter):
         KernelError
             The device reports a fault.
         NotProvided
-            The array is of somebody else.
+            The array was not made by this runtime.
         """
         return require_own(array, self.arrays(), self.target.text).get()
 

@@ -18,7 +18,7 @@ LIMIT = 1 << 30
 
 
 def doubt(path: Path) -> str:
-    """Return who else could change a file or what is in a folder; empty if nobody, or if there is no such path."""
+    """Return the other users who could change a file or a folder's contents; empty if none, or without such a path."""
     try:
         return doubt_of(os.stat(path))
     except OSError:
@@ -26,7 +26,7 @@ def doubt(path: Path) -> str:
 
 
 def doubt_of(facts: os.stat_result) -> str:
-    """Return who else could change a file or what is in a folder, of which these are the facts; empty if nobody."""
+    """Return the other users who could change a file or folder with these facts; empty if none."""
     if not hasattr(os, "geteuid") or knobs.current().trust_files:
         return ""
     if facts.st_uid not in (os.geteuid(), 0):
@@ -46,7 +46,7 @@ def read_file(path: Path) -> tuple[bytes, str]:
     Raises
     ------
     OSError
-        It cannot be read, is no file (a pipe would be waited for), or is larger than any kernel.
+        It cannot be read, is not a file (a pipe would block), or is larger than any kernel.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as file:

@@ -178,7 +178,7 @@ def random_arguments(signature: Signature, seed: int) -> tuple[Array, ...]:
     Raises
     ------
     MissingArgument
-        An input has a symbolic shape or is no array.
+        An input has a symbolic shape or is not an array.
     """
     import numpy as np
 

@@ -51,7 +51,7 @@ class MemoryRegion:
 
     @property
     def whole(self) -> bool:
-        """Whether all of it lies inside of the buffer."""
+        """Whether all of it lies inside the buffer."""
         return all(s.stop - s.start == e for s, e in zip(self.part, self.extents, strict=True))
 
     @property
@@ -60,7 +60,7 @@ class MemoryRegion:
         return tuple(e for e in self.extents if e != 1) or (1,)
 
     def exists(self) -> Any:
-        """Return for each element whether it lies inside of the buffer."""
+        """Return for each element whether it lies inside the buffer."""
         mask = np.zeros(self.extents, np.bool_)
         mask[self.part] = True
         return mask
@@ -70,7 +70,7 @@ class MemoryRegion:
         return MemoryRegion(self.state, self.number, mins, extents, self.dtype, self.where)
 
     def read(self, needed: Any = None) -> Any:
-        """Return a copy of its elements, the fill value for those outside of the buffer.
+        """Return a copy of its elements, the fill value for those outside the buffer.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class MemoryRegion:
         return convert(self.read(needed), self.dtype, dtype)
 
     def write(self, values: Any) -> None:
-        """Write elements of its own type and extents; those outside of the buffer are dropped."""
+        """Write elements of its own type and extents; those outside the buffer are dropped."""
         self._check_bounds("written")
         memory, values = self.memory, np.broadcast_to(values, self.extents)[self.part]
         if memory.table is not None:
@@ -165,7 +165,7 @@ class MemoryRegion:
 def _overlap(
     shape: tuple[int, ...], mins: tuple[int, ...], extents: tuple[int, ...]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return the part of a region that lies inside of a shape, as slices of the buffer and of the region."""
+    """Return the part of a region that lies inside a shape, as slices of the buffer and of the region."""
     inside, part = [], []
     for extent, low, size in zip(shape, mins, extents, strict=True):
         start, stop = max(low, 0), min(low + size, extent)

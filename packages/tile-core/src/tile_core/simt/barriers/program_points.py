@@ -49,7 +49,7 @@ class Point:
     end: bool = False
 
     def all(self) -> list[Point]:
-        """Return the points inside of it, at any depth."""
+        """Return the points inside it, at any depth."""
         return [p for part in self.parts for q in part for p in (q, *q.all())]
 
     @property

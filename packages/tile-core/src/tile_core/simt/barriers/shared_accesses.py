@@ -67,7 +67,7 @@ class SharedAccess:
     stmt
         The statement.
     region
-        The managed region that orders its buffer, while inside of it.
+        The managed region that orders its buffer, while inside it.
     """
 
     buffer: Any

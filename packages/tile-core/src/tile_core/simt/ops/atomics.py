@@ -233,7 +233,7 @@ def when_inside(call: Any, view: View, at: Sequence[Expr], body: Stmt) -> Stmt:
 def once(call: Any, value: BufferVar, make: Stmt, body: Stmt) -> tuple[Any, Any]:
     """Return statements that leave a result in a register, and the result.
 
-    Outside of thread code one thread does it for the block, and the others read the result from shared memory.
+    Outside thread code one thread does it for the block, and the others read the result from shared memory.
     """
     dtype = nodes.element_type(value)
     safe = call.places.safe_values.get(call.args[0].buffer)

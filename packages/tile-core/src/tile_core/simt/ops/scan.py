@@ -27,7 +27,7 @@ class ScanByShuffles(ByShuffles):
 
     Notes
     -----
-    A fragment whose lines lie inside of threads is scanned in registers. Other fragments go through shared scratch.
+    A fragment whose lines lie inside threads is scanned in registers. Other fragments go through shared scratch.
     Long lines in memory are scanned by a group of lanes each, many short ones by a thread each.
     """
 

@@ -105,7 +105,7 @@ class Sites:
     viewed
         Buffers that are, or have, a view.
     allocated
-        Buffers allocated outside of nests.
+        Buffers allocated outside nests.
     """
 
     nests: list[Nest] = field(default_factory=list)

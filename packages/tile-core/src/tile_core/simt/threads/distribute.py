@@ -52,7 +52,7 @@ def distribute(
     Raises
     ------
     DivergentBarrier
-        If an operation of the whole block stands where threads may differ.
+        If a collective operation of the block is in divergent control flow.
     """
     return _Distribute(body, block, places, nests, names_threads, width).stmt(body)
 

@@ -3,7 +3,7 @@
 ``tile_core.reference`` gives a program as it was traced its meaning. Between there and a text lie forms of it that no
 device executes: tile ops beside asynchronous copies, the code of one thread with shuffles, wide accesses, barriers and
 instructions of a target. ``Machine`` executes all of these over NumPy, and refuses what hardware does not do reliably:
-an access outside of a buffer or a misaligned one, a barrier or a shuffle that a part of the threads reaches, a slot
+an access outside a buffer or a misaligned one, a barrier or a shuffle that a part of the threads reaches, a slot
 that is read before its copy has arrived, and with ``races`` two threads that touch one element in one step.
 
 ``run`` takes all threads through the statements side by side; ``scatter`` interleaves them between barriers at random.

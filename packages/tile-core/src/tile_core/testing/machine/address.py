@@ -15,7 +15,7 @@ __all__ = ["Address"]
 class Address:
     """Memory of a buffer from an element on, as it lies there.
 
-    It may lie outside of the buffer in lanes that neither read nor write there.
+    It may lie outside the buffer in lanes that neither read nor write there.
 
     Attributes
     ----------

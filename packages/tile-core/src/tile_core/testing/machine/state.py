@@ -38,7 +38,7 @@ class State:
     races
         Refuse two threads that touch one element between two barriers or steps, unless both read.
     lenient
-        Accesses outside of a buffer follow the out-of-range rule; otherwise they are errors.
+        Accesses outside a buffer follow the out-of-range rule; otherwise they are errors.
     late
         Asynchronous copies complete at the wait for them, or at once.
     instructions

@@ -40,7 +40,7 @@ def nibbles(draw: Draw) -> Unit:
     if form == "threads":
         threads = n
         body = f"i = T.get_thread_binding(0)\nB[{target}] = A[{source}]"
-    if form == "shared":  # what provably lies outside of scratch memory is refused
+    if form == "shared":  # what provably lies outside scratch memory is refused
         body = (
             f'a = T.alloc_shared(({n},), "{dtype}")\nb = T.alloc_shared(({n},), "{dtype}")\nT.copy(A, a)\n'
             f"for i in T.Parallel({n}):\n    b[{target}] = a[({source}) % {n}]\nT.copy(b, B)"

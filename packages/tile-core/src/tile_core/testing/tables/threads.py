@@ -42,7 +42,7 @@ def _indices() -> list[Unit]:
 
 
 def _barriers() -> list[Unit]:
-    """Exchange through shared memory, trees, private storage, #2556 and #2612: reads inside of divergent branches."""
+    """Exchange through shared memory, trees, private storage, #2556 and #2612: reads inside divergent branches."""
     found = []
     for threads in THREADS:
         a = tensor("A", "float32", threads)

@@ -60,7 +60,7 @@ class ProductOperand:
     layout
         Of a shared tile's buffer; row-major if there is none.
     guarded
-        Whether elements may lie outside of the buffer, where they are zero.
+        Whether elements may lie outside the buffer, where they are zero.
     ranges
         An analyzer that knows the variables of the tile's corner.
     """
@@ -88,7 +88,7 @@ class ProductOperand:
         return convert(value, self.dtype)
 
     def load(self, line: Expr, k: Expr, limits: Sequence[Any] = ()) -> Expr:
-        """Return an element of memory as ``taken``; zero outside of the buffer, and where a limit does not hold."""
+        """Return an element of memory as ``taken``; zero outside the buffer, and where a limit does not hold."""
         at = self.at(line, k)
         inside = contiguity.inside(self.view, at, self.ranges) if self.guarded else []
         return choose([*limits, *inside], self.taken(nodes.load(self.view.buffer, at)))
