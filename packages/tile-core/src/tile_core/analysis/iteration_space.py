@@ -258,7 +258,7 @@ class Space:
         return {str(loop.loop_var.name): int(values[k]) for loop, values, k in pairs}
 
     def touched(self, access: NestAccess) -> Touched:
-        """Return what an access touches.
+        """Return the elements that an access touches.
 
         Raises
         ------

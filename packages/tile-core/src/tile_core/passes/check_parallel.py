@@ -320,7 +320,7 @@ class _Table:
         return None
 
     def _value(self, access: NestAccess, touched: Touched) -> Array:
-        """Return what identifies the value that a store writes, or ``None`` if nothing is known."""
+        """Return the value number of a store's value, or ``None`` if it is unknown."""
         assert self.space is not None
         number = np.arange(self.space.count).reshape(
             self.space.shape + (1,) * (touched.kept.ndim - len(self.space.shape))

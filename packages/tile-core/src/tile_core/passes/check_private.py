@@ -45,7 +45,7 @@ def check_private(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
 
 
 class _PrivateFlow:
-    """Goes through a program in its order.
+    """Walks a program in order.
 
     ``left`` holds the private buffers that a loop's iterations wrote, by the loop. Within a loop, ``fresh`` holds those
     that this iteration has written already, and ``shared`` those that iterations write.

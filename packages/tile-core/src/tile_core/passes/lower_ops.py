@@ -36,7 +36,7 @@ class MeaningVariant(Variant):
 
 @dataclass(frozen=True)
 class OpChoice:
-    """What was selected for one op, for ``explain``."""
+    """The variant selected for one op, for ``explain``."""
 
     call: OpCall
     selection: Selection
@@ -73,7 +73,7 @@ class _LowerOps(StmtRewriter):
 
 
 def lower_ops(body: Stmt, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[OpChoice]]:
-    """Return the body without tile ops, and what was chosen for each.
+    """Return the body without tile ops, and the choice for each.
 
     Raises
     ------

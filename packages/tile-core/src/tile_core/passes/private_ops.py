@@ -19,7 +19,7 @@ __all__ = ["private_ops"]
 
 
 def private_ops(body: Stmt) -> Any:
-    """Return the body with plain loops in the ops that threads do for themselves.
+    """Return the body with plain loops for the ops that threads execute for themselves.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def trace_eager(fn: Callable[..., Any], arguments: Mapping[str, Any], scope: Map
 
 
 class _DeclarationsEnd(BaseException):
-    """Ends the first run; no ``Exception``, so that it is nobody's business."""
+    """Ends the first run; not an ``Exception``, so that no handler catches it."""
 
 
 class _Unknown:

@@ -34,7 +34,7 @@ _UNROLLED = 4
 
 @dataclass(frozen=True)
 class ThreadGrid:
-    """Threads over C, and the part of each: rows apart by ``rows``, and runs of ``vector`` columns.
+    """The grid of threads over C. A thread has rows at stride ``rows``, and runs of ``vector`` columns.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class GemmByThreads(SimtVariant):
 
 
 def accumulators(m: int, n: int, g: ThreadGrid, threads: int) -> FragmentLayout:
-    """Return where C is: registers count rows, runs of columns, columns."""
+    """Return the layout of C: registers enumerate rows, runs of columns, columns."""
     rows = (Digit(g.each_m, g.each_n, "register"), Digit(g.rows, g.columns, "thread"))
     columns = (Digit(g.runs_n, g.vector, "register"), Digit(g.columns, 1, "thread"), Digit(g.vector, 1, "register"))
     return FragmentLayout((m, n), (rows, columns), threads)

@@ -10,7 +10,7 @@ from tile_core.ops.gemm import GemmWarpPolicy
 
 @dataclass(frozen=True)
 class WarpPartition:
-    """A grid of warps, and what each of them computes.
+    """A grid of warps, and the tiles that each computes.
 
     Attributes
     ----------

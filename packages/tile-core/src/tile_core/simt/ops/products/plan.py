@@ -95,7 +95,7 @@ PlanT = TypeVar("PlanT", bound=ProductPlan)
 
 
 def best(plans: Iterable[PlanT], call: SimtCall) -> PlanT | None:
-    """Return the first plan that fits what is decided about fragments, else the first; ``None`` if there are none."""
+    """Return the first plan that fits the decided layouts of fragments, else the first; ``None`` if there are none."""
     first = None
     for plan in plans:
         first = first or plan
