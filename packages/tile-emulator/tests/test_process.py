@@ -114,7 +114,7 @@ class TestArguments:
         body = "for (int i = 0; i < v.n; i++) v.at[i] = i;"
         text = f"struct View {{ float* at; int n; }};\n__global__ void k(float* out, View v) {{ {body} }}"
         facts = LaunchFacts(
-            "k", (ParamFact("out", "pointer", "float32"), ParamFact("v", "opaque")), (1, 1, 1), (1, 1, 1)
+            "k", (ParamFact("out", "pointer", "float32"), ParamFact("v", "opaque", bytes=16)), (1, 1, 1), (1, 1, 1)
         )
 
         def encode(param, values):
