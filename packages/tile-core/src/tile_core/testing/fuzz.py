@@ -80,7 +80,7 @@ def watched(
     limit
         Seconds that a build or a run may take; more is a failure.
     seconds
-        Start no further run after this many seconds, regardless of ``count``.
+        Start no further run this many seconds after the first one, regardless of ``count``.
     """
     say = say or functools.partial(print, flush=True)
     watch = Watch(target, runtime, seed, jobs, limit, seconds)

@@ -80,7 +80,7 @@ class Watch:
     limit
         Seconds that a build or a run may take.
     seconds
-        No chunk begins after this many seconds.
+        No chunk begins this many seconds after the first one.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Watch:
         self.jobs, self.limit, self.seconds = jobs, limit, seconds
         self.context = multiprocessing.get_context("spawn")
         self.summary = Summary()
+        self._first = math.inf
 
     def run(self, chunks: Sequence[Chunk], told: Callable[[str, int], None], say: Callable[[str], Any]) -> Summary:
         """Run chunks until none is left, or the time is up."""
@@ -98,7 +99,7 @@ class Watch:
         workers = [self._start() for _ in range(min(self.jobs, len(left)))]
         try:
             while left or any(w.chunk is not None for w in workers):
-                if time.monotonic() - start > self.seconds:
+                if time.monotonic() - self._first > self.seconds:
                     left.clear()
                 for w in workers:
                     if w.chunk is None and left and w.phase == "idle":
@@ -123,6 +124,7 @@ class Watch:
         return _Worker(process, ours, since=time.monotonic())
 
     def _give(self, w: _Worker, chunk: Chunk) -> None:
+        self._first = min(self._first, time.monotonic())
         w.chunk, w.left, w.phase, w.text, w.since = chunk, chunk.count, "draw", "", time.monotonic()
         with contextlib.suppress(OSError):
             w.pipe.send(chunk)
