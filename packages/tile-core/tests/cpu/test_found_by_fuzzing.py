@@ -51,7 +51,7 @@ def test_a_size_in_a_wider_type_is_rounded_up():
 
 @pytest.mark.parametrize("source", ["float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3fn", "float8_e5m2"])
 def test_every_code_as_a_4_bit_float(source):
-    """NaN becomes a zero of the other sign: the only NaN of the fnuz types has the sign's bit."""
+    """A NaN becomes -0, whatever its sign: the only NaN of the fnuz types has the sign's bit."""
 
     @T.prim_func
     def main(A: T.Tensor((256,), source), B: T.Tensor((256,), "float4_e2m1fn")):
@@ -62,7 +62,8 @@ def test_every_code_as_a_4_bit_float(source):
     b = np.full(128, 0x55, "uint8")
     tile.compile(main, target="cpu")(codes, b)
     with np.errstate(all="ignore"):
-        want = codes.astype(T.float4_e2m1fn.numpy()).view("uint8")
+        found = codes.astype(T.float4_e2m1fn.numpy()).view("uint8")
+    want = np.where(np.isnan(codes.astype("float32")), 8, found)  # ml_dtypes makes +0 of a negative one
     np.testing.assert_array_equal(np.stack([b & 15, b >> 4], -1).reshape(-1), want)
 
 
