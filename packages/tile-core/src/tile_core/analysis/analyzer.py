@@ -131,7 +131,7 @@ class Analyzer:
         (low, high), (least, most) = whole(source), whole(kind)
         return not (least <= low and high <= most) and not self._fits(cast.value, kind)
 
-    def _fits(self, e: Any, kind: str) -> bool:
+    def _fits(self, e: Expr, kind: str) -> bool:
         least, most = whole(kind)
         bound = self._ask(lambda a: a.const_int_bound(e), None)
         return bound is not None and least <= int(bound.min_value) and int(bound.max_value) <= most

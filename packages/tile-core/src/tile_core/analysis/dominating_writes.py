@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.compat.tvm import tirx, tvm_ffi
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, role, statements, substitute
 
@@ -134,14 +134,14 @@ def _covers(written: _AccessedElements, read: _AccessedElements, loops: tuple[St
     )
 
 
-def _namings(over: tuple[Any, ...], loops: tuple[Stmt, ...]) -> Iterator[dict[Any, Any]]:
+def _namings(over: tuple[Stmt, ...], loops: tuple[Stmt, ...]) -> Iterator[dict[Any, Any]]:
     """Yield the ways to call the variables of ended loops by those of running loops over the same range."""
     for chosen in itertools.permutations(loops, len(over)):
         if all(_equal(a.min, b.min) and _equal(a.extent, b.extent) for a, b in zip(over, chosen, strict=True)):
             yield {a.loop_var: b.loop_var for a, b in zip(over, chosen, strict=True)}
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Expr, b: Expr) -> bool:
     a, b = nodes.as_int(a), nodes.as_int(b)
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b

@@ -33,3 +33,9 @@ PrimFunc: TypeAlias = Any
 
 Array: TypeAlias = Any
 """A NumPy array, or one of NumPy's scalars where an array has rank 0."""
+
+Mutator: TypeAlias = Any
+"""What walks an expression and makes a new one: ``StructuralMutator`` of TVM."""
+
+DTypeLike: TypeAlias = Any
+"""An element type by any of its names: ``T.float16``, text, or a type of NumPy, ml_dtypes or torch."""

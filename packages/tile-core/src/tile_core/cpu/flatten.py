@@ -51,12 +51,12 @@ def flatten(func: Expr) -> Expr:
 
 
 class _FlattenBuffers(StmtRewriter):
-    def __init__(self, flat: dict[Any, Any], params: frozenset[Any]) -> None:
+    def __init__(self, flat: dict[BufferVar, BufferVar], params: frozenset[BufferVar]) -> None:
         self.flat = flat
         # Tensors keep their names outside accesses: their views start at the same address.
         self.names = {old: new for old, new in flat.items() if old not in params and not old.same_as(new)}
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
         e = map_expr(e, self.load, ir.TensorLoad)
@@ -64,7 +64,7 @@ class _FlattenBuffers(StmtRewriter):
             return e
         return substitute(e, self.names)
 
-    def load(self, e: Any) -> Expr:
+    def load(self, e: Expr) -> Expr:
         new = self.flat.get(e.source)
         if new is None or new.same_as(e.source):
             return e

@@ -11,7 +11,7 @@ from typing import Any
 from tile_core.analysis.ranges import RangedRewriter, sizes_of, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import cast, constant, equal, select, type_name
 
@@ -36,7 +36,7 @@ def lower_floors(func: Expr) -> Expr:
 
 
 class _LowerDivisions(RangedRewriter):
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
         return structural.mutated(e, [(_FLOORS, self.floor), (tirx.Let, self.let)])
@@ -45,12 +45,12 @@ class _LowerDivisions(RangedRewriter):
         """Lower the extents that arguments are compared with, such as ``m // 2`` bytes."""
         return structural.mutated(s, [(_FLOORS, self.floor), (tirx.Let, self.let)])
 
-    def let(self, x: Any, mutator: Any) -> Expr:
+    def let(self, x: Expr, mutator: Mutator) -> Expr:
         if type_name(x.value).startswith(("int", "uint")):
             self.ranges.set(x.var, self.ranges.of(x.value))
         return mutator.default_mutate(x)
 
-    def floor(self, x: Any, mutator: Any) -> Any:
+    def floor(self, x: Expr, mutator: Mutator) -> Expr:
         a, b = mutator.mutate(x.a), mutator.mutate(x.b)
         quotient = isinstance(x, tirx.FloorDiv)
         truncating = tirx.Div if quotient else tirx.Mod
@@ -74,7 +74,7 @@ class _LowerDivisions(RangedRewriter):
             return cast(kind, wide)
         return _by_positive(a, b, quotient)
 
-    def floor_wide(self, a: Any, c: int, quotient: bool) -> Any:
+    def floor_wide(self, a: Expr, c: int, quotient: bool) -> Any:
         """Divide a 32-bit number in 64 bits, where it can be made positive."""
         turns = -(-(2**31) // c)
         moved = cast("int64", a) + constant(turns * c, "int64", a)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.ir.visit import StmtRewriter, map_expr
 
 __all__ = ["lower_intrinsics"]
@@ -26,10 +26,10 @@ def lower_intrinsics(body: Stmt) -> Stmt:
 
 
 class _LowerIntrinsics(StmtRewriter):
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.call, ir.Call)
 
-    def call(self, e: Any) -> Expr:
+    def call(self, e: Call) -> Expr:
         for rule in _rules(e.op) if isinstance(e.op, ir.Op) else ():
             new = rule(e)
             if new is not None and not new.same_as(e):

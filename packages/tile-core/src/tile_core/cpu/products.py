@@ -7,10 +7,8 @@ as the user wrote it. Op kernels and approximations of functions are not fenced:
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Call, Expr, Stmt
+from tile_core.compat.types import Call, Expr, Mutator, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import map_expr
 from tile_core.passes.float_rules import PREFIX
@@ -27,13 +25,13 @@ _ROUNDING = (tirx.Div, tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 def fence_products(body: Stmt) -> Stmt:
     """Return a program as written with calls around the products of floats that may be added to something."""
 
-    def rounding(e: Expr, mutator: Any) -> Expr:
+    def rounding(e: Expr, mutator: Mutator) -> Expr:
         """Rewrite an expression that rounds its operands: products among them are not part of a sum."""
         parts = [rounding(x, mutator) if _is_product(x) else mutator.mutate(x) for x in (e.a, e.b)]
         same = parts[0].same_as(e.a) and parts[1].same_as(e.b)
         return e if same else type(e)(*parts, e.span)
 
-    def product(e: Expr, mutator: Any) -> Expr:
+    def product(e: Expr, mutator: Mutator) -> Expr:
         new = rounding(e, mutator)
         if not _is_product(e):
             return new

@@ -64,7 +64,7 @@ class _HoistAllocations(StmtRewriter):
 class _AnnotateScratch(StmtRewriter):
     """Keeps small scratch on the stack."""
 
-    def __init__(self, placed: set[Any]) -> None:
+    def __init__(self, placed: set[BufferVar]) -> None:
         self.placed = placed
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx, tvm_ffi
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import Expr, Mutator, Stmt, Var
 from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import ramp
 from tile_core.ir import nodes
@@ -66,7 +66,7 @@ class _Spill(StmtRewriter):
             return e
         names: dict[Any, Any] = {}
 
-        def let(x: Expr, mutator: Any) -> Expr:
+        def let(x: Expr, mutator: Mutator) -> Expr:
             if not type_name(x.value).startswith(("float", "int", "uint")):
                 return mutator.default_mutate(x)
             if x.var not in names:

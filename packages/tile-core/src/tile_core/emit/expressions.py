@@ -86,7 +86,7 @@ class ExpressionPrinter:
             raise NotExpressible(what=f"the type {dtype}", dialect=self.dialect)
         return found
 
-    def expr(self, e: Any) -> str:
+    def expr(self, e: Expr) -> str:
         """Return the text of an expression for any position: in parentheses unless it is a name or a call."""
         return self.at(e, ATOM)
 
@@ -209,7 +209,7 @@ class ExpressionPrinter:
         name = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
         return f"(({self.type(dtype)}){name})"
 
-    def print_Not(self, e: Any) -> str:
+    def print_Not(self, e: Expr) -> str:
         """Print a negation."""
         return Text(f"!{self.at(e.a, UNARY)}", UNARY)
 
@@ -221,7 +221,7 @@ class ExpressionPrinter:
         """Print the larger of two integers."""
         return self.extreme(e, ">")
 
-    def extreme(self, e: Any, sign: str) -> str:
+    def extreme(self, e: Expr, sign: str) -> str:
         """Print a select between two values that are named once."""
         a, b = self.named(e.a), self.named(e.b)
         return Text(f"{a} {sign} {b} ? {a} : {b}", CHOICE)
@@ -328,7 +328,7 @@ class ExpressionPrinter:
             raise NotExpressible(what=f"the operator {name}", dialect=self.dialect)
         return f"{self.calls[name]}({', '.join(self.bare(a) for a in e.args)})"
 
-    def rounded(self, name: str, e: Any) -> str:
+    def rounded(self, name: str, e: Expr) -> str:
         """Print an operation with a named rounding: C's own round to nearest, unless contracted."""
         args = [self.bare(a) for a in e.args]
         _, op, mode, dtype = name.split("_")
@@ -341,19 +341,19 @@ class ExpressionPrinter:
             raise NotExpressible(what=f"the operator {name}", dialect=self.dialect)
         return f"{self.calls[function]}({', '.join(args)})"
 
-    def call_tile_float_div(self, e: Any) -> str:
+    def call_tile_float_div(self, e: Expr) -> str:
         """Print a quotient."""
         return self.operation("/", *e.args)
 
-    def call_bitwise_not(self, e: Any) -> str:
+    def call_bitwise_not(self, e: Expr) -> str:
         """Print a complement."""
         return self.complement(e.args[0])
 
-    def print_BitwiseNot(self, e: Any) -> str:
+    def print_BitwiseNot(self, e: Expr) -> str:
         """Print a complement."""
         return self.complement(e.a)
 
-    def complement(self, e: Any) -> str:
+    def complement(self, e: Expr) -> str:
         """Print a bitwise complement."""
         text, kind = Text(f"~{self.at(e, UNARY)}", UNARY), nodes.dtype_of(e)
         return self.narrowed(text, kind) if kind in _NARROW else text
@@ -371,7 +371,7 @@ class ExpressionPrinter:
                 self.writer.line(f"{result} = {self.assigned(side)};")
         return result
 
-    def named(self, e: Any) -> str:
+    def named(self, e: Expr) -> str:
         """Print an expression that is used twice: through a variable, unless it is one or a constant."""
         if isinstance(e, (tirx.Var, tirx.IntImm, tirx.FloatImm)):
             return self.expr(e)

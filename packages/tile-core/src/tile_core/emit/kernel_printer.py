@@ -313,7 +313,7 @@ class KernelPrinter(CFamilyEmitter):
         """Print the address of an element."""
         return self.place(e.args[0])
 
-    def call_likely(self, e: Any) -> str:
+    def call_likely(self, e: Expr) -> str:
         """Print the condition itself."""
         return self.bare(e.args[0])
 

@@ -147,7 +147,7 @@ def _another(b: BufferVar, data: Any) -> BufferVar:
 class _RenameDefinitions(StmtRewriter):
     """Renames definitions, which substitution leaves alone."""
 
-    def __init__(self, mapping: dict[Any, Any]) -> None:
+    def __init__(self, mapping: dict[Var, Var]) -> None:
         self.mapping = mapping
 
     def visit_For(self, s: Stmt) -> Stmt:
@@ -169,7 +169,7 @@ class _RenameDefinitions(StmtRewriter):
 def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
     """Call ``callback`` on each node of ``kinds``."""
 
-    def visit(x: Any) -> None:
+    def visit(x: Expr) -> None:
         callback(x)
 
     structural.walk(node, kinds, visit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadInitial, NoWorkspace
@@ -16,7 +17,7 @@ from tile_core.values.value import Buffer
 _REDUCTIONS = ("sum", "max", "min")
 
 
-def alloc_shared(shape: Sequence[int], dtype: Any, scope: str = "shared.dyn") -> Buffer:
+def alloc_shared(shape: Sequence[int], dtype: DTypeLike, scope: str = "shared.dyn") -> Buffer:
     """Allocate a buffer that the threads of a block share.
 
     Parameters
@@ -37,19 +38,19 @@ def alloc_shared(shape: Sequence[int], dtype: Any, scope: str = "shared.dyn") ->
     return allocate("alloc_shared", shape, dtype, "shared", "shared")
 
 
-def alloc_fragment(shape: Sequence[int], dtype: Any, scope: str = "local.fragment") -> Buffer:
+def alloc_fragment(shape: Sequence[int], dtype: DTypeLike, scope: str = "local.fragment") -> Buffer:
     """Allocate a tile that lives in the registers of a block's threads, distributed by its layout."""
     _check_scope("alloc_fragment", scope, "local.fragment")
     return allocate("alloc_fragment", shape, dtype, "local.fragment", "fragment")
 
 
-def alloc_local(shape: Sequence[int], dtype: Any, scope: str = "local") -> Buffer:
+def alloc_local(shape: Sequence[int], dtype: DTypeLike, scope: str = "local") -> Buffer:
     """Allocate a small array private to each thread (or iteration of a parallel loop)."""
     _check_scope("alloc_local", scope, "local")
     return allocate("alloc_local", shape, dtype, "local", "local")
 
 
-def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var") -> Buffer:
+def alloc_var(dtype: DTypeLike, *args: Any, init: Any = None, scope: str = "local.var") -> Buffer:
     """Allocate a scalar variable: assigning to its name stores to it.
 
     Parameters
@@ -75,7 +76,7 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
     return var
 
 
-def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication: str | None = None) -> Buffer:
+def alloc_reducer(shape: Sequence[int], dtype: DTypeLike, op: str = "sum", replication: str | None = None) -> Buffer:
     """Allocate a tile that threads combine into; ``T.finalize_reducer`` completes it.
 
     Parameters
@@ -102,7 +103,7 @@ def alloc_reducer(shape: Sequence[int], dtype: Any, op: str = "sum", replication
     return buffer
 
 
-def alloc_global(shape: Sequence[Any], dtype: Any, scope: str = "global") -> Buffer:
+def alloc_global(shape: Sequence[Any], dtype: DTypeLike, scope: str = "global") -> Buffer:
     """Refuse: a workspace is a tensor parameter, so that its ownership and size are the caller's.
 
     Raises

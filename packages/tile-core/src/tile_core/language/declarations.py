@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tile_core.compat.types import DTypeLike
 from tile_core.trace.eager import const_names, eager_state
 from tile_core.values.value import Buffer
 
@@ -25,6 +26,6 @@ def const(names: str) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def empty(shape: Sequence[Any], dtype: Any = "float32") -> Buffer:
+def empty(shape: Sequence[Any], dtype: DTypeLike = "float32") -> Buffer:
     """Return an output of an eager kernel: allocated at the call, with the array library and device of the inputs."""
     return eager_state("T.empty").empty(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), dtype)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.values.builder import current
@@ -13,7 +14,9 @@ from tile_core.values.checks import python_int, shown
 from tile_core.values.value import Buffer, Value, constant_of, to_index, tvm_name
 
 
-def make_tensor(pointer: Any, shape: Sequence[Any], dtype: Any = None, strides: Sequence[Any] | None = None) -> Buffer:
+def make_tensor(
+    pointer: Any, shape: Sequence[Any], dtype: DTypeLike = None, strides: Sequence[Any] | None = None
+) -> Buffer:
     """Return a tensor at a pointer parameter: ``A = T.make_tensor(p, (n, 64), "float16")``.
 
     Parameters

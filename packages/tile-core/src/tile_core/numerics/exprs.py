@@ -7,8 +7,6 @@ No branches, no tables, no calls, so ``VectorizeLoop`` and LLVM turn them into v
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Var
 from tile_core.numerics.build import (
@@ -110,7 +108,7 @@ def int4_expr(value: Expr, dtype: str) -> Expr:
     return cast("int8", (wide ^ constant(8, "int32", value)) - constant(8, "int32", value))
 
 
-def _collect_low_bits(value: Any, name: str) -> Any:
+def _collect_low_bits(value: Var, name: str) -> Expr:
     k = constants(name, value)
     kept = (value >> k(11)) << k(11)
     sticky = select(equal(kept, value), kept, kept | k(1 << 11))

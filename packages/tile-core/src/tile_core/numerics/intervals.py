@@ -92,7 +92,7 @@ class Intervals:
         found: Interval | None = method(e) if method is not None else None
         return _of_type(dtype) if found is None else found
 
-    def integer(self, e: Any, dtype: str) -> Interval:
+    def integer(self, e: Expr, dtype: str) -> Interval:
         """Return the interval of an integer, as a float of any type holds it."""
         if dtype == "bool":
             return Interval(0.0, 1.0, False)
@@ -101,12 +101,12 @@ class Intervals:
 
     # One method for each supported kind of node; ``None`` means any value of the type.
 
-    def floatimm(self, e: Any) -> Interval:
+    def floatimm(self, e: Expr) -> Interval:
         """Return the interval of a constant."""
         value = float(e.value)
         return Interval() if math.isnan(value) else Interval(value, value, False)
 
-    def broadcast(self, e: Any) -> Interval:
+    def broadcast(self, e: Expr) -> Interval:
         """Return the interval of equal lanes."""
         return self.of(e.value)
 
@@ -121,7 +121,7 @@ class Intervals:
             return Interval(-math.inf, math.inf, found.nan)
         return _rounded(found, str(target))
 
-    def var(self, e: Any) -> Interval | None:
+    def var(self, e: Expr) -> Interval | None:
         """Return the interval of a variable's value."""
         if e in self.known:
             return self.known[e]
@@ -130,29 +130,29 @@ class Intervals:
         found = self.known[e] = self.of(self.values[e])
         return found
 
-    def let(self, e: Any) -> Interval:
+    def let(self, e: Expr) -> Interval:
         """Return the interval of a body with a binding."""
         self.values[e.var] = e.value
         return self.of(e.body)
 
-    def add(self, e: Any) -> Interval | None:
+    def add(self, e: Expr) -> Interval | None:
         """Return the interval of a sum."""
         return self.combined(e, lambda x, y: x + y)
 
-    def sub(self, e: Any) -> Interval | None:
+    def sub(self, e: Expr) -> Interval | None:
         """Return the interval of a difference."""
         return self.combined(e, lambda x, y: x - y)
 
-    def mul(self, e: Any) -> Interval | None:
+    def mul(self, e: Expr) -> Interval | None:
         """Return the interval of a product."""
         return self.combined(e, lambda x, y: x * y)
 
-    def div(self, e: Any) -> Interval | None:
+    def div(self, e: Expr) -> Interval | None:
         """Return the interval of a quotient."""
         b = self.of(e.b)
         return self.combined(e, lambda x, y: x / y) if b.low > 0 or b.high < 0 else None
 
-    def combined(self, e: Any, operation: Any) -> Interval | None:
+    def combined(self, e: Expr, operation: Any) -> Interval | None:
         """Return the interval of an operation whose extremes are among those of the corners."""
         a, b = self.of(e.a), self.of(e.b)
         if not (a.finite and b.finite):
@@ -160,11 +160,11 @@ class Intervals:
         corners = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
         return _rounded(Interval(min(corners), max(corners), False), type_name(e))
 
-    def select(self, e: Any) -> Interval:
+    def select(self, e: Expr) -> Interval:
         """Return the interval of a select, where the condition refines a variable's interval on each side."""
         return self.choice(e.condition, e.true_value, e.false_value)
 
-    def choice(self, condition: Any, yes: Any, no: Any) -> Interval:
+    def choice(self, condition: Expr, yes: Expr, no: Expr) -> Interval:
         """Return the interval of either side."""
         sides = []
         for side, holds in ((yes, True), (no, False)):
@@ -175,7 +175,7 @@ class Intervals:
         a, b = sides
         return Interval(min(a.low, b.low), max(a.high, b.high), a.nan or b.nan)
 
-    def narrow(self, condition: Any, holds: bool) -> None:
+    def narrow(self, condition: Expr, holds: bool) -> None:
         """Refine by a comparison of a variable with a constant; a comparison with NaN is false."""
         kind = type(condition)
         if kind not in _FLIPPED:
@@ -198,7 +198,7 @@ class Intervals:
         else:
             self.known[var] = replace(old, low=max(old.low, limit.low))
 
-    def call(self, e: Any) -> Interval | None:
+    def call(self, e: Expr) -> Interval | None:
         """Return the interval of a function's value."""
         name = nodes.operator_name(e).removeprefix("tirx.").removeprefix("prim.")
         if name == "if_then_else":

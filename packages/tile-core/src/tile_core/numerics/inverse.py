@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Var
+from tile_core.compat.types import Call, Expr, Var
 from tile_core.ir import nodes
 from tile_core.numerics.build import (
     bind,
@@ -42,7 +42,7 @@ _EXPM1 = [1 / math.factorial(n) for n in range(1, 12)]
 _SINH = [1 / math.factorial(n) for n in range(1, 13, 2)]
 
 
-def function_call(name: str, *args: Any) -> Any:
+def function_call(name: str, *args: Expr) -> Call:
     """Return a call of a function that TVM has no operator for, as ``tirx.<name>``."""
     return ir.Call(nodes.register_scalar_op(f"tirx.{name}"), list(args), ret_ty=args[0].ty)
 
@@ -52,35 +52,35 @@ def library(name: str) -> Callable[..., Any]:
     return lambda *args: tirx.call_pure_extern("float64", name, *args)
 
 
-def fmod(x: Any, y: Any) -> Any:
+def fmod(x: Expr, y: Expr) -> Any:
     """The remainder with the sign of ``x``, which is exact: by the C library, in float64."""
     return cast("float32", library("fmod")(cast("float64", x), cast("float64", y)))
 
 
-def atan2(y: Any, x: Any) -> Any:
+def atan2(y: Expr, x: Expr) -> Any:
     """The angle of the point (x, y), with the special values of C99 Annex F."""
     return _wide2(y, x, _angle)
 
 
-def atan(x: Any) -> Any:
+def atan(x: Expr) -> Any:
     """Inverse tangent."""
     return _wide(x, lambda d: _angle(d, constant(1.0, "float64", d)))
 
 
-def asin(x: Any) -> Any:
+def asin(x: Expr) -> Any:
     """Inverse sine: the angle of (sqrt((1 - x) (1 + x)), x)."""
     return _wide(x, lambda d: bind(_cofunction(d), lambda c: _angle(d, c), "c"))
 
 
-def acos(x: Any) -> Any:
+def acos(x: Expr) -> Any:
     """Inverse cosine: the angle of (x, sqrt((1 - x) (1 + x)))."""
     return _wide(x, lambda d: bind(_cofunction(d), lambda s: _angle(s, d), "s"))
 
 
-def sinh(x: Any) -> Any:
+def sinh(x: Expr) -> Any:
     """Hyperbolic sine: a series below 1/2, (e^a - e^-a) / 2 above."""
 
-    def of(d: Var, a: Any) -> Any:
+    def of(d: Var, a: Expr) -> Any:
         k = constants("float64", d)
         large = bind(_exp(a), lambda e: (e - k(1.0) / e) * k(0.5), "e")
         small = bind(a * a, lambda z: a * horner(z, _SINH), "z")
@@ -89,17 +89,17 @@ def sinh(x: Any) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def cosh(x: Any) -> Any:
+def cosh(x: Expr) -> Any:
     """Hyperbolic cosine: (e^a + e^-a) / 2."""
 
-    def of(e: Any) -> Any:
+    def of(e: Expr) -> Any:
         k = constants("float64", e)
         return (e + k(1.0) / e) * k(0.5)
 
     return _wide(x, lambda d: bind(_exp(magnitude(d)), of, "e"))
 
 
-def expm1(x: Any) -> Any:
+def expm1(x: Expr) -> Any:
     """e^x - 1: a series below 1/2."""
 
     def of(d: Var) -> Any:
@@ -110,10 +110,10 @@ def expm1(x: Any) -> Any:
     return _wide(x, of)
 
 
-def cbrt(x: Any) -> Any:
+def cbrt(x: Expr) -> Any:
     """Cube root, by the third of the binary logarithm."""
 
-    def of(d: Var, a: Any) -> Any:
+    def of(d: Var, a: Expr) -> Any:
         k = constants("float64", d)
         root = with_sign_of(exp2_wide(log2_wide(a) * k(1.0 / 3.0)), d)
         keeps = tirx.Or(tirx.Or(equal(a, k(0.0)), equal(a, k(math.inf))), is_nan(d))
@@ -122,10 +122,10 @@ def cbrt(x: Any) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def hypot(x: Any, y: Any) -> Any:
+def hypot(x: Expr, y: Expr) -> Any:
     """sqrt(x^2 + y^2), infinite as soon as one side is."""
 
-    def of(a: Any, b: Any) -> Any:
+    def of(a: Expr, b: Expr) -> Any:
         infinite = constant(math.inf, "float64", a)
         either = tirx.Or(equal(magnitude(a), infinite), equal(magnitude(b), infinite))
         return select(either, infinite, tirx.sqrt(a * a + b * b))
@@ -133,10 +133,10 @@ def hypot(x: Any, y: Any) -> Any:
     return _wide2(x, y, of)
 
 
-def asinh(x: Any) -> Any:
+def asinh(x: Expr) -> Any:
     """Inverse hyperbolic sine: log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))."""
 
-    def of(d: Var, a: Any) -> Any:
+    def of(d: Var, a: Expr) -> Any:
         k = constants("float64", d)
         more = bind(a * a, lambda z: a + z / (k(1.0) + tirx.sqrt(z + k(1.0))), "z")
         value = select(a < k(2.0**-40), a, bind(more, _log1p, "w"))
@@ -145,7 +145,7 @@ def asinh(x: Any) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def acosh(x: Any) -> Any:
+def acosh(x: Expr) -> Any:
     """Inverse hyperbolic cosine: log(1 + (x - 1) + sqrt((x - 1) (x + 1))); NaN below 1."""
 
     def of(d: Var) -> Any:
@@ -157,10 +157,10 @@ def acosh(x: Any) -> Any:
     return _wide(x, of)
 
 
-def atanh(x: Any) -> Any:
+def atanh(x: Expr) -> Any:
     """Inverse hyperbolic tangent: log(1 + 2 a / (1 - a)) / 2; infinite at 1, NaN beyond."""
 
-    def of(d: Var, a: Any) -> Any:
+    def of(d: Var, a: Expr) -> Any:
         k = constants("float64", d)
         more = a * k(2.0) / (k(1.0) - a)
         value = select(a < k(2.0**-40), a, bind(more, _log1p, "w") * k(0.5))
@@ -170,12 +170,12 @@ def atanh(x: Any) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def _wide(x: Any, body: Callable[[Any], Any]) -> Any:
+def _wide(x: Expr, body: Callable[[Any], Any]) -> Any:
     """A function of float64 applied to a float32."""
     return cast("float32", bind(cast("float64", x), body, "d"))
 
 
-def _wide2(x: Any, y: Any, body: Callable[[Any, Any], Any]) -> Any:
+def _wide2(x: Expr, y: Expr, body: Callable[[Any, Any], Any]) -> Any:
     wide = bind(cast("float64", x), lambda a: bind(cast("float64", y), lambda b: body(a, b), "v"), "u")
     return cast("float32", wide)
 
@@ -186,17 +186,17 @@ def _cofunction(d: Var) -> Any:
     return tirx.sqrt((one - d) * (one + d))
 
 
-def _angle(y: Any, x: Any) -> Any:
+def _angle(y: Expr, x: Expr) -> Any:
     """The angle of a point: of the smaller coordinate over the larger one a polynomial, then the octant."""
     k = constants("float64", y)
 
-    def of(a: Any, b: Any) -> Any:
+    def of(a: Expr, b: Expr) -> Any:
         low, high = select(a < b, a, b), select(a < b, b, a)
         both = equal(low, high)  # includes infinities and zeros; on the diagonal the quotient is 1
         slope = select(both, select(equal(high, k(0.0)), k(0.0), k(1.0)), low / high)
         return bind(slope, lambda t: octant(a, b, bind(t * t, lambda z: t + t * z * horner(z, _ATAN), "z")), "t")
 
-    def octant(a: Any, b: Any, r: Any) -> Any:
+    def octant(a: Expr, b: Expr, r: Any) -> Any:
         steep = bind(r, lambda v: select(a > b, k(math.pi / 2) - v, v), "r")
         behind = signed_bits_of(x) < constant(0, "int64", x)
         whole = bind(steep, lambda v: select(behind, k(math.pi) - v, v), "v")

@@ -97,17 +97,17 @@ def exp2(x: Expr) -> Expr:
     return bind(_limit(x, -151.0, 130.0), lambda v: _exp2_reduced(v, _scale_twice))
 
 
-def exp10(x: Any) -> Any:
+def exp10(x: Expr) -> Any:
     """10^x, as 2^(x log2(10)) in float64."""
     return cast("float32", exp2_wide(cast("float64", x) * constant(math.log2(10.0), "float64", x)))
 
 
-def exp10_wide(x: Any) -> Any:
+def exp10_wide(x: Expr) -> Any:
     """10^x in float64, by the target's power."""
     return tirx.pow(constant(10.0, "float64", x), x)
 
 
-def tanh_wide(x: Any) -> Any:
+def tanh_wide(x: Expr) -> Any:
     """The hyperbolic tangent in float64, by the C library."""
     return tirx.call_pure_extern("float64", "tanh", x)
 
@@ -122,17 +122,17 @@ def log(x: Var) -> Expr:
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
 
 
-def log2(x: Any) -> Any:
+def log2(x: Expr) -> Any:
     """Binary logarithm: e + log(1 + f) log2(e), where the integer part of log2(e) multiplies without rounding."""
 
-    def joined(e: Any, f: Var) -> Expr:
+    def joined(e: Expr, f: Var) -> Expr:
         k = constants("float32", x)
         return _log1p_tail(f, lambda tail: e + (f + (tail * k(_LOG2E) + f * k(_LOG2E - 1.0))))
 
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
 
 
-def log10(x: Any) -> Any:
+def log10(x: Expr) -> Any:
     """Decimal logarithm, through the float64 logarithm."""
 
     def joined(v: Var) -> Expr:
@@ -142,7 +142,7 @@ def log10(x: Any) -> Any:
     return bind(x, joined)
 
 
-def log1p(x: Any) -> Any:
+def log1p(x: Expr) -> Any:
     """log(1 + x) without loss for small x: 2 atanh(x / (2 + x)) near 0, the float64 logarithm of 1 + x elsewhere."""
 
     def near(v: Var) -> Any:
@@ -222,7 +222,7 @@ def cos(x: Var) -> Expr:
     return bind(x, lambda v: _quarter_turns(v, joined))
 
 
-def tan(x: Any) -> Any:
+def tan(x: Expr) -> Any:
     """Tangent, for every float32 argument."""
 
     def quotient(v: Var, s: Stmt, c: Any, turns: Var) -> Any:
@@ -230,7 +230,7 @@ def tan(x: Any) -> Any:
         value = cast("float32", negate_if(odd, select(odd, c, s) / select(odd, s, c)))
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)
 
-    def joined(v: Var, y: Any, turns: Var) -> Expr:
+    def joined(v: Var, y: Expr, turns: Var) -> Expr:
         def parts(z: Var) -> Any:
             return bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, turns), "c"), "s")
 
@@ -239,12 +239,12 @@ def tan(x: Any) -> Any:
     return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
 
 
-def sqrt(x: Any) -> Any:
+def sqrt(x: Expr) -> Any:
     """Square root; the target's own is correctly rounded."""
     return tirx.sqrt(x)
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Expr) -> Any:
     """1 / sqrt(x); infinite, with its sign, at the zeros."""
     return constant(1.0, type_name(x), x) / tirx.sqrt(x)
 

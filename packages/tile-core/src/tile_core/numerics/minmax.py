@@ -30,15 +30,15 @@ def min_expr(a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
     return _extreme(a, b, nan_propagate, largest=False)
 
 
-def clamp_expr(value: Any, low: Any, high: Any) -> Any:
+def clamp_expr(value: Expr, low: Any, high: Any) -> Any:
     """``value`` limited to ``low .. high``; NaN stays NaN."""
     return bind(value, lambda v: select(v < low, low, select(v > high, high, v)), "v")
 
 
-def round_away_expr(value: Any) -> Any:
+def round_away_expr(value: Expr) -> Any:
     """``value`` rounded to an integer, ties away from zero; ``tirx.round`` rounds ties to even."""
 
-    def nearest(x: Any) -> Any:
+    def nearest(x: Expr) -> Any:
         name, whole = type_name(x), tirx.trunc(x)
         step = select(x < constant(0.0, name, x), constant(-1.0, name, x), constant(1.0, name, x))
         far = tirx.abs(tirx.Sub(x, whole)) >= constant(0.5, name, x)  # the difference is exact

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Var
+from tile_core.compat.types import Expr, Var
 from tile_core.dtypes import DType
 from tile_core.numerics.build import bind, cast, constants, equal, select
 
 __all__ = ["copysign_expr", "nextafter_expr"]
 
 
-def copysign_expr(x: Any, y: Any, dtype: DType) -> Any:
+def copysign_expr(x: Expr, y: Expr, dtype: DType) -> Any:
     """The magnitude of ``x`` with the sign of ``y``, two variables of a float type of 16 or more bits."""
     k, word = constants(_word(dtype), x), _word(dtype)
     sign = 1 << (dtype.bits - 1)
@@ -20,7 +20,7 @@ def copysign_expr(x: Any, y: Any, dtype: DType) -> Any:
     return _number(bits, dtype, word)
 
 
-def nextafter_expr(x: Any, y: Any, dtype: DType) -> Any:
+def nextafter_expr(x: Expr, y: Expr, dtype: DType) -> Any:
     """The next number after ``x`` towards ``y``: bits increase with magnitude on both sides of zero."""
     word = _word(dtype)
     return bind(_bits(x, dtype), lambda u: bind(_bits(y, dtype), lambda v: _next(u, v, dtype, word), "v"), "u")
@@ -51,7 +51,7 @@ def _signed(sign: int, dtype: DType) -> int:
     return sign if dtype.bits == 16 else sign - (1 << dtype.bits)
 
 
-def _bits(x: Any, dtype: DType) -> Any:
+def _bits(x: Expr, dtype: DType) -> Any:
     if dtype.bits == 16:
         return cast("int32", tirx.reinterpret("uint16", x))
     return tirx.reinterpret(f"int{dtype.bits}", x)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Call, Expr
 from tile_core.numerics.build import cast, constant, type_name
 
 __all__ = ["ROUNDED"]
 
 
-def _apart(value: Any) -> Any:
+def _apart(value: Expr) -> Any:
     """A value that no other operation is fused with."""
     return tirx.call_llvm_pure_intrin(value.ty, "llvm.arithmetic.fence", value)
 
@@ -20,11 +21,11 @@ def _operation(node: Any) -> Callable[[Any, Any], Any]:
     return lambda a, b: _apart(node(_apart(a), _apart(b)))
 
 
-def _fma(a: Any, b: Any, c: Any) -> Any:
+def _fma(a: Expr, b: Expr, c: Expr) -> Call:
     return tirx.call_llvm_pure_intrin(a.ty, "llvm.fma", a, b, c)
 
 
-def _rsqrt(a: Any) -> Any:
+def _rsqrt(a: Expr) -> Any:
     """In float64, whose error never moves the rounding to float32: a test tries every significand."""
     return cast("float32", constant(1.0, "float64", a) / tirx.sqrt(cast("float64", a)))
 

@@ -38,7 +38,7 @@ def truncated(number: float, dtype: str) -> int:
     return min(max(math.trunc(number), low), high)
 
 
-def truncate_call(value: Any, dtype: str) -> Any:
+def truncate_call(value: Expr, dtype: str) -> Any:
     """Return a call of ``tile.float_truncate``, which a target's text prints as its own conversion.
 
     Parameters

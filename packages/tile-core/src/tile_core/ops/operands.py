@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tile_core.compat.types import DTypeLike
 from tile_core.errors.ops import (
     BadAttribute,
     EmptyOperand,
@@ -171,7 +172,7 @@ def requires(variants: str) -> Iterator[None]:
         builder.requires = before
 
 
-def scalar(x: Any, dtype: Any) -> Any:
+def scalar(x: Any, dtype: DTypeLike) -> Any:
     """Return a scalar operand converted to ``dtype``, as a value."""
     from tile_core.values.promotion import check_fits
     from tile_core.values.value import cast
@@ -219,7 +220,7 @@ class named:
         return checks.shown(self.x)
 
 
-def _literal_type(x: Any, dtype: Any) -> Any:
+def _literal_type(x: Any, dtype: DTypeLike) -> Any:
     from tile_core.dtypes import DTYPES
 
     if isinstance(x, Buffer):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadAttribute, NotATile, ViewOfPart, ViewSize
 from tile_core.ir import nodes
@@ -95,7 +96,7 @@ def _dims(shape: Any) -> list[Any]:
     return found
 
 
-def _default_shape(buffer: Buffer, dtype: Any) -> list[Any]:
+def _default_shape(buffer: Buffer, dtype: DTypeLike) -> list[Any]:
     last = buffer.shape[-1]
     if dtype.bits == buffer.dtype.bits:
         return list(buffer.shape)

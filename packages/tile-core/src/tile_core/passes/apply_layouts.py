@@ -46,10 +46,10 @@ class _ApplyToTensors(StmtRewriter):
     def __init__(self, layouts: dict[Any, Any]) -> None:
         self.layouts = layouts
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def load(self, e: Any) -> Expr:
+    def load(self, e: Expr) -> Expr:
         return e if e.source not in self.layouts else nodes.load(e.source, self.at(e.source, e.indices), e.span)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:

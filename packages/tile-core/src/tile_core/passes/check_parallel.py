@@ -122,7 +122,7 @@ class _IndependentNest:
     def shared(self, buffer: BufferVar) -> bool:
         return nodes.scope_of(buffer) not in PRIVATE and str(buffer.name) not in self.own
 
-    def base(self, buffer: BufferVar) -> Any:
+    def base(self, buffer: BufferVar) -> BufferVar:
         return self.around.bases.get(buffer, buffer)
 
     def _elements(self, accesses: list[NestAccess]) -> None:
@@ -188,7 +188,7 @@ class _IndependentNest:
             if all(_holds(c, env) in (holds, None) for c, holds in self.around.conditions):
                 yield env
 
-    def _name(self, env: dict[Any, Any]) -> None:
+    def _name(self, env: dict[Var, Any]) -> None:
         for var, value in self.around.binds.items():
             if var not in env:
                 try:

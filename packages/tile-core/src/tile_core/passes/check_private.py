@@ -12,7 +12,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -113,7 +113,7 @@ class _PrivateFlow:
         if isinstance(s, tirx.BufferStore):
             self.wrote([s.buffer])
 
-    def reads(self, e: Any, s: Stmt) -> None:
+    def reads(self, e: Expr, s: Stmt) -> None:
         self.touch((x.source for x in collect(e, ir.TensorLoad)), s)
 
     def touch(self, buffers: Iterator[Any], s: Stmt) -> None:
@@ -132,7 +132,7 @@ class _PrivateFlow:
             if self.nest is None:
                 self.left.pop(b, None)
 
-    def counts(self, b: Any) -> bool:
+    def counts(self, b: BufferVar) -> bool:
         return nodes.scope_of(b) in PRIVATE and str(b.name) not in self.reducers
 
 

@@ -83,11 +83,11 @@ class _ReachSearch(RangedRewriter):
         super().__init__()
         self.found = False
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         walk(e, _ARITHMETIC, self.look)
         return e
 
-    def look(self, e: Any) -> None:
+    def look(self, e: Expr) -> None:
         known = all(v in self.ranges.variables for v in collect(e, tirx.Var))
         if known and type_name(e) == "int32" and self.ranges.of(e) == whole("int32"):
             self.found = True

@@ -149,7 +149,7 @@ class _CheckLanes:
         else:
             self.own([s], apart, s)
 
-    def own(self, parts: list[Any], apart: bool, s: Stmt) -> None:
+    def own(self, parts: list[Node], apart: bool, s: Stmt) -> None:
         """Check the expressions of a statement; parts may be evaluated conditionally."""
         for part in parts:
             found = _operations(part)
@@ -158,7 +158,7 @@ class _CheckLanes:
             if found:
                 raise DivergentWarp(op=str(found[0].op.name)[5:], where=nodes.where_of(s))
 
-    def lazily(self, e: Any) -> list[Any]:
+    def lazily(self, e: Node) -> list[Expr]:
         """Return the expressions that some lanes may not evaluate."""
         out = [x.b for x in collect(e, (tirx.And, tirx.Or)) if self.varying.expr(x.a)]
         for call in collect(e, ir.Call):

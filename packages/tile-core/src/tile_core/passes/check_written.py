@@ -14,7 +14,7 @@ from typing import Any
 
 from tile_core.analysis.iteration_space import parts_of, sides_of
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.errors.ops import NeverWritten
 from tile_core.ir import nodes
 from tile_core.ir.names import as_written
@@ -192,7 +192,7 @@ class _WrittenFlow:
         for view in targets:
             self.write(view.buffer, list(zip(view.mins, view.extents, strict=True)), path, s)
 
-    def expr(self, e: Any, path: tuple[tuple[Any, Any], ...], s: Stmt) -> None:
+    def expr(self, e: Expr, path: tuple[tuple[Any, Any], ...], s: Stmt) -> None:
         if not isinstance(e, ir.Expr) or not collect(e, (ir.TensorLoad, ir.Call)):
             return
         if isinstance(e, ir.TensorLoad):

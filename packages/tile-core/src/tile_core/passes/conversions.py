@@ -11,7 +11,7 @@ from typing import Any
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -36,7 +36,7 @@ def total_conversions(body: Stmt, own: frozenset[tuple[str, str]] = frozenset())
         return body
     intervals = Intervals(_analyzer(body), {b.var: b.value for b in collect(body, (tirx.Bind, tirx.Let))})
 
-    def convert(e: Expr, mutator: Any) -> Expr:
+    def convert(e: Expr, mutator: Mutator) -> Expr:
         if not _truncates(e):
             return mutator.default_mutate(e)
         target = type_name(e)

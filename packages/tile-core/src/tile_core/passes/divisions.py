@@ -13,7 +13,7 @@ from typing import Any
 from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import Expr, Mutator, Stmt, Var
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import bind, constant, equal, select, type_name
 
@@ -42,7 +42,7 @@ class _Total(RangedRewriter):
             return e
         return structural.mutated(e, [(_QUOTIENTS + _REMAINDERS, self.divide)])
 
-    def divide(self, e: Expr, mutator: Any) -> Expr:
+    def divide(self, e: Expr, mutator: Mutator) -> Expr:
         new = mutator.default_mutate(e)
         kind = type_name(new)
         if not kind.startswith(("int", "uint")):

@@ -12,7 +12,7 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.compat.types import Call, Expr, Mutator, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 
@@ -37,7 +37,7 @@ class _FlattenLets(StmtRewriter):
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         if not collect(e, tirx.Let):
             return e
         if any(_is_choice(c) for c in collect(e, ir.Call)):
@@ -53,7 +53,7 @@ def _chain(e: Expr) -> Expr:
     """Return the expression with all its bindings hoisted."""
     found: dict[Any, Any] = {}
 
-    def let(x: Expr, mutator: Any) -> Expr:
+    def let(x: Expr, mutator: Mutator) -> Expr:
         if x.var not in found:
             value = mutator.mutate(x.value)
             found[x.var] = value
@@ -79,17 +79,17 @@ class _Statements:
     def expr(self, e: Expr) -> Expr:
         return structural.mutated(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
 
-    def var(self, v: Var, _: Any) -> Var:
+    def var(self, v: Var, _: Mutator) -> Var:
         return self.names.get(v, v)
 
-    def let(self, x: Expr, mutator: Any) -> Expr:
+    def let(self, x: Expr, mutator: Mutator) -> Expr:
         if x.var not in self.names:
             value = mutator.mutate(x.value)
             name = self.names[x.var] = tirx.Var(x.var.name, x.var.ty)
             self.out.append(tirx.Bind(name, value))
         return mutator.mutate(x.body)
 
-    def call(self, x: Call, mutator: Any) -> Expr:
+    def call(self, x: Call, mutator: Mutator) -> Expr:
         if not _is_choice(x):
             return mutator.default_mutate(x)
         condition = mutator.mutate(x.args[0])

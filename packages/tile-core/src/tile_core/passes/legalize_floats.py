@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
+from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, Stmt, Var
 from tile_core.ir.calls import SPLIT
 from tile_core.numerics.build import bind, cast, constant, constants, equal, type_name
 from tile_core.numerics.codecs import decode, encode
@@ -126,13 +126,13 @@ class _RewriteStored:
 
     # Variables and buffers
 
-    def var(self, var: Var, _: Any = None) -> Any:
+    def var(self, var: Var, _: Any = None) -> Var:
         new = self.vars.get(var)
         if new is None:
             new = self.vars[var] = self._renewed(var)
         return new
 
-    def _renewed(self, var: Var) -> Any:
+    def _renewed(self, var: Var) -> Var:
         if not tirx.is_buffer_var(var):
             return tirx.Var(var.name, STORAGE[type_name(var)], var.span) if self.is_foreign(var) else var
         if _element(var) not in self.foreign:
@@ -151,11 +151,11 @@ class _RewriteStored:
 
     # Statements
 
-    def bind(self, s: Stmt, mutator: Any) -> Any:
+    def bind(self, s: Stmt, mutator: Mutator) -> Stmt:
         value, var = mutator.mutate(s.value), self.var(s.var)
         return s if value.same_as(s.value) and var.same_as(s.var) else tirx.Bind(var, value, s.span)
 
-    def store(self, s: Stmt, mutator: Any) -> Any:
+    def store(self, s: Stmt, mutator: Mutator) -> Stmt:
         buffer = self.var(s.buffer)
         if buffer.same_as(s.buffer):
             return mutator.default_mutate(s)
@@ -172,7 +172,7 @@ class _RewriteStored:
         merged = bind(nibble, lambda v: _merge(old, v, indices[-1] if indices else None))
         return tirx.BufferStore(buffer, merged, place, s.span)
 
-    def half(self, buffer: BufferVar, place: list[Any], nibble: Any, index: Any, span: Any) -> Any:
+    def half(self, buffer: BufferVar, place: list[Any], nibble: Any, index: Any, span: Span) -> Any:
         """Return the store of a nibble that preserves concurrent stores of the other one in its byte."""
         assert self.conversions.split is not None
         code = tirx.Var("code", "uint8")
@@ -185,7 +185,7 @@ class _RewriteStored:
             body = tirx.IfThenElse(even, low, high, span)
         return tirx.SeqStmt([tirx.Bind(code, nibble, span), body])
 
-    def attribute(self, s: Stmt, mutator: Any) -> Any:
+    def attribute(self, s: Stmt, mutator: Mutator) -> Any:
         if s.attr_key != SPLIT:
             return mutator.default_mutate(s)
         outer, self.split = self.split, True
@@ -193,7 +193,7 @@ class _RewriteStored:
         self.split = outer
         return body
 
-    def loop(self, s: Stmt, mutator: Any) -> Stmt:
+    def loop(self, s: Stmt, mutator: Mutator) -> Stmt:
         before = self.packed_stores
         new = mutator.default_mutate(s)
         if self.packed_stores == before or s.kind == tirx.ForKind.PARALLEL:
@@ -208,7 +208,7 @@ class _RewriteStored:
 
     # Expressions
 
-    def load(self, e: Any, mutator: Any) -> Expr:
+    def load(self, e: Expr, mutator: Mutator) -> Expr:
         buffer = self.var(e.source)
         if buffer.same_as(e.source):
             return mutator.default_mutate(e)
@@ -219,11 +219,11 @@ class _RewriteStored:
         code = nibble_expr(byte, indices[-1] if indices else constant(0, "int32", byte))
         return int4_expr(code, "int4") if _element(e.source) == "int4" else code
 
-    def number(self, e: Any, _: Any) -> Any:
+    def number(self, e: Expr, _: Mutator) -> Expr:
         name = type_name(e)
         return _constant_code(np.asarray(e.value), name) if name in self.foreign else e
 
-    def cast(self, e: Any, mutator: Any) -> Expr:
+    def cast(self, e: Expr, mutator: Mutator) -> Expr:
         source, target = type_name(e.value), type_name(e)
         if source not in self.foreign and target not in self.foreign:
             return mutator.default_mutate(e)
@@ -236,7 +236,7 @@ class _RewriteStored:
             value = self.value_of(value, source, target if target in ("float16", "float64") else "float32")
         return self.code_of(value, target) if target in self.foreign else cast(target, value)
 
-    def value_of(self, code: Any, name: str, to: str = "float32") -> Any:
+    def value_of(self, code: Expr, name: str, to: str = "float32") -> Expr:
         """The number that a code represents: in ``to`` if that is native, else in float32; integers unchanged."""
         if name in _INTEGERS:
             return code
@@ -248,14 +248,14 @@ class _RewriteStored:
         decoded = self.conversions.decode.get(name)
         return decode_expr(code, name, to) if decoded is None else decoded(code, to)
 
-    def code_of(self, value: Any, name: str) -> Any:
+    def code_of(self, value: Expr, name: str) -> Expr:
         """The code of a number."""
         if name in _INTEGERS:
             return int4_expr(value, name)
         wide, encoded = widen_expr(value), self.conversions.encode.get(name)
         return encode_expr(wide, name) if encoded is None or type_name(wide) != "float32" else encoded(wide)
 
-    def binary(self, e: Any, mutator: Any) -> Any:
+    def binary(self, e: Expr, mutator: Mutator) -> Expr:
         name = type_name(e.a)
         if name not in self.foreign:
             return mutator.default_mutate(e)
@@ -263,23 +263,23 @@ class _RewriteStored:
         result = type(e)(a, b, e.span)
         return result if isinstance(e, _COMPARISONS) else self.code_of(result, name)
 
-    def inverted(self, e: Any, mutator: Any) -> Any:
+    def inverted(self, e: Expr, mutator: Mutator) -> Any:
         name = type_name(e)
         if name not in self.foreign:
             return mutator.default_mutate(e)
         return self.code_of(tirx.bitwise_not(mutator.mutate(e.a)), name)
 
-    def select(self, e: Any, mutator: Any) -> Any:
+    def select(self, e: Expr, mutator: Mutator) -> Expr:
         if not self.is_foreign(e):
             return mutator.default_mutate(e)
         return tirx.Select(*[mutator.mutate(x) for x in (e.condition, e.true_value, e.false_value)], e.span)
 
-    def let(self, e: Any, mutator: Any) -> Expr:
+    def let(self, e: Expr, mutator: Mutator) -> Expr:
         value, var, body = mutator.mutate(e.value), self.var(e.var), mutator.mutate(e.body)
         same = value.same_as(e.value) and var.same_as(e.var) and body.same_as(e.body)
         return e if same else tirx.Let(var, value, body, e.span)
 
-    def call(self, e: Any, mutator: Any) -> Expr:
+    def call(self, e: Call, mutator: Mutator) -> Expr:
         types = [type_name(a) for a in e.args if isinstance(a, ir.Expr) and hasattr(a.ty, "dtype")]
         args = [mutator.mutate(a) for a in e.args]
         name, result = getattr(e.op, "name", ""), type_name(e)
@@ -304,7 +304,7 @@ class _RewriteStored:
         compute = STORAGE[result] if result in _INTEGERS else "float32"
         return self.code_of(ir.Call(e.op, values, attrs=e.attrs, ret_ty=compute, span=e.span), result)
 
-    def pointer(self, e: Any, args: list[Any], name: str) -> Any:
+    def pointer(self, e: Expr, args: list[Any], name: str) -> Any:
         """The address of a buffer or element; its pointer type follows the storage type."""
         if args[0].same_as(e.args[0]):
             return e

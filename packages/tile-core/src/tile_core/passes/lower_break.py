@@ -41,7 +41,7 @@ class _LowerJumps(StmtRewriter):
     def __init__(self) -> None:
         self.loops: list[_Loop] = []
 
-    def visit_Break(self, s: Stmt) -> Any:
+    def visit_Break(self, s: Stmt) -> Stmt:
         loop = self.loops[-1]
         assert loop.stop is not None
         assert loop.skip is not None

@@ -6,8 +6,6 @@ depend on the thread index, is not collective: each thread does all of it, one e
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.analysis.uniformity import Varying, uses_threads
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
@@ -18,7 +16,7 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, rol
 __all__ = ["private_ops"]
 
 
-def private_ops(body: Stmt) -> Any:
+def private_ops(body: Stmt) -> Stmt:
     """Return the body with plain loops for the ops that threads execute for themselves.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 
@@ -17,13 +17,13 @@ _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul)
 def widen_indices(body: Stmt) -> Stmt:
     """Return the statement with 64-bit indices where a 32-bit one has a factor of ``LARGE`` or more."""
 
-    def load(e: Any, mutator: Any) -> Expr:
+    def load(e: Expr, mutator: Mutator) -> Expr:
         new = mutator.default_mutate(e)
         indices = [_widened(i) for i in new.indices]
         same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))
         return new if same else nodes.load(new.source, indices, new.span)
 
-    def store(s: Stmt, mutator: Any) -> Any:
+    def store(s: Stmt, mutator: Mutator) -> Any:
         new = mutator.default_mutate(s)
         indices = [_widened(i) for i in new.indices]
         same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))

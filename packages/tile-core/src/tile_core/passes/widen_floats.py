@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir import nodes
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.exprs import widen_expr
@@ -58,18 +58,18 @@ class _RewriteWide:
     def __init__(self, types: frozenset[str], rounds_integers: bool) -> None:
         self.types, self.rounds_integers = types, rounds_integers
 
-    def wide(self, e: Any) -> Any:
+    def wide(self, e: Expr) -> Any:
         """Return the value of an operand in float32."""
         return cast("float32", e) if type_name(e) in self.types else e
 
-    def binary(self, e: Any, mutator: Any) -> Any:
+    def binary(self, e: Expr, mutator: Mutator) -> Any:
         name = type_name(e.a)
         if name not in self.types:
             return mutator.default_mutate(e)
         result = type(e)(self.wide(mutator.mutate(e.a)), self.wide(mutator.mutate(e.b)), e.span)
         return result if isinstance(e, _COMPARISONS) else cast(name, result)
 
-    def cast(self, e: Any, mutator: Any) -> Expr:
+    def cast(self, e: Expr, mutator: Mutator) -> Expr:
         """Round once: a wide integer goes through float32 only if every value that float32 rounds is infinite here."""
         new = mutator.default_mutate(e)
         source, target = type_name(new.value), type_name(new)
@@ -78,7 +78,7 @@ class _RewriteWide:
         value = cast("float32", new.value) if target == "float16" else widen_expr(new.value)
         return cast(target, value)
 
-    def call(self, e: Any, mutator: Any) -> Expr:
+    def call(self, e: Expr, mutator: Mutator) -> Expr:
         new = mutator.default_mutate(e)
         name = nodes.operator_name(new)
         if name in _CARRY or (name.startswith("tile.") and not name.startswith(PREFIX)):

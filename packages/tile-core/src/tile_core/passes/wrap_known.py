@@ -8,12 +8,11 @@ cause overflow, and in conditions where a scalar of the launch can, the operatio
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import Expr, Mutator, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import collect
@@ -50,13 +49,13 @@ class _Wrap(RangedRewriter):
             return e
         return structural.mutated(e, [(_ARITHMETIC, self.operation), (_COMPARISONS, self.comparison)])
 
-    def comparison(self, e: Expr, mutator: Any) -> Expr:
+    def comparison(self, e: Expr, mutator: Mutator) -> Expr:
         outer, self.compared = self.compared, True
         new = mutator.default_mutate(e)
         self.compared = outer
         return new
 
-    def operation(self, e: Expr, mutator: Any) -> Expr:
+    def operation(self, e: Expr, mutator: Mutator) -> Expr:
         a, b = mutator.mutate(e.a), mutator.mutate(e.b)
         if type_name(e) in ("int32", "int64") and self.leaves(e):
             return wrapping.operation(e, a, b)

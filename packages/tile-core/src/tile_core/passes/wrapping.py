@@ -16,7 +16,7 @@ from typing import Any
 from tile_core.analysis.ranges import whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.compat.types import Call, Expr, Mutator, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for
 from tile_core.numerics.build import bind, cast, constant, type_name
@@ -88,14 +88,14 @@ class _Hide(StmtRewriter):
         if not collect(e, tuple(_OPERATIONS.values())):
             return e
 
-        def arithmetic(x: Expr, mutator: Any) -> Expr:
+        def arithmetic(x: Expr, mutator: Mutator) -> Expr:
             data = type_name(x) in _WIDE and self.is_data(x) and _bits(x) > int(type_name(x)[-2:])
             a, b = mutator.mutate(x.a), mutator.mutate(x.b)
             if data:
                 return operation(x, a, b)
             return x if a.same_as(x.a) and b.same_as(x.b) else type(x)(a, b, x.span)
 
-        def let(x: Expr, mutator: Any) -> Expr:
+        def let(x: Expr, mutator: Mutator) -> Expr:
             if self.is_data(x.value):
                 self.data.add(x.var)
             value, body = mutator.mutate(x.value), mutator.mutate(x.body)
@@ -169,7 +169,7 @@ def _add64(x: Var, y: Expr) -> Expr:
     return tirx.bitwise_xor(tirx.Add(_low63(x), _low63(y)), top)
 
 
-def _sub64(x: Any, y: Any) -> Any:
+def _sub64(x: Expr, y: Expr) -> Any:
     """With the top bit of ``x`` set and that of ``y`` clear there is no borrow."""
     top = tirx.bitwise_and(tirx.bitwise_not(tirx.bitwise_xor(x, y)), _high(x))
     return tirx.bitwise_xor(tirx.Sub(tirx.bitwise_or(x, _high(x)), _low63(y)), top)

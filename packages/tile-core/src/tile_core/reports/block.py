@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.ir import nodes
@@ -276,7 +276,7 @@ class _Accesses:
             if getattr(s, part, None) is not None:
                 self.visit(getattr(s, part), line)
 
-    def expression(self, e: Any, line: Where | None) -> None:
+    def expression(self, e: Expr, line: Where | None) -> None:
         if not hasattr(e, "ty"):
             return
         for call in [c for c in collect(e, ir.Call) if nodes.is_tile_call(c)]:

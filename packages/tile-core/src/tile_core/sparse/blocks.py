@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.types import Array
+from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.sparse.format import GROUPS, group_code, zero_mask
 
@@ -275,7 +275,7 @@ def group_counts(flags: Any, group: int) -> Any:
     return total
 
 
-def _filled(flags: Any, dtype: Any) -> Any:
+def _filled(flags: Any, dtype: DTypeLike) -> Any:
     """All bits of an element set where the flag is."""
     wide = flags.astype(dtype)
     return np.negative(wide, out=wide)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.types import Array
+from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import IllegalMetadata, TooManyNonZeros
 from tile_core.sparse import kernels
@@ -95,7 +95,7 @@ def decompress(
     block_k: int | None = None,
     layout: str = NATURAL,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
 ) -> Any:
     """Return the matrix that ``compress`` was given, with +0.0 for every zero.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import DTypeLike
 from tile_core.errors.sparse import ForeignSparseTensor, TorchMissing
 from tile_core.sparse.format import NATURAL, check_pair, default_meta_dtype
 from tile_core.sparse.host import read_matrix, read_metadata
@@ -49,7 +50,9 @@ def from_torch(tensor: Any, *, layout: str = NATURAL, meta_dtype: Any = None, bl
     return values, convert(meta, SEMI_STRUCTURED, layout, dtype=operand, meta_dtype=meta_dtype, block_k=block_k)
 
 
-def to_torch(A_sparse: Any, E: Any, *, layout: str = NATURAL, block_k: int | None = None, dtype: Any = None) -> Any:
+def to_torch(
+    A_sparse: Any, E: Any, *, layout: str = NATURAL, block_k: int | None = None, dtype: DTypeLike = None
+) -> Any:
     """Return a torch semi-structured tensor of values and metadata.
 
     Parameters

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from tile_core.compat.types import Array
+from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import BadBlockK, MetadataShapeRefused, UnknownMetadataLayout
 from tile_core.layout import Digit, DigitLayout, Layout, row_major
@@ -51,7 +51,7 @@ class _Atom(NamedTuple):
 
 
 def make_metadata_layout(
-    shape: Any, meta_dtype: Any = None, kind: str = NATURAL, dtype: Any = "float16", block_k: int | None = None
+    shape: Any, meta_dtype: Any = None, kind: str = NATURAL, dtype: DTypeLike = "float16", block_k: int | None = None
 ) -> Layout:
     """Return where the element of metadata at ``(row, column)`` lies, as a bijection of ``shape``.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.sparse.format import E_FACTOR_MAP, NATURAL, check_extent, operand_type
 from tile_core.sparse.host import read_metadata
@@ -38,7 +39,7 @@ def convert(
     from_: str,
     to: str,
     *,
-    dtype: Any = "float16",
+    dtype: DTypeLike = "float16",
     meta_dtype: Any = None,
     block_k: int | None = None,
     from_block_k: int | None = None,

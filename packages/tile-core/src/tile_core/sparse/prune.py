@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.types import Array
+from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.sparse.blocks import over_blocks
 from tile_core.sparse.compress import refuse_first
@@ -14,7 +14,7 @@ from tile_core.sparse.format import GROUPS, UNSIGNED_ZERO, check_groups, operand
 from tile_core.sparse.host import Source, read_matrix
 
 
-def validate(A: Any, transposed: bool = False, *, dtype: Any = None) -> None:
+def validate(A: Any, transposed: bool = False, *, dtype: DTypeLike = None) -> None:
     """Return if a matrix is 2:4 sparse along K (1:2 for 32-bit types), and raise otherwise.
 
     Parameters
@@ -61,12 +61,12 @@ def prune(A: Array, transposed: bool = False, *, dtype: Any = None) -> Array:
 
 def randn_semi_sparse(
     shape: tuple[int, int],
-    dtype: Any = "float16",
+    dtype: DTypeLike = "float16",
     *,
     seed: int | None = None,
     rng: Any = None,
     transposed: bool = False,
-) -> Any:
+) -> Array:
     """Return a random NumPy matrix in which every group has as many non-zeros as it may have, at random places.
 
     Floats are standard normal, rounded to ``dtype``; integers are uniform over all values but 0.

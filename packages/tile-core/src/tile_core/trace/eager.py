@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors import TileError
@@ -204,7 +205,7 @@ class _State:
             if constant is not None and constant != have:
                 raise ShapeDisagrees(name=name, what=f"dimension {d}", found=have, expected=constant)
 
-    def empty(self, shape: Any, dtype: Any) -> Buffer:
+    def empty(self, shape: Any, dtype: DTypeLike) -> Buffer:
         """Declare an output."""
         if self.probing:
             raise _DeclarationsEnd

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadShape, ScratchTooLarge
 from tile_core.values.builder import current
@@ -16,7 +17,7 @@ from tile_core.values.value import Buffer, Value, constant_of, tvm_name
 _MOST_ELEMENTS = 2**31 - 1
 
 
-def allocate(what: str, shape: Any, dtype: Any, scope: str, default: str) -> Buffer:
+def allocate(what: str, shape: Any, dtype: DTypeLike, scope: str, default: str) -> Buffer:
     """Allocate scratch memory and return it.
 
     Parameters

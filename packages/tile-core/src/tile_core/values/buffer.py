@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Expr
+from tile_core.compat.types import BufferVar, DTypeLike, Expr
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import (
@@ -384,7 +384,7 @@ def store(buffer: Any, index: Any, value: Any) -> None:
     builder.emit(tirx.BufferStore(target.var, new, indices, builder.span()))
 
 
-def _literal(value: Any, dtype: Any) -> Value:
+def _literal(value: Any, dtype: DTypeLike) -> Value:
     if type(value) not in (bool, int, float) or (dtype == "bool" and not isinstance(value, bool)):
         return as_value(value)
     if isinstance(value, float) and dtype.is_integer:

@@ -6,6 +6,7 @@ import math as _math
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.dtypes import integer_range, largest
 from tile_core.values import scalar
@@ -16,7 +17,7 @@ from tile_core.values.value import Buffer, Value, as_value, derive
 _PYTHON = (bool, int, float)
 
 
-def cast(value: Any, dtype: Any) -> Value:
+def cast(value: Any, dtype: DTypeLike) -> Value:
     """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap (see ``numerics/rules.py``).
 
     A float becomes the nearest integer of the type towards zero, NaN becomes 0, for Python's floats too.
@@ -57,7 +58,7 @@ def reinterpret(value: Any, dtype: Any) -> Value:
     return derive(tirx.reinterpret(scalar.tvm_name(element), source.expr), element, source)
 
 
-def infinity(dtype: Any) -> Value:
+def infinity(dtype: DTypeLike) -> Value:
     """Return the infinity of a float type."""
     element = to_dtype(dtype)
     if not element.is_float or (element.is_narrow and element != "float8_e5m2"):
@@ -65,7 +66,7 @@ def infinity(dtype: Any) -> Value:
     return as_value(_math.inf, computed(element))
 
 
-def max_value(dtype: Any) -> Value:
+def max_value(dtype: DTypeLike) -> Value:
     """Return the greatest finite value of a type."""
     element = to_dtype(dtype)
     if element == "bool":
@@ -73,7 +74,7 @@ def max_value(dtype: Any) -> Value:
     return as_value(integer_range(element)[1] if element.is_integer else largest(element), computed(element))
 
 
-def min_value(dtype: Any) -> Value:
+def min_value(dtype: DTypeLike) -> Value:
     """Return the least finite value of a type (of floats the negative one of greatest size)."""
     element = to_dtype(dtype)
     if element == "bool":

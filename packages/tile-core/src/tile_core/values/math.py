@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.numerics.inverse import function_call
@@ -128,11 +129,11 @@ isinf = _predicate("isinf", lambda e: _is_infinite(e), _math.isinf)
 isfinite = _predicate("isfinite", lambda e: tirx.LT(tirx.abs(e), _infinite(e)), _math.isfinite)
 
 
-def _infinite(e: Any) -> Any:
+def _infinite(e: Expr) -> Any:
     return tirx.FloatImm(nodes.dtype_of(e), _math.inf)
 
 
-def _is_infinite(e: Any) -> Any:
+def _is_infinite(e: Expr) -> Any:
     return tirx.EQ(tirx.abs(e), _infinite(e))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Var
+from tile_core.compat.types import BufferVar, DTypeLike, Expr, Var
 from tile_core.dtypes import DTYPES, DType, largest
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
@@ -100,7 +100,7 @@ class Value:
 
     __hash__ = object.__hash__
 
-    def astype(self, dtype: Any) -> Value:
+    def astype(self, dtype: DTypeLike) -> Value:
         """Return the value converted to ``dtype``."""
         return cast(self, to_dtype(dtype))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_core.compat.types import Var
+from tile_core.compat.types import DTypeLike, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
@@ -57,7 +57,7 @@ class _TensorFactory:
         self.name = name
 
     @placed
-    def __call__(self, shape: Any, dtype: Any = "float32", strides: Any = None, **hints: Any) -> TensorType:
+    def __call__(self, shape: Any, dtype: DTypeLike = "float32", strides: Any = None, **hints: Any) -> TensorType:
         """Declare a tensor.
 
         Parameters
@@ -105,7 +105,7 @@ class _PointerFactory:
     """``T.ptr``: as an annotation a pointer to ``uint8``; called with a type a pointer to that."""
 
     @placed
-    def __call__(self, dtype: Any = "uint8", storage_scope: str = "global") -> PointerType:
+    def __call__(self, dtype: DTypeLike = "uint8", storage_scope: str = "global") -> PointerType:
         return PointerType(to_dtype(dtype))
 
     def __repr__(self) -> str:
@@ -125,13 +125,13 @@ ptr = _PointerFactory()
 Ref = _RefType()
 
 
-def StridedTensor(shape: Any, strides: Any, dtype: Any = "float32") -> TensorType:
+def StridedTensor(shape: Any, strides: Any, dtype: DTypeLike = "float32") -> TensorType:
     """Declare a tensor with strides in elements, one per dimension: ints or symbols."""
     return _TensorFactory("StridedTensor")(shape, dtype, strides)
 
 
 @placed
-def dynamic(name: str, dtype: Any = "int32") -> Any:
+def dynamic(name: str, dtype: DTypeLike = "int32") -> Any:
     """Return a symbolic dimension that arguments determine at the call: ``m = T.dynamic("m")``.
 
     Parameters

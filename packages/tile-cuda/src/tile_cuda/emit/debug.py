@@ -6,7 +6,7 @@ import string
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import Expr, Stmt
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.text import UNARY, wrapped
 from tile_core.ir import nodes
@@ -49,7 +49,7 @@ class DebugStatements(CFamilyEmitter):
 
         self.stmt(nodes.nest(view.shape, element, "serial"))
 
-    def _shown(self, value: Any) -> str:
+    def _shown(self, value: Expr) -> str:
         dtype = nodes.dtype_of(value)
         text = self.bare(value)
         return self.convert(text, dtype, "float32") if dtype in ("float16", "bfloat16") else text

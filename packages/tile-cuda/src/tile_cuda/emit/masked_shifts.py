@@ -49,7 +49,7 @@ class MaskedShifts(CFamilyEmitter):
         text, kind = infix(sign, self._opaque(a), self.bare(b)), nodes.dtype_of(a)
         return self.narrowed(text, kind) if _BITS[kind] < 32 else text
 
-    def named(self, e: Any) -> str:
+    def named(self, e: Expr) -> str:
         """Print an expression that is used twice, of which one use may divide it."""
         if not self._is_risky(e):
             return super().named(e)
@@ -70,7 +70,7 @@ class MaskedShifts(CFamilyEmitter):
             self._turning.add(s.var)
         super().write_Bind(s)
 
-    def print_Let(self, e: Any) -> str:
+    def print_Let(self, e: Expr) -> str:
         """Write the bound value to a variable, and print the body."""
         if self._turns(e.value):
             self._turning.add(e.var)
@@ -91,7 +91,7 @@ class MaskedShifts(CFamilyEmitter):
             return e.source.scope().startswith("local") and all(nodes.as_int(n) == 1 for n in e.source.shape)
         return e in self._turning if isinstance(e, tirx.Var) else False
 
-    def _opaque(self, e: Any) -> str:
+    def _opaque(self, e: Expr) -> str:
         kind = nodes.dtype_of(e)
         bits = max(32, _BITS[kind])
         text = f"{self.helper(f'mov_b{bits}_opaque')}({self.bare(e)})"

@@ -260,7 +260,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
     def _as(self, dtype: str, text: str) -> str:
         return Text(f"({self.type(dtype)}){wrapped(text, UNARY)}", UNARY)
 
-    def call_popcount(self, e: Any) -> str:
+    def call_popcount(self, e: Expr) -> str:
         """Print the number of bits that are set."""
         dtype, bits = nodes.dtype_of(e.args[0]), bits_of(nodes.dtype_of(e.args[0]))
         text = self.bare(e.args[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr
@@ -30,7 +30,7 @@ class WarpCalls(CFamilyEmitter):
     def _given(self, mask: Expr) -> str:
         return f"{int(mask.value):#x}u" if isinstance(mask, tirx.IntImm) else self.bare(mask)
 
-    def call_tile_vote(self, e: Any) -> str:
+    def call_tile_vote(self, e: Expr) -> str:
         """Print one vote, whose mask is given."""
         mask, condition = self._given(e.args[0]), self.bare(e.args[1])
         mode = str(e.attrs["mode"])

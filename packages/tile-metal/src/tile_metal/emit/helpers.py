@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.emit.writer import Writer
 from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
@@ -88,7 +89,7 @@ class _FunctionPrinter(MslExpressions):
         self.helpers = set()
 
 
-def _log1p(x: Any) -> Any:
+def _log1p(x: Expr) -> Any:
     """log(1 + x): the error of the sum, which is exact to tell, is undone by a quotient (Kahan's way)."""
     one = nodes.const(1.0, "float32")
     total = tirx.Var("total", "float32")

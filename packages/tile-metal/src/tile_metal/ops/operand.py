@@ -129,7 +129,7 @@ class SimdgroupLoader:
         o, u = self.operand, self.operand.unit
         height, width = (u.m, u.k) if o.is_a else (u.k, u.n)
 
-        def one(across: int, down: int, e: Any) -> Stmt:
+        def one(across: int, down: int, e: Expr) -> Stmt:
             """Return the store of element ``e`` of a block."""
             row, column = self.lane.row + down * 8, self.lane.column + across * u.columns + e
             register = across * (height // 8 * u.each) + down * u.each + e

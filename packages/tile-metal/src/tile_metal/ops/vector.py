@@ -151,7 +151,7 @@ class _VectorByLanes:
         if self.groups * self.each != self.p.n:
             line = tirx.min(line, nodes.int_const(self.p.n - 1))
 
-        def one(e: Any) -> Stmt:
+        def one(e: Expr) -> Stmt:
             return nodes.store(self.parts, self.parts[r] + self.left[e] * self.right[e], [r])
 
         return nodes.seq([self.read(self.right, self.p.b, True, line, k, 1), unrolled("e", self.width, one)])

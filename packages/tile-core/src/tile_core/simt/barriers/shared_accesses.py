@@ -297,7 +297,7 @@ class ProgramPlace:
         """Return the context of a statement here."""
         return replace(self, stmt=stmt)
 
-    def under(self, condition: Any) -> ProgramPlace:
+    def under(self, condition: Expr) -> ProgramPlace:
         """Return the context under a condition; one that reads memory is ignored."""
         if collect(condition, ir.TensorLoad):
             return self

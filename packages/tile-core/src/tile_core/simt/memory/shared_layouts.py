@@ -77,7 +77,7 @@ class Folding(ExprOps):
         """See ``Ops.mul``."""
         return self.simplify(a * b)
 
-    def shift_left(self, a: Any, b: int) -> Any:
+    def shift_left(self, a: Expr, b: int) -> Any:
         """See ``Ops.shift_left``."""
         return self.mul(a, 1 << b)
 
@@ -202,12 +202,12 @@ class _ApplyToShared(StmtRewriter):
         if block is not None and block.thread is not None:
             self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm)):
             return e
         return substitute(map_expr(e, self.load, ir.TensorLoad), self.flat)
 
-    def load(self, e: Any) -> Expr:
+    def load(self, e: Expr) -> Expr:
         plan = self.plans.get(e.source)
         return e if plan is None else nodes.load(plan.flat, [self.at(plan, e.indices)], e.span)
 

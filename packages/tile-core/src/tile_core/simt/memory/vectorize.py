@@ -275,10 +275,10 @@ class _UseRegisters(StmtRewriter):
     ) -> None:  # fmt: skip
         self.owner, self.turn, self.loads, self.stores = owner, turn, loads, stores
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def load(self, e: Any) -> Expr:
+    def load(self, e: Expr) -> Expr:
         run = self.loads.get(self.owner.key_at(e.source, list(e.indices), self.turn)) if len(e.indices) else None
         return e if run is None or not self.moves(e.indices) else nodes.load(run.array, [self.turn], e.span)
 

@@ -150,7 +150,7 @@ class _ThreadProduct:
     def each(self, body: Stmt) -> Stmt:
         g = self.g
 
-        def one(i: Any, c: Any, e: Any) -> Stmt:
+        def one(i: Any, c: Any, e: Expr) -> Stmt:
             return body((i * g.runs_n + c) * g.vector + e, self.row_of(i), self.column_of(c) + e)
 
         return unrolled("i", g.each_m, lambda i: unrolled(
@@ -224,7 +224,7 @@ class _ThreadProduct:
         rest = unrolled("k_rest", k % _UNROLLED, lambda u: one(u + whole * _UNROLLED)) if k % _UNROLLED else None
         return nodes.seq([new_left, new_right, main, rest])
 
-    def one_step(self, totals: Any, left: Any, right: Any, k: Expr) -> Any:
+    def one_step(self, totals: Any, left: Expr, right: Expr, k: Expr) -> Any:
         g = self.g
 
         def multiply(i: Any, j: Any) -> Stmt:
@@ -241,7 +241,7 @@ class _ThreadProduct:
             unrolled("i", g.each_m, lambda i: unrolled("j", g.each_n, lambda j: multiply(i, j))),
         ])  # fmt: skip
 
-    def columns_of_b(self, right: Any, k: Expr) -> Any:
+    def columns_of_b(self, right: Expr, k: Expr) -> Any:
         """Return the statement that reads the thread's columns of a row of B."""
         g, p = self.g, self.p
         size = g.vector * DTYPES[p.b.dtype].bits // 8
@@ -253,7 +253,7 @@ class _ThreadProduct:
 
             return unrolled("c", g.runs_n, together)
 
-        def one(c: Any, e: Any) -> Stmt:
+        def one(c: Any, e: Expr) -> Stmt:
             value = self.element(p.b, not p.turned_b, self.column_of(c) + e, k, 1)
             return nodes.store(right, value, [c * g.vector + e])
 

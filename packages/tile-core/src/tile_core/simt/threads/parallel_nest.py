@@ -203,7 +203,7 @@ class NestWriter:
 
     # Iterations of unknown trip count
 
-    def counted(self, span: Any) -> Any:
+    def counted(self, span: Span) -> Any:
         """Return a loop in which the threads take turns through all iterations."""
         extents = [nodes.cast(nodes.int_const(0) + loop.extent, "int64") for loop in self.nest.loops]
         total: Any = nodes.int_const(1, "int64")
@@ -228,10 +228,10 @@ class _ReplaceFragments(StmtRewriter):
     def __init__(self, owner: NestWriter, own: FragmentLayout, zero: dict[Any, Any]) -> None:
         self.owner, self.own, self.zero = owner, own, zero
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
-    def load(self, e: Any) -> Expr:
+    def load(self, e: Expr) -> Expr:
         array = self.owner.places.arrays.get(e.source)
         return e if array is None else nodes.load(array, [self.register(e.source, e.indices, False)], e.span)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Array, Call, Expr, Stmt, Var
+from tile_core.compat.types import Array, Call, Expr, Mutator, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
@@ -74,7 +74,7 @@ class _HoistWarpCalls(StmtRewriter):
         leave = tirx.IfThenElse(tirx.Not(condition), tirx.Break(), None, s.span)
         return tirx.While(nodes.const(True, "bool"), nodes.seq([*before, leave, body]), s.span)
 
-    def expr(self, e: Any) -> Expr:
+    def expr(self, e: Expr) -> Expr:
         found = [c for c in collect(e, ir.Call) if nodes.is_tile_call(c)]
         if not found:
             return e
@@ -91,14 +91,14 @@ class _HoistWarpCalls(StmtRewriter):
     def var(self, v: Var, _: Any) -> Any:
         return self.names.get(v, v)
 
-    def let(self, e: Any, mutator: Any) -> Expr:
+    def let(self, e: Expr, mutator: Mutator) -> Expr:
         """Bind a name before the statement if an exchange may need it."""
         if not any(warp_call(c) for c in collect(e, ir.Call)):
             return mutator.default_mutate(e)
         self.names[e.var] = self.bound(mutator.mutate(e.value), str(e.var.name))
         return mutator.mutate(e.body)
 
-    def call(self, e: Any, mutator: Any) -> Expr:
+    def call(self, e: Expr, mutator: Mutator) -> Expr:
         if not warp_call(e):
             return mutator.default_mutate(e)
         return self.exchange(e, [mutator.mutate(a) for a in e.args])
@@ -112,7 +112,7 @@ class _HoistWarpCalls(StmtRewriter):
         self.before.pop()
         return tirx.Bind(new.var, last.value, new.span)
 
-    def exchange(self, e: Any, args: list[Any]) -> Any:
+    def exchange(self, e: Expr, args: list[Any]) -> Any:
         """Return the result of a warp operation, whose statements come before."""
         raise NotImplementedError
 
@@ -132,14 +132,14 @@ class _LowerWarpCalls(_HoistWarpCalls):
         super().__init__(width)
         self.block = block
 
-    def call(self, e: Any, mutator: Any) -> Expr:
+    def call(self, e: Expr, mutator: Mutator) -> Expr:
         if nodes.is_tile_call(e, "lane_index"):
             return tirx.floormod(self.block.thread, nodes.int_const(self.width))
         if nodes.is_tile_call(e, "warp_index"):
             return tirx.floordiv(self.block.thread, nodes.int_const(self.width))
         return super().call(e, mutator)
 
-    def exchange(self, e: Any, args: list[Any]) -> Any:
+    def exchange(self, e: Expr, args: list[Any]) -> Any:
         name = str(e.op.name)[5:]
         if name in SHUFFLES:
             return self.shuffle(name, self.bound(args[0], "mine"), args[1], int(nodes.as_int(args[2])))
@@ -198,7 +198,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
 
     # Votes and reductions
 
-    def vote(self, name: str, condition: Any) -> Any:
+    def vote(self, name: str, condition: Expr) -> Any:
         mode = VOTES[name]
         ret = self.bits if mode == "ballot" else "bool"
         found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {"mode": mode}, ret=ret), mode)

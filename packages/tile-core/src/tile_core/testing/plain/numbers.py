@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import DTypeLike
 from tile_core.numerics import codecs
 
 BITS = {f"{k}{b}": b for k in ("int", "uint") for b in (4, 8, 16, 32, 64)}
@@ -104,7 +105,7 @@ class Number:
             result = result * self
         return result
 
-    def astype(self, dtype: Any) -> Number:
+    def astype(self, dtype: DTypeLike) -> Number:
         """Return the value converted."""
         return convert(self, str(dtype))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import DTypeLike
 from tile_core.numerics import oracles
 from tile_core.testing.plain.memory import Memory, Region, Variable
 from tile_core.testing.plain.numbers import Number, convert, extreme, is_float, number
@@ -45,7 +46,7 @@ def transpose(src: Any, dst: Any) -> None:
     as_region(dst).write(np.swapaxes(as_region(src).read(), -1, -2))
 
 
-def view(buffer: Memory, shape: Any = None, dtype: Any = None) -> Memory:
+def view(buffer: Memory, shape: Any = None, dtype: DTypeLike = None) -> Memory:
     """Return the same bytes as another shape or type."""
     from tile_core.dtypes import DTYPES
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DTYPES
 from tile_core.testing.plain import rare, tiles
 from tile_core.testing.plain.memory import Memory, Variable, allocate
@@ -133,7 +134,7 @@ class Language:
 
     symbolic = dynamic
 
-    def alloc_shared(self, shape: Any, dtype: Any, *rest: Any, **words: Any) -> Memory:
+    def alloc_shared(self, shape: Any, dtype: DTypeLike, *rest: Any, **words: Any) -> Memory:
         """Return memory that the threads of the block share."""
         n = self.made.get(self.thread, 0)
         self.made[self.thread] = n + 1
@@ -143,15 +144,15 @@ class Language:
 
     alloc_fragment = alloc_shared
 
-    def alloc_local(self, shape: Any, dtype: Any, *rest: Any, **words: Any) -> Memory:
+    def alloc_local(self, shape: Any, dtype: DTypeLike, *rest: Any, **words: Any) -> Memory:
         """Return memory of the thread."""
         return allocate(shape, str(dtype), "local")
 
-    def alloc_var(self, dtype: Any, first: Any = 0, *, init: Any = None, **words: Any) -> Variable:
+    def alloc_var(self, dtype: DTypeLike, first: Any = 0, *, init: Any = None, **words: Any) -> Variable:
         """Return a variable."""
         return Variable(str(dtype), first if init is None else init)
 
-    def alloc_reducer(self, shape: Any, dtype: Any, op: str = "sum", **words: Any) -> Memory:
+    def alloc_reducer(self, shape: Any, dtype: DTypeLike, op: str = "sum", **words: Any) -> Memory:
         """Return a tile that starts as the neutral element."""
         made = self.alloc_shared(shape, dtype)
         low, high = self.min_value(dtype).value, self.max_value(dtype).value
@@ -227,13 +228,13 @@ class Language:
 
     # Scalars
 
-    def cast(self, x: Any, dtype: Any) -> Number:
+    def cast(self, x: Any, dtype: DTypeLike) -> Number:
         """Return a value as another type; a Python number must fit."""
         if type(x) is int and str(dtype) in BITS and fit(x, str(dtype)) != x:
             raise Illegal(f"{x} does not fit {dtype}")
         return convert(x if isinstance(x, (int, float)) else number(x), str(dtype))
 
-    def reinterpret(self, x: Any, dtype: Any) -> Number:
+    def reinterpret(self, x: Any, dtype: DTypeLike) -> Number:
         """Return the bits of a value as another type."""
         x = number(x)
         raw = np.array([x.value], DTYPES[x.dtype].numpy()).view(DTYPES[str(dtype)].numpy())[0]
@@ -310,15 +311,15 @@ class Language:
         x = number(x)
         return Number(bin(int(x.value) & ((1 << BITS[x.dtype]) - 1)).count("1"), "int32")
 
-    def infinity(self, dtype: Any) -> Number:
+    def infinity(self, dtype: DTypeLike) -> Number:
         """Return an infinity."""
         return Number(math.inf, str(dtype))
 
-    def max_value(self, dtype: Any) -> Number:
+    def max_value(self, dtype: DTypeLike) -> Number:
         """Return the greatest finite value."""
         return _limit(str(dtype), 1)
 
-    def min_value(self, dtype: Any) -> Number:
+    def min_value(self, dtype: DTypeLike) -> Number:
         """Return the least finite value."""
         return _limit(str(dtype), -1)
 
