@@ -268,7 +268,7 @@ class Recording(Session):
             arrays[p.name] = {
                 "dtype": p.dtype, "packed": kind.is_packed, "out": p.out,
                 "storage": array.dtype.str if plain else f"<u{array.dtype.itemsize}",
-                "shape": array.shape, "strides": array.strides, "skew": skew, "first": array._first - array._front,
+                "shape": array.shape, "strides": array.strides, "skew": skew, "first": array.offset - array._front,
                 "fresh": p.out and p.name not in data and access.get(p.name) == "write",
             }  # fmt: skip
             kept[p.name] = array._image[array._front : array._image.size - GUARD]

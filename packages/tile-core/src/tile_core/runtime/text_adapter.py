@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
 from tile_core.errors.base import InternalError
-from tile_core.runtime.guarded import require_own
 
 if TYPE_CHECKING:
     from tile_core.runtime.guarded import GuardedArray
@@ -63,6 +62,8 @@ class TextAdapter(RuntimeAdapter):
         NotProvided
             The array was not made by this runtime.
         """
+        from tile_core.runtime.guarded import require_own
+
         return require_own(array, self.arrays(), self.target.text).get()
 
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
