@@ -96,5 +96,5 @@ def test_the_call():
     text = call(LaunchFacts("k", params, (1, 1, 1), (32, 1, 1)))
     assert "{{false, 0, 0}, {true, 1, 0}, {true, 8, 8}, {false, 0, 0}, {true, 2, 16}, {false, 0, 0}}" in text
     assert "launch<5, 3, 24>(&k, simt_sources_k, simt_threads_k" in text
-    opaque = LaunchFacts("k", (ParamFact("map", "opaque"),), (1, 1, 1), (32, 1, 1))
+    opaque = LaunchFacts("k", (ParamFact("map", "opaque", bytes=128),), (1, 1, 1), (32, 1, 1))
     assert "GCC error" in call(opaque)
