@@ -17,7 +17,8 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
     Raises
     ------
     BadAnnotation
-        If a key is not a buffer, a buffer already has a layout or has runtime extents, or the shapes differ.
+        If a key is not a buffer, a buffer already has a layout or has runtime extents, the shapes differ, or a
+        tensor's layout gives anything but places in memory.
     LayoutError
         If two elements would share an address.
     """
@@ -49,6 +50,9 @@ def _checked(buffer: Buffer, layout: Any) -> Any:
     if shape != tuple(buffer.shape):
         found = f"the layout of shape {shape} does not fit {buffer.name} of shape {tuple(buffer.shape)}"
         raise BadAnnotation(what="annotate_layout", found=found, instead="make a layout of the buffer's shape")
+    if buffer.scope == "global" and not set(layout.axes) <= {"memory"}:
+        found = f"{buffer.name} lies in the memory of a tensor, and its layout gives {', '.join(layout.axes)}"
+        raise BadAnnotation(what="annotate_layout", found=found, instead="make the layout with T.Layout")
     proof = prove(layout)
     if proof.collision is not None:
         raise proof.collision.error(shape)

@@ -68,7 +68,7 @@ def _view(op: str, buffer: Any, shape: Any, dtype: Any) -> Buffer:
     data = tirx.buffer_data(whole.var)
     facts = {"data": data, "scope": scope, "layout": None, "data_alignment": whole.dtype.bits // 8}
     var = tirx.decl_buffer([to_index(d) for d in dims], tvm_name(new_type), name, **facts)
-    builder.emit(tirx.DeclBuffer(var, data=data))
+    builder.emit(tirx.DeclBuffer(var, data=data, span=builder.span()))
     result = Buffer(var, dims, new_type, whole.scope, name)
     base = getattr(whole, "base", None)
     result.base = whole if base is None else base  # type: ignore[attr-defined]

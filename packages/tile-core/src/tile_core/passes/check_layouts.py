@@ -16,7 +16,7 @@ _HELD = {"shared": frozenset({"memory"}), "local.fragment": frozenset({"thread",
 
 
 def check_layouts(body: Stmt, layouts: Mapping[str, LayoutMap], reducers: Collection[str]) -> None:
-    """Check the layouts of a program's buffers; those of parameters are checked where they are applied.
+    """Check the layouts of a program's buffers; how much room those of parameters need is checked where they apply.
 
     Parameters
     ----------
@@ -35,7 +35,6 @@ def check_layouts(body: Stmt, layouts: Mapping[str, LayoutMap], reducers: Collec
     if not layouts:
         return
     views = collect(body, tirx.DeclBuffer)
-    shown = {str(v.name) for d in views for v in collect(d.data, tirx.Var)}
     for view in (d for d in views if str(d.buffer.name) in layouts):
         found = f"{view.buffer.name} is a view, which shows the memory of another buffer"
         raise _refused(found, "annotate the buffer that it shows, which then has no views", view)
@@ -53,9 +52,10 @@ def check_layouts(body: Stmt, layouts: Mapping[str, LayoutMap], reducers: Collec
             )
             found = f"{name} lies in {kind}, and its layout gives {', '.join(layout.axes)}"
             raise _refused(found, f"make the layout with {instead}", alloc)
-        if name in shown and not _is_row_major(layout):
+    for view, name in ((d, str(v.name)) for d in views for v in collect(d.data, tirx.Var)):
+        if name in layouts and not _is_row_major(layouts[name]):
             found = f"{name} has views, which show its memory in row-major order"
-            raise _refused(found, "leave the layout out, or copy into a buffer of its own for the view", alloc)
+            raise _refused(found, "leave the layout out, or copy into a buffer of its own for the view", view)
 
 
 def _is_row_major(layout: LayoutMap) -> bool:

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tile_core as tile
 import tile_core.language as T
-from tile_core.errors.language import BadAnnotation
 from tile_core.errors.lowering import FragmentLayoutUnsupported
-from tile_core.layout import StackedLayout, fragment_of, make_swizzled_layout, row_major
+from tile_core.layout import StackedLayout, fragment_of, make_swizzled_layout
 from tile_core.reports import explain, explain_facts
 from tile_core.simt.notes import PLACES
 from tile_core.testing.strategies.memory import ON_THREADS
@@ -353,93 +351,6 @@ def test_stacked() -> None:
     assert layout != StackedLayout(inner, 2)
     assert hash(layout) == hash(StackedLayout(inner, 3))
     assert repr(layout).startswith("3 x ")
-
-
-def annotated(make: Any) -> Any:
-    @T.prim_func
-    def main(A: T.Tensor((16, 32), "int32")):
-        with T.Kernel(1, threads=64):
-            make()
-            T.clear(A)
-
-    return main
-
-
-def of_view() -> None:
-    s = T.alloc_shared((16, 32), "int32")
-    v = T.view(s, (16, 32), "float32")
-    T.annotate_layout({v: make_swizzled_layout((16, 32), element_bits=32)})
-    T.clear(v)
-
-
-def with_view() -> None:
-    s = T.alloc_shared((16, 32), "int32")
-    T.annotate_layout({s: make_swizzled_layout((16, 32), element_bits=32)})
-    T.clear(T.view(s, (16, 32), "float32"))
-
-
-def of_reducer() -> None:
-    r = T.alloc_reducer((32,), "int32", op="sum")
-    T.annotate_layout({r: T.Fragment((32,), lambda i: (i, 0 * i))})
-    T.finalize_reducer(r)
-
-
-def of_local() -> None:
-    x = T.alloc_local((4,), "int32")
-    T.annotate_layout({x: T.Layout((4,), lambda i: 3 - i)})
-    T.clear(x)
-
-
-def fragment_in_memory() -> None:
-    f = T.alloc_fragment((16, 32), "int32")
-    T.annotate_layout({f: row_major((16, 32))})
-    T.clear(f)
-
-
-def shared_on_threads() -> None:
-    s = T.alloc_shared((16, 32), "int32")
-    T.annotate_layout({s: T.Fragment((16, 32), lambda i, j: (j, i))})
-    T.clear(s)
-
-
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (of_view, "is a view, which shows the memory of another buffer"),
-        (with_view, "has views, which show its memory in row-major order"),
-        (of_reducer, "is a reducer"),
-        (of_local, "lies in local scratch"),
-        (fragment_in_memory, "lies in registers of threads, and its layout gives memory"),
-        (shared_on_threads, "lies in shared memory, and its layout gives thread, register"),
-    ],
-)
-def test_what_no_target_can_follow_is_refused_by_all(make: Any, reason: str) -> None:
-    for compile_ in (planned, lambda p: tile.compile(p, target="cpu")):
-        with pytest.raises(BadAnnotation, match=reason):
-            compile_(annotated(make))
-
-
-def test_extents_that_calls_decide_have_no_layout() -> None:
-    n = T.dynamic("n")
-    with pytest.raises(BadAnnotation, match=r"K134.*A has the extent n, which calls decide"):
-
-        @T.prim_func
-        def main(A: T.Tensor((n, 64), "float32")):
-            with T.Kernel(1, threads=64):
-                T.annotate_layout({A: T.Layout((64, 64), lambda i, j: j * 64 + i)})
-                T.clear(A)
-
-
-def test_a_view_of_rows_in_order_is_legal() -> None:
-    @T.prim_func
-    def main(A: T.Tensor((16, 32), "int32"), B: T.Tensor((32, 16), "int32")):
-        with T.Kernel(1, threads=64):
-            s = T.alloc_shared((16, 32), "int32")
-            T.annotate_layout({s: T.Layout((16, 32), lambda i, j: i * 32 + j)})
-            T.copy(A, s)
-            T.copy(T.reshape(s, (32, 16)), B)
-
-    planned(main)
 
 
 def test_a_target_without_threads_says_that_it_has_no_use_for_a_layout() -> None:
