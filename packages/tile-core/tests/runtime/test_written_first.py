@@ -101,6 +101,47 @@ def in_the_next_trip(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32"))
             C[0] = A[i]
 
 
+@T.prim_func
+def an_index_that_changes(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
+    with T.Kernel(1, threads=1):
+        j = T.alloc_var("int32", init=2)
+        C[j] = A[0]
+        j = 5
+        C[j] = C[j] + 1.0
+
+
+@T.prim_func
+def a_while_loop(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
+    with T.Kernel(1, threads=1):
+        i = T.alloc_var("int32", init=0)
+        while i < N - 1:
+            C[i] = A[i]
+            i = i + 1
+            C[i] = C[i] * 2.0
+
+
+@T.prim_func
+def a_corner_that_changes(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
+    with T.Kernel(1, threads=32):
+        n = T.alloc_var("int32", init=8)
+        f = T.alloc_fragment((8,), "float32")
+        T.copy(A[0:8], f)
+        T.copy(f, C[n : n + 8])
+        n = 0
+        T.copy(C[n : n + 8], f)
+
+
+@T.prim_func
+def a_bound_that_changes(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
+    with T.Kernel(1, threads=1):
+        n = T.alloc_var("int32", init=3)
+        for i in range(n):
+            C[i] = A[i]
+        n = 8
+        for i in range(n):
+            C[i] += 1.0
+
+
 @pytest.mark.parametrize("program", [the_same_element, a_later_loop, a_part_that_is_cleared, the_whole_tensor])
 def test_an_output_that_is_written_first_is_allocated(program):
     a = np.random.default_rng(0).standard_normal(N).astype("float32")
@@ -111,7 +152,18 @@ def test_an_output_that_is_written_first_is_allocated(program):
 
 @pytest.mark.parametrize(
     "program",
-    [in_a_branch, a_shorter_loop, another_element, a_loop_that_may_not_run, a_loop_that_ends_early, in_the_next_trip],
+    [
+        in_a_branch,
+        a_shorter_loop,
+        another_element,
+        a_loop_that_may_not_run,
+        a_loop_that_ends_early,
+        in_the_next_trip,
+        an_index_that_changes,
+        a_while_loop,
+        a_corner_that_changes,
+        a_bound_that_changes,
+    ],
 )
 def test_an_output_that_may_be_read_first_is_refused(program):
     with pytest.raises(BadOutIdx, match="K427"):

@@ -26,7 +26,7 @@ FINDS = {
     "reads of what other iterations write": ("races_are_accepted", "cpu", Chunk("programs", 0, 40, "illegal")),
     "floats out of range": ("conversions_by_the_processor", "cpu", Chunk("programs", 0, 10, "casts")),
     "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 40, "illegal")),
-    "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 0, 40, "illegal")),
+    "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 2, 40, "illegal")),
     "halves of bytes": ("halves_are_stored_alone", "cuda:sm_80", Chunk("programs", 0, 10, "nibbles")),
     "layouts that nothing follows": ("layouts_are_ignored", "cpu", Chunk("programs", 0, 40, "illegal")),
     "fragments that users lay out": (

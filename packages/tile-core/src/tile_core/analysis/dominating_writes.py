@@ -81,7 +81,7 @@ class _WriteSearch:
         self.reads((s.min, s.extent), loops, known)
         inside = list(known)
         self.visit(s.body, (*loops, s), inside)
-        if collect(s.body, (tirx.Break, tirx.Continue)):
+        if collect(s.body, (tirx.Break, tirx.Continue)) or loads_of(s.min) or loads_of(s.extent):
             return
         runs = isinstance(s.extent, tirx.IntImm) and int(s.extent.value) > 0
         for access in inside[len(known) :]:
@@ -119,7 +119,9 @@ class _WriteSearch:
 
     def write(self, access: _AccessedElements, known: list[_AccessedElements]) -> None:
         self.written.add(str(access.buffer.name))
-        known.append(access)
+        # What memory holds may change before the read, and an equal index is another element then.
+        if not any(loads_of(e) for e in (*access.mins, *access.extents) if not isinstance(e, int)):
+            known.append(access)
 
 
 def _covers(written: _AccessedElements, read: _AccessedElements, loops: tuple[Stmt, ...]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tile_core.errors.language import BadLoop
 from tile_core.ir import nodes
+from tile_core.ir.visit import loads_of
 from tile_core.values.builder import Builder, Scope
 from tile_core.values.checks import flag, int_lists, no_loop_layout, python_int, shown
 from tile_core.values.checks import hints as check_hints
@@ -201,7 +202,8 @@ class OpenNest:
         check_names(spec.kind, spec.extents, names)
         if len(names) != len(spec.extents):
             names = [names[0] if len(names) == 1 and self.single else f"i{d}" for d in range(len(spec.extents))]
-        bounds = [to_index(e) for e in (spec.start, *spec.extents)]
+        start, *extents = (_evaluated_once(builder, e) for e in (spec.start, *spec.extents))
+        bounds = [to_index(e) for e in (start, *extents)]
         self.type = "int64" if any(nodes.dtype_of(b) == "int64" for b in bounds) else "int32"
         self.extents = [nodes.cast(b, self.type) for b in bounds[1:]]
         self.vars = [nodes.fresh(builder.unique(n), self.type) for n in names]
@@ -210,7 +212,7 @@ class OpenNest:
                 builder.ranges[var] = (0, builtins.max(0, extent - 1))
         values = [as_value(v) for v in self.vars]
         if spec.step != 1 or constant_of(spec.start) != 0:
-            values = [spec.start + values[0] * spec.step if spec.step != 1 else values[0] + spec.start]
+            values = [start + values[0] * spec.step if spec.step != 1 else values[0] + start]
         self.targets: Any = values[0] if self.single else tuple(values)
         self.scope: Scope = builder.push("parallel" if spec.kind in ("Parallel", "vectorized") else "loop")
 
@@ -224,6 +226,12 @@ class OpenNest:
             notes = self.spec.notes if d == 0 else {}
             body = nodes.for_loop(var, extent, body, role, annotations=notes, span=self.span)
         self.builder.emit(body)
+
+
+def _evaluated_once(builder: Builder, bound: Index) -> Index:
+    """Return a bound as it is where the loop begins: the body may change the memory that it reads."""
+    index = to_index(bound)
+    return as_value(builder.bind("bound", index)) if not isinstance(index, int) and loads_of(index) else bound
 
 
 def check_names(kind: str, extents: Sequence[Index], names: Sequence[str]) -> None:
