@@ -28,7 +28,7 @@ FINDS = {
     "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 40, "illegal")),
     "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 2, 40, "illegal")),
     "halves of bytes": ("halves_are_stored_alone", "cuda:sm_80", Chunk("programs", 0, 10, "nibbles")),
-    "layouts that nothing follows": ("layouts_are_ignored", "cpu", Chunk("programs", 0, 40, "illegal")),
+    "layouts that nothing follows": ("layouts_are_ignored", "cpu", Chunk("programs", 2, 40, "illegal")),
     "fragments that users lay out": (
         "fragments_of_users_are_not_proved",
         "cuda:sm_80",
