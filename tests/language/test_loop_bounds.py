@@ -66,3 +66,25 @@ def test_bounds_are_evaluated_once(program, expected, target):
     kernel(np.array([4, 0], "int32"), found)
     np.testing.assert_array_equal(found, expected)
     kernel.verify(np.array([4, 0], "int32"), np.zeros(4, "int32"))
+
+
+@T.prim_func
+def a_loop_that_never_runs(X: T.Tensor((8, 12), "float32"), B: T.Tensor((12,), "float32")):
+    with T.Kernel(1, threads=1) as bx:
+        a = T.alloc_shared((8, 12), "float32")
+        T.copy(X, a)
+        r = T.alloc_reducer((12,), "float32", "min", replication="all")
+        for i, j in T.Parallel(bx, 12):
+            if j < 11:
+                r[j] = T.min(r[j], a[i, j])
+        T.finalize_reducer(r)
+        T.copy(r, B)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "metal"])
+def test_an_extent_that_is_zero_in_the_only_block(target):
+    """TVM's analyzer fails on it in the scope of a condition, and ended the process when it left that scope."""
+    kernel = tile.compile(a_loop_that_never_runs, target=target, runtime="host" if target == "cpu" else "emulator")
+    found = np.zeros(12, "float32")
+    kernel(np.ones((8, 12), "float32"), found)
+    np.testing.assert_array_equal(found, np.full(12, np.inf, "float32"))

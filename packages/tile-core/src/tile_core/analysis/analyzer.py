@@ -7,6 +7,7 @@ are not queried, and an analyzer that failed is replaced by a new one with the s
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -153,6 +154,8 @@ class Analyzer:
             for fact in self._told:
                 fact(self.tvm)
             for entry in self._conditions:
+                # TVM ends the process if a scope is left, or freed, whose analyzer failed halfway: it lives for ever.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(entry[1]))
                 self._enter(self.tvm, entry)
             return otherwise
 
