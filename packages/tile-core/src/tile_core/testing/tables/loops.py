@@ -23,6 +23,7 @@ def units() -> list[Unit]:
         *_guards(),
         *_bodies(),
         *_trip_counts(),
+        *_changing_bounds(),
         *_private(),
         *_races(),
         *_pipelines(),
@@ -173,6 +174,38 @@ def _trip_counts() -> list[Unit]:
 
     params = [scalar("p"), scalar("q"), output("B", "int32", 20, 30)]
     return [one("parallel", "trip-counts", params, body, counted, launches, threads=32)]  # type: ignore[arg-type]
+
+
+def _changing_bounds() -> list[Unit]:
+    """Bounds that read a variable which the body changes: they are evaluated once, before the first trip."""
+    body = """
+        n = T.alloc_var("int32", init=p)
+        c = T.alloc_var("int32", init=0)
+        for _ in range(n):
+            c += 1
+            n = 2
+        B[0] = c
+        n = p
+        for i in range(n, 12):
+            c += i
+            n = 11
+        B[1] = c
+        n = p
+        for _i, _j in T.grid(n, 2):
+            c += 1
+            n = n + 1
+        B[2] = c
+    """
+
+    def counted(d: Data) -> dict[str, Array]:
+        p = int(d["p"])
+        first = max(0, p)
+        second = first + sum(range(p, 12))
+        return {"B": np.array([first, second, second + 2 * max(0, p)])}
+
+    launches = {str(p): (lambda rng, p=p: {"p": p}) for p in (-3, 0, 1, 5, 13)}
+    params = [scalar("p"), output("B", "int32", 3)]
+    return [one("parallel", "changing-bounds", params, body, counted, launches, threads=32)]  # type: ignore[arg-type]
 
 
 def _private() -> list[Unit]:
