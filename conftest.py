@@ -6,14 +6,18 @@ turn follows from the commit, so that a few commits more than ``n`` run all of t
 turn: ``SWEEP_TURN=<turn>`` repeats it, ``SWEEP_TURN=all`` runs everything. What is named on the command line with
 ``::`` runs in every turn.
 
-The cache is new in each run and one for all its processes: the emulator's engine is compiled once.
+The cache is new in each run and one for all its processes: the emulator's engine is compiled once. Python's bytecode is
+kept even where ``PYTHONDONTWRITEBYTECODE`` is set, as in many containers: otherwise each process of a run, and there
+are hundreds, would compile all modules again.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -27,6 +31,7 @@ _EMULATED = tuple(
     for folder in (
         "tile-core/tests/plugins/test_toyc.py", "tile-cuda/tests/emulation", "tile-cuda/tests/zoo",
         "tile-emulator/tests", "tile-metal/tests/emulation", "tile-metal/tests/ops", "tile-metal/tests/zoo",
+        "tile-rocm-stub/tests/emulation", "tile-rocm-stub/tests/zoo",
     )
 )  # fmt: skip
 _TEXTS = ("test_asm.py", "test_compiled.py", "test_golden.py", "test_rewrite.py", "test_text.py")
@@ -40,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the turn and the cache once, for all processes of a run."""
     os.environ.setdefault("SWEEP_TURN", str(_turn()))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if not hasattr(config, "workerinput") and "TILE_CACHE_DIR" not in os.environ:
         folder = os.environ["TILE_CACHE_DIR"] = tempfile.mkdtemp(prefix="tile-tests-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -61,6 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = set(map(id, chosen))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what exists now from garbage collections: modules and thousands of tests, which live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_in_turn(item: pytest.Item, turn: int) -> bool:

@@ -2,10 +2,9 @@
 
     python benchmarks/cpu_ops.py [NAME ...] [--size 4096] [--json FILE]
 
-Demands: softmax and RMSNorm of 4096 x 4096 float32 at least as fast as NumPy; argmax by 64-bit keys of 2048 x 2048 at
-least 0.9 of NumPy; attention at least 0.95 of torch's flash attention with as many threads, if torch is there. Where
-NumPy has two straightforward ways (the whole array, or a few rows at a time, which stay in the cache), both run and the
-faster one counts.
+Demands: softmax and RMSNorm of 4096 x 4096 float32 at least as fast as NumPy; attention at least 0.95 of torch's flash
+attention with as many threads, if torch is there. Where NumPy has two straightforward ways (the whole array, or a few
+rows at a time, which stay in the cache), both run and the faster one counts.
 """
 
 from __future__ import annotations
@@ -131,39 +130,6 @@ def attention(size: int) -> tuple[Side, list[Side]]:
     return lambda: kernel(q, k, v, out), [lambda: heads_of(q, k, v, out), by_head]
 
 
-def keyed_argmax(M: int, N: int) -> Any:
-    """Return a program that finds the first largest element of rows: one maximum over values joined with places."""
-
-    @T.prim_func
-    def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M,), "int32")):
-        with T.Kernel(T.ceildiv(M, 16), threads=128) as block:
-            keys = T.alloc_fragment((1, N), "int64")
-            best = T.alloc_fragment((1,), "int64")
-            for i in T.serial(16):
-                row = block * 16 + i
-                for j in T.Parallel(N):
-                    bits = T.reinterpret(X[row, j], "int32")
-                    order = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # as integers, in the order of the floats
-                    keys[0, j] = (T.cast(order, "int64") << 32) | T.cast(N - 1 - j, "int64")
-                T.reduce_max(keys, best, dim=1)
-                Y[row] = N - 1 - T.cast(best[0] & 0xFFFFFFFF, "int32")
-
-    return main
-
-
-def argmax(size: int) -> tuple[Side, list[Side]]:
-    """The place of the largest element of rows; half as many rows and columns as the size."""
-    x, _ = normal(size // 2)
-    kernel, y, out = (
-        tile.compile(keyed_argmax(*x.shape), target="cpu"),
-        np.empty(len(x), "int32"),
-        np.empty(len(x), int),
-    )
-    kernel(x, y)
-    assert np.array_equal(y, x.argmax(axis=1))
-    return lambda: kernel(x, y), [lambda: np.argmax(x, axis=1, out=out)]
-
-
 def flash(size: int) -> tuple[Side, list[Side]]:
     """The same attention beside torch's; no side at all without torch."""
     try:
@@ -182,11 +148,11 @@ def flash(size: int) -> tuple[Side, list[Side]]:
 
 
 OPS: dict[str, Callable[[int], tuple[Side, list[Side]]]] = {
-    f.__name__: f for f in (softmax, rms_norm, cumsum, elementwise, transpose, attention, argmax, flash)
+    f.__name__: f for f in (softmax, rms_norm, cumsum, elementwise, transpose, attention, flash)
 }
 
 
-DEMANDS = {"softmax": 1.0, "rms_norm": 1.0, "argmax": 0.9, "flash": 0.95}
+DEMANDS = {"softmax": 1.0, "rms_norm": 1.0, "flash": 0.95}
 
 
 def measure(arguments: argparse.Namespace) -> list[Row]:

@@ -32,10 +32,8 @@ def side(rows: int, size: int, way: tuple[str, bool], dtype: str) -> Callable[[A
     if shared == "parts of K":
         # Whole rows of B, as they lie in memory; as many parts as cores.
         splits = max(2, os.cpu_count() or 2)
-        matmul: Callable[[Any, Any, Any], object] = example("split_k").matmul(
-            rows, size, size, splits, dtype, accum, "cpu", (rows, size, 64)
-        )
-        return matmul
+        program = example("split_k").matmul(rows, size, size, splits, dtype, accum, rows, size, 64)
+        return tile.compile(program, target="cpu")
     # A row of B as it is stored, or half of one: long runs for the memory, a block for each core.
     block_N, block_K = (64, size) if trans_b else (size // 2, 256)
     program = example("gemm").matmul(rows, size, size, False, trans_b, dtype, accum, rows, block_N, block_K)

@@ -40,6 +40,30 @@ def check(name: str, got: Any, expected: Any, tolerance: float, scale: Any = Non
     return passed
 
 
+def for_numpy(kernel: Any) -> Callable[..., Any]:
+    """Return a kernel as a function of NumPy arrays: a device gets copies of them, and its results are copied back.
+
+    Programs that keep their arrays on the device, as arrays of PyTorch, CuPy or MLX, pass those to the kernel itself.
+    """
+
+    def launch(*args: Any) -> Any:
+        given = [kernel.adapter.from_host(a) if isinstance(a, np.ndarray) else a for a in args]
+        results = kernel(*given)
+        for own, copy in zip(args, given, strict=True):
+            if copy is not own and own.flags.writeable:
+                own[...] = copy.get()
+        several = results if isinstance(results, tuple) else (results,)
+        found = tuple(r.get() if hasattr(r, "get") else r for r in several)
+        return found if isinstance(results, tuple) else found[0]
+
+    return launch
+
+
+def threads_for(elements: int) -> int:
+    """Return as many threads as have 4 of the elements each, in whole groups of 32: few live values, wide accesses."""
+    return min(1024, -(-elements // 128) * 32)
+
+
 def poisoned(shape: tuple[int, ...], dtype: Any) -> Any:
     """Return an array whose every bit is set, so that an element that a kernel leaves out is seen."""
     array = np.empty(shape, dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from checks import check, poisoned, run
+from checks import check, for_numpy, run
 
 import tile_core as tile
 import tile_core.language as T
@@ -48,13 +48,12 @@ def one(slots: int, width: int, length: int, target: str) -> list[bool]:
     cache = rng.standard_normal((slots, width)).astype("float16")
     table = rng.permutation(slots)[:length].astype("int32")
     table[length // 2] = -1  # a page that is not there reads as zeros
-    out = poisoned((length, width), "float16")
-    tile.compile(gather_pages(slots, width, length), target=target)(cache, table, out)
+    out = for_numpy(tile.compile(gather_pages(slots, width, length), target=target, out_idx=-1))(cache, table)
     expected = np.where((table >= 0)[:, None], cache[table], 0)
     passed = [check(f"gather {length} of {slots} rows of {width}", out, expected, 0.0)]
     new = rng.standard_normal((length, width)).astype("float16")
     after = cache.copy()
-    tile.compile(append_rows(slots, width, length), target=target)(new, table, after)
+    for_numpy(tile.compile(append_rows(slots, width, length), target=target))(new, table, after)
     wanted = cache.copy()
     wanted[table[table >= 0]] = new[table >= 0]
     return [*passed, check(f"scatter {length} of {slots} rows of {width}", after, wanted, 0.0)]

@@ -1,11 +1,11 @@
-"""The sparse tutorial's two programs with only their imports changed: a compressor and a product on its output."""
+"""A compressor and a sparse product: TileLang's tutorial on sparsity, its two programs with only their imports changed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from checks import check, poisoned, run
+from checks import check, for_numpy, poisoned, run
 
 import tile_core as tilelang
 import tile_core.language as T
@@ -136,13 +136,13 @@ def one(M: int, N: int, K: int, block_K: int, cutlass: bool, target: str) -> lis
     rng = np.random.default_rng(K)
     dense = sparse.prune(rng.integers(-9, 10, (M, K)).astype("float16"))
     b = rng.integers(-9, 10, (K, N)).astype("float16")
-    a_sp, e = compress_kernel(M, K, 32, block_K, "float16", cutlass)(dense)
+    a_sp, e = for_numpy(compress_kernel(M, K, 32, block_K, "float16", cutlass))(dense)
     layout = "cutlass_sm80" if cutlass else "natural"
     passed = [check(f"compressor {M}x{K}, {layout}", sparse.decompress(a_sp, e, layout=layout), dense, 0.0)]
     reordered = e if cutlass else sparse.convert(e, "natural", "cutlass_sm80")
     c = poisoned((M, N), "float32")
     program: Any = matmul_sp_sm80(M, N, K, 64, 64, 64, "float16", "float32", "float32", 2, 128, False, False)
-    tilelang.compile(program, target=target)(a_sp, reordered, b, c)
+    for_numpy(tilelang.compile(program, target=target))(a_sp, reordered, b, c)
     product = dense.astype("float64") @ b.astype("float64")
     return [*passed, check(f"matmul_sp_sm80 {M}x{N}x{K} on its output", c, product, 0.0)]
 
@@ -151,7 +151,7 @@ def main(target: str = "auto") -> list[bool]:
     """Run all checks; return whether each passed."""
     row = np.array([[0, 7, 0, 3, 1, 5, 0, 0, 0, 0, 2, 4, 9, 0, 9, 0]], "float16")
     example = np.concatenate([row, np.zeros((31, 16), "float16")])
-    values, metadata = compress_kernel(32, 16, 32, 16, "float16", False)(example)
+    values, metadata = for_numpy(compress_kernel(32, 16, 32, 16, "float16", False))(example)
     kept = np.array([7, 3, 1, 5, 2, 4, 9, 9])
     passed = [check("the worked example: values", values[0], kept, 0.0)]
     passed.append(check("the worked example: metadata -29107", metadata[0], np.array([-29107]), 0.0))

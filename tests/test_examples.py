@@ -13,7 +13,9 @@ import pytest
 pytestmark = pytest.mark.sweep(3)
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in ("checks", "metal_selftest"))
+NAMES = sorted(
+    path.stem for path in EXAMPLES.glob("*.py") if path.stem not in ("checks", "metal_selftest", "metal_probes")
+)
 
 
 @pytest.fixture(autouse=True)

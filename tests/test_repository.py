@@ -37,7 +37,7 @@ def write(path: Path, text: str) -> Path:
 
 
 class TestClone:
-    @pytest.mark.parametrize("command", ["pip install uv && uv run tile demo", "uv run pytest"])
+    @pytest.mark.parametrize("command", ["pip install uv\nuv run tile demo", "uv run pytest"])
     def test_readme_shows_the_command_and_ci_runs_it(self, command: str) -> None:
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         assert f"<!-- ci: run -->\n```bash\n{command}\n```" in readme
@@ -243,6 +243,15 @@ class TestExamples:
         assert check_examples.documents(tmp_path) == []
         assert check_examples.check(skipped) is None
         assert check_examples.check(write(tmp_path / "b.md", "<!-- example: skip -->\n" + block)) is not None
+
+    def test_what_a_page_says_is_printed_is_printed(self, tmp_path: Path) -> None:
+        block = (
+            "```python\nprint('a 1 \\n  at /some/where/x.py:7\\nb')\n```\n<!-- example: printed -->\n```text\n%s\n```\n"
+        )
+        assert check_examples.check(write(tmp_path / "a.md", block % "a 1\n  at kernel.py:12")) is None
+        problem = check_examples.check(write(tmp_path / "b.md", block % "a 2"))
+        assert problem is not None
+        assert "is said to be printed, but is not:\na 2" in problem
 
     def test_other_languages_do_not_run(self, tmp_path: Path) -> None:
         write(tmp_path / "a.md", "```bash\nfalse\n```\n\n```\nnot python\n```\n")

@@ -4,7 +4,8 @@
 
 The ```python blocks of one page run in order in one process, like one file; line numbers in a traceback are those of
 the page. A block that needs something special is left out with its reason in the line above it:
-`<!-- example: skip, needs a device -->`. An example file that needs an optional package says so in a comment,
+`<!-- example: skip, needs a device -->`. A block below `<!-- example: printed -->` is part of what they print, but for
+the names of files and numbers of lines. An example file that needs an optional package says so in a comment,
 `# requires: NAME`, and is left out where that package is not installed.
 """
 
@@ -26,6 +27,8 @@ SECONDS = 120  # for one page or file
 WORKERS = 2
 FENCE = re.compile(r"^(?P<indent>[ ]*)```(?P<language>\S*).*$")
 SKIP = re.compile(r"<!--\s*example:\s*skip,\s*(?P<reason>.+?)\s*-->")
+PRINTED = re.compile(r"^<!--\s*example:\s*printed\s*-->\n+```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PLACE = re.compile(r"\S+\.py:\d+")
 REQUIRES = re.compile(r"^#\s*requires:\s*(?P<names>.+)$", re.MULTILINE)
 
 
@@ -74,20 +77,38 @@ def run(path: Path, script: Path, folder: str) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"{path}: still running after {SECONDS} s"
-    if done.returncode == 0:
-        print(f"{path.name}: ok, {time.perf_counter() - start:.1f} s")
-        return None
     output = done.stdout.decode("utf-8", errors="replace")
-    return f"{path}: exit code {done.returncode}\n{output[-4000:]}"
+    if done.returncode:
+        return f"{path}: exit code {done.returncode}\n{output[-4000:]}"
+    absent = unprinted(path.read_text(encoding="utf-8"), output) if path.suffix == ".md" else []
+    if absent:
+        return (
+            f"{path}: is said to be printed, but is not:\n" + "\n".join(absent) + f"\nThe output is:\n{output[-4000:]}"
+        )
+    print(f"{path.name}: ok, {time.perf_counter() - start:.1f} s")
+    return None
+
+
+def unprinted(markdown: str, output: str) -> list[str]:
+    """Return the blocks that a page says are printed and that are not part of the output."""
+    return [found for found in PRINTED.findall(markdown) if _plain(found) not in _plain(output)]
+
+
+def _plain(text: str) -> str:
+    """Return a text without spaces at ends of lines, and with one name for all places in files."""
+    return "\n".join(PLACE.sub("FILE", line.rstrip()) for line in text.strip().splitlines())
 
 
 def python_of(path: Path) -> str:
     """Return the runnable blocks of a page, every line at the line number that it has there; else nothing."""
-    if path.suffix != ".md":
-        return ""
+    return python_blocks(path.read_text(encoding="utf-8")) if path.suffix == ".md" else ""
+
+
+def python_blocks(markdown: str) -> str:
+    """Return the runnable blocks of a page's text, every line where it is; nothing if there are none."""
     kept: list[str] = []
     inside, wanted, indent, previous = False, False, "", ""
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in markdown.splitlines():
         fence = FENCE.match(line)
         if fence and (not inside or not fence["language"]):
             inside = not inside

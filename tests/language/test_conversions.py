@@ -11,6 +11,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
+from tile_core.numerics.codecs import encode
 from tile_core.numerics.truncation import limits_of, truncated
 
 from .targets import TARGETS, compiled
@@ -102,6 +103,43 @@ def test_every_pair_of_types(target: str, source: str, how: str) -> None:
     found = compiled(all_integers(len(a), source, how), target, out_idx=list(range(1, 9)))(a)
     for dtype, b in zip(INTEGERS, found, strict=True):
         np.testing.assert_array_equal(b, expected(a, dtype), err_msg=f"{source} to {dtype}")
+
+
+NARROW = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e8m0fnu")
+
+
+def code_of(value: int, dtype: str) -> int:
+    """The code of an integer, rounded once: what float64 has no room for is kept in its last bit."""
+    size, shift = abs(value), 0
+    while size >= 1 << 50:
+        size, shift = size >> 1 | size & 1, shift + 1
+    return int(encode(np.array(math.ldexp(-size if value < 0 else size, shift)), dtype))
+
+
+@pytest.mark.parametrize("source", INTEGERS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_integers_become_narrow_floats_by_one_rounding(target: str, source: str) -> None:
+    info = np.iinfo(source)
+    rng = np.random.default_rng(info.bits)
+    a = rng.integers(info.min, info.max, 120, dtype=source, endpoint=True) >> rng.integers(0, info.bits, 120, np.uint8)
+    ties = [(1 << e) + s * (1 << e) // 32 + d for e in range(5, info.bits - 2) for s in (1, 3, 9) for d in (-1, 0, 1)]
+    a = np.array([*a.tolist(), int(info.min), int(info.max), 0, *(x for x in ties if x <= info.max)], source)
+    count = len(a)
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((count,), source), B0: T.Tensor((count,), NARROW[0]), B1: T.Tensor((count,), NARROW[1]),
+        B2: T.Tensor((count,), NARROW[2]), B3: T.Tensor((count,), NARROW[3]),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(count):
+                for B in (B0, B1, B2, B3):
+                    B[i] = A[i]
+
+    found = compiled(main, target, out_idx=[1, 2, 3, 4])(a)
+    for dtype, codes in zip(NARROW, found, strict=True):
+        expected_codes = [code_of(int(v), dtype) for v in a]
+        assert np.asarray(codes).view(np.uint8).tolist() == expected_codes, dtype
 
 
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])

@@ -142,3 +142,46 @@ def test_grids_of_zero_and_less_at_run_time(target: str) -> None:
         want[: max(n, 0), : max(-(-n // 2), 0)] = 1
         kernel(n, a)
         np.testing.assert_array_equal(a, want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_extents_of_a_grid_wrap(target: str) -> None:
+    @T.prim_func
+    def main(v: T.int32, w: T.int64, A: T.Tensor((4, 4), "int32")):
+        with T.Kernel(v + 1, w * 2 - v, threads=1) as (x, y):
+            A[x, y] = 1
+
+    kernel = compiled(main, target)
+    for v, w in ((1, 1), (3, 3), (-1, 1), (2**31 - 1, 2**30), (1, 2**63 - 1), (2, -(2**63) + 2)):
+        across = (v + 1 + 2**31) % 2**32 - 2**31
+        down = (w * 2 - v + 2**63) % 2**64 - 2**63
+        a, want = np.zeros((4, 4), np.int32), np.zeros((4, 4))
+        want[: max(across, 0), : max(down, 0)] = 1
+        kernel(v, w, a)
+        np.testing.assert_array_equal(a, want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_extents_of_a_grid_that_are_converted(target: str) -> None:
+    @T.prim_func
+    def main(v: T.int32, u: T.uint8, A: T.Tensor((8,), "int32")):
+        with T.Kernel(T.cast(v, "int8") + T.cast(u, "int32"), threads=1) as x:
+            A[x] = 1
+
+    a = np.zeros(8, np.int32)
+    compiled(main, target)(255, 4, a)
+    assert a.tolist() == [1] * 3 + [0] * 5
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+@pytest.mark.parametrize("extent", [lambda v: v & 3, lambda v: T.if_then_else(v < 3, v, 3), lambda v: abs(v)])
+def test_extents_that_the_host_cannot_compute(target: str, extent: Any) -> None:
+    @T.prim_func
+    def main(v: T.int32, A: T.Tensor((8,), "int32")):
+        with T.Kernel(extent(v), threads=1) as x:
+            A[x] = 1
+
+    with pytest.raises(tile.TileError, match="U115") as caught:
+        compiled(main, target)
+    assert caught.value.where is not None
+    assert caught.value.where.source.startswith("with T.Kernel")

@@ -170,3 +170,81 @@ def test_slices_whose_end_may_wrap_have_no_extent() -> None:
         def main(A: T.Tensor((29,), "int32"), u: T.uint8, B: T.Tensor((4,), "int32")):
             with T.Kernel(1, threads=32):
                 T.copy(A[T.clamp(u, 0, 23) : T.clamp(u, 0, 23) + 4], B)
+
+
+@T.prim_func
+def runtime(
+    A: T.Tensor((16,), "int32"),
+    D: T.Tensor((m,), "int32"),
+    X: T.Tensor((16,), "int32"),
+    v: T.int32,
+    w: T.int64,
+    u: T.uint32,
+    B: T.Tensor((12, 16), "int32"),
+):
+    with T.Kernel(1, threads=32):
+        for i in T.serial(16):
+            B[0, T.floormod(v + -(2**31), m)] = 1
+            B[1, i] = D[T.min(i + T.truncdiv(2**31 - 13, T.max(v, 1)), (i ^ 3) * 5)]
+            B[2, i] = D[T.floormod(X[i] - 1, m)]
+            x = v - TOP
+            B[3, i] = D[(x + i) % m]
+            B[4, i] = D[m * m * 65536 * i % m]
+            B[5, i] = D[(w * 3 - i) % m]
+            B[6, i] = D[(u - 5 + T.cast(i, "uint32")) % T.cast(m, "uint32")]
+        for i in T.Parallel(16):
+            B[7, i] = A[v + i]
+            B[8, i] = A[X[0] + TOP + i + 2]
+            B[9, i] = D[T.max(X[i] - 1, 0) % m]
+            if X[i] - 5 > 3:
+                B[10, i] = A[X[i]]
+            B[11, i] = A[(v + i) * 2 - v * 2]
+
+
+@pytest.mark.parametrize("v", [-7, 1, 0, TOP - 3, -(2**31)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_indices_of_runtime_values_that_leave_their_type(target: str, v: int) -> None:
+    a, d = np.arange(100, 116, dtype=np.int32), np.arange(200, 217, dtype=np.int32)
+    x = np.array([-(2**31), -(2**31) + 1, TOP, 0, 1, 13, 9, 8, *range(8)], np.int32)
+    w, u = 2**62 + 5, 3
+    b = np.full((12, 16), -1, np.int32)
+    compiled(runtime, target)(a, d, x, v, w, u, b)
+    size, over = len(d), range(16)
+
+    def at(t: np.ndarray, p: int) -> int:
+        return int(t[p]) if 0 <= p < len(t) else 0
+
+    place = wrapped(v - 2**31) % size
+    assert b[0].tolist() == [1 if i == place else -1 for i in over]
+    quotient = (2**31 - 13) // max(v, 1)
+    assert b[1].tolist() == [at(d, min(wrapped(i + quotient), (i ^ 3) * 5)) for i in over]
+    assert b[2].tolist() == [at(d, wrapped(int(y) - 1) % size) for y in x]
+    assert b[3].tolist() == [at(d, wrapped(wrapped(v - TOP) + i) % size) for i in over]
+    assert b[4].tolist() == [at(d, wrapped(size * size * 65536 * i) % size) for i in over]
+    assert b[5].tolist() == [at(d, ((w * 3 - i + 2**63) % 2**64 - 2**63) % size) for i in over]
+    assert b[6].tolist() == [at(d, (u - 5 + i) % 2**32 % size) for i in over]
+    assert b[7].tolist() == [at(a, wrapped(v + i)) for i in over]
+    assert b[8].tolist() == [at(a, wrapped(int(x[0]) + TOP + i + 2)) for i in over]
+    assert b[9].tolist() == [at(d, max(wrapped(int(y) - 1), 0) % size) for y in x]
+    assert b[10].tolist() == [at(a, int(y)) if wrapped(int(y) - 5) > 3 else -1 for y in x]
+    assert b[11].tolist() == [at(a, wrapped(wrapped(v + i) * 2 - v * 2)) for i in over]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_of_a_runtime_start_keep_a_loop_without_guards(target: str) -> None:
+    """One comparison before the loop proves that nothing wraps: it is done in 64 bits."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m,), "float32"), S: T.Tensor((4,), "int32"), B: T.Tensor((4, 64), "float32")):
+        with T.Kernel(4, threads=32) as bx:
+            start = S[bx] * 3
+            for i in T.Parallel(64):
+                B[bx, i] = A[start + i - 2]
+
+    lowered = lower(main, make_context(target), installed()).lowered
+    text = lowered.script() if target == "cpu" else lowered.text
+    assert ("int64" if target == "cpu" else "long") in text
+    a, s = np.arange(1, 200, dtype=np.float32), np.array([1, 50, 0, -(2**31) // 3], np.int32)
+    b = compiled(main, target, out_idx=2)(a, s)
+    places = [[wrapped(wrapped(int(first) * 3) + i - 2) for i in range(64)] for first in s]
+    assert b.tolist() == [[a[p] if 0 <= p < len(a) else 0 for p in row] for row in places]

@@ -75,9 +75,15 @@ class _Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, tuple[Any, ...], list[Wanted]]] = []
 
-    def compile(self, program: Any, target: str | None = None) -> Callable[..., None]:
-        def call(*args: Any) -> None:
-            self.calls.append((program, args, []))
+    def compile(self, program: Any, target: str | None = None, out_idx: int | None = None) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            if out_idx is None:
+                self.calls.append((program, args, []))
+                return None
+            at = out_idx % len(program.params)
+            out = _result(program, at, args)
+            self.calls.append((program, (*args[:at], out, *args[at:]), []))
+            return out
 
         return call
 
@@ -92,9 +98,10 @@ class _Recorder:
 def recorded(name: str, run: Callable[[ModuleType], Any]) -> list[Case]:
     """Return what an example compiles, calls and checks while a function of it runs."""
     module, recorder = example(name), _Recorder()
-    before = {key: getattr(module, key) for key in ("tile", "check") if hasattr(module, key)}
+    before = {key: getattr(module, key) for key in ("tile", "check", "for_numpy") if hasattr(module, key)}
     tile = before.get("tile")
     module.tile = SimpleNamespace(**{**vars(tile), "compile": recorder.compile}) if tile else None  # type: ignore[attr-defined]
+    module.for_numpy = lambda kernel: kernel  # type: ignore[attr-defined]
     module.check = recorder.check  # type: ignore[attr-defined]
     try:
         run(module)
@@ -115,6 +122,18 @@ def from_example(name: str, *args: Any, function: str = "one", at: int = 0) -> C
         return recorded(name, run)[at]
 
     return make
+
+
+def _result(program: Any, at: int, args: Sequence[Any]) -> Any:
+    """Return a poisoned array for a parameter that is a result; its extents are numbers, or names in other shapes."""
+    from tile_core.dtypes import DTYPES
+
+    names: dict[str, int] = {}
+    for param, arg in zip((p for i, p in enumerate(program.params) if i != at), args, strict=True):
+        dims = zip(param.shape, getattr(arg, "shape", ()), strict=False)
+        names.update({dim: size for dim, size in dims if isinstance(dim, str)})
+    result = program.params[at]
+    return poisoned([names[d] if isinstance(d, str) else d for d in result.shape], DTYPES[result.dtype].numpy())
 
 
 def poisoned(shape: Sequence[int], dtype: Any) -> Any:

@@ -11,6 +11,7 @@ import tile_emulator
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compiler import lower
 from tile_core.context import Context
+from tile_core.dtypes import DTYPES
 from tile_core.plugins.manager import installed
 
 from .case import Case
@@ -39,15 +40,15 @@ def values_of(case: Case, text: KernelText) -> dict[str, Any]:
         for dim, extent in zip(param.shape or (), np.shape(value), strict=False):
             if isinstance(dim, str):
                 symbols[dim] = extent
-    names = [p.name for p in text.facts.params]
+    names = [p.name for p in text.facts.given]
     facts = zip(text.facts.params, case.args, strict=False)
     values = {p.name: _stored(v, p.dtype) if p.kind == "pointer" else v for p, v in facts}
     return values | {name: symbols[name] for name in names[len(case.args) :]}
 
 
 def _stored(array: Any, dtype: str) -> Any:
-    """Return an array as the text has it: narrow floats are integers there."""
-    return array if str(array.dtype) == dtype or array.dtype.itemsize != 1 else array.view(dtype)
+    """Return an array as the text has it: floats that a language has no type for are integers there."""
+    return array.view(dtype) if array.dtype.itemsize * 8 == DTYPES[dtype].bits else array
 
 
 def wrong(case: Case, text: KernelText, result: tile_emulator.RunResult) -> list[str]:

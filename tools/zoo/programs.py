@@ -211,11 +211,12 @@ def block_sum_case(rows: int, columns: int) -> Case:
     return Case(block_sum, (x, poisoned((rows,), "float32")), (Wanted(1, x.astype("float64").sum(1), 0.0),))
 
 
-def neighbours_case(count: int) -> Case:
-    """Return a stencil through shared memory with a halo, and a vote of each warp."""
+def neighbours_case(count: int, width: int = 32) -> Case:
+    """Return a stencil through shared memory with a halo, and a vote of each warp of ``width`` threads."""
+    bits = f"uint{width}"
 
     @T.prim_func
-    def neighbours(X: T.Tensor((count,), "int32"), Y: T.Tensor((count,), "int32"), V: T.Tensor((count,), "uint32")):
+    def neighbours(X: T.Tensor((count,), "int32"), Y: T.Tensor((count,), "int32"), V: T.Tensor((count,), bits)):
         with T.Kernel(T.ceildiv(count, 64), threads=64) as bx:
             tid = T.get_thread_binding(0)
             tile = T.alloc_shared((66,), "int32")
@@ -232,9 +233,10 @@ def neighbours_case(count: int) -> Case:
 
     x = np.random.default_rng(count).integers(-99, 100, count).astype("int32")
     padded = np.pad(x, 1)
-    lanes = np.pad(x > 0, (0, -count % 32)).reshape(-1, 32) @ (1 << np.arange(32, dtype="int64"))
-    wanted = (Wanted(1, padded[:-2] + padded[1:-1] + padded[2:], 0.0), Wanted(2, np.repeat(lanes, 32)[:count], 0.0))
-    return Case(neighbours, (x, poisoned((count,), "int32"), poisoned((count,), "uint32")), wanted)
+    lanes = np.packbits(np.pad(x > 0, (0, -count % width)), bitorder="little").view(bits)
+    votes = np.repeat(lanes, width)[:count]
+    wanted = (Wanted(1, padded[:-2] + padded[1:-1] + padded[2:], 0.0), Wanted(2, votes, 0.0))
+    return Case(neighbours, (x, poisoned((count,), "int32"), poisoned((count,), bits)), wanted)
 
 
 def row_max_case(rows: int, columns: int) -> Case:

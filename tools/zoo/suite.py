@@ -51,6 +51,8 @@ class Zoo:
         By kernel whose barriers are left out one by one those that order nothing, counted from the end.
     golden, suffix, kept
         The folder of kept texts, how their files end, and of which kernels they are.
+    options
+        Fields of the backend's options.
     """
 
     entries: tuple[Entry, ...]
@@ -63,6 +65,7 @@ class Zoo:
     golden: Path
     suffix: str
     kept: tuple[str, ...]
+    options: Mapping[str, object] = field(default_factory=dict)
     _cases: dict[str, Case] = field(default_factory=dict)
     _texts: dict[tuple[str, str], KernelText] = field(default_factory=dict)
 
@@ -77,7 +80,7 @@ class Zoo:
         """Return the text that a call with a case's arguments takes."""
         key = name, target or self.targets[0]
         if key not in self._texts:
-            self._texts[key] = launch.text_for(self.case_of(name), make_context(key[1]))
+            self._texts[key] = launch.text_for(self.case_of(name), make_context(key[1], self.options))
         return self._texts[key]
 
     def run(self, case: Case, text: KernelText, target: str = "", **how: Any) -> tile_emulator.RunResult:
@@ -155,7 +158,7 @@ class ZooTests:
     def test_verify_agrees(self, verified: Entry) -> None:
         """``Kernel.verify`` agrees with kernels that the emulator executes."""
         case = verified.make()
-        kernel = tile.compile(case.program, self.zoo.targets[0], runtime="emulator")
+        kernel = tile.compile(case.program, self.zoo.targets[0], runtime="emulator", options=self.zoo.options)
         args = [kernel.adapter.from_host(np.array(a)) if isinstance(a, np.ndarray) else a for a in case.args]
         report = kernel.verify(*args)
         assert {o.name for o in report.outputs} >= {kernel.signature.params[w.index].name for w in case.wanted}

@@ -41,7 +41,22 @@ def gemm(name: str, M: int, N: int, K: int, types: programs.Types, **how: Any) -
     return Entry(f"gemm_{name}", functools.partial(programs.gemm_case, M, N, K, types, **how))
 
 
-#: Kernels that say nothing about a backend; products are each backend's own rows.
+#: Products of the usual types, with tails, all orientations, and one to four stages.
+PRODUCTS: tuple[Entry, ...] = (
+    gemm("f16_small", 29, 24, 72, F16, stages=3),
+    gemm("f16_tails", 65, 39, 71, F16),
+    gemm("f16_nt", 40, 72, 80, F16, trans=NT),
+    gemm("f16_tn", 40, 72, 80, F16, trans=TN, stages=1),
+    gemm("f16_tt", 33, 31, 17, F16, trans=TT, stages=4),
+    gemm("f16_one", 1, 1, 1, F16),
+    gemm("bf16", 48, 56, 64, BF16, trans=NT, stages=2),
+    gemm("int8", 48, 40, 96, INT8, trans=NT),
+    gemm("fp8", 40, 24, 64, FP8, trans=NT),
+    gemm("fp32", 33, 35, 29, FP32),
+    gemm("dynamic", 37, 40, 56, F16, dynamic=True),
+)
+
+#: Kernels that say nothing about a backend, which adds products that show its own instructions.
 KERNELS: tuple[Entry, ...] = (
     Entry("attention", from_example("flash_attention", 1, 1, 64, 96, 32, True)),
     Entry("attention_tails", from_example("flash_attention", 1, 2, 67, 75, 24, False)),

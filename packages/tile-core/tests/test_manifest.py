@@ -42,7 +42,7 @@ def test_a_good_one():
         ("name", "Sample", 'lower case letters, digits, "_" and "-"; an add-on is "kind.name"'),
         ("name", "a.b.c", 'lower case letters, digits, "_" and "-"; an add-on is "kind.name"'),
         ("api", "1", 'a range like ">=1,<2"'),
-        ("api", ">=1.5", 'a range like ">=1,<2"'),
+        ("api", ">=1.5.2", 'a range like ">=1,<2"'),
         ("api", None, 'a range like ">=1,<2"'),
         ("target_kinds", "sample", "a tuple of different target kinds"),
         ("target_kinds", ("a", "a"), "a tuple of different target kinds"),
@@ -66,20 +66,34 @@ def test_a_bad_field_is_named(field, value, expected):
 
 
 @pytest.mark.parametrize(
-    ("api", "accepted"),
+    ("api", "version", "accepted", "needs_newer"),
     [
-        (">=1,<2", True),
-        ("==1", True),
-        ("<=1", True),
-        (" >= 1 , != 2 ", True),
-        (">1", False),
-        (">=2,<3", False),
-        ("!=1", False),
+        (">=1,<2", (1, 0), True, False),
+        (">=1,<2", (1, 7), True, False),  # what is added breaks nobody
+        (">=1,<2", (2, 0), False, False),
+        (">=1.3,<2", (1, 3), True, False),
+        (">=1.3,<2", (1, 2), False, True),
+        (">=1.3,<2", (2, 0), False, False),
+        (">=1.3,<1.5", (1, 4), True, False),
+        (">=1.3,<1.5", (1, 5), False, False),
+        ("==1", (1, 7), True, False),
+        ("==1.2", (1, 7), False, False),
+        ("<=1", (1, 7), True, False),
+        (" >= 1 , != 2 ", (1, 0), True, False),
+        (">1", (1, 7), False, True),
+        (">=2,<3", (1, 0), False, True),
+        ("!=1", (1, 0), False, False),
     ],
 )
-def test_api_ranges(api, accepted):
-    assert API_VERSION == 1
-    assert BackendManifest(**{**GOOD, "api": api}).accepts_api() is accepted
+def test_api_ranges(api, version, accepted, needs_newer):
+    manifest = BackendManifest(**{**GOOD, "api": api})
+    assert manifest.accepts_api(version) is accepted
+    assert manifest.needs_newer_api(version) is needs_newer
+
+
+def test_the_api_of_this_core():
+    assert API_VERSION == (1, 0)
+    assert BackendManifest(**GOOD).accepts_api()
 
 
 def test_fingerprint_sees_every_file_but_byte_code(tmp_path, monkeypatch):

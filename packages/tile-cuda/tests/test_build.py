@@ -8,8 +8,9 @@ import pytest
 
 from tile_core.abi.kernel_text import KernelText
 from tile_core.errors import Where
+from tile_core.errors.launch import TextRefused
 from tile_cuda import build
-from tile_cuda.errors import NoCompiler, TextRefused
+from tile_cuda.errors import NoNvrtc
 from tile_cuda.options import CudaOptions
 
 from .texts import SCALE, facts, kernel, mapped, scale, scale4
@@ -93,7 +94,7 @@ class TestFlags:
 class TestRefusals:
     def test_of_the_front_end_names_the_line_of_the_user(self):
         text = SCALE.replace("x[i] * by;", "x[i] * nothing;")
-        with pytest.raises(TextRefused, match=r'\[U705\] scale: .* identifier "nothing" is undefined') as caught:
+        with pytest.raises(TextRefused, match=r'\[U406\] scale: .* identifier "nothing" is undefined') as caught:
             build.build(mapped(text, None, 11, 12, None), "sm_80")
         assert caught.value.where == Where("user.py", 12)
         assert "refused line 3 of the text, `if (i < n) y[i] = x[i] * nothing;`: " in str(caught.value)
@@ -121,7 +122,7 @@ class TestRefusals:
                 build.build(kernel("nonsense"), "sm_80")
 
     def test_an_architecture_that_the_compiler_does_not_know(self):
-        with pytest.raises(NoCompiler, match=r"\[S701\] text for cuda:sm_70 cannot") as caught:
+        with pytest.raises(NoNvrtc, match=r"\[S701\] text for cuda:sm_70 cannot") as caught:
             build.build(KernelText(SCALE, facts()), "sm_70")
         assert "knows sm_75, sm_80" in str(caught.value)
         assert "pip install --upgrade nvidia-cuda-nvrtc" in str(caught.value)
@@ -137,7 +138,7 @@ class TestMissing:
             return real(name, *args, **kwargs)
 
         monkeypatch.setattr(builtins, "__import__", hidden)
-        with pytest.raises(NoCompiler, match="cuda-python cannot be imported") as caught:
+        with pytest.raises(NoNvrtc, match="cuda-python cannot be imported") as caught:
             build.nvrtc("cuda:sm_80")
         assert 'pip install "cuda-python>=13,<14" "nvidia-cuda-nvrtc>=13,<14"' in str(caught.value)
 
@@ -148,7 +149,7 @@ class TestMissing:
             raise RuntimeError("no libnvrtc.so.13\nsearched everywhere")
 
         monkeypatch.setattr(nvrtc, "nvrtcVersion", fails)
-        with pytest.raises(NoCompiler, match="NVRTC is not found") as caught:
+        with pytest.raises(NoNvrtc, match="NVRTC is not found") as caught:
             build.nvrtc("cuda:sm_80")
         assert 'pip install "nvidia-cuda-nvrtc>=13,<14"' in str(caught.value)
         assert "searched" not in str(caught.value)
@@ -163,7 +164,7 @@ class TestMissing:
         assert build.toolchain() == f"nvrtc {build.version()}"
 
         def missing():
-            raise NoCompiler(target="cuda", reason="", advice="")
+            raise NoNvrtc(target="cuda", reason="", advice="")
 
         monkeypatch.setattr(build, "version", missing)
         assert build.toolchain() == ""

@@ -15,7 +15,7 @@ from tile_core.plugins.manager import installed
 from tile_core.reports import explain, explain_facts, report_json, slow
 from tile_core.reports.slow import SlowPath
 from tile_cuda import build
-from tile_cuda.errors import NoCompiler
+from tile_cuda.errors import NoNvrtc
 from tile_cuda.runtime import driver
 
 
@@ -211,7 +211,7 @@ class TestBinary:
 
     def test_what_cannot_be_built_is_left_out(self, monkeypatch):
         def refuse(*_):
-            raise NoCompiler(target="cuda", reason="it is not there", advice="install it")
+            raise NoNvrtc(target="cuda", reason="it is not there", advice="install it")
 
         monkeypatch.setattr(build, "build", refuse)
         assert explain_facts(product(), "cuda:sm_90a").built == {}
@@ -243,7 +243,8 @@ class TestSlow:
     def test_in_the_report(self):
         text = explain(product("float32"), "cuda:sm_90a")
         assert "warning: gemm (test_explain.py:" in text
-        assert "takes the slow way cuda.simt.gemm, because cuda.mma.sync: " in " ".join(text.split())
+        assert "takes the slow way cuda.simt.gemm, because cuda.wgmma: " in " ".join(text.split())
+        assert "; cuda.mma.sync: the instruction would round float32" in " ".join(text.split())
         assert len(explain_facts(product("float32"), "cuda:sm_90a").warnings) == 1
 
     def test_a_product_without_anything_better(self):

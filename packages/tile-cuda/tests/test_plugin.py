@@ -11,8 +11,8 @@ import tile_cuda
 from tile_core.cli.checks import Check
 from tile_core.plugins.manager import installed
 from tile_cuda import build, doctor
-from tile_cuda.errors import NoCompiler
-from tile_cuda.runtime.api import Device, Failed, Unusable
+from tile_cuda.errors import NoNvrtc
+from tile_cuda.runtime.api import Device, DriverUnusable, Failed
 from tile_cuda.runtime.driver import CudaAdapter
 
 from .runtime.fake import H100, FakeDriver
@@ -30,7 +30,7 @@ def run(code):
 def test_importing_loads_nothing():
     loaded = run("""
 import tile_cuda.plugin as p
-p.tile_backend(), p.tile_target("cuda:sm_90a"), p.tile_language(), p.tile_runtimes(p.tile_target("cuda:sm_90a"))
+p.tile_backend(), p.tile_target("cuda:sm_90a"), p.tile_runtimes(p.tile_target("cuda:sm_90a"))
 print(*sorted(m for m in sys.modules if m.partition(".")[0] in ("tvm", "cuda", "torch", "numpy") and sys.modules[m]))
 """)
     assert loaded == []
@@ -80,7 +80,7 @@ class TestDoctor:
         assert (second.status, second.detail) == ("note", "Fake 75, sm_75, 64 KiB of shared memory: too old")
 
     @pytest.mark.parametrize(
-        ("error", "status"), [(Unusable("no library"), "note"), (Failed("cuInit", 3, "x"), "missing")]
+        ("error", "status"), [(DriverUnusable("no library"), "note"), (Failed("cuInit", 3, "x"), "missing")]
     )
     def test_a_driver_that_fails(self, monkeypatch, error, status):
         def fails():
@@ -92,7 +92,7 @@ class TestDoctor:
     @pytest.mark.parametrize(("platform", "status"), [("linux", "missing"), ("darwin", "note")])
     def test_no_compiler(self, monkeypatch, platform, status):
         def fails():
-            raise NoCompiler(target="cuda", reason="no wheel", advice="pip install it")
+            raise NoNvrtc(target="cuda", reason="no wheel", advice="pip install it")
 
         monkeypatch.setattr(build, "known_archs", fails)
         monkeypatch.setattr(doctor.sys, "platform", platform)

@@ -160,7 +160,7 @@ class TestDetection:
 
     def test_a_driver_that_fails_is_no_device(self, monkeypatch):
         def fails():
-            raise api.Unusable("it is broken")
+            raise api.DriverUnusable("it is broken")
 
         monkeypatch.setattr(api, "open_driver", fails)
         assert api.current_compute() is None

@@ -74,7 +74,7 @@ def install(monkeypatch):
         plugins = manager.Plugins([EntryPoint("toy", "in_memory_toy", "tile.backends")])
         monkeypatch.setattr(manager, "installed", lambda: plugins)
         entry = EntryPoint("emulator", "tile_emulator.adapter:runtime", runtimes.GROUP)
-        monkeypatch.setattr(runtimes, "offered", lambda: {"emulator": entry})
+        monkeypatch.setattr(runtimes, "offered", lambda: {"emulator": (entry,)})
 
     return run
 
@@ -97,6 +97,13 @@ def test_a_fault_names_the_line_of_the_kernel(install):
         kernel(np.ones(100, "float32"))
     assert caught.value.where.file == __file__
     assert "a[100], by thread (36, 0, 0) of block (1, 0, 0)" in str(caught.value)
+
+
+def test_a_race_between_blocks_says_what_to_do(install):
+    install(TEXT.replace("out[i]", "out[i % 4]"))
+    kernel = tile.compile(twice, "toy", out_idx=-1, runtime="emulator")
+    with pytest.raises(FaultFound, match=r"another block(.|\n)*help: let each block write elements of its own"):
+        kernel(np.ones(100, "float32"))
 
 
 def test_wrong_numbers_are_found_by_verify(install):

@@ -12,7 +12,7 @@ import tile_emulator
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.emit.dialect import Dialect
 from tile_emulator import RunLimits
-from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused, TextRefused
+from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused, NotModelled
 
 from .dialects.mini import HERE, MINI, facts_of, floats, run
 
@@ -159,7 +159,7 @@ class TestRefused:
         assert text in str(caught.value)
 
     def test_text_without_a_model(self):
-        with pytest.raises(TextRefused, match=r"\[U480\] k: the dialect 'mini' has no model for line 2") as caught:
+        with pytest.raises(NotModelled, match=r"\[U480\] k: the dialect 'mini' has no model for line 2") as caught:
             run(self.TEXT.replace("out[0] = 1", "out[0] = __fancy(1)"), [floats(1)])
         assert "__fancy" in str(caught.value)
         assert caught.value.where.line == 102

@@ -7,7 +7,7 @@ import pytest
 
 from tile_core.cli.checks import Check
 from tile_metal import doctor
-from tile_metal.runtime.libraries import Unusable
+from tile_metal.runtime.libraries import LibraryUnusable
 
 from .runtime.fake_mlx import Mlx
 from .runtime.fake_torch import Torch
@@ -15,7 +15,7 @@ from .runtime.fake_torch import Torch
 
 def missing(name):
     def find():
-        raise Unusable(f"{name} is not installed")
+        raise LibraryUnusable(f"{name} is not installed")
 
     return find
 
@@ -28,6 +28,7 @@ def mac(monkeypatch):
         monkeypatch.setattr(sys, "platform", "darwin")
         monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), machine))
         monkeypatch.setattr(platform, "machine", lambda: machine)
+        monkeypatch.setattr(doctor.versions, "chip", lambda: "Apple M2 Max")
         find = {name: (lambda m=libraries[name]: m) if name in libraries else missing(name) for name in doctor.FIND}
         monkeypatch.setattr(doctor, "FIND", find)
         monkeypatch.delenv(doctor.FAST_MATH, raising=False)
@@ -49,9 +50,11 @@ def test_elsewhere(monkeypatch):
 
 def test_all_is_there(mac):
     system, mlx, torch = mac(mlx=Mlx(), torch=Torch())()
-    assert (system.status, system.detail) == ("OK", "macOS 15.1, MSL 3.2")
-    assert mlx.detail.startswith("mlx 0.30.0, Double (applegpu_g13d), buffers of at most 16 GiB")
-    assert torch.detail == "torch 2.13.0: kernels run on its stream of the device mps"
+    assert (system.status, system.detail) == ("OK", "macOS 15.1 and a GPU of generation 14, MSL 3.2; runs metal:metal3")
+    assert mlx.detail.startswith(
+        "mlx 0.32.4, which compiles MSL 3.2, Double (applegpu_g13d), buffers of at most 16 GiB"
+    )
+    assert torch.detail == "torch 2.13.0, which compiles MSL 3.2: kernels run on its stream of the device mps"
     assert {mlx.status, torch.status} == {"OK"}
 
 
@@ -71,8 +74,8 @@ def test_no_library(mac):
 @pytest.mark.parametrize(
     ("version", "machine", "status", "detail"),
     [
-        ("26.2", "arm64", "OK", "macOS 26.2, MSL 4.0"),
-        ("14.0", "arm64", "OK", "macOS 14.0, MSL 3.1"),
+        ("26.2", "arm64", "OK", "macOS 26.2 and a GPU of generation 14, MSL 4.0; runs metal:metal3"),
+        ("14.0", "arm64", "OK", "macOS 14.0 and a GPU of generation 14, MSL 3.1; runs metal:metal3"),
         ("13.6", "arm64", "missing", "macOS 13.6"),
         ("15.1", "x86_64", "missing", "macOS 15.1 on x86_64"),
     ],
@@ -81,6 +84,12 @@ def test_systems(mac, version, machine, status, detail):
     mac(version, machine)
     found = doctor.system()
     assert (found.status, found.detail) == (status, detail)
+
+
+def test_a_machine_with_tensor_operations(mac, monkeypatch):
+    mac("26.2")
+    monkeypatch.setattr(doctor.versions, "chip", lambda: "Apple M5")
+    assert doctor.system().detail.endswith("runs metal:metal3, metal:metal4")
 
 
 def test_an_old_torch(mac):

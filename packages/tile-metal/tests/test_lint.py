@@ -170,3 +170,24 @@ def test_the_front_end_of_opencl_finds(code):
     assert found
     assert {f.line for f in found} == {line}, found
     assert {f.rule for f in found} == {"clang"}
+
+
+def test_a_text_is_ascii():
+    text = "// größe\nkernel void f(device float* x [[buffer(0)]]) {\n  x[0] = 1.0f;\n}\n"
+    (found,) = lint(text)
+    assert (found.line, found.rule) == (1, "ascii")
+    assert not lint(text.replace("größe", "size"))
+
+
+def test_a_variable_of_a_macro():
+    (found,) = lint("kernel void f(device float* x [[buffer(0)]]) {\n  int INT_MAX = 3;\n  x[0] = 1.0f;\n}\n")
+    assert (found.line, found.rule) == (2, "reserved")
+    assert "macro" in found.message
+
+
+def test_types_of_variables_as_arguments():
+    body = "  auto sum = product.get_destination_cooperative_tensor<TYPE, half, float>();\n  x[0] = 1.0f;\n"
+    text = "kernel void f(device float* x [[buffer(0)]]) {\n" + body + "}\n"
+    (found,) = lint(text.replace("TYPE", "decltype(left)"))
+    assert (found.line, found.rule) == (2, "address-space")
+    assert not lint(text.replace("TYPE", "remove_addrspace_t<decltype(left)>"))

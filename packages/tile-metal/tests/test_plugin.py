@@ -74,7 +74,7 @@ def test_on_a_mac_it_brings_mlx_and_elsewhere_nothing_of_a_vendor():
         n for n in needs if "sys_platform == 'darwin'" in n.replace('"', "'")
     ]
     others = [n for n in needs if "darwin" not in n]
-    assert others == ["tile-core"]
+    assert [n.partition("<")[0] for n in others] == ["tile-core"]
     core = requires("tile-core")
     assert not any(n.startswith(("torch", "mlx", "cuda", "nvidia")) for n in [*others, *core] if "extra" not in n)
 
@@ -103,19 +103,20 @@ class TestTargets:
         assert not any(dtype.endswith("64") for _, dtype in found.atomics)
 
     @pytest.mark.parametrize(
-        ("system", "machine", "release", "generation", "found"),
+        ("system", "machine", "release", "chip", "found"),
         [
-            ("linux", "x86_64", "", 0, None), ("darwin", "x86_64", "26.1", 0, None),
-            ("darwin", "arm64", "13.6", 14, None),
-            ("darwin", "arm64", "14.0", 13, "metal"), ("darwin", "arm64", "26.2", 16, "metal"),
-            ("darwin", "arm64", "26.2", 17, "metal:metal4"), ("darwin", "arm64", "15.1", 17, "metal"),
+            ("linux", "x86_64", "", "", None), ("darwin", "x86_64", "26.1", "", None),
+            ("darwin", "arm64", "13.6", "Apple M2", None),
+            ("darwin", "arm64", "14.0", "Apple M1", "metal"), ("darwin", "arm64", "26.2", "Apple M4 Pro", "metal"),
+            ("darwin", "arm64", "26.2", "Apple M5", "metal:metal4"), ("darwin", "arm64", "26.1", "Apple M5", "metal"),
         ],
     )  # fmt: skip
-    def test_detection(self, monkeypatch, system, machine, release, generation, found):
+    def test_detection(self, monkeypatch, system, machine, release, chip, found):
         monkeypatch.setattr(target.sys, "platform", system)
         monkeypatch.setattr(target.platform, "machine", lambda: machine)
         monkeypatch.setattr(target.platform, "mac_ver", lambda: (release, ("", "", ""), ""))
-        monkeypatch.setattr(target, "_generation", lambda: generation)
+        monkeypatch.setattr(target.versions, "chip", lambda: chip)
+        monkeypatch.setattr(target, "_installed", lambda library: None)
         detected = target.detect()
         assert (None if detected is None else detected.text) == found
 
@@ -168,7 +169,43 @@ class TestRefusals:
                 for i in T.Parallel(64):
                     X[i] = X[i] + 1.0
 
+        assert "X holds float64; metal has no such type" in self.refused(wide, "U116")
+
+    def test_float64_in_a_tile(self):
+        @T.prim_func
+        def wide(X: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=64):
+                tile = T.alloc_fragment((64,), "float64")
+                T.copy(X, tile)
+                T.copy(tile, X)
+
+        message = self.refused(wide, "U116")
+        assert "tile holds float64" in message
+        assert 'T.alloc_fragment((64,), "float64")' in message
+        assert "use float32" in message
+
+    def test_float64_between_operations(self):
+        @T.prim_func
+        def wide(X: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=64):
+                for i in T.Parallel(64):
+                    X[i] = T.cast(T.cast(X[i], "float64") * 3, "float32")
+
         assert "float64" in self.refused(wide, "U107")
+
+    @pytest.mark.parametrize("function", [lambda x: x / 3, T.sqrt, T.erf])
+    def test_float64_that_nobody_wrote(self, function):
+        def program(cast):
+            @T.prim_func
+            def wide(X: T.Tensor((64,), "int64"), Y: T.Tensor((64,), "float32")):
+                with T.Kernel(1, threads=64):
+                    for i in T.Parallel(64):
+                        Y[i] = function(T.cast(X[i], "float32") if cast else X[i])
+
+            return wide
+
+        assert "T.cast them to float32 before" in self.refused(program(False), "U107")
+        tile.compile(program(True), target="metal")
 
     def test_print(self):
         @T.prim_func

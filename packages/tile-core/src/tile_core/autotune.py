@@ -7,15 +7,22 @@ result differs from the program's reference meaning is never chosen, and measure
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.types import Argument
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.language import BadArgument
 from tile_core.errors.launch import NoWorkingConfig
+from tile_core.runtime.results import Measured, Measurements
+from tile_core.runtime.settings import count_of, path_of
+from tile_core.tasks import How, Task, run_tasks
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from tile_core.decorators import JitFunction
     from tile_core.runtime.kernel import Kernel
 
@@ -34,11 +41,14 @@ class Trial:
         Median time of a launch; ``None`` if it did not get that far.
     error
         What refused or disproved it: ``"[K219] …"``; empty if it worked.
+    known
+        Whether this was measured before, and found in the database of results.
     """
 
     config: Config
     seconds: float | None = None
     error: str = ""
+    known: bool = False
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.config.items())
@@ -63,16 +73,23 @@ class Tuned:
     config: Config
     trials: tuple[Trial, ...]
 
+    def __str__(self) -> str:
+        won = next(t for t in self.trials if t.config is self.config)
+        others = [f"  {t}" for t in self.trials if t is not won]
+        return "\n".join([f"{self.kernel.name}: the fastest of {len(self.trials)} is {won}", *others])
+
 
 def autotune(
     configs: Sequence[Config] | Callable[..., Sequence[Config]],
     *,
-    inputs: Callable[..., Sequence[Any]] | None = None,
+    inputs: Callable[..., Sequence[Argument]] | None = None,
     check: bool = True,
     warmup: int = 3,
     repeat: int = 10,
+    executor: Executor | int | None = None,
+    results: str | os.PathLike[str] | None = None,
 ) -> Callable[[JitFunction], AutotunedFunction]:
-    """Choose the fastest configuration of a factory when it is first called.
+    """Choose the fastest configuration of a factory or an eager kernel when it is first called.
 
     Parameters
     ----------
@@ -84,16 +101,22 @@ def autotune(
         Compare each configuration with the program's plain meaning before it is timed.
     warmup, repeat
         As of ``Kernel.bench``.
+    executor
+        Runs the configurations: any ``concurrent.futures.Executor``, or the number of processes of this machine; by
+        default this process does. Tasks that share a device disturb each other's times.
+    results
+        A file that keeps what was measured, by program, shapes, options, versions and device, for later searches.
 
     Returns
     -------
     Callable
-        A decorator for a ``tile.jit`` factory; what it makes is called like the factory and returns its fastest kernel.
+        A decorator for what ``tile.jit`` made. Of a factory, the result is called like it and returns the fastest
+        kernel; of an eager kernel, it is called with arrays, and runs the fastest kernel for their shapes.
 
     Raises
     ------
     BadArgument
-        If there are no configurations, or the decorated object is not a ``tile.jit`` factory.
+        If there are no configurations, or the decorated object was not made by ``tile.jit``.
     NoWorkingConfig
         When called, if no configuration works; with the reason of each.
 
@@ -107,47 +130,62 @@ def autotune(
     def decorate(function: JitFunction) -> AutotunedFunction:
         from tile_core.decorators import JitFunction
 
-        if not isinstance(function, JitFunction) or function.eager:
-            instead = "put @tile.autotune above @tile.jit, over a factory"
-            found = type(function).__name__ if not isinstance(function, JitFunction) else "an eager kernel"
-            raise BadArgument(
-                function="autotune", name="function", found=found, expected="a tile.jit factory", instead=instead
-            )
-        return AutotunedFunction(function, configs, inputs, check, {"warmup": warmup, "repeat": repeat})
+        if not isinstance(function, JitFunction):
+            found, expected = type(function).__name__, "a factory or eager kernel of tile.jit"
+            instead = "put @tile.autotune above @tile.jit"
+            raise BadArgument(function="autotune", name="function", found=found, expected=expected, instead=instead)
+        how = How(check, count_of("autotune", "warmup", warmup, 0), count_of("autotune", "repeat", repeat, 1))
+        kept = None if results is None else Measurements(path_of("autotune", "results", results))
+        return AutotunedFunction(function, configs, inputs, how, executor, kept)
 
     return decorate
 
 
 class AutotunedFunction:
-    """A factory whose calls return the fastest kernel for their arguments."""
+    """A factory whose calls return the fastest kernel for their arguments, or an eager kernel that calls it."""
 
     def __init__(
         self,
         function: JitFunction,
         configs: Sequence[Config] | Callable[..., Sequence[Config]],
-        inputs: Callable[..., Sequence[Any]] | None,
-        check: bool,
-        timing: dict[str, int],
+        inputs: Callable[..., Sequence[Argument]] | None,
+        how: How,
+        executor: Executor | int | None,
+        results: Measurements | None,
     ) -> None:
         from tile_core.runtime.memo import Memo
 
         functools.update_wrapper(self, function)
         self.function = function
-        self._configs, self._inputs, self._check, self._timing = configs, inputs, check, timing
+        self._configs, self._inputs, self._how = configs, inputs, how
+        self._executor, self._results = executor, results
         self._memo: Memo[Tuned] = Memo()
 
-    def __call__(self, *args: Any, **keywords: Any) -> Kernel:
-        """Return the fastest kernel for these arguments; tuning happens once per arguments and target."""
+    def __call__(self, *args: object, **keywords: object) -> Any:
+        """Return the fastest kernel for these arguments, or its results; they are tuned once per target."""
+        tuned = self.tune(*args, **keywords)
+        if not self.function.eager:
+            return tuned.kernel
+        return self.function.launch(tuned.kernel, self.function.arguments(args, {**keywords, **tuned.config}))
+
+    def compile(self, *args: object, **keywords: object) -> Kernel:
+        """Return the fastest kernel for these arguments, which of an eager kernel may be sizes alone."""
         return self.tune(*args, **keywords).kernel
 
-    def tune(self, *args: Any, **keywords: Any) -> Tuned:
-        """Return the fastest kernel with all outcomes.
+    def tune(self, *args: object, **keywords: object) -> Tuned:
+        """Return the fastest kernel with all outcomes: which configuration won, and why others failed.
+
+        Parameters
+        ----------
+        *args, **keywords
+            As of ``JitFunction.compile``. Arrays given to an eager kernel are those that are timed.
 
         Raises
         ------
         NoWorkingConfig
             If no configuration works.
         """
+        from tile_core.decorators import described
         from tile_core.plugins.manager import installed
         from tile_core.runtime.memo import make_key
 
@@ -157,37 +195,66 @@ class AutotunedFunction:
             raise BadArgument(
                 function="autotune", name="configs", found=repr(configs), expected=expected, instead=instead
             )
-        shown = {"args": args, "keywords": keywords, "configs": [dict(c) for c in configs]}
+        eager = self.function.eager
+        shown: dict[str, Any] = {"args": tuple(described(a, eager) for a in args)}
+        shown |= {"keywords": {n: described(v, eager) for n, v in keywords.items()}}
+        shown |= {"configs": [dict(c) for c in configs]}
         target = installed().resolve_target(self.function.target)
         key = make_key(self.function.function, shown, target=target.text, options=self.function.options_for(target))
         return self._memo.get(key, lambda: self._search(configs, args, keywords))
 
-    def _search(self, configs: Sequence[Config], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Tuned:
-        trials: list[Trial] = []
-        best: tuple[float, Kernel, Config] | None = None
-        for config in configs:
-            kernel, trial = self._try(config, args, keywords)
-            trials.append(trial)
-            if kernel is not None and trial.seconds is not None and (best is None or trial.seconds < best[0]):
-                best = (trial.seconds, kernel, config)
-        if best is None:
-            reasons = "\n".join(f"  {t}" for t in trials)
-            raise NoWorkingConfig(function=self.function.__name__, count=len(trials), reasons=reasons)  # type: ignore[attr-defined]
-        return Tuned(best[1], best[2], tuple(trials))
-
-    def _try(self, config: Config, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Kernel | None, Trial]:
-        from tile_core.runtime.verify import random_arguments
-
-        try:
-            kernel = self.function.compile(*args, **{**keywords, **config})
-            if self._inputs is None:
-                values = random_arguments(kernel.signature, seed=0)
+    def _search(self, configs: Sequence[Config], args: tuple[object, ...], keywords: Mapping[str, object]) -> Tuned:
+        trials: list[Trial | None] = [None] * len(configs)
+        tasks: dict[int, Task] = {}
+        for n, config in enumerate(configs):
+            try:
+                task = self._task(args, keywords, config)
+            except InternalError:
+                raise
+            except TileError as error:
+                trials[n] = Trial(config, error=f"[{error.code}] {error.message}")
+                continue
+            known = self._results.find(task.key, task.device) if self._results is not None and task.key else None
+            if known is None:
+                tasks[n] = task
             else:
-                values = tuple(self._inputs(*args, **keywords))
-            if self._check:
-                kernel.verify(*values)
-            return kernel, Trial(config, kernel.bench(*values, **self._timing).median)
-        except InternalError:
-            raise
-        except TileError as error:
-            return None, Trial(config, error=f"[{error.code}] {error.message}")
+                trials[n] = Trial(config, known.seconds, known.error, known=True)
+
+        def done(n: int, found: Measured) -> None:
+            trials[n] = Trial(configs[n], found.seconds, found.error)
+            if self._results is not None and tasks[n].key and (found.device or found.error.startswith("[K")):
+                facts = {"config": repr(dict(configs[n])), "kernel": tasks[n].program.name, "target": tasks[n].target}
+                self._results.store(tasks[n].key, found, **facts)
+
+        run_tasks(tasks, self._executor, done)
+        return self._best([t for t in trials if t is not None], args, keywords)
+
+    def _best(self, trials: list[Trial], args: tuple[object, ...], keywords: Mapping[str, object]) -> Tuned:
+        working = [t for t in trials if t.seconds is not None]
+        if not working:
+            reasons = "\n".join(f"  {t}" for t in trials)
+            name = self.function.function.__name__
+            raise NoWorkingConfig(function=name, count=len(trials), reasons=reasons)
+        won = min(working, key=lambda t: t.seconds or 0.0)
+        return Tuned(self.function.compile(*args, **{**keywords, **won.config}), won.config, tuple(trials))
+
+    def _task(self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config) -> Task:
+        """Return the work of one configuration; it is traced here, so that the work is plain data."""
+        from tile_core.compiler import signature_of
+        from tile_core.plugins.contexts import make_context
+        from tile_core.plugins.manager import installed
+        from tile_core.runtime.verify import random_arguments
+        from tile_core.tasks import task_of
+
+        plugins, function = installed(), self.function
+        whole = {**keywords, **config}
+        program = function.program(*args, **whole)
+        target = plugins.resolve_target(function.target)
+        options = function.options_for(target)
+        out_idx = program.outputs if function.eager else function.out_idx
+        signature = signature_of(program, out_idx)
+        if self._inputs is not None:
+            values = tuple(self._inputs(*args, **keywords))
+        else:
+            values = function.values_of(program, args, whole) or random_arguments(signature, seed=0)
+        return task_of(program, signature, make_context(target, options, plugins=plugins), out_idx, values, self._how)

@@ -24,6 +24,7 @@ from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.disk_slots import DiskSlot, slot_of
 from tile_core.runtime.export import write_artefact
 from tile_core.runtime.kernel import Kernel, Origin
+from tile_core.runtime.launches import CompiledLaunch, hidden_of, in_order
 from tile_core.runtime.settings import path_of, program_of
 
 if TYPE_CHECKING:
@@ -89,14 +90,31 @@ def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | N
     ----------
     dump
         A folder that receives the program after each pass, numbered; the knob ``TILE_DUMP_DIR`` is its default.
+
+    Raises
+    ------
+    HookReturned
+        The backend's passes leave nothing to load.
+    TileError
+        What they refuse.
     """
+    from tile_core.errors.plugins import HookReturned
     from tile_core.passes.spine import SPINE, Plan
 
+    if len(program.stages) > 1:
+        detail = f"{program.name} has {len(program.stages)} launches, and each is lowered as a program of its own"
+        raise InternalError(stage="passes", detail=detail, where=program.where)
     spine = plugins.pipeline(ctx.target, SPINE)
     plan = Plan.of(program, plugins.lowerings(ctx.target))
     folder = dump if dump is not None else ctx.knobs.dump_dir
     watch = _dumper(Path(folder), plan) if folder else None
-    return spine.run(plan, ctx, watch)
+    plan = spine.run(plan, ctx, watch)
+    if plan.lowered is None:
+        found = "passes of which none sets Plan.lowered"
+        raise HookReturned(
+            backend=ctx.target.backend, hook="tile_pipeline", found=found, expected="a last one that does"
+        )
+    return plan
 
 
 def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -> Signature:
@@ -113,10 +131,15 @@ def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -
         for p in program.params
     )
     chosen = tuple(program.outputs) if out_idx is None and program.outputs else out_idx
+    own = len(params) - len(program.workspaces)
+    # What a workspace holds before a call is nobody's: verify fills it with poison.
+    params = (*params[:own], *(dataclasses.replace(p, access="write") for p in params[own:]))
+    outputs = normalise_out_idx(program.name, params[:own], chosen, program.where)
     return Signature(
         name=program.name,
         params=params,
-        out_idx=normalise_out_idx(program.name, params, chosen),
+        out_idx=(*outputs, *range(own, len(params))),
+        workspaces=len(program.workspaces),
         index_bits=_index_bits(program),
         where=program.where,
     )
@@ -153,17 +176,25 @@ def _explain(plan: Plan, ctx: Context) -> str:
 def _kernel(
     program: Program, signature: Signature, ctx: Context, plugins: Plugins, runtime: str | None, dump: Path | None
 ) -> Kernel:
-    """Return a kernel that is loaded; its plan is made now unless it is found on disk."""
+    """Return a kernel that is loaded; the plans of its launches are made now unless they are found on disk."""
     signature = _reaching(program, signature, ctx.capabilities.offset_bits)
-    plan = functools.cache(lambda: _guarded("passes", program, lambda: lower(program, ctx, plugins, dump)))
     find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
-    slot = None if dump else slot_of(program, signature, ctx, plugins, lambda: find(runtime))
-    lowered, hidden = _guarded("code generation", program, lambda: _lowered(plan, slot, ctx))
-    load = functools.partial(_load, program, find, lowered)
+    several = len(program.stages) > 1
+    stages: list[CompiledLaunch] = []
+    for number, one in enumerate(program.stages, 1):
+        folder = dump / f"launch{number}" if dump and several else dump
+        plan = functools.cache(functools.partial(_planned, one, ctx, plugins, folder))
+        own = _reaching(one, signature_of(one), ctx.capabilities.offset_bits) if several else signature
+        slot = None if dump else slot_of(one, own, ctx, plugins, lambda: find(runtime))
+        lowered, hidden = _guarded("code generation", one, functools.partial(_lowered, plan, slot, ctx))
+        stages.append(CompiledLaunch(one, own, lowered, tuple(hidden), plan))
+    hidden = hidden_of(stages)
+    load = functools.partial(_load, program, stages, hidden, find)
     launch, adapter = load(runtime)
-    built = getattr(lowered, "built", None)
-    if built is not None and built.runtime == adapter.name:
-        warn_of_spills(program.name, ctx.target.text, built.facts, stacklevel=4)
+    for stage in stages:
+        built = getattr(stage.lowered, "built", None)
+        if built is not None and built.runtime == adapter.name:
+            warn_of_spills(stage.program.name, ctx.target.text, built.facts, stacklevel=4)
     return Kernel(
         signature,
         launch,
@@ -171,14 +202,18 @@ def _kernel(
         hidden=hidden,
         origin=Origin(
             target=ctx.target.text,
-            source=functools.partial(source_of, lowered, plan),
+            source=lambda: "\n\n".join(source_of(s.lowered, s.plan) for s in stages),
             program=program,
-            explain=lambda: _explain(plan(), ctx),
+            explain=lambda: "\n\n".join(_explain(s.plan(), ctx) for s in stages),
             reference=_reference(program, hidden),
-            export=lambda kernel, path: write_artefact(path, signature, lowered, hidden, ctx.target, plugins),
+            export=lambda kernel, path: write_artefact(path, signature, stages, hidden, ctx.target, plugins),
             runtimes=load,
         ),
     )
+
+
+def _planned(program: Program, ctx: Context, plugins: Plugins, dump: Path | None) -> Plan:
+    return _guarded("passes", program, lambda: lower(program, ctx, plugins, dump))
 
 
 def _reaching(program: Program, signature: Signature, bits: int) -> Signature:
@@ -200,14 +235,23 @@ def _lowered(plan: Callable[[], Plan], slot: DiskSlot | None, ctx: Context) -> t
     return (lowered if slot is None else slot.keep(lowered, hidden)), hidden
 
 
-def _load(program: Program, find: Callable[[str | None], RuntimeAdapter], lowered: Expr, runtime: str | None) -> Any:
+def _load(
+    program: Program,
+    stages: Sequence[CompiledLaunch],
+    hidden: Sequence[str],
+    find: Callable[[str | None], RuntimeAdapter],
+    runtime: str | None,
+) -> Any:
     """Return the launch of a compiled kernel and the runtime that loaded it."""
     adapter = find(runtime)
-    launch = _guarded("code generation", program, lambda: ask_adapter(adapter, "load", lowered))
-    return launch, adapter
+    loaded = [
+        _guarded("code generation", s.program, functools.partial(ask_adapter, adapter, "load", s.lowered))
+        for s in stages
+    ]
+    return in_order(loaded, stages, [p.name for p in program.params], hidden, adapter.convention), adapter
 
 
-def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., Any]:
+def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., object]:
     """Return the plain meaning of the program as a function: ``tile_core.reference``, which knows no backend.
 
     It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` sums of

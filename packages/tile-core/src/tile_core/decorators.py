@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 @overload
-def jit(function: Callable[..., Any]) -> JitFunction: ...
+def jit(function: Callable[..., object]) -> JitFunction: ...
 @overload
 def jit(
-    *, out_idx: int | Sequence[int] | None = None, target: Any = "auto", options: Any = None, **hints: Any
-) -> Callable[[Callable[..., Any]], JitFunction]: ...
+    *, out_idx: int | Sequence[int] | None = None, target: str | Target = "auto", options: Any = None, **hints: Any
+) -> Callable[[Callable[..., object]], JitFunction]: ...
 def jit(
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., object] | None = None,
     *,
     out_idx: int | Sequence[int] | None = None,
-    target: Any = "auto",
+    target: str | Target = "auto",
     options: Any = None,
-    **hints: Any,
-) -> Any:
+    **hints: object,
+) -> JitFunction | Callable[[Callable[..., object]], JitFunction]:
     """Compile kernels when they are first needed.
 
     Parameters
@@ -79,10 +79,10 @@ class JitFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
-        scope: Mapping[str, Any],
-        out_idx: Any,
-        target: Any,
+        function: Callable[..., object],
+        scope: Mapping[str, object],
+        out_idx: int | Sequence[int] | None,
+        target: str | Target,
         options: Any,
         *,
         fast_math: bool = False,
@@ -104,13 +104,12 @@ class JitFunction:
         self._options = options
         self._fast_math = fast_math
         self._signature = inspect.signature(function)
-        self._memo: Memo[Any] = Memo()
+        self._memo: Memo[Kernel] = Memo()
 
     @property
     def out_idx(self) -> int | Sequence[int] | None:
         """Positions of the parameters that a call allocates and returns, as they were given to ``tile.jit``."""
-        given: int | Sequence[int] | None = self._out_idx
-        return given
+        return self._out_idx
 
     def instead_of_program(self) -> str:
         """Return what to write where a traced program is wanted and this was given."""
@@ -149,54 +148,98 @@ class JitFunction:
         """The target, or its text, that kernels are compiled for."""
         return self._target
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: object, **keywords: object) -> Any:
         """Return the kernel of a factory's arguments, or run an eager kernel."""
-        kernel = self.compile(*args, **keywords)
         if not self.eager:
-            return kernel
-        given = self._arguments(args, keywords)
-        names = {p.name for p in kernel.program.params}
-        return kernel(*[v for n, v in given.items() if n in names])
+            return self.compile(*args, **keywords)
+        given = self.arguments(args, keywords)
+        return self.launch(self._kernel(given, {}), given)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def launch(self, kernel: Kernel, given: Mapping[str, object]) -> Any:
+        """Call a kernel of an eager function with those of the function's arguments that it takes."""
+        return kernel(*self.values(kernel, (), given))
+
+    def values(self, kernel: Kernel, args: tuple[object, ...], keywords: Mapping[str, object]) -> tuple[Any, ...]:
+        """Return those arguments that a kernel of an eager function takes; empty if a later call gives them."""
+        assert kernel.program is not None, "a kernel that was just compiled has its program"
+        return self.values_of(kernel.program, args, keywords)
+
+    def values_of(self, program: Program, args: tuple[object, ...], keywords: Mapping[str, object]) -> tuple[Any, ...]:
+        """Return those arguments that a program of an eager function takes; empty if a later call gives them."""
+        from tile_core.trace.eager import LATER
+
+        if not self.eager:
+            return ()
+        given, _ = self._sized(args, keywords)
+        names = {p.name for p in program.params}
+        found = tuple(v for n, v in given.items() if n in names)
+        return () if any(v is LATER for v in found) else found
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Return the function bound to an object, where a class defines it."""
         return self if instance is None else types.MethodType(self, instance)
 
-    def compile(self, *args: Any, **keywords: Any) -> Kernel:
+    def compile(self, *args: object, **keywords: object) -> Kernel:
         """Return the kernel for these arguments without running it.
+
+        Parameters
+        ----------
+        *args, **keywords
+            Those of the function. An eager kernel may be compiled before there are arrays: these are left out, and
+            the names of its ``T.const`` are given, as ints or as symbols of ``T.dynamic``: ``k.compile(M=64, N=32)``.
 
         Raises
         ------
         TileError
             Whatever tracing and compiling refuse.
         """
+        return self._kernel(*self._sized(args, keywords))
+
+    def program(self, *args: object, **keywords: object) -> Program:
+        """Return the traced program for these arguments, as `compile` takes them, without compiling it."""
+        return self._trace(*self._sized(args, keywords))
+
+    def _kernel(self, given: Mapping[str, object], sizes: Mapping[str, Any]) -> Kernel:
         from tile_core.plugins.manager import installed
         from tile_core.runtime.memo import make_key
 
-        given = self._arguments(args, keywords)
-        shown = {n: _described(v, self.eager) for n, v in given.items()}
+        shown = {n: described(v, self.eager) for n, v in given.items()}
+        if sizes:
+            shown["sizes"] = tuple((n, described(v, self.eager)) for n, v in sorted(sizes.items()))
         target = installed().resolve_target(self._target)
         options = self.options_for(target)
         decided = (self._out_idx, options)
         key = make_key(self.function, shown, target=target.text, options=decided)
-        return self._memo.get(key, lambda: self._build(given, options))
+        return self._memo.get(key, lambda: self._build(given, sizes, options))
 
-    def program(self, *args: Any, **keywords: Any) -> Program:
-        """Return the traced program for these arguments, without compiling it."""
-        return self._trace(self._arguments(args, keywords))
+    def _sized(
+        self, args: tuple[object, ...], keywords: Mapping[str, object]
+    ) -> tuple[dict[str, object], dict[str, Any]]:
+        """Return the arguments, and the sizes that stand for arrays of later calls."""
+        if not self.eager:
+            return self.arguments(args, keywords), {}
+        from tile_core.trace.eager import LATER
 
-    def _build(self, given: Mapping[str, Any], options: Any) -> Kernel:
+        params = self._signature.parameters
+        sizes = {n: _size(n, v) for n, v in keywords.items() if n not in params}
+        if not sizes and args:
+            return self.arguments(args, keywords), {}
+        own = {n: v for n, v in keywords.items() if n in params}
+        missing = [p.name for p in list(params.values())[len(args) :] if p.default is p.empty and p.name not in own]
+        return self.arguments(args, {**own, **dict.fromkeys(missing, LATER)}), sizes
+
+    def _build(self, given: Mapping[str, object], sizes: Mapping[str, Any], options: Any) -> Kernel:
         from tile_core.compiler import compile as compile_program
 
-        program = self._trace(given)
+        program = self._trace(given, sizes)
         outputs = program.outputs if self.eager else self._out_idx
         return compile_program(program, target=self._target, out_idx=outputs, options=options)
 
-    def _trace(self, given: Mapping[str, Any]) -> Program:
+    def _trace(self, given: Mapping[str, object], sizes: Mapping[str, Any]) -> Program:
         if self.eager:
             from tile_core.trace.eager import trace_eager
 
-            return trace_eager(self.function, given, self._scope)
+            return trace_eager(self.function, given, self._scope, sizes)
         from tile_core.ir.program import Program
 
         bound = self._signature.bind_partial()
@@ -209,7 +252,8 @@ class JitFunction:
             )
         return result
 
-    def _arguments(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, args: tuple[object, ...], keywords: Mapping[str, object]) -> dict[str, object]:
+        """Return the arguments of a call by name, with defaults."""
         try:
             bound = self._signature.bind(*args, **keywords)
         except TypeError as error:
@@ -218,16 +262,38 @@ class JitFunction:
         return dict(bound.arguments)
 
 
-def _described(argument: Any, eager: bool) -> Any:
-    """Return the specialisation of a kernel: a symbol's name, or the shape and type of an eager kernel's arrays."""
-    from tile_core.dtypes import dtype
-    from tile_core.trace.eager import is_array
+def _size(name: str, value: Any) -> Any:
+    """Return a size as a Python int or a symbol.
+
+    Raises
+    ------
+    BadArgument
+        If it is neither.
+    """
+    from tile_core.values.checks import python_int, shown
     from tile_core.values.value import Value
 
+    number = python_int(value)
+    if number is not None and 0 <= number < 2**48:
+        return number
+    if isinstance(value, Value) and value.dtype in ("int32", "int64"):
+        return value
+    expected, instead = "an int of at least 0, or a symbol of T.dynamic", "give the extent of the arrays of later calls"
+    raise BadArgument(function="jit", name=name, found=shown(value), expected=expected, instead=instead)
+
+
+def described(argument: Any, eager: bool) -> object:
+    """Return the specialisation of a kernel: a symbol's name, or the shape and type of an eager kernel's arrays."""
+    from tile_core.dtypes import dtype
+    from tile_core.trace.eager import LATER, is_array
+    from tile_core.values.value import Value
+
+    if argument is LATER:
+        return ("later",)
     if isinstance(argument, Value):
         return ("symbol", str(argument.expr), str(argument.dtype))
     if isinstance(argument, (tuple, list)):
-        return type(argument)(_described(a, eager) for a in argument)
+        return type(argument)(described(a, eager) for a in argument)
     if not eager or not is_array(argument):
         return argument
     return ("array", tuple(int(d) for d in argument.shape), str(dtype(getattr(argument.dtype, "name", argument.dtype))))

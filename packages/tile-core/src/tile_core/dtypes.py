@@ -7,6 +7,7 @@ called inside a kernel to cast (``T.float16(x)``).
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 from tile_core.errors.guess import hint
@@ -66,6 +67,28 @@ class DType(str):
         except TypeError:
             return np.dtype(getattr(importlib.import_module("ml_dtypes"), str(self)))
 
+    def as_torch(self) -> Any:
+        """Return torch's type with the same values: ``T.float16.as_torch()`` is ``torch.float16``.
+
+        Raises
+        ------
+        TorchMissing
+            torch is not installed.
+        UnknownDType
+            torch has no such type.
+        """
+        try:
+            torch = importlib.import_module("torch")
+        except ImportError as error:
+            from tile_core.errors.sparse import TorchMissing
+
+            raise TorchMissing(reason=str(error), instead="use numpy() of the type") from error
+        name = {"float4_e2m1fn": "float4_e2m1fn_x2", "tfloat32": "float32"}.get(str(self), str(self))
+        found = getattr(torch, name, None)
+        if found is None:
+            raise UnknownDType(found=str(self), hint="torch has no such type: pass arrays of another library")
+        return found
+
     def __call__(self, value: Any) -> Any:
         """Convert a value inside a kernel: ``T.cast(value, self)``."""
         return word("cast")(value, self)
@@ -124,8 +147,9 @@ def dtype(spec: Any) -> DType:
         return spec
     found = DTYPES.get(_name_of(spec))
     if found is None:
-        known = f"use one of: {', '.join(DTYPES)}"
-        raise UnknownDType(found=spec, hint=hint(_name_of(spec), [*DTYPES, *_ALIASES], known, "{!r}"))
+        name = _name_of(spec)
+        known = f"use one of: {', '.join(_relatives(name) or DTYPES)}"
+        raise UnknownDType(found=spec, hint=hint(name, [*DTYPES, *_ALIASES], known, "{!r}"))
     return found
 
 
@@ -144,6 +168,27 @@ def largest(dtype: DType) -> float:
         "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0, "float8_e8m0fnu": 2.0**127, "float4_e2m1fn": 6.0,
     }  # fmt: skip
     return known[str(dtype)]
+
+
+#: How other languages begin the names of types.
+_KINDS = {
+    "f": "float",
+    "fp": "float",
+    "float": "float",
+    "i": "int",
+    "s": "int",
+    "int": "int",
+    "u": "uint",
+    "ui": "uint",
+}
+
+
+def _relatives(name: str) -> list[str]:
+    """Return the types of the kind and width that another language's name says, such as ``"fp8"`` or ``"mxfp4"``."""
+    said = re.fullmatch(r"(?:mx|nv)?([a-z]+)(\d+)", name.lower())
+    if said is not None:
+        return [str(d) for d in _ALL if (d.kind, d.bits) == (_KINDS.get(said[1]), int(said[2]))]
+    return [str(d) for d in _ALL if len(name) > 3 and name.lower() in d]
 
 
 def _name_of(spec: Any) -> str:

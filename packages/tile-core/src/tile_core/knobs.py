@@ -79,7 +79,7 @@ def current() -> Knobs:
 
 
 @contextlib.contextmanager
-def override(**values: Any) -> Iterator[Knobs]:
+def override(**values: object) -> Iterator[Knobs]:
     """Change settings for a block of code (of this thread or task only): ``with override(verify_ir=True): ...``.
 
     Raises
@@ -148,7 +148,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 _OVERRIDES: ContextVar[Mapping[str, Any]] = ContextVar("tile_knobs", default={})  # noqa: B039 - it is never changed
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
     values = {}
     for name, (read, expected) in _READERS.items():
         text = environ.get(PREFIX + name.upper())

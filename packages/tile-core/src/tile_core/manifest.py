@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import importlib.metadata
 import importlib.resources
 import operator
 import os
@@ -15,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tile_core.compat.distributions import version_of
 from tile_core.errors.plugins import InvalidManifest
 from tile_core.target import KIND
 
-API_VERSION = 1
-"""Version of the plugin contract. New hooks and new hook arguments do not raise it: an implementation may take fewer
-arguments than its hook has. Removing or redefining one does."""
+API_VERSION = (1, 0)
+"""Version of the plugin contract, major and minor. What is added (a hook, an argument of a hook, a field with a
+default) raises the minor number: an implementation may take fewer arguments than its hook has. Removing or redefining
+something raises the major number."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class BackendManifest:
         The backend's name, equal to the name of its entry point. An *add-on*, which only adds variants to a target
         kind that another backend owns, is named ``"<kind>.<name>"``.
     api
-        Range of the plugin contract's versions that it is made for, for example ``">=1,<2"``.
+        Range of the plugin contract's versions that it is made for, for example ``">=1,<2"``; ``">=1.3,<2"`` if it
+        uses what API 1.3 added.
     target_kinds
         Target kinds that it owns, usually its name alone; empty for an add-on.
     fingerprint
@@ -44,7 +46,8 @@ class BackendManifest:
     summary
         One line for listings.
     architectures
-        Targets that ``tile targets --load`` names, as texts (``"kind:arch"``); none where they are not listed.
+        Targets that ``tile targets --load`` names, as texts (``"kind:arch"``) of its kinds; none where they are not
+        listed. `tile_target` answers for each of them.
 
     Raises
     ------
@@ -71,15 +74,25 @@ class BackendManifest:
         marked = isinstance(self.fingerprint, str) and bool(self.fingerprint)
         self._require(marked, "fingerprint", "a text, for example fingerprint_of(__package__)")
         self._require(_is_options(self.options), "options", "None or a frozen dataclass with defaults only")
+        self._require(isinstance(self.summary, str), "summary", "a line of text")
+        listed = self.architectures
+        known = isinstance(listed, tuple) and all(isinstance(a, str) and a.partition(":")[0] in kinds for a in listed)
+        self._require(known, "architectures", 'a tuple of targets of its kinds, as ("kind:arch",)')
 
     @property
     def is_addon(self) -> bool:
         """Whether this only adds to a target kind of another backend."""
         return "." in self.name
 
-    def accepts_api(self, version: int = API_VERSION) -> bool:
-        """Whether the backend is made for this version of the contract."""
-        return all(compare(version, bound) for compare, bound in _parse(self.api) or ())
+    def accepts_api(self, version: tuple[int, int] = API_VERSION) -> bool:
+        """Whether the backend is made for this version of the contract; a bound without a minor number means all."""
+        return all(compare(version[: len(bound)], bound) for compare, bound in _parse(self.api) or ())
+
+    def needs_newer_api(self, version: tuple[int, int] = API_VERSION) -> bool:
+        """Whether it is made for later versions of the contract than this one."""
+        later = (operator.ge, operator.gt, operator.eq)
+        bounds = [bound for compare, bound in _parse(self.api) or () if compare in later]
+        return not self.accepts_api(version) and any(bound >= version[: len(bound)] for bound in bounds)
 
     def _require(self, holds: bool, name: str, expected: str) -> None:
         if not holds:
@@ -101,10 +114,7 @@ def fingerprint_of(package: str, distribution: str | None = None) -> str:
         Its distribution; by default the package's name with dashes.
     """
     package = package.partition(".")[0]
-    try:
-        version = importlib.metadata.version(distribution or package.replace("_", "-"))
-    except importlib.metadata.PackageNotFoundError:
-        version = "source"
+    version = version_of(distribution or package.replace("_", "-")) or "source"
     digest = hashlib.sha256()
     for path, content in sorted(_files(importlib.resources.files(package))):
         digest.update(f"{path}\0{len(content)}\0".encode())
@@ -118,13 +128,13 @@ _COMPARISONS = {
 }  # fmt: skip
 
 
-def _parse(api: str) -> list[tuple[Any, int]] | None:
+def _parse(api: str) -> list[tuple[Any, tuple[int, ...]]] | None:
     out = []
     for part in api.split(","):
-        match = re.fullmatch(r"\s*(>=|<=|==|!=|>|<)\s*(\d+)\s*", part)
+        match = re.fullmatch(r"\s*(>=|<=|==|!=|>|<)\s*(\d+)(?:\.(\d+))?\s*", part)
         if match is None:
             return None
-        out.append((_COMPARISONS[match[1]], int(match[2])))
+        out.append((_COMPARISONS[match[1]], tuple(int(number) for number in match.groups()[1:] if number)))
     return out
 
 

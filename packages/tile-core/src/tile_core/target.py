@@ -7,7 +7,7 @@ target it is compiling for, so that a backend that is installed later needs no c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
@@ -68,11 +68,19 @@ class Fact(Generic[T]):
 
 
 #: Features that a target lacks: element types, ops (rows of the kit's summary), ``"threads"``, ``"warps"``. The
-#: conformance kit excuses a target from cases that need them.
+#: conformance kit excuses a target from cases that need them, and kernels that hold such types are refused (U116).
 ABSENT: Fact[tuple[Any, ...]] = Fact("absent", tuple, ())
 
+_REDUCTIONS = ("sum", "max", "min", "bitand", "bitor")
 #: Threads of a group: ``T.ballot`` has 64 bits, and lanes are told apart by bits of a thread's number.
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def every_atomic(integers: Iterable[str], floats: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """Return ``Capabilities.atomics`` of a target that updates these types in every way: floats have no bits."""
+    whole, parts = list(integers), list(floats)
+    updates = {(kind, dtype) for kind in ("add", "max", "min") for dtype in (*whole, *parts)}
+    return frozenset(updates | {(kind, dtype) for kind in ("and", "or", "xor") for dtype in whole})
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,17 @@ class Capabilities:
         Element types with native arithmetic; all others are converted before they are computed with.
     atomics
         Pairs (operation, element type) that are atomic on global memory.
+    partial_barriers
+        At how many barriers parts of a block's threads can wait, beside that of the block.
     offset_bits
         Width of the integers that the elements of a tensor of constant shape are counted with: 32 or 64.
+    group_reductions
+        Pairs (operation, element type) that one instruction combines over all threads of a group: ``"sum"``, ``"max"``,
+        ``"min"``, ``"bitand"`` and ``"bitor"`` of 32-bit types, but no extreme of floats: the core makes that from one
+        of integers, so that NaN, zeros and subnormals are ordered on every machine.
+    loose_extremes
+        Whether the larger or smaller of two float32 is one instruction that ignores a NaN but may confuse zeros, or
+        subnormals: rows are reduced by it, and again exactly where that matters.
     roundings
         Roundings of arithmetic that a program can name: ``"rn"`` and, where there are instructions, ``"rz"``, ``"ru"``
         and ``"rd"``.
@@ -120,12 +137,15 @@ class Capabilities:
     async_copies: frozenset[str] = frozenset()
     native_dtypes: frozenset[str] = frozenset({"float32", "int32"})
     atomics: frozenset[tuple[str, str]] = frozenset()
+    partial_barriers: int = 0
     offset_bits: int = 32
+    group_reductions: frozenset[tuple[str, str]] = frozenset()
+    loose_extremes: bool = False
     roundings: frozenset[str] = frozenset({"rn"})
     extra: Mapping[str, object] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
-        for name in ("async_copies", "native_dtypes", "atomics", "roundings"):
+        for name in ("async_copies", "native_dtypes", "atomics", "group_reductions", "roundings"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         object.__setattr__(self, "vector_bytes", tuple(self.vector_bytes))
         object.__setattr__(self, "extra", FrozenMap(self.extra))
@@ -136,6 +156,7 @@ class Capabilities:
         _require(_is_count(self.max_threads, 1), "max_threads", self.max_threads, positive)
         _require(_is_count(self.shared_bytes, 0), "shared_bytes", self.shared_bytes, "0 or more bytes")
         _require(_is_count(self.code_operations, 1), "code_operations", self.code_operations, positive)
+        _require(_is_count(self.partial_barriers, 0), "partial_barriers", self.partial_barriers, "0 or more")
         ascending = tuple(sorted(set(self.vector_bytes)))
         legal = self.vector_bytes == ascending and all(_is_count(v, 1) for v in self.vector_bytes)
         _require(legal, "vector_bytes", self.vector_bytes, "ascending positive numbers of bytes")
@@ -144,6 +165,10 @@ class Capabilities:
         _require(not unknown, "native_dtypes", unknown, "names of element types")
         pairs = all(isinstance(p, tuple) and len(p) == 2 and p[1] in DTYPES for p in self.atomics)
         _require(pairs, "atomics", sorted(map(str, self.atomics)), "pairs (operation, element type)")
+
+        known = {(kind, d) for kind in _REDUCTIONS for d in ("int32", "uint32")} | {("sum", "float32")}
+        strange = sorted(map(str, self.group_reductions - known))
+        _require(not strange, "group_reductions", strange, "sums, maxima, minima and bits of 32-bit types")
 
     def supports_atomic(self, op: str, dtype: str) -> bool:
         """Whether the operation ``op`` is atomic on elements of ``dtype``."""

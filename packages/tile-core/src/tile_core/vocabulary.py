@@ -25,7 +25,7 @@ _MODULES = {
     "values.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic",
     "language.pointers": "make_tensor",
     "language.declarations": "const empty",
-    "language.launch": "Kernel Persistent",
+    "language.launch": "Kernel Persistent sync_grid",
     "language.annotate": "annotate_layout annotate_safe_value annotate_l2_hit_ratio use_swizzle",
     "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_reducer alloc_global",
     "trace.loops": "serial Parallel Pipelined unroll vectorized grid static_range",
@@ -41,16 +41,18 @@ _MODULES = {
     ),
     "values.powers": "pow power=pow",
     "values.extremes": "abs max min clamp",
-    "trace.choices": "if_then_else Select any_of all_of",
+    "trace.choices": "if_then_else Select where any_of all_of",
     "language.integers": (
-        "ceildiv floordiv floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or bitwise_xor "
-        "bitwise_not popcount"
+        "ceildiv align_up floordiv floormod truncdiv truncmod shift_left shift_right bitwise_and bitwise_or "
+        "bitwise_xor bitwise_not popcount"
     ),
     "language.threads": (
         "get_thread_binding get_thread_bindings get_block_binding get_block_bindings get_lane_idx get_warp_idx "
         "sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum "
         "warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor"
     ),
+    "language.random": "philox uniform_of normal_of rng_init rng_rand rng_rand_float",
+    "language.roles": "ws",
     "layout": "Layout Fragment",
     "ops.copy": "copy",
     "ops.fill": "fill clear",
@@ -61,12 +63,19 @@ _MODULES = {
     "ops.gather": "gather scatter",
     "ops.fp8": "fp8_scaled_matmul",
     "ops.reduce": (
-        "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor reduce "
-        "finalize_reducer"
+        "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor "
+        "reduce_prod reduce_any reduce_all reduce finalize_reducer"
     ),
-    "ops.scan": "cumsum cummax",
-    "ops.atomic": "atomic_add atomic_max atomic_min atomic_addx2 atomic_addx4 atomic_load atomic_store",
-    "ops.im2col": "c2d_im2col",
+    "ops.fold": "reduce_with scan_with argmax argmin",
+    "ops.topk": "topk",
+    "ops.sort": "sort",
+    "ops.logsumexp": "logsumexp",
+    "ops.scan": "cumsum cumprod cummax",
+    "ops.atomic": (
+        "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_addx2 atomic_addx4 atomic_load "
+        "atomic_store"
+    ),
+    "ops.im2col": "c2d_im2col im2col=c2d_im2col",
     "ops.dp4a": "dp4a",
 }
 

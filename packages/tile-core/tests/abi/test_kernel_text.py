@@ -3,11 +3,15 @@ import json
 
 import pytest
 
+from tile_core.abi.descriptor import TensorDescriptor
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.emit.dialect import Dialect, plain_call
 from tile_core.errors import InternalError, Where
 
 HERE = Where("kernel.py", 3)
+DESCRIPTOR = TensorDescriptor(
+    "a", "float16", ("m", ("mul", "m", 2)), (("mul", "m", 2), 1), (64, 32), ("add", "m", 1), 128, "nan", {"hint": 2}
+)
 
 
 def facts(**changes):
@@ -18,6 +22,7 @@ def facts(**changes):
             ParamFact("c", "pointer", "float32", "write"),
             ParamFact("m", "scalar", "int32"),
             ParamFact("map", "opaque", align=64, bytes=128),
+            ParamFact("a_descriptor", "opaque", "", "read", 64, 128, DESCRIPTOR),
         ),
         grid=(("ceildiv", "m", 128), 2, 1),
         block=(32, 4, 1),
@@ -79,6 +84,12 @@ class TestLaunchFacts:
             ({"cluster": (0, 1, 1)}, "cluster"),
             ({"cluster": (1, 3, 1)}, "blocks in clusters"),
             ({"shared": (SharedArray("x", 0, 0, "int8"),)}, "no bytes"),
+            (
+                {"params": (ParamFact("d", "opaque", "", "read", 64, 128, DESCRIPTOR), *facts().params)},
+                "stands after one",
+            ),
+            ({"params": facts().params[1:]}, r"descriptors of \['a'\], which are no arrays"),
+            ({"params": (facts().params[0], facts().params[-1]), "grid": (1, 2, 1), "divides": {}}, r"need \['m'\]"),
         ],
     )
     def test_refuses_a_contradiction(self, changes, reason):
@@ -125,3 +136,9 @@ def test_facts_of_the_first_format_are_read():
 
 def test_what_makes_a_general_text_is_no_part_of_a_text():
     assert KernelText("x", facts(), lambda: KernelText("x", facts())) == KernelText("x", facts())
+
+
+def test_a_call_passes_no_parameter_with_a_descriptor():
+    assert [p.name for p in facts().given] == ["a", "c", "m", "map"]
+    with pytest.raises(InternalError, match="d is scalar, and has a descriptor"):
+        ParamFact("d", "scalar", "int32", descriptor=DESCRIPTOR)

@@ -6,8 +6,8 @@ import pytest
 
 from tile_core.abi.signature import Param, Signature
 from tile_core.cli.inputs import make_inputs
-from tile_core.cli.pairs import pairs
 from tile_core.errors import cli as errors
+from tile_core.pairs import pairs
 
 
 def shown(result, code, *texts):

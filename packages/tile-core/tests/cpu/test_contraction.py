@@ -9,8 +9,10 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.cpu.products import fence_products
+from tile_core.compat.tvm import ir, tvm
+from tile_core.cpu.products import fence_products, reveal_products
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 
 N = 512
 TYPES = ["float32", "float64", "float16"]
@@ -67,6 +69,20 @@ def in_a_variable(dtype: str) -> Any:
     return k
 
 
+def under_a_condition(dtype: str) -> Any:
+    """LLVM vectorizes loops with conditions, the CPU's own vectorizer does not."""
+
+    @T.prim_func
+    def k(A: T.Tensor((N,), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype), C: T.Tensor((N,), dtype)):
+        with T.Kernel(1, threads=32):
+            s = T.alloc_fragment((N,), dtype)
+            for i in T.Parallel(N):
+                s[i] = T.if_then_else(i < N, A[i] * W[i], 0)
+                C[i] = T.if_then_else(i < N, s[i] + B[i], 0)
+
+    return k
+
+
 def in_the_output(dtype: str) -> Any:
     @T.prim_func
     def k(A: T.Tensor((N,), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype), C: T.Tensor((N,), dtype)):
@@ -81,7 +97,7 @@ def in_the_output(dtype: str) -> Any:
 
 @pytest.mark.parametrize("seed", [3])
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("make", [at_once, in_a_name, in_a_tile, in_a_variable, in_the_output])
+@pytest.mark.parametrize("make", [at_once, in_a_name, in_a_tile, in_a_variable, under_a_condition, in_the_output])
 def test_a_product_is_rounded_before_it_is_added_to(make: Any, dtype: str, seed: int) -> None:
     a, w, b = arrays(dtype, seed)
     c = np.full(N, np.nan, dtype)
@@ -105,6 +121,23 @@ def test_fmad_and_ieee_fma_round_once(seed: int) -> None:
     assert np.count_nonzero(c != once) <= 1  # float64 rounds the sum, too
     tile.compile(at_once("float32"), target="cpu", options={"fmad": True})(a, w, b, c)
     np.testing.assert_allclose(c, once, rtol=1e-4, atol=1e-6)
+
+
+def test_loops_that_llvm_may_vectorize_have_a_fence_with_vectors() -> None:
+    @T.prim_func
+    def k(A: T.Tensor((64,)), B: T.Tensor((64,))):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(64):
+                B[i] = A[i] * 2.5 + 1.0
+            for i in T.serial(63):
+                B[i + 1] = B[i] * 2.5 + 1.0
+
+    fenced = fence_products(k.func.body)
+    fences = {True: ["llvm.canonicalize", "llvm.arithmetic.fence"], False: ["llvm.arithmetic.fence"] * 2}
+    for canonicalize, expected in fences.items():
+        calls = collect(reveal_products(fenced, canonicalize=canonicalize), ir.Call)
+        ids = [int(c.args[0]) for c in calls if nodes.operator_name(c) == "call_llvm_pure_intrin"]
+        assert [str(tvm.target.codegen.llvm_get_intrinsic_name(i)) for i in ids] == expected
 
 
 def test_only_what_may_be_added_to_is_fenced() -> None:

@@ -79,3 +79,30 @@ def test_a_size_and_a_large_number_wrap():
     a, b = np.arange(29, dtype="int32") + 1, np.full(6, -5, "int32")
     tile.compile(main, target="cpu")(np.zeros(13, "int32"), a, b)
     np.testing.assert_array_equal(b, a[:6])
+
+
+def test_products_in_pairs_that_are_compared():
+    """LLVM computes some products two at a time, and ended the process for their fences."""
+    m, n = T.dynamic("m, n")
+
+    @T.prim_func
+    def main(X: T.Tensor((m, n), "bfloat16"), S: T.Tensor((32, 32), "float32"), Y: T.Tensor((m, n), "float32")):
+        with T.Kernel(T.ceildiv(m, 2), threads=384) as bx:
+            t, unused = T.alloc_shared((2, 8), "float32"), T.alloc_shared((32, 32), "float32")
+            T.copy(X[bx * 2 + -1, 1], t)
+            for i, j in T.Parallel(2, 8):
+                t[i, j] = T.if_then_else(
+                    (T.cast(2, "float32") * t[i, j]) > (t[i, j] * t[i, j]),
+                    (T.cast(2, "float32") * t[i, j]),
+                    (t[i, j] * t[i, j]),
+                )
+            T.copy(S, unused)
+            T.copy(t, Y[bx * 2, 0])
+
+    x = np.random.default_rng(0).standard_normal((9, 16)).astype(T.bfloat16.numpy())
+    y = np.full((9, 16), 7, "float32")
+    tile.compile(main, target="cpu")(x, np.zeros((32, 32), "float32"), y)
+    want = np.zeros((10, 8), "float32")
+    want[1:] = x[:, 1:9]
+    np.testing.assert_array_equal(y[:, :8], np.maximum(want * 2, want * want)[:9])
+    assert (y[:, 8:] == 7).all()

@@ -70,7 +70,7 @@ def other(number, frame):
 
 signal.signal(signal.SIGUSR1, other)
 for sent, expected in ((signal.SIGINT, KeyboardInterrupt), (signal.SIGUSR1, SystemExit)):
-    threading.Timer(0.5, os.kill, (os.getpid(), sent)).start()
+    threading.Timer(0.2, os.kill, (os.getpid(), sent)).start()
     try:
         kernel(stopped, np.zeros(4, "int32"))
     except expected:
@@ -79,7 +79,7 @@ for sent, expected in ((signal.SIGINT, KeyboardInterrupt), (signal.SIGUSR1, Syst
 stopped[0] = 1
 kernel(stopped, np.zeros(4, "int32"))
 # The process ends although the code of another launch goes on.
-threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     kernel(np.zeros(4, "int32"), np.zeros(4, "int32"))
 except KeyboardInterrupt:

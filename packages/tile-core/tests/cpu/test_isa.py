@@ -26,9 +26,9 @@ def test_the_best_level_that_fits(features: tuple[str, ...], name: str, bits: in
 
 def test_wide_vectors_are_asked_for_where_llvm_would_split_them() -> None:
     wide = ["avx2", "fma", "avx512f", "avx512vl", "avx512bw", "avx512dq"]
-    assert Isa.from_features("x", wide).target() == {"kind": "llvm", "mcpu": "x"}
+    assert Isa.from_features("x", wide).target() == {"kind": "llvm", "mcpu": "x", "mattr": ["-avx512dq"]}
     tuned = Isa.from_features("x", [*wide, "prefer-256-bit"])
-    assert tuned.target() == {"kind": "llvm", "mcpu": "x", "mattr": ["-prefer-256-bit"]}
+    assert tuned.target() == {"kind": "llvm", "mcpu": "x", "mattr": ["-prefer-256-bit", "-avx512dq"]}
 
 
 def test_llvm_knows_the_features_of_named_cpus() -> None:

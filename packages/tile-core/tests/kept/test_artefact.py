@@ -1,5 +1,6 @@
 """Exported kernels: written, read, refused; loaded where the compiler is not."""
 
+import dataclasses
 import json
 import stat
 import zipfile
@@ -110,10 +111,17 @@ class TestRoundTrip:
 
 
 def kernel_facts(kernel):
+    from tile_core.abi.descriptor import TensorDescriptor
     from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 
-    params = (ParamFact("A", "pointer", "float32", "read", 16), ParamFact("n", "scalar", "int32"))
-    return LaunchFacts("main", params, (("ceildiv", "n", 128), 1, 1), (32, 1, 1), where=kernel.signature.where)
+    data = TensorDescriptor("A", "float32", (("ceildiv", "n", 2),), (1,), (32,), 0, 128, "nan", {"hint": 1})
+    params = (
+        ParamFact("A", "pointer", "float32", "read", 16),
+        ParamFact("n", "scalar", "int32"),
+        ParamFact("A_descriptor", "opaque", "", "read", 64, 128, data),
+    )
+    facts = LaunchFacts("main", params, (("ceildiv", "n", 128), 2, 1), (32, 1, 1), where=kernel.signature.where)
+    return dataclasses.replace(facts, cluster=(1, 2, 1))
 
 
 class TestExportRefusals:
@@ -173,10 +181,10 @@ class TestLoadRefusals:
 
     def test_a_newer_format(self, kernel, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(artefacts, "FORMAT", 3)
+            patch.setattr(artefacts, "FORMAT", 5)
             patch.setattr(artefacts, "__version__", "9.1")
             kernel.export(tmp_path / "x")
-        with pytest.raises(NewerArtefact, match=r"S603.*format 3, written by tile-core 9.1") as caught:
+        with pytest.raises(NewerArtefact, match=r"S603.*format 4, written by tile-core 9.1") as caught:
             tile.load(tmp_path / "x")
         assert "at least 9.1" in caught.value.help
 

@@ -16,7 +16,7 @@ from tile_core.errors.lowering import (
 )
 from tile_core.lowering.dispatch import Rejection, select
 from tile_core.lowering.legality import Asked, Atom, Legality
-from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.lowering.variant import Accept, Reject, Variant, Withdrawn
 from tile_core.manifest import BackendManifest
 from tile_core.target import Capabilities, Target
 
@@ -204,3 +204,22 @@ def test_a_variant_accepts_what_its_table_allows():
 def test_a_variant_that_does_not_state_its_facts():
     with pytest.raises(VariantCrashed, match=r"one\.tabled has a table that constrains the size K"):
         select(Call(attrs={}), [Tabled()], CTX)
+
+
+def test_a_variant_that_gave_the_call_back_counts_as_one_that_refused():
+    gone = {"one.good": "row-major in shared memory"}
+    selection = select(Call(), [SLOW, GOOD], CTX, withdrawn=gone)
+    assert selection.variant is SLOW
+    assert selection.rejected == (Rejection("one.good", gone["one.good"]),)
+    with pytest.raises(VariantRefused, match="row-major in shared memory"):
+        select(Call(), [SLOW, GOOD], CTX, "one.good", gone)
+
+
+class Gives(Made):
+    def lower(self, call, ctx):
+        raise Withdrawn("row-major in shared memory")
+
+
+def test_giving_a_call_back_is_no_crash():
+    with pytest.raises(Withdrawn, match="row-major"):
+        select(Call(), [Gives("one.gives", 1, Accept())], CTX).lower(Call(), CTX)

@@ -170,3 +170,10 @@ def test_rows():
 def test_a_table_that_contradicts_itself(make):
     with pytest.raises(InvalidDeclaration, match="S101"):
         make()
+
+
+def test_an_atom_says_what_it_computes_in():
+    narrow = Atom({"M": 16, "K": 8}, {BYTE}, ("float16", "float16", "float32"))
+    assert Legality(operands=("A", "B", "C"), atoms=(narrow,)).rows() == [
+        ("atom", "M x K = 16 x 8 of float16, float16, float32")
+    ]

@@ -50,3 +50,11 @@ def test_mutate():
     mine, theirs = structural.mutated(root, handlers()), tvm_ffi.structural_mutate(root, handlers())
     assert tvm_ffi.structural_equal(mine, theirs, map_free_vars=False)
     assert not tvm_ffi.structural_equal(mine, root, map_free_vars=False)
+
+
+def test_the_elements_of_an_array_are_those_of_its_iterator():
+    for size in (0, 1, 5):
+        array = tvm_ffi.Array([tirx.IntImm("int32", n) for n in range(size)])
+        found = structural.items(array)
+        assert len(found) == size
+        assert all(a.same_as(b) for a, b in zip(found, array, strict=True))

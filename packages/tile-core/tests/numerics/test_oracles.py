@@ -23,13 +23,16 @@ def test_gemm(ta: bool, tb: bool, clear: bool) -> None:
 
 
 @pytest.mark.parametrize("dim", [0, 1])
-@pytest.mark.parametrize("kind", ["sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor"])
+@pytest.mark.parametrize(
+    "kind", ["sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor", "prod", "any", "all"]
+)
 def test_reduce(kind: str, dim: int) -> None:
     x = np.random.default_rng(42).integers(-9, 9, (4, 3))
     before = np.random.default_rng(43).integers(-9, 9, (x.shape[1 - dim],))
     step = {"sum": lambda a, b: a + b, "abssum": lambda a, b: a + abs(b), "max": max, "min": min,
             "absmax": lambda a, b: max(a, abs(b)), "bitand": lambda a, b: a & b, "bitor": lambda a, b: a | b,
-            "bitxor": lambda a, b: a ^ b}[kind]  # fmt: skip
+            "bitxor": lambda a, b: a ^ b, "prod": lambda a, b: a * b, "any": lambda a, b: int(a != 0 or b != 0),
+            "all": lambda a, b: int(a != 0 and b != 0)}[kind]  # fmt: skip
     got = oracles.reduce(kind, x, dim, before=before)
     for i, row in enumerate(x if dim == 1 else x.T):
         total = int(before[i])

@@ -8,6 +8,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
+from tile_core.errors import TileError
 from tile_core.numerics import oracles
 
 from . import kit
@@ -321,3 +322,19 @@ def test_coalesced_width_is_a_hint(width):
 
     a = kit.anything(np.random.default_rng(1), (17,), "float64")
     kit.same(kit.launch(main, [a], [kit.guarded((17,), "float64")]), a)
+
+
+@pytest.mark.parametrize(("variant", "code"), [(3, "K212"), ("nowhere.copy.fast", "U")])
+def test_a_variant_is_a_name_that_the_target_has(variant, code):
+    def compiled():
+        @T.prim_func
+        def main(A: T.Tensor((8, 8), "float32"), B: T.Tensor((8, 8), "float32")):
+            with T.Kernel(1, threads=32):
+                T.copy(A, B, variant=variant)
+
+        return tile.compile(main, "cpu")
+
+    with pytest.raises(TileError) as caught:
+        compiled()
+    assert caught.value.code.startswith(code)
+    assert "T.copy(A, B, variant=variant)" in str(caught.value)

@@ -67,15 +67,15 @@ def k(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), R: T.Tensor(
         v = T.view(s, (64,))
         w = T.view(b, (64,), "int64")
         if bx >= 0:
-            for {names} in T.Parallel({extents}):
+            for {names} in T.{loop}({extents}):
                 {body}
 """
 
 
-def program(path, extents, body):
+def program(path, extents, body, loop="Parallel"):
     names = "i, j" if len(extents) == 2 else "i"
     body = body.replace("; ", "\n" + " " * 16)
-    text = TEXT.format(names=names, extents=", ".join(map(str, extents)), body=body)
+    text = TEXT.format(names=names, extents=", ".join(map(str, extents)), body=body, loop=loop)
     path.write_text(text)
     scope: dict[str, object] = {"__name__": "races"}
     exec(compile(text, str(path), "exec"), scope)
@@ -97,6 +97,19 @@ def test_refused(name, tmp_path):
 def test_accepted(name, tmp_path):
     extents, body = ACCEPTED[name]
     tile.compile(program(tmp_path / "k.py", extents, body), target="cpu")
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("A[i] = A[(i + 1) % 4]", "iteration i=0 of T.vectorized reads A[1], which iteration i=1 writes"),
+        ("A[i // 2] = B[i]", "iterations i=0 and i=1 of T.vectorized both write A[0]"),
+    ],
+)
+def test_lanes_are_called_as_they_are_written(tmp_path, statement, found):
+    with pytest.raises(ParallelRace) as caught:
+        tile.compile(program(tmp_path / "k.py", (4,), statement, loop="vectorized"), "cpu")
+    assert found in caught.value.message
 
 
 def test_symbolic_sizes(tmp_path):

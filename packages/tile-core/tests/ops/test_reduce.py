@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from . import kit
 
 pytestmark = pytest.mark.sweep(5)
 
-KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
+KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor", "any", "all", "prod")
 ORDERED = ("max", "min", "absmax")
 
 
@@ -40,8 +42,8 @@ def program(dtype, out_type, shape, dim, kinds, *, clear=True, nan=False, thread
 
 def kinds_for(dtype, out_type):
     if DTYPES[dtype].is_float:
-        return tuple(k for k in KINDS if not k.startswith("bit"))
-    return KINDS if out_type != "bool" else tuple(k for k in KINDS if not k.endswith("sum"))
+        return tuple(k for k in KINDS if not k.startswith("bit") and k not in ("any", "all", "prod"))
+    return KINDS if out_type != "bool" else tuple(k for k in KINDS if not k.endswith("sum") and k != "prod")
 
 
 def check(kernel, dtype, out_type, shape, dim, kinds, data, start, clear, nan):
@@ -233,3 +235,30 @@ def test_reducers():
 
     a = kit.numbers(np.random.default_rng(10), (17, 40), "float32", -99, 99)
     kit.same(kit.launch(main, [a], [kit.guarded((2, 17), "float32")]), np.stack([a.sum(1), a.max(1)]))
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_rows_of_four_bits(kind, dtype):
+    """As many columns as several vectors have; results wrap."""
+
+    @T.prim_func
+    def main(A: T.Tensor((3, 256), "int8"), B: T.Tensor((3,), "int8")):
+        with T.Kernel(1, threads=32):
+            s, r = T.alloc_shared((3, 256), dtype), T.alloc_fragment((3,), dtype)
+            T.copy(A, s)
+            getattr(T, f"reduce_{kind}")(s, r, dim=1)
+            T.copy(r, B)
+
+    low = -8 if dtype == "int4" else 0
+    a = np.random.default_rng(11).integers(low, low + 16, (3, 256)).astype("int8")
+    a[0] = low + 3
+    size = np.where(a == -8, a, abs(a))  # the absolute value of the least integer wraps
+    found = {
+        "sum": a.sum(1), "max": a.max(1), "min": a.min(1), "abssum": size.sum(1), "absmax": size.max(1),
+        "bitand": np.bitwise_and.reduce(a, 1), "bitor": np.bitwise_or.reduce(a, 1),
+        "bitxor": np.bitwise_xor.reduce(a, 1), "any": (a != 0).any(1), "all": (a != 0).all(1),
+        "prod": [functools.reduce(lambda x, y: x * y % 16, map(int, row), 1) for row in a],
+    }[kind]  # fmt: skip
+    expected = ((np.asarray(found, "int64") - low) % 16 + low).astype("int8")
+    kit.same(kit.launch(main, [a], [kit.guarded((3,), "int8")]), expected)

@@ -260,7 +260,7 @@ def test_a_variant_of_an_addon_is_named(install):
 def test_the_built_in_backend_stays(monkeypatch):
     monkeypatch.setitem(sys.modules, "evil_cpu", types.ModuleType("evil_cpu"))
     entries = [EntryPoint("cpu", "evil_cpu", GROUP), BUILTIN]
-    monkeypatch.setattr(discovery.importlib.metadata, "entry_points", lambda group: entries)
+    monkeypatch.setattr(discovery.distributions, "entry_points", lambda group: entries)
     with pytest.warns(BackendWarning, match="offers a backend 'cpu', which is the name of the built-in backend"):
         plugins = Plugins()
     assert plugins.resolve_target("auto").backend == "cpu"

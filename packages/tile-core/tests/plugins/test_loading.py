@@ -8,6 +8,7 @@ import types
 import pluggy
 import pytest
 
+from tile_core import __version__
 from tile_core.emit.dialect import Dialect
 from tile_core.errors import KernelError
 from tile_core.errors.plugins import (
@@ -99,9 +100,25 @@ def test_wrong_api_is_told_before_hooks_are_looked_at(world):
     world.add("bad", tile_backend=lambda: manifest("bad", api=">=2"), tile_of_tomorrow=lambda: None)
     error = refused(world, IncompatibleApi)
     assert str(error) == (
-        "[S108] backend 'bad' is made for plugin API >=2; this tile-core has API 1\n"
-        "   = help: install versions of an unknown distribution and tile-core that belong together"
+        "[S108] backend 'bad' (an unknown distribution source) is made for plugin API >=2; this is tile-core "
+        f"{__version__}, which has API 1.0\n"
+        "   = help: pip install --upgrade tile-core: it is the older of the two"
     )
+
+
+def test_a_manifest_of_an_older_api_is_refused_and_its_package_is_the_one_to_upgrade(world):
+    world.add("bad", tile_backend=lambda: manifest("bad", api=">=0,<1"))
+    assert str(refused(world, IncompatibleApi)) == (
+        "[S108] backend 'bad' (an unknown distribution source) is made for plugin API >=0,<1; this is tile-core "
+        f"{__version__}, which has API 1.0\n"
+        "   = help: pip install --upgrade an unknown distribution: it is the older of the two"
+    )
+
+
+def test_a_manifest_that_needs_a_later_minor_is_refused(world):
+    world.add("bad", tile_backend=lambda: manifest("bad", api=">=1.1,<2"))
+    assert "API >=1.1,<2" in str(error := refused(world, IncompatibleApi))
+    assert "upgrade tile-core" in error.help
 
 
 def test_a_target_kind_that_is_another_backend(world):

@@ -69,6 +69,23 @@ class TestTargets:
         with pytest.raises(UnknownTarget, match="no installed backend answers for target 'one'; installed: one, two"):
             world.plugins().resolve_target("one")
 
+    def test_no_answer_of_the_kinds_own_backend_loads_no_other(self, world):
+        listed = BackendManifest("one", ">=1", ("one",), "1", architectures=("one:a", "one:b"))
+        world.add("one", tile_backend=lambda: listed, tile_target=lambda text: None)
+        world.add("two", tile_backend=lambda: pytest.fail("loaded"))
+        with pytest.raises(UnknownTarget) as caught:
+            world.plugins().resolve_target("one:c")
+        assert caught.value.help == "it lists: one:a, one:b"
+        with pytest.raises(UnknownTarget) as caught:
+            world.plugins().resolve_target("one:a")
+        assert caught.value.help.startswith("backend 'one' does not answer for its own target")
+
+    def test_a_target_of_a_disabled_backend(self, world):
+        world.add("one")
+        with pytest.raises(UnknownTarget) as caught:
+            world.plugins(disabled=["one"]).resolve_target("one:c")
+        assert caught.value.help.startswith("TILE_DISABLE_BACKENDS excludes its backend")
+
     @pytest.mark.parametrize(
         ("text", "hint"),
         [

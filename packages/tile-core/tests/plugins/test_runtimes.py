@@ -10,8 +10,10 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.cpu.runtime.host import HostAdapter
+from tile_core.errors.plugins import DuplicateBackend
 from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
 from tile_core.plugins import runtimes
+from tile_core.plugins.manager import installed
 
 
 @T.prim_func
@@ -44,7 +46,7 @@ def offer(monkeypatch):
         module.make = make
         monkeypatch.setitem(sys.modules, "in_memory_runtime", module)
         entry = EntryPoint("toy", "in_memory_runtime:make", runtimes.GROUP)
-        monkeypatch.setattr(runtimes.importlib.metadata, "entry_points", lambda group: [entry] * (group == entry.group))
+        monkeypatch.setattr(runtimes.distributions, "entry_points", lambda group: [entry] * (group == entry.group))
 
     return install
 
@@ -120,6 +122,23 @@ def test_an_error_of_the_catalogue_reaches_the_user(offer):
         tile.compile(double, "cpu", runtime="toy")
 
 
-def test_the_first_of_two_with_one_name_counts():
-    first, second = EntryPoint("toy", "a:make", runtimes.GROUP), EntryPoint("toy", "b:make", runtimes.GROUP)
-    assert runtimes.offered([first, second]) == {"toy": first}
+class Of:
+    """An entry point of a distribution."""
+
+    def __init__(self, name, distribution):
+        self.name, self.value, self.group = name, "a:make", runtimes.GROUP
+        self.dist = type("Dist", (), {"metadata": {"Name": distribution}, "version": "1.0"})()
+
+
+def test_two_of_one_name_are_refused_when_it_is_asked_for():
+    entries = runtimes.offered([Of("toy", "tile-one"), Of("toy", "tile-two"), Of("other", "tile-one")])
+    assert {name: len(found) for name, found in entries.items()} == {"other": 1, "toy": 2}
+    with pytest.raises(DuplicateBackend) as caught:
+        runtimes.make_runtime(entries["toy"], installed().resolve_target("cpu"), installed())
+    assert str(caught.value).startswith("[S109] the runtime 'toy' is offered by tile-one 1.0 and by tile-two 1.0")
+
+
+def test_the_name_of_a_published_one_belongs_to_its_distribution():
+    mine, theirs = Of("emulator", "tile-emulator"), Of("emulator", "tile-stranger")
+    assert runtimes.offered([theirs, mine]) == {"emulator": (mine,)}
+    assert runtimes.offered([theirs]) == {"emulator": (theirs,)}

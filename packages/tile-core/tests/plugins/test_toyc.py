@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-import io
 import re
-import shlex
-import tokenize
 
 import pytest
+from plugin_site import PLUGINS, Page, lines_of_code, sources
 
-from .conftest import PACKAGES, REPOSITORY
-
-TOYC = PACKAGES / "toyc"
+TOYC, PAGE = PLUGINS / "toyc", Page("backends.md")
 MOST_LINES = 300
 #: Parts of the conformance kit, of which about one runs in each turn.
-PARTS = 48
-
-_FILE = re.compile(
-    r"<!-- example: skip, the file (?P<path>\S+) -->\n```\w+\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
-)
-_RUN = re.compile(r"<!-- page: run -->\n```bash\npython (?P<command>.*?)\n```", re.DOTALL)
-
-
-def page():
-    return (REPOSITORY / "docs" / "backends.md").read_text(encoding="utf-8")
-
-
-def sources(folder):
-    return {
-        p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*")) if p.suffix in (".py", ".toml", ".h")
-    }
-
-
-def lines_of_code(path):
-    """Lines that are no comment, docstring or blank."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix != ".py":
-        return sum(1 for line in text.splitlines() if line.strip() and not line.strip().startswith("//"))
-    strings = {
-        n
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        for n in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    tokens = [t for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type not in blank]
-    return len({n for t in tokens for n in range(t.start[0], t.end[0] + 1)} - strings)
+PARTS = 96
 
 
 def test_it_is_small():
@@ -55,22 +19,15 @@ def test_it_is_small():
 
 
 def test_the_page_shows_the_files_as_they_are():
-    shown = {m["path"]: m["text"] for m in _FILE.finditer(page())}
-    del shown["matmul.py"]
+    shown = {name: text for name, text in PAGE.files.items() if name != "matmul.py"}
     assert shown == {name: path.read_text(encoding="utf-8") for name, path in sources(TOYC).items()}
 
 
 @pytest.fixture
 def followed(tmp_path, site):
     """The folder of a reader who has written the page's files and installed them, and the commands that come then."""
-    folder = tmp_path / "empty"
-    for found in _FILE.finditer(page()):
-        path = folder / found["path"]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(found["text"], encoding="utf-8")
-    assert "<!-- page: install -->\n```bash\npip install -e .\n```" in page()
-    site.install(folder)
-    return folder, [shlex.split(m["command"]) for m in _RUN.finditer(page())]
+    PAGE.follow(tmp_path / "empty", site)
+    return tmp_path / "empty", PAGE.commands
 
 
 def test_a_reader_who_follows_the_page_multiplies_matrices(followed, site):
@@ -124,28 +81,26 @@ print(np.array_equal(c, a.astype("float32") * b.astype("float32") + 1.5), "devic
     assert out == "True True\n"
 
 
-@pytest.mark.parametrize(
-    ("statement", "code"),
-    [
-        ('T.print("here")', "U107"),
-        ("T.device_assert(A[0] > 0)", "U107"),
-        ('T.atomic_add(A[0], 1, memory_order="seq_cst")', "U1"),
-    ],
-)
-def test_what_the_language_lacks_is_refused(toyc, statement, code):
+def test_what_the_language_lacks_is_refused(toyc):
+    statements = {
+        'T.print("here")': "U107",
+        "T.device_assert(A[0] > 0)": "U107",
+        'T.atomic_add(A[0], 1, memory_order="seq_cst")': "U1",
+    }
     out = toyc(f"""
-try:
-    compiled(kernel('''
+for statement in {list(statements)}:
+    try:
+        compiled(kernel('''
 @T.prim_func
 def main(A: T.Tensor((4,), "int32")):
     with T.Kernel(1, threads=32):
-        {statement}
-'''))
-except TileError as error:
-    print(error.code, "line 5" in str(error) or ":5" in str(error), "toy C" in str(error))
+        ''' + statement + "\\n"))
+    except TileError as error:
+        print(error.code, "line 5" in str(error) or ":5" in str(error), "toy C" in str(error))
 """)
-    assert out.startswith(code)
-    assert out.split()[1:] == ["True", "True"]
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[1:] for row in rows] == [["True", "True"]] * len(statements)
+    assert all(row[0].startswith(code) for row, code in zip(rows, statements.values(), strict=True))
 
 
 def test_the_backend_is_listed_without_being_imported(site):

@@ -5,8 +5,10 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.abi.adapter import HostMemory
 from tile_core.errors import InternalError, KernelError
 from tile_core.errors.launch import VerifyMismatch
+from tile_core.errors.setup import RuntimeBroken
 from tile_core.runtime.kernel import Origin
 
 
@@ -44,6 +46,20 @@ def test_a_launch_that_raises_is_an_internal_error_in_verify_and_bench(rows):
     for action in (kernel.verify, kernel.bench, kernel):
         with pytest.raises(InternalError, match="internal error in launch: ZeroDivisionError"):
             action(np.ones((1, 4), "float32"))
+
+
+class Driver(HostMemory):
+    """An adapter of somebody else."""
+
+    name = "driver"
+
+
+def test_a_launch_of_another_runtime_that_raises_names_that_runtime(rows):
+    kernel = tile.Kernel(rows.signature, lambda *_: 1 / 0, adapter=Driver())
+    for _ in range(3):  # checked fully, then by a function of its form
+        with pytest.raises(RuntimeBroken, match="'driver' is installed but broken: a launch raised ZeroDivi") as info:
+            kernel(np.ones((1, 4), "float32"))
+        assert info.value.where == rows.signature.where
 
 
 def test_strides_are_those_of_the_declaration():

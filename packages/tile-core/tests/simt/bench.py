@@ -7,17 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block, Places, SimtCall
+from tile_core.target import Capabilities
 from tile_core.testing.machine import Machine, numpy_type
 
-CTX: Any = SimpleNamespace(capabilities=SimpleNamespace(execution_width=32))
+CTX: Any = SimpleNamespace(capabilities=Capabilities(execution_width=32))
+KINDS = ("sum", "max", "min", "bitand", "bitor")
+REDUCTIONS = frozenset({("sum", "float32"), *((kind, d) for kind in KINDS for d in ("int32", "uint32"))})
+#: A target with instructions for what shuffles do, and an inexact one for the larger of two floats.
+RICH: Any = SimpleNamespace(
+    capabilities=Capabilities(execution_width=32, group_reductions=REDUCTIONS, loose_extremes=True)
+)
 
 
 def buffer(shape: Any, dtype: str, name: str, scope: str) -> Any:
@@ -30,7 +38,9 @@ def view(b: Any, mins: Any = None, extents: Any = None) -> View:
 
 
 class Bench:
-    """Operands of one op in registers, shared or global memory, and the machine that runs it."""
+    """Operands of one op in registers, shared or global memory, and the machine that runs it, of target ``ctx``."""
+
+    ctx = CTX
 
     def __init__(self, threads: int) -> None:
         self.thread = nodes.fresh("tid")
@@ -69,9 +79,11 @@ class Bench:
 
     def run(self, variant: Any, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> None:
         call = SimtCall(name, args, attrs, block=self.block, places=self.places)
-        assert isinstance(variant.accepts(call, CTX), Accept)
-        body = variant.lower(call, CTX)
-        self.machine.run(lower_warp_calls(body, self.block, 32))
+        assert isinstance(variant.accepts(call, self.ctx), Accept)
+        body = variant.lower(call, self.ctx)
+        body = lower_warp_calls(body, self.block, 32, self.ctx.capabilities.group_reductions)
+        self.calls = {str(c.op.name)[5:] for c in collect(body, ir.Call) if nodes.is_tile_call(c)}
+        self.machine.run(body)
 
 
 def numbers(rng: Any, shape: Any, dtype: str) -> Any:

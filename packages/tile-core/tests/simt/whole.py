@@ -28,7 +28,7 @@ from tile_core.testing.machine import Machine
 LAST = "parameters"
 
 
-def context(width: int = 32, **capabilities: Any) -> Context:
+def context(width: int | None = 32, **capabilities: Any) -> Context:
     """Return the context of a target whose groups have ``width`` threads."""
     found = Capabilities(execution_width=width, shared_bytes=1 << 20, vector_bytes=(1, 2, 4, 8, 16), **capabilities)
     manifest = BackendManifest(name="wide", api=">=1,<2", target_kinds=("wide",), fingerprint="test", summary="test")
@@ -41,7 +41,7 @@ def variants() -> tuple[Any, ...]:
     return (*(kind("wide") for kind in kinds), *(MeaningVariant("wide", op) for op in OPS))
 
 
-def planned(program: Any, width: int = 32, last: str = LAST, **capabilities: Any) -> Plan:
+def planned(program: Any, width: int | None = 32, last: str = LAST, **capabilities: Any) -> Plan:
     """Return the plan after the passes up to ``last``."""
     spine = simt_spine(SPINE, SimtHooks(can_copy=lambda *_: Accept()))
     names = [p.name for p in spine.passes]

@@ -20,6 +20,26 @@ def indices_by_tvm(patch: Any) -> None:
     patch.setattr(build, "index_passes", lambda: [tirx.transform.FlattenBuffer(), *passes()[1:]])
 
 
+def indices_never_overflow(patch: Any) -> None:
+    """CPU: sums in indices and conditions are left to TVM, which marks them as never overflowing."""
+    from tile_core.cpu import pipeline
+
+    patch.setattr(pipeline, "wrap_unproven", lambda body, *rest: body)
+
+
+def trip_counts_wrap(patch: Any) -> None:
+    """The distance of two bounds, and the count rounded up, are computed in the type of the bounds."""
+    from tile_core.trace import loops
+
+    def count(start: Any, stop: Any, step: int) -> Any:
+        distance, size = stop - start if step > 0 else start - stop, abs(step)
+        if isinstance(distance, int):
+            return max(0, -(-distance // size))
+        return distance if size == 1 else loops.as_value((distance + (size - 1)) // size)
+
+    patch.setattr(loops, "trip_count", count)
+
+
 def reference_truncates(patch: Any) -> None:
     """The reference rounds quotients of integers towards zero."""
     from tile_core.reference import arithmetic

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
+from hypothesis import Phase, given, settings
 
 from tile_core.testing import strategies
 from tile_core.testing.coverage import UNDRAWN, emitted, names_in
@@ -12,7 +14,16 @@ from tile_core.testing.strategies.tiles import tile_programs
 from tile_core.vocabulary import NAMES
 
 #: Draws per strategy; index expressions and steps of tiles take longest.
-_FEW = {"indices": 2, "tiles": 5, "casts": 40, "threads": 25, "divisions": 25, "reductions": 25, "mathematics": 40}
+_FEW = {
+    "indices": 2,
+    "tiles": 5,
+    "casts": 40,
+    "threads": 25,
+    "divisions": 25,
+    "reductions": 25,
+    "functions": 25,
+    "mathematics": 40,
+}
 
 
 #: Draws end when every name was seen; a rare name may need many rounds of them.
@@ -41,6 +52,19 @@ def test_every_name_is_drawn_or_has_a_reason(drawn):
 @pytest.mark.parametrize("name", strategies.STRATEGIES)
 def test_every_strategy_emits_something_of_its_own(drawn, name):
     assert sum(drawn[name].values()) > 50
+
+
+def test_expressions_of_tiles_are_drawn():
+    forms = {r"t\d+\[\.\.\.\] = ", r"t\d+\[\d+:\d+, :\] = ", r"t\d+ \+= ", r"w\d+ = ", "None", r"T\.where"}
+    seen = set()
+
+    @settings(max_examples=200, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @given(tile_programs())
+    def collect(unit):
+        seen.update(form for form in forms - seen if re.search(form, unit.text()))
+
+    collect()
+    assert seen == forms
 
 
 def test_what_is_never_drawn_is_missing(monkeypatch):

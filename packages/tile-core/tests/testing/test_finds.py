@@ -20,6 +20,8 @@ _spec.loader.exec_module(defects)
 FINDS = {
     "indices of the CPU": ("indices_by_tvm", "cpu", Chunk("programs", 0, 10, "nibbles")),
     "index expressions of the CPU": ("indices_by_tvm", "cpu", Chunk("indices", 3, 60)),
+    "overflow in index expressions": ("indices_never_overflow", "cpu", Chunk("indices", 1, 40)),
+    "trip counts that wrap": ("trip_counts_wrap", "cpu", Chunk("indices", 6, 20)),
     "a wrong reference": ("reference_truncates", "cpu", Chunk("programs", 0, 10, "divisions")),
     "padding in reducers": ("padding_takes_part", "cuda:sm_80", Chunk("programs", 0, 10, "reducers")),
     "T.ceildiv of signs and limits": ("ceildiv_by_sums", "cpu", Chunk("programs", 0, 10, "divisions")),
@@ -43,6 +45,8 @@ def find(name, patch):
     defect, target, chunk = FINDS[name]
     getattr(defects, defect)(patch)
     patch.setattr(searching, "SHRINKING", 0.0)
+    for made_smaller in ("guilty", "smallest"):
+        patch.setattr(searching.indices, made_smaller, lambda kernel, fails: kernel)
     session = Session(target, None if target == "cpu" else "emulator")
     with tile.disable_cache(), pytest.raises(WrongProgram) as found:
         search(chunk, session, lambda kind, count: None)

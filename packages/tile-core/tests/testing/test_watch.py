@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
-import os
-import time
+from pathlib import Path
 
 import pytest
 
@@ -12,35 +12,13 @@ from tile_core.testing import watch
 from tile_core.testing.search import Chunk, WrongProgram
 
 
-def _serve(pipe, target, runtime, seed):
-    """A worker whose programs do what their seeds say."""
-    pipe.send(("ready",))
-    while True:
-        try:
-            chunk = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(("program", f"program {chunk.seed}"))
-        pipe.send(("build",))
-        if chunk.seed == 1:
-            time.sleep(1000)
-        if chunk.seed == 2:
-            os._exit(11)
-        pipe.send(("end", "build", 0.25))
-        if chunk.seed == 3:
-            pipe.send(("wrong", "output B: 1 of 2 elements are wrong", 0, False))
-            continue
-        if chunk.seed == 9:
-            pipe.send(("wrong", "the launch failed: illegal address", 4, True))
-            time.sleep(1000)
-        pipe.send(("told", "right", chunk.count))
-        pipe.send(("done",))
-
-
 def _watch(monkeypatch, jobs, limit):
-    monkeypatch.setattr(watch, "serve", _serve)
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.setattr(watch, "serve", importlib.import_module("seeded_worker").serve)
     made = watch.Watch("cpu", None, jobs=jobs, limit=limit)
-    made.context = multiprocessing.get_context("fork")  # a worker of this file cannot be imported by a new process
+    # Not "fork": this process has threads, whose locks a fork keeps for ever.
+    made.context = multiprocessing.get_context("forkserver")
+    made.context.set_forkserver_preload(["tile_core.testing.search"])
     return made
 
 

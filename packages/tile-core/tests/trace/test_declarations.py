@@ -17,11 +17,11 @@ from tile_core.errors.language import (
     BadShape,
     ConstantDoesNotFit,
     EscapedVariable,
-    NoWorkspace,
     SecondLaunch,
     StatementOutsideLaunch,
     UnboundSymbol,
     UnknownDType,
+    WorkspaceInside,
 )
 
 
@@ -208,7 +208,6 @@ def test_default_threads_and_empty_grid():
         ((-1,), 128, "grid axis 0 is -1"),
         ((1, 2.5), 128, "grid axis 1 is 2.5"),
         ((1, 1, 1, 1), 128, "the grid is 4 axes"),
-        ((), 128, "the grid is 0 axes"),
     ],
 )
 def test_bad_launches(grid, threads, text, refused):
@@ -248,13 +247,13 @@ def test_statements_outside_of_the_launch(refused):
         def k(A: T.Tensor((4,), "int32")):
             with T.Kernel(1) as bx:
                 A[0] = 1
-            with T.Kernel(1) as bx:  # here
-                A[0] = 2
+                with T.Kernel(1) as by:  # here
+                    A[0] = 2
 
     refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", before)
     refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", reading)
     refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", after)
-    refused(SecondLaunch, "K121", "k launches a second time", twice)
+    refused(SecondLaunch, "K121", "k launches inside of a launch", twice)
 
 
 def test_scalars_in_front_of_the_launch():
@@ -366,5 +365,5 @@ def test_bad_scratch(refused):
                 v = T.alloc_var("uint8", init=300)  # here
 
     refused(BadInitial, "K123", "use one of sum, max, min", reducer)
-    refused(NoWorkspace, "K135", "space: T.Tensor(", workspace)
+    refused(WorkspaceInside, "K135", "move it in front of", workspace)
     refused(ConstantDoesNotFit, "K104", "the constant 300 does not fit uint8", fraction)

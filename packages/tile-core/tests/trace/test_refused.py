@@ -2,11 +2,13 @@
 # ruff: noqa: F841, E741
 """Indices, annotations of buffers, errors of Python, refused statements."""
 
+import itertools
 import types
 
 import numpy as np
 import pytest
 
+import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.language import (
     BadAnnotation,
@@ -220,3 +222,90 @@ def test_prim_func_returns_nothing(refused):
             return A
 
     refused(BadReturn, "K132", "k returns an object of type Buffer", build)
+
+
+def test_loops_of_python_that_do_not_end():
+    """They would be traced for ever; ``while True`` with a runtime `break` is a loop of Python as well."""
+    with pytest.raises(tile.TileError, match=r"K143.*`while`.*65536") as caught:
+
+        @T.prim_func
+        def whiles(A: T.Tensor((4,), "int32")):
+            with T.Kernel(1, threads=1):
+                while True:
+                    A[0] = 1
+
+    assert caught.value.where.source == "while True:"
+    with pytest.raises(tile.TileError, match=r"K143.*`for`"):
+
+        @T.prim_func
+        def counts(A: T.Tensor((4,), "int32")):
+            with T.Kernel(1, threads=1):
+                for _ in itertools.count():
+                    A[0] = 1
+
+    with pytest.raises(tile.TileError, match=r"K115.*while True.*while the kernel is traced"):
+
+        @T.prim_func
+        def left(A: T.Tensor((4,), "int32")):
+            with T.Kernel(1, threads=1):
+                while True:
+                    if A[0] > 3:
+                        break
+
+
+def test_a_fraction_for_an_integer_says_how_to_convert_it():
+    with pytest.raises(tile.TileError, match=r"K104.* 2\.7 ") as caught:
+
+        @T.prim_func
+        def main(A: T.Tensor((4,), "int32")):
+            with T.Kernel(1, threads=1):
+                A[0] = 2.7
+
+    assert "a whole number from" in str(caught.value)
+    assert "T.cast(2.7, 'int32')" in str(caught.value)
+
+
+def test_lines_of_what_a_target_lacks():
+    @T.prim_func
+    def threads(A: T.Tensor((4,), "float32")):
+        with T.Kernel(1, threads=2048):
+            T.clear(A)
+
+    @T.prim_func
+    def rounding(A: T.Tensor((4,), "float32")):
+        with T.Kernel(1, threads=1):
+            for i in T.serial(4):
+                A[i] = T.ieee_add(A[i], 1.0, rounding_mode="rz")
+
+    for program, source in ((threads, "with T.Kernel"), (rounding, "A[i] = T.ieee_add")):
+        with pytest.raises(tile.TileError) as caught:
+            tile.compile(program, "cpu")
+        assert caught.value.where.source.startswith(source)
+
+
+@pytest.mark.parametrize("scope", ["global", "shared"])
+def test_layouts_that_decide_by_an_index(scope):
+    """The line is that of the annotation, on every target, and no word of TVM's is in the text."""
+    with pytest.raises(tile.TileError, match=r"K313.*decides by an index") as caught:
+
+        @T.prim_func
+        def main(A: T.Tensor((32, 32), "float32")):
+            with T.Kernel(1, threads=32):
+                s = T.alloc_shared((32, 32), "float32")
+                T.annotate_layout({(A if scope == "global" else s): lambda i, j: i * 32 + (j if i < 16 else j ^ 1)})
+                T.copy(A, s)
+                T.copy(s, A)
+
+    assert "annotate_layout" in caught.value.where.source
+
+
+def test_outputs_that_are_refused_have_a_line():
+    @T.prim_func
+    def main(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+        with T.Kernel(1, threads=1):
+            for i in T.serial(4):
+                B[i] = B[i] + A[i]
+
+    with pytest.raises(tile.TileError, match="K427") as caught:
+        tile.compile(main, "cpu", out_idx=1)
+    assert caught.value.where.source.startswith("def main(")

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -120,6 +122,41 @@ def test_as_many_names_as_extents(refused):
     refused(errors.BadLaunch, "K120", "as (bx, by) is 2 names, expected one", axes)
     refused(errors.TooManyIndices, "K107", "holds as many, unpack it", tuple_of_blocks)
     refused(errors.BadLoop, "K119", "T.Persistent: for x, y, z is 3 names for 2 extents", persistent)
+
+
+def test_a_runtime_bound_of_another_type(refused):
+    """Python's int(...) takes no runtime value: the remedy does."""
+
+    def bound():
+        @T.prim_func
+        def k(A: T.Tensor((16,), "float32"), n: T.float32):
+            with T.Kernel(1, threads=32):
+                for i in range(n):  # here
+                    A[i] = 0.0
+
+    error = refused(errors.BadLoop, "K119", "a bound is a float32 value, expected an integer", bound)
+    assert 'T.cast(x, "int32")' in error.help
+
+
+def test_a_name_that_an_annotation_kept_as_text_does_not_see(refused):
+    size = 16
+
+    def unseen():
+        @T.prim_func
+        def k(A: T.Tensor((size,), "float32")):
+            with T.Kernel(1, threads=32):
+                A[0] = 0.0
+
+    def seen():
+        own = size
+
+        @T.prim_func
+        def k(A: T.Tensor((own,), "float32")):
+            with T.Kernel(1, threads=32):
+                A[0] = 0.0
+
+    seen()
+    refused(errors.PythonError, "K126", "name 'size' is not defined in an annotation that `from __future__", unseen)
 
 
 def test_one_name_or_a_star_takes_every_index(execute):
@@ -271,3 +308,34 @@ def test_threads_that_are_no_integers(threads):
                 A[0] = 0.0
 
     assert caught.value.code == "K120"
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("f32", "use one of: float32, tfloat32"),
+        ("u8", "use one of: uint8"),
+        ("fp8", "use one of: float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu"),
+        ("mxfp4", "use one of: float4_e2m1fn"),
+        ("e4m3fn", "use one of: float8_e4m3fn, float8_e4m3fnuz"),
+        ("float17", "use one of: bool, int8"),
+    ],
+)
+def test_element_types_as_others_write_them(name, use):
+    with pytest.raises(errors.UnknownDType) as caught:
+        T.dtype(name)
+    assert re.search(rf"{use}(\n|$|, int16)", str(caught.value))
+
+
+def test_a_barrier_of_the_whole_grid_says_how_launches_follow_each_other():
+    with pytest.raises(TileError) as caught:
+
+        @T.prim_func
+        def k(A: T.Tensor((64,), "float32")):
+            with T.Kernel(2) as bx:
+                A[bx] = 0.0
+                T.sync_grid()
+
+    assert caught.value.code == "K145"
+    assert type(caught.value).__name__ == "NoGridBarrier"
+    assert "another `with T.Kernel(...)`" in str(caught.value)

@@ -249,7 +249,7 @@ def test_builtins_of_runtime_values(execute):
         (lambda A, x, n: n + 3_000_000_000_000, ConstantDoesNotFit, "does not fit int32"),
         (lambda A, x, n: x + 1e39, ConstantDoesNotFit, "does not fit float32"),
         (lambda A, x, n: T.uint8(n) - 1000, ConstantDoesNotFit, "does not fit uint8"),
-        (lambda A, x, n: A + 1, BadOperand, "the whole tile A"),
+        (lambda A, x, n: A @ A, BadOperand, "the whole tile A"),
         (lambda A, x, n: x + "a", BadOperand, "'a' cannot take part"),
         (lambda A, x, n: x + None, BadOperand, "None cannot take part"),
         (lambda A, x, n: x & 1, BadOperand, "& on a float32 value"),

@@ -21,6 +21,7 @@ SCRATCH = {
     "Q": 'T.alloc_shared((32, 32), "float8_e4m3fn")', "J": 'T.alloc_shared((4,), "int8")',
     "K": 'T.alloc_local((1,), "int32")', "R": 'T.alloc_reducer((32,), "float32", "sum")',
     "M": 'T.make_tensor(P, (2, 8, 8, 4), "float32")', "v": 'T.alloc_var("float32", 0)',
+    "G": 'T.alloc_fragment((32,), "int32")',
 }  # fmt: skip
 
 #: Calls as (function, arguments); an argument is (its text, what it is).
@@ -32,6 +33,8 @@ gemm_sp(A:tile, E:tile, B:tile, F:tile, False:flag, False:flag, False:flag, 0:in
 gather(X:tile, I:tile, S:tile)             scatter(S:tile, X:tile, I:tile)
 fp8_scaled_matmul(Q:tile, V[0:1]:tile, Q:tile, V[0:1]:tile, F:tile, False:flag)
 reduce_sum(F:tile, V:tile, 1:int, True:flag)                reduce_max(F:tile, V:tile, 1:int, True:flag, False:flag)
+reduce_prod(F:tile, V:tile, 1:int, True:flag)               reduce_any(F:tile, G:tile, 1:int, True:flag)
+cumprod(F:tile, F:tile, 0:int, False:flag)
 reduce(F:tile, V:tile, "sum":word, 1:int, True:flag)        finalize_reducer(R:tile)
 cumsum(F:tile, F:tile, 0:int, False:flag)                   cummax(F:tile, F:tile, 0:int, False:flag, False:flag)
 atomic_add(X[0, 0]:tile, 1.0:scalar, "relaxed":word, False:flag)   atomic_max(X[0, 0]:tile, 1.0:scalar)
@@ -80,12 +83,18 @@ WRONG = {
 #: Not wrong: the function takes them in this place.
 LEGAL = {
     ("atomic_load", 1, "None"), ("make_tensor", 3, "None"), ("view", 2, "None"), ("make_tensor", 2, "None"),
-    ("cumsum", 1, "None"), ("cummax", 1, "None"), ("atomic_add", 2, "None"), ("alloc_reducer", 3, "None"),
+    ("cumsum", 1, "None"), ("cummax", 1, "None"), ("cumprod", 1, "None"), ("atomic_add", 2, "None"), ("alloc_reducer", 3, "None"),
     ("Pipelined", 1, "None"), ("serial", 1, "None"), ("unroll", 1, "None"), ("vectorized", 1, "None"),
     ("shfl_sync", 2, "None"), ("alloc_var", 1, "None"), ("any_of", 0, "S[0:m, 0]"), ("gemm", 7, "1"),
     ("Parallel", 0, "[1]"), ("grid", 0, "[1]"), ("atomic_add", 1, "S"), ("atomic_add", 1, "S[0:4]"),
-    ("atomic_max", 1, "S"), ("atomic_max", 1, "S[0:4]"),
+    ("clamp", 1, "None"), ("clamp", 2, "None"), ("atomic_max", 1, "S"), ("atomic_max", 1, "S[0:4]"),
 }  # fmt: skip
+
+#: Functions of scalars that take tiles, element by element.
+ELEMENTWISE = frozenset(
+    "cast reinterpret exp floor isnan abs max min clamp pow if_then_else Select ceildiv floordiv truncmod shift_left "
+    "bitwise_and bitwise_not popcount".split()
+)
 
 
 def calls():
@@ -125,6 +134,8 @@ def wrong_arguments():
     for function, arguments in calls():
         for at, (_, kind) in enumerate(arguments):
             for bad in WRONG[kind]:
+                if function in ELEMENTWISE and kind == "scalar" and bad in ("S", "S[0:4]"):
+                    continue
                 if (function, at, bad) not in LEGAL:
                     yield (
                         function,

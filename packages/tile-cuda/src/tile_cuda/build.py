@@ -19,7 +19,8 @@ from typing import Any
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import Where
-from tile_cuda.errors import NVRTC, NoCompiler, TextRefused
+from tile_core.errors.launch import TextRefused
+from tile_cuda.errors import NVRTC, NoNvrtc
 from tile_cuda.options import CudaOptions
 
 FILE = "kernel.cu"
@@ -71,7 +72,7 @@ def build(kernel: KernelText, arch: str) -> Cubin:
 
     Raises
     ------
-    NoCompiler
+    NoNvrtc
         NVRTC is not installed, or is too old for the architecture.
     TextRefused
         NVRTC or the assembler refuses the text; the error has the line of the user's kernel that it comes from.
@@ -81,7 +82,8 @@ def build(kernel: KernelText, arch: str) -> Cubin:
     if isinstance(made, Cubin):
         return made
     where, place = _place(kernel, made.line)
-    raise TextRefused(kernel=kernel.facts.entry, arch=arch, place=place, reason=made.reason, where=where)
+    compiler = f"the compiler for {arch}"
+    raise TextRefused(kernel=kernel.facts.entry, compiler=compiler, place=place, reason=made.reason, where=where)
 
 
 def _options(facts: LaunchFacts) -> CudaOptions:
@@ -137,7 +139,7 @@ def toolchain() -> str:
             continue
     try:
         return f"nvrtc {version()}"
-    except NoCompiler:
+    except NoNvrtc:
         return ""
 
 
@@ -147,7 +149,7 @@ def version() -> str:
 
     Raises
     ------
-    NoCompiler
+    NoNvrtc
         There is none.
     """
     _, major, minor = nvrtc().nvrtcVersion()
@@ -166,19 +168,19 @@ def nvrtc(target: str = "cuda") -> Any:
 
     Raises
     ------
-    NoCompiler
+    NoNvrtc
         One of the two is not installed.
     """
     try:
         from cuda.bindings import nvrtc as bound
     except ImportError as error:
         advice = 'pip install "cuda-python>=13,<14" "nvidia-cuda-nvrtc>=13,<14"'
-        raise NoCompiler(target=target, reason=f"cuda-python cannot be imported ({error})", advice=advice) from error
+        raise NoNvrtc(target=target, reason=f"cuda-python cannot be imported ({error})", advice=advice) from error
     try:
         bound.nvrtcVersion()
     except Exception as error:  # whatever the search for a library ends with
         reason = f"the library NVRTC is not found ({str(error).splitlines()[0]})"
-        raise NoCompiler(target=target, reason=reason, advice=NVRTC) from error
+        raise NoNvrtc(target=target, reason=reason, advice=NVRTC) from error
     return bound
 
 
@@ -196,7 +198,7 @@ def _cubin(text: str, arch: str, options: CudaOptions) -> Cubin | _Refusal:
     if number not in known_archs():
         shown = ", ".join(f"sm_{n}" for n in known_archs())
         reason = f"NVRTC {version()} knows {shown}"
-        raise NoCompiler(target=f"cuda:{arch}", reason=reason, advice="pip install --upgrade nvidia-cuda-nvrtc")
+        raise NoNvrtc(target=f"cuda:{arch}", reason=reason, advice="pip install --upgrade nvidia-cuda-nvrtc")
     status, log, code = _run(text, flags(arch, options), "CUBIN")
     if status == 0:
         return Cubin(code, arch, **_numbers(log))

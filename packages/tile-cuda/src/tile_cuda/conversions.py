@@ -8,8 +8,8 @@ the function ``cvt_rn_e4m3_f32`` looks at the size first. The formats without ne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from tile_core.compat.types import BufferVar, Expr, Stmt, UnaryNode, Var
 from tile_core.ir import calls, nodes
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
@@ -21,15 +21,15 @@ __all__ = ["FP8", "PLAIN", "TRUNCATIONS"]
 _KINDS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
 
 
-def _decoder(kind: str) -> Callable[[Any, str], Any]:
+def _decoder(kind: str) -> Callable[[Expr, str], Expr]:
     return lambda code, to: cast(to, calls.instruction(f"cvt_f16_{kind}", [code], "float16"))
 
 
-def _encoder(kind: str) -> Callable[[Any], Any]:
+def _encoder(kind: str) -> UnaryNode:
     return lambda value: calls.instruction(f"cvt_rn_{kind}_f32", [value], "uint8")
 
 
-def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
+def split_byte(buffer: BufferVar, indices: list[Expr], code: Var, half: str) -> Stmt:
     """Return the store of half a byte: a compare-and-swap loop on its word."""
     name = loop_name(half, VALUES["uint8"].name, nodes.scope_of(buffer), "")
     return calls.execute(name, [calls.address(buffer, indices, "a"), code])

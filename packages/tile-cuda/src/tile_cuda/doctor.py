@@ -10,7 +10,7 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.cli.checks import Check, Status
 from tile_core.errors import TileError
 from tile_cuda import build
-from tile_cuda.runtime.api import Driver, Failed, Unusable, open_driver
+from tile_cuda.runtime.api import Driver, DriverUnusable, Failed, open_driver
 from tile_cuda.target import FALLBACK, RECORDS, arch_for, runs_on
 
 LIBRARIES = ("torch", "cupy")
@@ -57,7 +57,7 @@ def driver() -> Iterator[Check]:
         count = found.count()
         yield Check(name, "OK", f"knows CUDA {found.version()}, sees {count} device{'' if count == 1 else 's'}")
         yield from devices(found)
-    except Unusable as error:
+    except DriverUnusable as error:
         advice = f"install the NVIDIA driver to launch kernels; until then the target `cuda` means cuda:{FALLBACK}"
         yield Check(name, "note", str(error), advice)
     except Failed as error:

@@ -1,13 +1,13 @@
-"""S7xx, U7xx, K7xx: what this machine lacks, what a device cannot do, and what a device reports."""
+"""S7xx, U7xx: what this machine lacks, and what a device cannot do."""
 
 from __future__ import annotations
 
-from tile_core.errors import KernelError, SetupError, UnsupportedError
+from tile_core.errors import SetupError, UnsupportedError
 
 NVRTC = 'pip install "nvidia-cuda-nvrtc>=13,<14"'
 
 
-class NoCompiler(SetupError):
+class NoNvrtc(SetupError):
     """NVRTC is not installed."""
 
     code = "S701"
@@ -66,36 +66,9 @@ class OtherArchitecture(UnsupportedError):
     remedy = "compile it for {near}"
 
 
-class GridTooLarge(UnsupportedError):
-    """A launch has more blocks along an axis than the limit."""
+class TensorMapRefused(UnsupportedError):
+    """An argument cannot be the source or the target of copies by a tensor map."""
 
     code = "U703"
-    template = "{kernel}: a launch has at most {limit} blocks along {axis}, this one has {found}"
-    remedy = "make the blocks larger, or put the longer extent first in T.Kernel: x may have 2**31 - 1 blocks"
-
-
-class TooMuchShared(UnsupportedError):
-    """A block needs more shared memory than the device gives."""
-
-    code = "U704"
-    template = "{kernel}: a block uses {found} bytes of shared memory, device {device} ({name}) has {limit}"
-    remedy = "use smaller tiles or fewer stages, or compile for {near}, whose limit is checked when compiling"
-
-
-class TextRefused(UnsupportedError):
-    """The compiler refused the text."""
-
-    code = "U705"
-    template = "{kernel}: the compiler for {arch} refused {place}: {reason}"
-    remedy = "if the line holds code of your own, correct it; otherwise please report it with kernel.source"
-
-
-class DeviceFault(KernelError):
-    """The device stopped with an error of a kernel, this one or one launched before it."""
-
-    code = "K701"
-    template = "{kernel}: the device reports a fault of this launch or of one before it: {reason}"
-    remedy = (
-        'run the kernel with runtime="emulator", which names the line and the index; this process cannot use the '
-        "device any more"
-    )
+    template = "{kernel}: the driver makes no tensor map of argument {argument!r}: {what} {found}"
+    remedy = "pass a tensor for which it is {expected}; `T.copy` without a demand for a tensor map takes any"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_cuda.target import Record
+from tile_cuda.target import Architecture
 
 _REGISTERS = 65536  # of a multiprocessor, all architectures of the table
 _UNIT = 256  # registers that a warp gets at a time
@@ -11,7 +11,7 @@ _RESERVED = 1024  # bytes of shared memory that the system takes of each block, 
 _GRANULE = 128  # bytes of shared memory that a block gets at a time
 
 
-def blocks_that_fit(record: Record, threads: int, registers: int, shared_bytes: int) -> dict[str, int]:
+def blocks_that_fit(record: Architecture, threads: int, registers: int, shared_bytes: int) -> dict[str, int]:
     """Return how many blocks fit by registers and by shared memory; a device has more limits, such as its threads.
 
     Parameters

@@ -10,6 +10,12 @@ PREFIX = "cuda."
 MOST_REGISTERS = 255
 """Registers that one thread can have."""
 
+BULK_COPIES = ("never", "always")
+"""Whether copies are bulk copies of boxes."""
+
+WGMMA = ("never", "always")
+"""Whether products run on the matrix instructions of warpgroups."""
+
 FEWEST_REGISTERS = 16
 """The assembler takes no lower bound than this."""
 
@@ -31,6 +37,14 @@ class CudaOptions:
         How much the assembler optimises, from 0 to 3.
     fmad
         Allow fusing a multiplication and an addition, with one rounding. ``fast_math`` includes it.
+    bulk_copies
+        ``"always"``: copies between global and shared memory, and updates of global memory by tiles in shared memory,
+        are bulk copies of boxes, which one thread issues, where the target has them and the copy is legal as one;
+        ``explain`` says why one is not. ``"never"``: none is.
+    wgmma
+        ``"always"``: products run on the matrix instructions of warpgroups where the target has them and the product is
+        legal on them; ``explain`` says why one is not. ``"never"``, the default until a device has been measured: only
+        those that ask for it.
     """
 
     fast_math: bool = False
@@ -38,18 +52,24 @@ class CudaOptions:
     line_info: bool = False
     opt: int = 3
     fmad: bool = False
+    bulk_copies: str = "never"
+    wgmma: str = "never"
 
     def __post_init__(self) -> None:
         for name in ("fast_math", "line_info", "fmad"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")
+        if self.bulk_copies not in BULK_COPIES:
+            raise ValueError(f"bulk_copies is {' or '.join(map(repr, BULK_COPIES))}")
+        if self.wgmma not in WGMMA:
+            raise ValueError(f"wgmma is {' or '.join(map(repr, WGMMA))}")
         if not _is_int(self.opt) or not 0 <= self.opt <= 3:
             raise ValueError("opt is 0, 1, 2 or 3")
         registers = self.max_registers
         if registers is not None and (not _is_int(registers) or not FEWEST_REGISTERS <= registers <= MOST_REGISTERS):
             raise ValueError(f"max_registers is None or a number from {FEWEST_REGISTERS} to {MOST_REGISTERS}")
 
-    def attributes(self) -> dict[str, bool | int]:
+    def attributes(self) -> dict[str, bool | int | str]:
         """Return what `from_attributes` reads, for ``LaunchFacts.attributes``: the fields that are not at default."""
         default = CudaOptions()
         changed = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -5,19 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.emit.tail import TextTarget, with_text
-from tile_core.passes.spine import Spine
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.spine import SimtHooks, simt_spine
+from tile_cuda.bulk_copies import choose_bulk_copies, is_forced
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
-from tile_cuda.ops.copy_async import can_copy
+from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
+from tile_cuda.ops.copy_bulk import can_copy_bulk
 from tile_cuda.target import FP8_MMA
 from tile_cuda.text import emit_plan
 
 if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.ops.base import OpCall
+    from tile_core.simt.memory.alignment import Aligned
     from tile_core.target import Target
+
+
+def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
+    """Say how a copy of a pipelined loop runs ahead: by boxes if the options say so and they can, else by chunks."""
+    chunks = can_copy_chunks(call, ctx, aligned)
+    if ctx.options.bulk_copies == "never" and not is_forced(call):
+        return chunks
+    boxes = can_copy_bulk(call, ctx, aligned)
+    if isinstance(boxes, Accept):
+        return boxes
+    because = f"no bulk copy, since {boxes.reason}"
+    if isinstance(chunks, Accept):
+        return Accept(because, facts=chunks.facts)
+    return Reject(f"{chunks.reason}; {because}")
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     passes = simt_spine(spine, SimtHooks(can_copy=can_copy))
+    why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
+    passes = passes.after("pipeline", Pass("bulk_copies", choose_bulk_copies, why))
     return with_text(passes, TextTarget(emit_plan, TRUNCATIONS, conversions=conversions))

@@ -43,16 +43,15 @@ def tile_detect() -> Target | None:
 
 
 def tile_language() -> Mapping[str, str]:
-    """Add no names to the language."""
-    return {}
+    """Add the ops that guarantee an instruction."""
+    return {name: f"tile_cuda.language:{name}" for name in ("tma_copy", "wgmma_gemm", "wgmma_gemm_sp")}
 
 
 def tile_lowerings(target: Target) -> Sequence[Variant]:
     """Return the variants that the target can run."""
     from tile_cuda.ops import variants
 
-    found: Sequence[Variant] = variants(target)
-    return found
+    return variants(target)
 
 
 def tile_pipeline(target: Target, spine: Any) -> Any:

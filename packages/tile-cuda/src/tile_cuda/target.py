@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tile_core.target import Capabilities, Fact, Target
+from tile_core.target import Capabilities, Fact, Target, every_atomic
 from tile_cuda.errors import UnknownArchitecture
 
 KIND = "cuda"
@@ -88,7 +88,7 @@ sm_120a    99  x         x         x        x       x       x    x      x       
 
 
 @dataclass(frozen=True)
-class Record:
+class Architecture:
     """One row of the table.
 
     Attributes
@@ -134,14 +134,18 @@ def make_target(arch: str) -> Target:
             roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
             vector_bytes=(1, 2, 4, 8, 16),
+            partial_barriers=PARTIAL_BARRIERS,
             async_copies=frozenset(_kinds(record, {CP_ASYNC: "cp.async", TMA: "tma"})),
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
             native_dtypes=frozenset({"bool", "float32", "float64", *_INTEGERS}),
-            atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_INTEGERS, *_FLOATS)),
+            atomics=every_atomic(_INTEGERS, _FLOATS),
             extra=facts | FORWARD.value(record.forward),
         ),
     )
 
+
+PARTIAL_BARRIERS = 15
+"""Barriers of a block that ``bar.sync`` names, beside that of ``__syncthreads`` (PTX ISA, "bar")."""
 
 WARP = 32
 """Threads that execute together."""
@@ -150,7 +154,7 @@ GRID_LIMITS = (2**31 - 1, 65535, 65535)
 """Blocks along x, y and z, the same on all architectures."""
 
 
-def record_of(arch: str) -> Record:
+def record_of(arch: str) -> Architecture:
     """Return the row of an architecture.
 
     Raises
@@ -204,7 +208,7 @@ _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 3
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
-def _rows() -> dict[str, Record]:
+def _rows() -> dict[str, Architecture]:
     rows = {}
     for line in _TABLE.strip().splitlines()[1:]:
         arch, kib, *marks = line.split()
@@ -212,19 +216,19 @@ def _rows() -> dict[str, Record]:
         assert name is not None
         number = int(name[1])
         held = frozenset(fact.name for fact, mark in zip(FEATURES, marks, strict=True) if mark == "x")
-        rows[arch] = Record(arch, (number // 10, number % 10), not name[2], int(kib) * 1024, held)
+        rows[arch] = Architecture(arch, (number // 10, number % 10), not name[2], int(kib) * 1024, held)
     return rows
 
 
 RECORDS = _rows()
 
 
-def _native_atomics(record: Record) -> frozenset[tuple[str, str]]:
+def _native_atomics(record: Architecture) -> frozenset[tuple[str, str]]:
     integers = ("int32", "uint32", "int64", "uint64")
     floats = ["float16", "float32", "float64", *(["bfloat16"] if BF16_ATOMICS.name in record.features else [])]
     adds = [("add", d) for d in (*integers, *floats)]
-    return frozenset([*adds, *((op, d) for op in ("max", "min") for d in integers)])
+    return frozenset([*adds, *((op, d) for op in ("max", "min", "and", "or", "xor") for d in integers)])
 
 
-def _kinds(record: Record, names: dict[Fact[bool], str]) -> list[str]:
+def _kinds(record: Architecture, names: dict[Fact[bool], str]) -> list[str]:
     return [kind for fact, kind in names.items() if fact.name in record.features]

@@ -18,7 +18,7 @@ JUNIT = """<testsuites><testsuite>
 <property name="tile_refusal" value="main: no int4 (allowed: x)"/></properties></testcase>
 <testcase name="test_case[copy/c/y]"><properties><property name="tile_op" value="copy"/>
 <property name="tile_outcome" value="wrong"/></properties>
-<failure message="[K701] the device reports a fault">more</failure>
+<failure message="[K438] the device reports a fault">more</failure>
 </testcase>
 <testcase name="test_case[copy/d/y]"><skipped message="s"/></testcase>
 <testcase name="test_case[copy/e[0]]"><failure message="worker 'gw1' crashed while running it"/></testcase>

@@ -10,9 +10,8 @@ from tile_core.abi.adapter import Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
-from tile_core.errors.launch import MemoryDamaged
+from tile_core.errors.launch import DeviceFault, MemoryDamaged
 from tile_core.runtime.kernel import Kernel
-from tile_cuda.errors import DeviceFault
 from tile_cuda.resolve import detect
 from tile_cuda.runtime.api import open_driver
 from tile_cuda.runtime.driver import CudaAdapter

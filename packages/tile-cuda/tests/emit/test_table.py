@@ -11,7 +11,10 @@ from .nvrtc import ARCHITECTURES, assemble
 
 pytestmark = pytest.mark.sweep(6)
 
-TYPES = ["typedef unsigned short f16;", "typedef unsigned short bf16;"]
+TYPES = [
+    "typedef unsigned short f16;", "typedef unsigned short bf16;",
+    "struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };",
+]  # fmt: skip
 
 
 def call(found: Instruction, number: int) -> str:

@@ -47,6 +47,12 @@ def run(text, args, grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, arch=SM90,
     return tile_emulator.run(text, facts, args, dialect_of(arch), **how)
 
 
+def run_copy(copy, arch=SM90, **how):
+    """Run a kernel of ``vectors/copies.py``."""
+    made = copy.kernel()
+    return tile_emulator.run(made.text, made.facts, copy.arrays, dialect_of(arch), **how)
+
+
 def kinds(result):
     return {report.kind for report in result.reports}
 

@@ -127,3 +127,14 @@ def test_barriers():
         out = result.outputs["out"]
         assert np.array_equal(out[:96], np.concatenate([x[::-1], x[:32]]))
         assert np.array_equal(out[96:], (np.arange(96) ^ 1) + 1000)
+
+
+@pytest.mark.parametrize("value", [3, 4])
+def test_a_trap_is_a_report_where_it_is_reached(value):
+    text = (
+        'extern "C" __global__ void stops(const int* x, int* out) {\n'
+        '  asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 4; @p trap; }" : : "r"(x[0]));\n  out[threadIdx.x] = 7;\n}\n'
+    )
+    result = run(text, [np.array([value], "int32"), poison(32, dtype="int32")])
+    assert result.ok == (value != 4), [str(r) for r in result.reports]
+    assert (result.outputs["out"] == 7).all() == (value != 4)

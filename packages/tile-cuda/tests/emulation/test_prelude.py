@@ -10,7 +10,10 @@ from tile_cuda.ptx import TABLE, has, prelude
 from tile_emulator.build import ENGINE, FLAGS
 from tile_emulator.compilers import find_compiler
 
-TYPES = "typedef unsigned short f16;\ntypedef unsigned short bf16;\n"
+TYPES = """typedef unsigned short f16;
+typedef unsigned short bf16;
+struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
+"""
 SPARE_TABLES = ("00", "ea", "96", "ff")  # the logical operations of three operands differ in one number
 
 

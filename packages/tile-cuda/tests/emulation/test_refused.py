@@ -7,7 +7,7 @@ import pytest
 from tile_core.target import Capabilities, Target
 from tile_cuda.emulation import dialect, dialect_of
 from tile_cuda.emulation.opcodes import Arch
-from tile_emulator.errors import LaunchRefused, TextRefused
+from tile_emulator.errors import LaunchRefused, NotModelled
 
 from .launches import kinds, poison, run, told
 
@@ -106,7 +106,7 @@ def test_a_warp_that_is_not_full():
 
 
 @pytest.mark.parametrize(("code", "arch", "words"), [
-    ('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");', "90a", "there is no model of the PTX instruction wgmma.fence.sync.aligned"),
+    ('asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");', "100a", "there is no model of the PTX instruction tcgen05.fence::before_thread_sync"),
     ('asm volatile("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(x) : "h"(h));', "86", "sm_86 does not have the PTX instruction cvt.rn.f16x2.e4m3x2: it needs sm_89"),
     ('asm volatile("membar.gl %0;" : : "r"(x));', "90a", "too many arguments"),
     ('asm volatile("mov.b32 %0, %1;" : "=r"(h) : "r"(x));', "90a", "size of its constraint"),
@@ -115,7 +115,7 @@ def test_a_warp_that_is_not_full():
 ])  # fmt: skip
 def test_a_text_without_a_model_is_refused(code, arch, words):
     text = f'extern "C" __global__ void refused(unsigned* out) {{\n  unsigned x = 1; unsigned short h = 1;\n\n  {code}\n  *out = x + h;\n}}\n'
-    with pytest.raises(TextRefused) as found:
+    with pytest.raises(NotModelled) as found:
         run(text, [poison(1, dtype="uint32")], arch=Arch.of(arch))
     assert words in str(found.value)
     assert "line 4" in str(found.value)

@@ -31,6 +31,7 @@ class FakeDriver:
     calls: list = field(default_factory=list)
     launches: list = field(default_factory=list)
     parameters: int = 4
+    maps: int = 0  # parameters behind them
     memory: dict = field(default_factory=dict)  # address -> the host's memory that stands for it
     pause: object = None
     thread: object = None
@@ -88,6 +89,14 @@ class FakeDriver:
     def prepare(self, function, ordinal, shared_bytes):
         self._do("prepare", function, ordinal, shared_bytes)
 
+    def zeros(self, ordinal):
+        self._do("zeros", ordinal)
+        return 0x7E000
+
+    def encode_map(self, fields):
+        self._do("encode_map", fields)
+        return fields.address.to_bytes(8, "little") + fields.extents[-1].to_bytes(8, "little") + bytes(112)
+
     @contextlib.contextmanager
     def stream(self):
         yield 99
@@ -104,10 +113,11 @@ class FakeDriver:
 
     def launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, addresses, extra):
         assert extra == 0
-        table = (ctypes.c_void_p * self.parameters).from_address(addresses)
+        table = (ctypes.c_void_p * (self.parameters + self.maps)).from_address(addresses)
         if self.pause is not None:
             self.pause.wait()
-        values = b"".join(ctypes.string_at(table[i], 8) for i in range(self.parameters))
+        sizes = [8] * self.parameters + [128] * self.maps
+        values = b"".join(ctypes.string_at(table[i], size) for i, size in enumerate(sizes))
         self.launches.append(Launch(function, (gx, gy, gz), (bx, by, bz), shared, stream, values, self.context))
         return (self.fail.get("launch", 0),)
 

@@ -12,19 +12,16 @@ import pytest
 from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.errors import InternalError
-from tile_core.errors.launch import LaunchNotOffered, TextDoesNotServe
-from tile_cuda.errors import (
+from tile_core.errors.launch import (
     DeviceFault,
-    DriverFailed,
-    DriverTooOld,
     GridTooLarge,
-    NoDevice,
-    NoDriver,
-    OtherArchitecture,
+    LaunchNotOffered,
+    TextDoesNotServe,
     TextRefused,
     TooMuchShared,
 )
-from tile_cuda.runtime.api import Device, Unusable
+from tile_cuda.errors import DriverFailed, DriverTooOld, NoDevice, NoDriver, OtherArchitecture
+from tile_cuda.runtime.api import Device, DriverUnusable
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import make_target
 
@@ -93,7 +90,6 @@ class TestArguments:
         ("changes", "what"),
         [
             ({"params": (ParamFact("map", "opaque", bytes=128),)}, "parameters of 128 bytes of its own, as 'map' is"),
-            ({"cluster": (2, 1, 1)}, "clusters of 2 x 1 x 1 blocks"),
         ],
     )
     def test_what_this_runtime_does_not_launch(self, changes, what):
@@ -138,7 +134,9 @@ class TestGrid:
         driver = FakeDriver(parameters=2)
         launch = adapter(driver).load(KernelText(SCALE, LaunchFacts("scale", params, grid, (1, 1, 1))))
         launch((limit, 1), HERE)
-        with pytest.raises(GridTooLarge, match=rf"\[U703\] scale: a launch has at most {limit} blocks along {axis}"):
+        with pytest.raises(
+            GridTooLarge, match=rf"\[U404\] scale: a launch through the driver has at most {limit} blocks along {axis}"
+        ):
             launch((limit + 1, 1), HERE)
         assert len(driver.launches) == 1
 
@@ -189,7 +187,7 @@ class TestTexts:
 
     def test_build_needs_no_driver(self):
         def missing():
-            raise Unusable("none")
+            raise DriverUnusable("none")
 
         made = CudaAdapter(make_target("sm_100a"), missing).build(scale())
         assert (made.runtime, made.kind, made.arch, made.data[:4]) == ("cuda", "cubin", "sm_100a", b"\x7fELF")
@@ -285,7 +283,7 @@ class TestDevices:
 
     def test_too_much_shared_memory_is_refused(self):
         driver = FakeDriver([Device(0, "Fake 86", (8, 6), 99 << 10)])
-        with pytest.raises(TooMuchShared, match=r"\[U704\] last: a block uses 150000 bytes .* has 101376") as caught:
+        with pytest.raises(TooMuchShared, match=r"\[U405\] last: a block uses 150000 bytes .* has 101376") as caught:
             adapter(driver).load(last(150_000))
         assert "compile for cuda:sm_86" in str(caught.value)
 
@@ -318,7 +316,7 @@ class TestDevices:
 class TestFailures:
     def test_no_driver_is_said_at_the_launch(self):
         def missing():
-            raise Unusable("the driver's library is not found")
+            raise DriverUnusable("the driver's library is not found")
 
         launch = CudaAdapter(make_target("sm_80"), missing).load(scale())
         for _ in range(2):
@@ -348,7 +346,7 @@ class TestFailures:
         driver = FakeDriver(fail={"launch": code})
         launch = adapter(driver).load(scale())
         for _ in range(2):
-            with pytest.raises(error, match=rf"\[(K701|S704)\] scale: .*CUDA_ERROR_{code}"):
+            with pytest.raises(error, match=rf"\[(K438|S704)\] scale: .*CUDA_ERROR_{code}"):
                 launch(VALUES, HERE)
 
     @pytest.mark.parametrize("call", ["function", "prepare", "load"])

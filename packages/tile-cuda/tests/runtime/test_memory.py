@@ -10,12 +10,12 @@ import pytest
 from tile_core.abi.adapter import HostMemory, RuntimeAdapter
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
-from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
+from tile_core.errors.launch import DeviceFault, MemoryDamaged, NotProvided, UnsupportedArray
 from tile_core.runtime.arrays import facts_of
 from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel, Origin
-from tile_cuda.errors import DeviceFault, DriverFailed, NoDevice, NoDriver
-from tile_cuda.runtime.api import Unusable
+from tile_cuda.errors import DriverFailed, NoDevice, NoDriver
+from tile_cuda.runtime.api import DriverUnusable
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import make_target
 
@@ -185,7 +185,7 @@ class TestRefusals:
 
     def test_no_driver(self):
         def missing():
-            raise Unusable("none here")
+            raise DriverUnusable("none here")
 
         with pytest.raises(NoDriver, match="none here"):
             CudaAdapter(make_target("sm_80"), missing).from_host(np.zeros(3))

@@ -9,7 +9,7 @@ import pytest
 
 from tile_core.abi.adapter import Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
-from tile_cuda.errors import DeviceFault
+from tile_core.errors.launch import DeviceFault
 from tile_cuda.runtime.api import Device
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import make_target

@@ -7,7 +7,7 @@ from zoo.mutant import Mutant
 GEMM = "gemm_f16_small"
 SPARSE = "sp_f16_cutlass"
 TURNED, PAIRS = "sp_f16_turned", "sp_f16_pairs"
-_SWIZZLE_WRITTEN = r"\(\(tid % 4\) \^ \(\(tid % 32\) / 8\)\)"
+_SWIZZLE_WRITTEN = r"\(\(tid & 3\) \^ \(\(tid & 31\) >> 3\)\)"
 
 MUTANTS: tuple[Mutant, ...] = (
     # The software pipeline
@@ -15,26 +15,26 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "the first group is not ended", r"\n  cp_async_commit_group\(\);", "", 0),
     Mutant(GEMM, "groups in the loop are not ended", r"\n    cp_async_commit_group\(\);", ""),
     Mutant(GEMM, "no wait in the loop", r"\n    cp_async_wait_group_1\(\);", ""),
-    Mutant(GEMM, "reads the slot after", r"slot = k % 3", "slot = (k + 1) % 3"),
-    Mutant(GEMM, "fills the slot that is read", r"slot_ahead = \(k \+ 2\) % 3", "slot_ahead = k % 3"),
-    Mutant(GEMM, "one slot too few", r"slot_ahead = \(k \+ 2\) % 3", "slot_ahead = (k + 2) % 2"),
+    Mutant(GEMM, "reads the slot after", r"slot = \(unsigned\)k % 3u", "slot = (k + 1) % 3"),
+    Mutant(GEMM, "fills the slot that is read", r"slot_ahead = \(unsigned\)\(k \+ 2\) % 3u", "slot_ahead = k % 3"),
+    Mutant(GEMM, "one slot too few", r"slot_ahead = \(unsigned\)\(k \+ 2\) % 3u", "slot_ahead = (k + 2) % 2"),
     Mutant(GEMM, "buffers overlap", r"smem \+ (\d+)\)", "smem + 4096)", 0),
     Mutant(GEMM, "a turn of the loop too few", r"k < 3", "k < 2"),
     # Asynchronous copies
-    Mutant(GEMM, "reads beyond the last row", r"tid / 4 < 29 \? 16 : 0", "tid / 4 <= 29 ? 16 : 0"),
+    Mutant(GEMM, "reads beyond the last row", r"\(tid >> 2\) < 29 \? 16 : 0", "(tid >> 2) <= 29 ? 16 : 0"),
     Mutant(GEMM, "no fill with zeros", r" \? 16 : 0\)", " ? 16 : 16)"),
     Mutant(GEMM, "half of the bytes", r" \? 16 : 0\)", " ? 8 : 0)"),
     Mutant(GEMM, "the wrong stride of A", r"\* 72", "* 64"),
-    Mutant(GEMM, "a misaligned copy", r"\(tid % 4\) \* 8\]", "(tid % 4) * 8 + 1]"),
+    Mutant(GEMM, "a misaligned copy", r"\(tid & 3\) \* 8\]", "(tid & 3) * 8 + 1]"),
     Mutant(
         GEMM,
         "copies to the row below",
-        r"slot_ahead \* 2048\) \+ \(unsigned\)\(\(tid / 4\) \* 32",
-        "slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + 32",
+        r"slot_ahead \* 2048\) \+ \(unsigned\)\(\(tid >> 2\) \* 32",
+        "slot_ahead * 2048) + (unsigned)((tid >> 2) * 32 + 32",
     ),
     # Fragments
-    Mutant(GEMM, "swizzled only where it is read", _SWIZZLE_WRITTEN, "(tid % 4)"),
-    Mutant(GEMM, "swizzled only where it is written", r"\(\(a_k / 8\) \^ \(\(a_line % 8\) / 2\)\)", "(a_k / 8)"),
+    Mutant(GEMM, "swizzled only where it is read", _SWIZZLE_WRITTEN, "(tid & 3)"),
+    Mutant(GEMM, "swizzled only where it is written", r"\(\(a_k >> 3\) \^ \(\(a_line & 7\) >> 1\)\)", "(a_k >> 3)"),
     Mutant(GEMM, "ldmatrix without trans", r"x4\.trans\.shared\.b16", "x4.shared.b16"),
     Mutant(GEMM, "registers of A swapped", r'"r"\(a\[1\]\), "r"\(a\[2\]\)', '"r"(a[2]), "r"(a[1])'),
     Mutant(GEMM, "registers of B swapped", r'"r"\(b\[0\]\), "r"\(b\[1\]\)', '"r"(b[1]), "r"(b[0])'),
@@ -43,8 +43,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         GEMM,
         "rows of a fragment swapped",
-        r"\(\(lane / 8\) % 2\) \* 8 \+ lane % 8",
-        "(1 - (lane / 8) % 2) * 8 + lane % 8",
+        r"\(\(lane >> 3\) & 1\) \* 8 \+ \(lane & 7\)",
+        "(1 - ((lane >> 3) & 1)) * 8 + (lane & 7)",
         0,
     ),
     Mutant(GEMM, "an accumulator that is not cleared", r"\n *C_local\[[^]]*\] = 0\.0f;", ""),
@@ -80,7 +80,7 @@ MUTANTS: tuple[Mutant, ...] = (
         r"= (\1 << 16u) | \2;",
     ),
     Mutant(SPARSE, "the wrong selector", r"(    mma_sp\w*_)0\(", r"\g<1>1("),
-    Mutant(SPARSE, "metadata of the next lane", r"\(lane_t % 2\) \* 2", "((lane_t + 1) % 2) * 2"),
+    Mutant(SPARSE, "metadata of the next lane", r"\(lane_t & 1\) \* 2", "((lane_t + 1) & 1) * 2"),
     Mutant(SPARSE, "metadata of the tile row above", r"metadata\[1\]\)", "metadata[0])"),
     Mutant(
         TURNED,
@@ -96,24 +96,24 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(TURNED, "B of the next turn too early", r"_words\[4\](, \(f16[^\n]*next_1 \* 8192\))", r"_words[8]\1"),
     Mutant(TURNED, "metadata that is not transposed", r"x2\.trans\.shared", "x2.shared"),
-    Mutant(TURNED, "halves of metadata swapped", r"\(lane % 2\) \* 8\)", "(1 - lane % 2) * 8)"),
-    Mutant(TURNED, "metadata of the next block", r"\+ \(lane / 2\) % 2;", "+ (lane / 2 + 1) % 2;"),
+    Mutant(TURNED, "halves of metadata swapped", r"\(lane & 1\) \* 8\)", "(1 - (lane & 1)) * 8)"),
+    Mutant(TURNED, "metadata of the next block", r"\+ \(\(lane >> 1\) & 1\);", "+ (((lane >> 1) + 1) & 1);"),
     Mutant(
-        TURNED, "swizzled only where metadata is read", r"\(\(\(tid % 8\) / 2\) \^ \(tid / 8\)\)", "((tid % 8) / 2)"
+        TURNED, "swizzled only where metadata is read", r"\(\(\(tid & 7\) >> 1\) \^ \(tid >> 3\)\)", "((tid & 7) >> 1)"
     ),
     Mutant(PAIRS, "even blocks for odd ones", r">> 16u\) \| \(([^)]*) & 4294901760u\)", r"& 65535u) | (\1 << 16u)"),
-    Mutant(PAIRS, "neighbouring blocks of A", r"\(lane / 8 / 2\) \* 2 \* 8", "(lane / 8 / 2) * 8"),
-    Mutant(PAIRS, "neighbouring blocks of B", r"\(lane / 8 / 2\) \* 4\) \* 8", "(lane / 8 / 2) * 2) * 8"),
+    Mutant(PAIRS, "neighbouring blocks of A", r"\(\(lane >> 3\) >> 1\) \* 2 \* 8", "(lane >> 4) * 8"),
+    Mutant(PAIRS, "neighbouring blocks of B", r"\(\(lane >> 3\) >> 1\) \* 4\) \* 8", "(lane >> 4) * 2) * 8"),
     Mutant(PAIRS, "metadata of the row below", r"metadata_row \* 8", "(metadata_row ^ 8) * 8"),
     # Shuffles, votes and reductions
     Mutant("rms_norm", "a shuffle by the wrong distance", r"\(mine_1\), 2, 31", "(mine_1), 1, 31"),
     Mutant("rms_norm", "a shuffle of half of the lanes", r"31, 0xffffffffu", "31, 65535u", 1),
-    Mutant("rms_norm", "a wrong neutral element of a sum", r"acc = 0\.0f", "acc = 1.0f"),
+    Mutant("rms_norm", "a sum that does not begin at zero", r"total = 0\.0f", "total = 1.0f"),
     Mutant("row_max", "a wrong neutral element of a maximum", r"__int_as_float\(0xff800000\)", "0.0f"),
     Mutant("row_max", "one warp of two is reduced", r"g < 2;", "g < 1;"),
-    Mutant("cumsum_columns", "a scan adds lanes twice", r"tid % 32 >= 2 \?", "tid % 32 >= 1 ?", 0),
+    Mutant("cumsum_columns", "a scan adds lanes twice", r"\(tid & 31\) >= 2 \?", "(tid & 31) >= 1 ?", 0),
     Mutant("cumsum_columns", "a scan by the wrong distance", r"\(mine_2\), 4, 0", "(mine_2), 3, 0"),
-    Mutant("block_sum", "a lane of every second warp", r"tid_1 % 32 == 0|tid % 32 == 0", "tid % 64 == 0"),
+    Mutant("block_sum", "a lane of every second warp", r"\(tid_1 & 31\) == 0", "(tid_1 & 63) == 0"),
     Mutant("block_sum", "reads into the next row", r"< 301\)", "<= 301)"),
     Mutant("neighbours", "a part of shared memory is not written", r"\n *tile\[65\] = [^\n]*", ""),
     Mutant("neighbours", "a vote of half of the lanes", r"0xffffffffu\)", "65535u)"),
@@ -133,7 +133,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("kv_gather", "a row that is none is read", r"row >= 0LL && ", ""),
     Mutant("kv_gather", "writes beyond the last row", r"< 33\)", "<= 33)"),
     Mutant("kv_append", "all rows go to the first", r"cache\[row \* 40LL", "cache[0LL * 40LL"),
-    Mutant("dequant", "the wrong nibble", r"% 2\) \* 4", "% 2 ^ 1) * 4"),
+    Mutant("dequant", "the wrong nibble", r"& 1\) \* 4", "& 1 ^ 1) * 4"),
     Mutant("dequant", "numbers without a sign", r"\^ 8\) - 8", "^ 0) - 0"),
     Mutant("dequant", "the scale of the next group", r"\? scale\[([^]]*) \* 3 \+ ", r"? scale[\1 * 3 + 1 + "),
 )

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from zoo import programs
-from zoo.table import BF16, F16, FP8, FP32, FP64, INT8, KERNELS, NT, TF32, TN, TT, Entry, gemm
+from zoo.table import F16, FP64, INT8, KERNELS, NT, PRODUCTS, TF32, Entry, gemm
 
 ZOO: tuple[Entry, ...] = (
+    *PRODUCTS,
     gemm("f16", 64, 64, 96, F16, block=(64, 64, 32), stages=3),
-    gemm("f16_small", 29, 24, 72, F16, stages=3),
-    gemm("f16_tails", 65, 39, 71, F16),
-    gemm("f16_nt", 40, 72, 80, F16, trans=NT),
-    gemm("f16_tn", 40, 72, 80, F16, trans=TN, stages=1),
-    gemm("f16_tt", 33, 31, 17, F16, trans=TT, stages=4),
     gemm("f16_256_threads", 64, 128, 64, F16, block=(64, 128, 32), threads=256, stages=4),
-    gemm("f16_one", 1, 1, 1, F16),
-    gemm("bf16", 48, 56, 64, BF16, trans=NT, stages=2),
     gemm("tf32", 33, 40, 36, TF32, trans=NT),
-    gemm("int8", 48, 40, 96, INT8, trans=NT),
     gemm("int8_nn", 33, 47, 65, INT8),
-    gemm("fp8", 40, 24, 64, FP8, trans=NT),
     gemm("fp64", 17, 24, 20, FP64, block=(16, 16, 16)),
-    gemm("fp32", 33, 35, 29, FP32),
-    gemm("dynamic", 37, 40, 56, F16, dynamic=True),
     Entry("sp_f16", lambda: programs.gemm_sp_case(33, 40, 128, "float16", False, (32, 32, 64))),
     Entry("sp_int8", lambda: programs.gemm_sp_case(40, 33, 128, "int8", False, (32, 32, 64))),
     Entry("sp_f16_pairs", lambda: programs.gemm_sp_case(72, 64, 384, "float16", False, (64, 64, 128))),

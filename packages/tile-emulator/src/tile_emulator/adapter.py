@@ -89,7 +89,7 @@ class EmulatorAdapter(RuntimeAdapter):
         """
         if not isinstance(artefact, KernelText):
             raise NotEmulated(target=self.target, reason=f"it is built from {type(artefact).__name__}, not from text")
-        params = artefact.facts.params
+        params = artefact.facts.given
         choose: TextChoice[KernelText] = TextChoice(artefact, lambda kernel: kernel)
 
         def emulate(*values: Any) -> None:

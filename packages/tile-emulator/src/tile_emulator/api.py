@@ -24,6 +24,10 @@ from tile_emulator.symbols import Symbols
 Order = Literal["forward", "reverse", "random"]
 Completion = Literal["early", "late"]
 
+#: What to do about a race between blocks, which nothing orders within a launch.
+_BETWEEN_BLOCKS = (
+    "let each block write elements of its own, combine with T.atomic_add and its siblings, or use a second launch; "
+)
 CHECKS = ("bounds", "race", "uninit", "align")
 
 # Options of engine/core.h.
@@ -32,7 +36,7 @@ _ORDER = {"forward": 0, "reverse": 2, "random": 4}
 _CHECK = {"bounds": 8, "race": 16, "uninit": 32, "align": 64}
 _PROXIES = 128
 _OTHER = 256  # other bytes in registers that nobody has written
-MAX_THREADS = 16000  # of a cluster: the engine counts clock components in 16 bits
+MAX_THREADS = 13000  # of a cluster: the engine counts clock components in 16 bits
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class RunResult:
         if self.reports:
             shown = "\n".join(str(report) for report in self.reports)
             where = next((r.where for r in self.reports if r.where is not None), None)
-            raise FaultFound(kernel=kernel, count=len(self.reports), reports=shown, where=where)
+            advice = _BETWEEN_BLOCKS if "by another block" in shown else ""
+            raise FaultFound(kernel=kernel, count=len(self.reports), reports=shown, advice=advice, where=where)
         return self
 
 
@@ -144,7 +149,7 @@ def run(
     ------
     SetupError
         There is no compiler, or the engine does not run here.
-    TextRefused, LaunchRefused, BadArguments
+    NotModelled, LaunchRefused, BadArguments
         The dialect has no model of something in the text; the device would refuse the launch.
     """
     options, values = _options(checks, order, completion, dialect), _by_name(launch, args)
@@ -221,7 +226,7 @@ def _options(checks: Iterable[str], order: str, completion: str, dialect: Dialec
 def _by_name(launch: LaunchFacts, args: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(args, Mapping):
         return dict(args)
-    names = [p.name for p in launch.params]
+    names = [p.name for p in launch.given]
     if len(args) != len(names):
         detail = f"{len(args)} arguments for {len(names)} parameters"
         raise BadArguments(kernel=launch.entry, detail=detail, expected=", ".join(names), where=launch.where)

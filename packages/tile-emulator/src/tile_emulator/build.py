@@ -18,7 +18,7 @@ from tile_core.emit.dialect import Dialect
 from tile_core.errors.artefacts import NoScratchFolder
 from tile_core.runtime.libraries import stored
 from tile_emulator.compilers import Compiler
-from tile_emulator.errors import EngineFailed, TextRefused
+from tile_emulator.errors import EngineFailed, NotModelled
 from tile_emulator.registers import with_undefined
 
 ENGINE = Path(__file__).parent / "engine"
@@ -72,7 +72,7 @@ def kernel(
 
     Raises
     ------
-    TextRefused
+    NotModelled
         The source uses something that the dialect has no model for.
     NoScratchFolder
         There is no folder to compile in.
@@ -94,7 +94,7 @@ def kernel(
             line, message = _first_error(reason)
             message = message.replace(private.entry, facts.entry)
             where = facts.line_map.where(line) or facts.where
-            raise TextRefused(kernel=facts.entry, dialect=dialect.name, line=line, reason=message, where=where)
+            raise NotModelled(kernel=facts.entry, dialect=dialect.name, line=line, reason=message, where=where)
 
     return stored(KIND, key, make)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tile_core.errors import KernelError, SetupError, UnsupportedError
 
 INSTALL = (
@@ -42,7 +44,7 @@ class EngineFailed(SetupError):
     remedy = "try another compiler by setting CXX; if none works, please report it with this message"
 
 
-class TextRefused(UnsupportedError):
+class NotModelled(UnsupportedError):
     """The source does not compile with the dialect: it uses something that has no model."""
 
     code = "U480"
@@ -71,7 +73,8 @@ class FaultFound(KernelError):
 
     code = "K480"
     template = "{kernel}: emulation found {count} fault(s):\n{reports}"
-    remedy = "if your kernel's own accesses do not explain it, it is a defect of the backend: please report it"
+    remedy = "{advice}if your kernel's own accesses do not explain it, it is a defect of the backend: please report it"
+    usual = MappingProxyType({"advice": ""})
 
 
 class BadArguments(KernelError):

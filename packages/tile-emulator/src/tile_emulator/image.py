@@ -96,6 +96,7 @@ class Image:
 
     def view(self, placed: Placed) -> Array:
         """Return the array as it is in the file now, with the caller's shape and strides."""
+        assert self.memory is not None
         return placed.footprint.elements(self.memory, placed.file_offset + placed.start)
 
     def outputs(self) -> dict[str, Array]:
@@ -142,7 +143,7 @@ def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
     scalars: list[tuple[ParamFact, bytes]] = []
     pointers: list[tuple[str, int, str]] = []
     for param in facts.params:
-        value = values[param.name]
+        value = values.get(param.name)
         if param.kind == "pointer":
             array = value if isinstance(value, np.ndarray) else np.asarray(value)
             stored = _storage(facts, param, array)
@@ -155,15 +156,26 @@ def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
             data, inner = dialect.opaque(param, values)
             scalars.append((param, data))
             pointers += [(param.name, offset, target) for offset, target in inner]
-    offsets = _add_values(image, scalars)
-    block = len(image.placed) - 1
-    image.args = [(numbers[p.name], 0) if p.name in numbers else (block, offsets[p.name]) for p in facts.params]
-    image.args = [(b, o + image.placed[b].footprint.first) for b, o in image.args]
-    for name, offset, target in pointers:
+    for name, _, target in pointers:
         if target not in numbers:
             raise _bad(facts, f"the value of {name!r} holds the address of {target!r}, which is no array")
-        image.patches.append((block, numbers[target], offsets[name] + offset))
+    firsts = {name: image.placed[number].footprint.first for name, number in numbers.items()}
+    offsets = _add_values(image, [(param, _moved(param, data, pointers, firsts)) for param, data in scalars])
+    block = len(image.placed) - 1
+    image.args = [
+        (numbers[p.name], firsts[p.name]) if p.name in numbers else (block, offsets[p.name]) for p in facts.params
+    ]
+    image.patches = [(block, numbers[target], offsets[name] + offset) for name, offset, target in pointers]
     return image
+
+
+def _moved(param: ParamFact, data: bytes, pointers: list[tuple[str, int, str]], firsts: Mapping[str, int]) -> bytes:
+    """The bytes of a value whose addresses count from the first bytes of arrays, not from their first elements."""
+    for name, offset, target in pointers:
+        if name == param.name and firsts[target]:
+            moved = int.from_bytes(data[offset : offset + 8], "little") + firsts[target]
+            data = data[:offset] + moved.to_bytes(8, "little") + data[offset + 8 :]
+    return data
 
 
 def _add_values(image: Image, scalars: list[tuple[ParamFact, bytes]]) -> dict[str, int]:
@@ -201,7 +213,7 @@ def _scalar(facts: LaunchFacts, param: ParamFact, value: Any) -> bytes:
 
 
 def _require_names(facts: LaunchFacts, values: Mapping[str, Any]) -> None:
-    names = [p.name for p in facts.params]
+    names = [p.name for p in facts.given]
     missing = [name for name in names if name not in values]
     unknown = [name for name in values if name not in names]
     if missing or unknown:
@@ -210,5 +222,5 @@ def _require_names(facts: LaunchFacts, values: Mapping[str, Any]) -> None:
 
 
 def _bad(facts: LaunchFacts, detail: str) -> BadArguments:
-    expected = ", ".join(p.name for p in facts.params) or "nothing"
+    expected = ", ".join(p.name for p in facts.given) or "nothing"
     return BadArguments(kernel=facts.entry, detail=detail, expected=expected, where=facts.where)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tile_emulator.limits import RunLimits
 
@@ -37,13 +37,13 @@ class Ended:
         Whether the system confined it to its arrays.
     """
 
-    records: list[dict[str, Any]]
+    records: list[dict[str, object]]
     end: dict[str, Any]
     output: str
     confined: bool = False
 
 
-def run_process(job: dict[str, Any], data: int, limits: RunLimits) -> Ended:
+def run_process(job: dict[str, object], data: int, limits: RunLimits) -> Ended:
     """Run a job.
 
     Parameters
@@ -80,7 +80,7 @@ def run_process(job: dict[str, Any], data: int, limits: RunLimits) -> Ended:
         return _ended(reports.read(), process.returncode, printed, said.read(4096).decode("utf-8", "replace"))
 
 
-def above_standard(file: Any) -> Any:
+def above_standard(file: IO[bytes]) -> IO[bytes]:
     """Return an open file whose descriptor is not a standard one, since another process has its own standard ones.
 
     A process without standard streams, a daemon, is given their numbers for files that it opens.
@@ -91,7 +91,7 @@ def above_standard(file: Any) -> Any:
         return os.fdopen(fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, 3), "r+b")
 
 
-def _file() -> Any:
+def _file() -> IO[bytes]:
     return above_standard(tempfile.TemporaryFile())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.abi.kernel_text import LaunchFacts
+from tile_core.compat.types import Array
 from tile_core.dtypes import dtype
 from tile_core.errors import Where
 from tile_emulator.build import TEXT
@@ -28,8 +29,9 @@ KINDS = {
     "divergence": "threads that must meet at one place meet at two",
     "barrier": "wrong use of a barrier",
     "collective": "wrong use of a collective operation",
+    "cluster": "wrong use of a cluster",
     "phase": "wrong use of a phase barrier",
-    "async": "asynchronous operation that nobody waited for",
+    "async": "wrong use of an asynchronous operation",
     "timeout": "time limit",
     "memory": "memory limit",
     "stack": "stack overflow",
@@ -228,7 +230,7 @@ class Reader:
         return placed.param.name, _index(placed.source, offset - placed.footprint.first)
 
 
-def _index(array: Any, offset: int) -> Index:
+def _index(array: Array, offset: int) -> Index:
     """Index of the element at an offset in bytes from the first one; flat if it is not in the array."""
     flat = offset // array.itemsize
     if array.flags.c_contiguous and 0 <= flat < array.size and array.ndim:

@@ -30,7 +30,7 @@ struct alignas(8) float2 {
 #define bar_sync(id, count) simt::sync(id, count, __LINE__)
 #define bar_arrive(id, count) simt::arrive(id, count, __LINE__)
 #define votes(p) (simt::vote("votes", p, ~0ull, __LINE__))
-#define cluster_sync() simt::sync_cluster(__LINE__)
+#define cluster_sync() (simt::arrive_cluster(true, __LINE__), simt::wait_cluster(__LINE__))
 #define __nanosleep(n) simt::yield()
 #define printf simt::print
 #define cluster_rank() (simt::block->rank)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
+from tile_core.compat.types import BufferVar, Expr, Stmt, UnaryNode
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import calls, nodes
 from tile_core.numerics.build import cast
@@ -18,15 +18,15 @@ from tile_metal.emit.atomics import update_name
 from tile_metal.emit.helpers import FP4, FP8
 
 
-def _decoder(name: str) -> Callable[[Any, str], Any]:
+def _decoder(name: str) -> Callable[[Expr, str], Expr]:
     return lambda code, to: cast(to, calls.instruction(f"decode_{name}", [code], "float32"))
 
 
-def _encoder(name: str) -> Callable[[Any], Any]:
+def _encoder(name: str) -> UnaryNode:
     return lambda value: calls.instruction(f"encode_{name}", [value], "uint8")
 
 
-def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
+def split_byte(buffer: BufferVar, indices: list[Expr], code: Expr, half: str) -> Stmt:
     """Return the store of half a byte: a compare-and-swap loop on its word.
 
     Raises

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile_core.cli.checks import Check
-from tile_metal.runtime.libraries import FIND, Unusable
+from tile_metal import versions
+from tile_metal.runtime.libraries import FIND, LibraryUnusable
+from tile_metal.runtime.machine import device_info
 from tile_metal.runtime.mps import FAST_MATH
-
-LANGUAGES = ((26, "4.0"), (15, "3.2"), (14, "3.1"))
-"""Versions of macOS, and the version of MSL that each compiles."""
+from tile_metal.target import RECORDS
+from tile_metal.versions import Machine, Version
 
 
 def checks() -> Iterator[Check]:
@@ -41,14 +42,21 @@ def elsewhere() -> Check:
 
 def system() -> Check:
     """Say which macOS this is and which MSL it compiles."""
-    name, version, machine = "metal: system", platform.mac_ver()[0], platform.machine()
+    name, version, machine = "metal: system", versions.system_version(), platform.machine()
+    shown = f"macOS {versions.shown(version)}"
     if machine != "arm64":
-        return Check(name, "missing", f"macOS {version} on {machine}", "kernels need a Mac with Apple silicon")
-    major = int(version.partition(".")[0] or 0)
-    language = next((msl for first, msl in LANGUAGES if major >= first), "")
+        return Check(name, "missing", f"{shown} on {machine}", "kernels need a Mac with Apple silicon")
+    language = versions.language_of(versions.SYSTEM, version)
     if not language:
-        return Check(name, "missing", f"macOS {version}", f"update to macOS {LANGUAGES[-1][0]} or later")
-    return Check(name, "OK", f"macOS {version}, MSL {language}")
+        oldest = min(row.first for row in versions.ROWS if row.product == versions.SYSTEM)
+        return Check(name, "missing", shown, f"update to macOS {versions.shown(oldest)} or later")
+    runs = [f"metal:{family}" for family, record in RECORDS.items() if not record.lacks(here(version))]
+    return Check(name, "OK", f"{here(version)}, MSL {versions.shown(language)}; runs {', '.join(runs)}")
+
+
+def here(system: Version) -> Machine:
+    """Return this machine by the name of its chip."""
+    return versions.machine_with(versions.chip(), system)
 
 
 def library(name: str) -> Check:
@@ -56,9 +64,11 @@ def library(name: str) -> Check:
     title = f"metal: {name}"
     try:
         module = FIND[name]()
-    except Unusable as error:
+    except LibraryUnusable as error:
         return Check(title, "note", str(error), f"pip install {name} to launch kernels on its arrays")
-    detail = f"{name} {getattr(module, '__version__', '')}"
+    version = str(getattr(module, "__version__", ""))
+    language = versions.compiled_language(name, versions.version_of(version), versions.system_version())
+    detail = f"{name} {version}, which compiles MSL {versions.shown(language)}"
     if name == "torch":
         if not hasattr(module.mps, "compile_shader"):
             return Check(title, "note", f"{detail} has no mps.compile_shader", "pip install --upgrade torch")
@@ -68,9 +78,8 @@ def library(name: str) -> Check:
 
 def device_text(mx: Any) -> str:
     """Return what MLX says of the device, for messages."""
-    try:
-        info = mx.device_info()
-    except (AttributeError, RuntimeError):
+    info = device_info(mx)
+    if not info:
         return ""
     gib = int(info.get("max_buffer_length", 0)) >> 30
     return f", {info.get('device_name', 'a GPU')} ({info.get('architecture', 'unknown')}), buffers of at most {gib} GiB"

@@ -1,4 +1,4 @@
-"""S8xx, U8xx, K8xx: what this machine lacks, what a device cannot do, and what a device reports."""
+"""S8xx, U8xx, K8xx: what this machine lacks, what a device cannot do, and calls that no library launches."""
 
 from __future__ import annotations
 
@@ -45,15 +45,7 @@ class FastMathForced(SetupError):
 
     code = "S803"
     template = "{kernel}: {variable} is set to {found!r}, so that torch compiles kernels with fast math"
-    remedy = "unset it before torch is used, or compile with options=MetalOptions(fast_math=True)"
-
-
-class GridTooLarge(UnsupportedError):
-    """A launch needs more threads along an axis than can be counted."""
-
-    code = "U803"
-    template = "{kernel}: a launch through {library} has at most {limit} threads along {axis}, this one has {found}"
-    remedy = "let each threadgroup do more, or spread the blocks over the axes of T.Kernel"
+    remedy = "unset it before torch is used, or from macOS 15 on compile with options=MetalOptions(fast_math=True)"
 
 
 class TooManyThreadsPerGroup(UnsupportedError):
@@ -64,20 +56,12 @@ class TooManyThreadsPerGroup(UnsupportedError):
     remedy = "use fewer threads in T.Kernel, or smaller tiles, so that a thread needs fewer registers"
 
 
-class TooMuchShared(UnsupportedError):
-    """A threadgroup needs more memory than there is."""
+class MachineLacks(UnsupportedError):
+    """The system or the GPU of this machine lacks what the target needs: its kernels would be refused or wrong here."""
 
-    code = "U805"
-    template = "{kernel}: a threadgroup uses {found} bytes of threadgroup memory; there are {limit}"
-    remedy = "use smaller tiles or fewer stages"
-
-
-class TextRefused(UnsupportedError):
-    """Metal's compiler refused the text."""
-
-    code = "U806"
-    template = "{kernel}: Metal's compiler, called by {library}, refused the text: {reason}"
-    remedy = "if it names code of your own, correct it; otherwise please report it with kernel.source"
+    code = "U808"
+    template = "{kernel}: kernels for {target} need {needed}; this machine has {found}"
+    remedy = "use {nearest}"
 
 
 class WrongWidth(UnsupportedError):
@@ -102,11 +86,3 @@ class NotPassed(KernelError):
     code = "K802"
     template = "{kernel}: argument {name!r} cannot be passed through MLX: {reason}"
     remedy = "pass mx.contiguous({name}); an output may also be allocated by the call, see out_idx"
-
-
-class DeviceFault(KernelError):
-    """The device stopped with an error of a kernel."""
-
-    code = "K804"
-    template = "{kernel}: {library} reports a fault of this launch or of one before it: {reason}"
-    remedy = 'run the kernel with runtime="emulator", which names the line and the index'

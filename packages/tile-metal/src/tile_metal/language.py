@@ -6,7 +6,7 @@ a fallback. They compute the same as ``T.gemm``, ``T.gemm_sp``, ``T.copy``, ``T.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.errors.ops import ScopeNotAllowed
 from tile_core.ops import operands
@@ -16,11 +16,15 @@ from tile_core.ops.gemm import GemmWarpPolicy, gemm
 from tile_core.ops.gemm_sp import gemm_sp
 from tile_core.ops.transpose import transpose as transposed
 
+if TYPE_CHECKING:
+    from tile_core.values.value import Buffer, Region, Tile
+
+
 SIMDGROUP, TENSOR = "metal.simdgroup", "metal.tensor_ops"
 
 
 def simdgroup_gemm(
-    A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False,
+    A: Buffer | Region, B: Buffer | Region, C: Buffer, transpose_A: bool = False, transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
 ) -> None:  # fmt: skip
     """Multiply tiles on ``simdgroup_matrix``: ``T.gemm`` with ``variant="metal.simdgroup"``.
@@ -39,7 +43,7 @@ def simdgroup_gemm(
 
 
 def simdgroup_gemm_sp(
-    A_sparse: Any, E: Any, B: Any, C: Any, transpose_A: bool = False, transpose_E: bool = False,
+    A_sparse: Tile, E: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_E: bool = False,
     transpose_B: bool = False, policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
 ) -> None:  # fmt: skip
     """Multiply a 2:4 sparse tile by a dense one on ``simdgroup_matrix``, see ``T.gemm_sp`` and ``simdgroup_gemm``."""
@@ -48,7 +52,7 @@ def simdgroup_gemm_sp(
 
 
 def cooperative_tensor_gemm(
-    A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False,
+    A: Buffer, B: Buffer, C: Buffer, transpose_A: bool = False, transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
 ) -> None:  # fmt: skip
     """Multiply tiles by tensor operations of Metal 4: ``T.gemm`` with ``variant="metal.tensor_ops"``."""
@@ -56,7 +60,7 @@ def cooperative_tensor_gemm(
 
 
 def cooperative_tensor_gemm_sp(
-    A_sparse: Any, E: Any, B: Any, C: Any, transpose_A: bool = False, transpose_E: bool = False,
+    A_sparse: Tile, E: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_E: bool = False,
     transpose_B: bool = False, policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
 ) -> None:  # fmt: skip
     """Multiply a 2:4 sparse tile by a dense one by tensor operations of Metal 4, see ``T.gemm_sp``."""
@@ -64,7 +68,7 @@ def cooperative_tensor_gemm_sp(
     gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{TENSOR}.sp")
 
 
-def simdgroup_fill(tile: Any, value: Any) -> None:
+def simdgroup_fill(tile: Buffer, value: float) -> None:
     """Set every element of a fragment: all of its 8 x 8 matrices, not their diagonals.
 
     Raises
@@ -77,7 +81,7 @@ def simdgroup_fill(tile: Any, value: Any) -> None:
         fill(tile, value)
 
 
-def simdgroup_load(tile: Any, source: Any, transpose: bool = False) -> None:
+def simdgroup_load(tile: Buffer, source: Buffer, transpose: bool = False) -> None:
     """Load all matrices of a fragment from a tile in any memory, converted to its element type.
 
     Parameters
@@ -97,14 +101,14 @@ def simdgroup_load(tile: Any, source: Any, transpose: bool = False) -> None:
         (transposed if transpose else copy)(source, tile)
 
 
-def simdgroup_store(tile: Any, destination: Any, transpose: bool = False) -> None:
+def simdgroup_store(tile: Buffer, destination: Buffer, transpose: bool = False) -> None:
     """Store all matrices of a fragment to a tile in any memory; see ``simdgroup_load``."""
     _fragment("simdgroup_store", "tile", tile)
     with operands.requires(SIMDGROUP):
         (transposed if transpose else copy)(tile, destination)
 
 
-def simdgroup_multiply_accumulate(C: Any, A: Any, B: Any) -> None:
+def simdgroup_multiply_accumulate(C: Buffer, A: Buffer, B: Buffer) -> None:
     """Multiply fragments: ``C += A @ B`` over all of their matrices, along K too.
 
     Raises
@@ -117,7 +121,7 @@ def simdgroup_multiply_accumulate(C: Any, A: Any, B: Any) -> None:
     gemm(A, B, C, variant=SIMDGROUP)
 
 
-def _fragment(op: str, role: str, tile: Any) -> None:
+def _fragment(op: str, role: str, tile: Buffer) -> None:
     region = operands.as_region(op, role, tile)
     if region.scope != "local.fragment":
         raise ScopeNotAllowed(op=op, role=role, found=region.scope, legal="a fragment (T.alloc_fragment)")

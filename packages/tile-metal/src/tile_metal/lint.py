@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tile_metal.emit.names import LIBRARY_NAMES, MACROS
 from tile_metal.emulation.tokens import (
     SPACES,
     FunctionTokens,
@@ -99,7 +100,7 @@ def lint(text: str) -> tuple[Finding, ...]:
         _spaces_of_values,
     ):  # fmt: skip
         rule(read)
-    return tuple(sorted(set(read.findings)))
+    return tuple(sorted({*read.findings, *_characters(text)}))
 
 
 def _collect_types(read: _LintedText) -> None:
@@ -198,6 +199,13 @@ def _declarators(read: _LintedText, first: int, j: int, pointer: bool, reference
 # --------------------------------------------------------------------------------------------------- words and names
 
 
+def _characters(text: str) -> Iterator[Finding]:
+    """Find characters that are not ASCII, in comments too: MLX and torch pass a text as ASCII, and it would be none."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.isascii():
+            yield Finding(number, "ascii", f"{line.strip()[:60]!a} is not ASCII")
+
+
 def _language(read: _LintedText) -> None:
     """Find keywords and functions of C++ and C that MSL lacks, 64-bit floats, strings."""
     own = {f.name.text for f in read.outline.functions}
@@ -215,6 +223,9 @@ def _language(read: _LintedText) -> None:
             read.find(token, "c-library", "MSL has no namespace std")
         elif token.text in C_LIBRARY and called and token.text not in own:
             read.find(token, "c-library", f"MSL has no function {token.text}")
+        elif token.text.endswith("_cooperative_tensor") and [read.word(i + 1), read.word(i + 2)] == ["<", "decltype"]:
+            message = "from MSL 4.1 on the type of a variable has its address space: remove_addrspace_t<decltype(...)>"
+            read.find(token, "address-space", message)
         elif token.text in ("atomic_ulong", "atomic_long"):
             read.find(token, "atomic", "only the newest GPUs have some atomic functions of 64 bits")
         elif token.text == "threadgroup" and (
@@ -229,7 +240,7 @@ def _names(read: _LintedText) -> None:
     places = set(read.places)
     called = {
         t.text for i, t in enumerate(read.code)
-        if t.text in LIBRARY and i not in places and read.word(i + 1) == "("
+        if t.text in LIBRARY | LIBRARY_NAMES and i not in places and read.word(i + 1) == "("
         and read.word(i - 1) not in (".", "->", "::")
     }  # fmt: skip
     structures = [
@@ -239,6 +250,8 @@ def _names(read: _LintedText) -> None:
     for name in [*(d.name for d in read.declared), *structures, *(f.name for f in read.outline.functions)]:
         if name.text in reserved:
             read.find(name, "reserved", f"'{name.text}' is a word of the language")
+        elif name.text in MACROS:
+            read.find(name, "reserved", f"'{name.text}' is a macro of the library")
     for function in read.outline.functions:
         if function.name.text in LIBRARY:
             read.find(function.name, "reserved", f"'{function.name.text}' is a function of the library")

@@ -5,7 +5,7 @@ These layouts only affect speed: a kernel that would not fit with them does with
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar
@@ -19,6 +19,7 @@ from tile_metal.ops.plan import PADDED
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.layout.base import LayoutMap
 
 
 def drop_padding(plan: Plan, ctx: Context) -> Plan:
@@ -34,7 +35,7 @@ def drop_padding(plan: Plan, ctx: Context) -> Plan:
     return plan
 
 
-def _held(buffer: BufferVar, layout: Any) -> int:
+def _held(buffer: BufferVar, layout: LayoutMap | None) -> int:
     if layout is None:
         return shared_bytes(buffer)
     return int(layout.span) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8

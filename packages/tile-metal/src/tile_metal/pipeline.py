@@ -5,21 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.emit.tail import TextTarget, with_text
+from tile_core.lowering.variant import Accept
 from tile_core.passes.spine import Pass, Spine
-from tile_core.simt.pipelining.stage_limit import limit_stages
+from tile_core.simt.pipelining.plan import COMPLETION, REGISTERS
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_metal.conversions import CONVERSIONS, TRUNCATIONS
 from tile_metal.memory import drop_padding
+from tile_metal.ops.gemm import reads_rows
+from tile_metal.target import TENSOR_OPS
 from tile_metal.text import emit_plan
 
 if TYPE_CHECKING:
     from tile_core.target import Target
 
 _TEXT = TextTarget(emit_plan, TRUNCATIONS, rounds_integers=True, conversions=CONVERSIONS)
+#: There are no asynchronous copies: one is a load and a store of each thread, which compute between them.
+_THROUGH_REGISTERS = Accept(facts={COMPLETION: REGISTERS})
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
-    passes = simt_spine(spine, SimtHooks()).before("pipeline", limit_stages())
+    tensors = bool(target.capabilities.fact(TENSOR_OPS))
+    passes = simt_spine(
+        spine,
+        SimtHooks(
+            can_copy=lambda call, ctx, aligned: _THROUGH_REGISTERS,
+            reads_in_place=lambda call, position, threads: tensors and reads_rows(call, position, threads),
+        ),
+    )
     passes = passes.before("lower", Pass("padding", drop_padding, "layouts are known, and nobody has used them"))
     return with_text(passes, _TEXT)

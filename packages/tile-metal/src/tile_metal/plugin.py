@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.manifest import BackendManifest, fingerprint_of
 from tile_metal.options import MetalOptions
 
 if TYPE_CHECKING:
+    from tile_core.abi.adapter import RuntimeAdapter
+    from tile_core.emit.dialect import Dialect
     from tile_core.lowering.variant import Variant
+    from tile_core.passes.spine import Spine
     from tile_core.target import Target
 
 
@@ -55,25 +58,24 @@ def tile_lowerings(target: Target) -> Sequence[Variant]:
     """Return the variants that the target can run."""
     from tile_metal.ops import variants
 
-    found: Sequence[Variant] = variants(target)
-    return found
+    return variants(target)
 
 
-def tile_pipeline(target: Target, spine: Any) -> Any:
+def tile_pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's spine with this backend's tail."""
     from tile_metal.pipeline import pipeline
 
     return pipeline(target, spine)
 
 
-def tile_runtimes(target: Target) -> Sequence[Any]:
+def tile_runtimes(target: Target) -> tuple[RuntimeAdapter, ...]:
     """Return the adapter that launches through the library of the arrays."""
     from tile_metal.runtime import adapters
 
     return adapters(target)
 
 
-def tile_emulation(target: Target) -> Any:
+def tile_emulation(target: Target) -> Dialect:
     """Return the model of the language."""
     from tile_metal.emulation import dialect
 

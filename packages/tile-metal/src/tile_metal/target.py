@@ -1,19 +1,22 @@
 """The targets ``metal`` and ``metal:metal4``: one record per family of devices, each of them a row of one table.
 
 ``metal`` is what every Apple GPU since the M1 has (family Apple7) with MSL 3.1, that is macOS 14; ``metal:metal4`` adds
-the tensor operations of MSL 4.0, that is macOS 26, which only run fast on GPUs with matrix units of their own (the M5).
+the tensor operations of MSL 4.0 with operands in cooperative tensors, that is macOS 26.2, on GPUs with matrix units of
+their own (the M5), because on others the lanes hold other elements. Both are facts of ``tile_metal.versions``.
 Sources: Metal Feature Set Tables; Metal Shading Language Specification, "Data Types", "Metal Performance Primitives".
 """
 
 from __future__ import annotations
 
 import platform
-import re
 import sys
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 
-from tile_core.target import ABSENT, Capabilities, Fact, Target, split_target
+from tile_core.target import ABSENT, Capabilities, Fact, Target, every_atomic, split_target
+from tile_metal import versions
 from tile_metal.errors import UnknownFamily
+from tile_metal.versions import Machine, Version
 
 KIND = "metal"
 
@@ -28,13 +31,18 @@ TENSOR_OPS: Fact[bool] = Fact("tensor_ops", bool)
 LANGUAGE: Fact[tuple[int, int]] = Fact("language", tuple)
 """The version of MSL that the text needs."""
 
+LIBRARIES = ("mlx", "torch")
+"""Libraries that launch kernels, in order of preference."""
+
 FEATURES: tuple[Fact[bool], ...] = (SIMDGROUP_MATRIX, TENSOR_OPS)
 
 _TABLE = """
-         MSL   macOS  simdgroup_matrix  tensor_ops
-metal3   3.1   14     x                 .
-metal4   4.0   26     x                 x
+         MSL   simdgroup_matrix  tensor_ops
+metal3   3.1   x                 .
+metal4   4.0   x                 x
 """
+NEEDS = {"simdgroup_matrix": versions.MATRICES, "tensor_ops": versions.TENSORS}
+"""By fact, what a machine must have, as the table of versions calls it."""
 
 SIMD = 32
 """Lanes of a simdgroup."""
@@ -45,7 +53,7 @@ MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
-class Record:
+class DeviceFamily:
     """One row of the table.
 
     Attributes
@@ -54,16 +62,29 @@ class Record:
         Its name, for example ``"metal4"``.
     language
         The version of MSL.
-    macos
-        The first macOS that has it.
     features
         Names of the facts that hold.
     """
 
     family: str
     language: tuple[int, int]
-    macos: int
     features: frozenset[str]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a machine must have, as the table of versions calls it."""
+        return tuple(NEEDS[name] for name in sorted(self.features))
+
+    def lacks(self, machine: Machine) -> str:
+        """Return what a machine lacks, with the versions that have it; empty if kernels run rightly there."""
+        oldest = versions.first(versions.SYSTEM, f"MSL {versions.shown(self.language)}")
+        if machine.system < oldest:
+            return f"MSL {versions.shown(self.language)}, that is macOS {versions.shown(oldest)}"
+        missing = next((what for what in self.needs if not machine.has(what)), "")
+        if not missing:
+            return ""
+        rows = [f"{r.product} from {versions.shown(r.first)} on" for r in versions.ROWS if r.what == missing]
+        return f"{missing}: {', '.join(rows)}"
 
 
 def parse_target(text: str) -> Target | None:
@@ -87,15 +108,22 @@ def parse_target(text: str) -> Target | None:
 def detect() -> Target | None:
     """Return the target of this machine's GPU, or ``None`` where there is no Metal.
 
-    The tensor operations are only chosen for GPUs that have units for them: generation 17 (M5) or later.
+    It is the newest that runs rightly here, by the versions of the system, the GPU, and every library that is
+    installed: nothing that a launch would refuse.
     """
     if sys.platform != "darwin" or platform.machine() != "arm64":
         return None
-    major = int((platform.mac_ver()[0] or "0").partition(".")[0])
-    if major < RECORDS[BASELINE].macos:
+    system = versions.system_version()
+    if not versions.language_of(versions.SYSTEM, system):
         return None
-    newest = major >= RECORDS["metal4"].macos and _generation() >= 17
-    return make_target("metal4" if newest else BASELINE)
+    machine = versions.machine_with(versions.chip(), system)
+    libraries = [found for name in LIBRARIES if (found := _installed(name)) is not None]
+    for family in reversed(RECORDS):
+        record = RECORDS[family]
+        compiled = [versions.compiled_language(name, number, system) for name, number in libraries]
+        if not record.lacks(machine) and all(language >= record.language for language in compiled):
+            return make_target(family)
+    return make_target(BASELINE)
 
 
 def make_target(family: str) -> Target:
@@ -115,30 +143,28 @@ def make_target(family: str) -> Target:
             vector_bytes=(1, 2, 4, 8, 16),
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
             native_dtypes=frozenset({"bool", "float32", *_INTEGERS}),
-            atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_SMALL, *_FLOATS)),
+            atomics=every_atomic(_SMALL, _FLOATS),
+            group_reductions=_REDUCTIONS,
+            loose_extremes=True,
             extra=facts | LANGUAGE.value(record.language) | ABSENT.value(_ABSENT),
         ),
     )
 
 
-def _generation() -> int:
-    """Return the generation in the GPU's name as MLX tells it (``applegpu_g17s``), or 0."""
+def _installed(library: str) -> tuple[str, Version] | None:
     try:
-        import mlx.core as mx
-
-        found = re.search(r"_g(\d+)", str(mx.device_info().get("architecture", "")))
-    except (ImportError, AttributeError, RuntimeError):
-        return 0
-    return int(found[1]) if found else 0
+        return library, versions.version_of(version(library))
+    except PackageNotFoundError:
+        return None
 
 
-def _rows() -> dict[str, Record]:
+def _rows() -> dict[str, DeviceFamily]:
     rows = {}
     for line in _TABLE.strip().splitlines()[1:]:
-        family, language, macos, *marks = line.split()
+        family, language, *marks = line.split()
         major, _, minor = language.partition(".")
         held = frozenset(fact.name for fact, mark in zip(FEATURES, marks, strict=True) if mark == "x")
-        rows[family] = Record(family, (int(major), int(minor)), int(macos), held)
+        rows[family] = DeviceFamily(family, (int(major), int(minor)), held)
     return rows
 
 
@@ -147,5 +173,9 @@ RECORDS = _rows()
 _SMALL = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32))
 _INTEGERS = (*_SMALL, "int64", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32")
+#: MSL specification, "SIMD-Group Functions": sums, maxima and minima of numbers up to 32 bits, bits of integers.
+_REDUCTIONS = frozenset(
+    {("sum", "float32"), *((k, d) for k in ("sum", "max", "min", "bitand", "bitor") for d in ("int32", "uint32"))}
+)
 #: MSL has no double, no way to print or to stop a kernel from any Metal 3 device.
 _ABSENT = ("float64",)

@@ -31,9 +31,9 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
         If there is no text for something in the plan, or there are too many parameters.
     """
     launch = launch_of(plan, ctx.options.attributes())
-    launch = dataclasses.replace(
-        launch, shared_bytes=-(-launch.shared_bytes // 16) * 16, align=_addresses(plan, launch.align)
-    )
+    # Whole words: atomic updates of small elements exchange those.
+    shared = -(-launch.shared_bytes // _WORD) * _WORD
+    launch = dataclasses.replace(launch, shared_bytes=shared, align=_addresses(plan, launch.align))
     barriers = _orders_device(plan, launch)
     printer = MslPrinter(
         launch, fast_math=ctx.options.fast_math, line_info=ctx.options.line_info, device_barriers=barriers

@@ -115,7 +115,8 @@ static inline void product(thread D* c, thread const A* a, thread const A* b) {
   matmul2d<shape, execution_simdgroup> op;
   auto left = op.get_left_input_cooperative_tensor<A, A, D>();
   auto right = op.get_right_input_cooperative_tensor<A, A, D>();
-  auto sum = op.get_destination_cooperative_tensor<decltype(left), decltype(right), D>();
+  auto sum = op.get_destination_cooperative_tensor<remove_addrspace_t<decltype(left)>,
+                                                   remove_addrspace_t<decltype(right)>, D>();
   for (int i = 0; i < left.get_capacity(); ++i) left[i] = a[i];
   for (int i = 0; i < 16; ++i) right[i] = b[i];
   for (int i = 0; i < sum.get_capacity(); ++i) sum[i] = c[i];

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from tile_emulator.errors import LaunchRefused, TextRefused
+from tile_emulator.errors import LaunchRefused, NotModelled
 from tile_metal.emulation import dialect
 from tile_metal.target import make_target
 
@@ -56,7 +56,7 @@ LINE = 7
 
 
 def refused(text, args=None, **how):
-    with pytest.raises(TextRefused) as found:
+    with pytest.raises(NotModelled) as found:
         run(text, [poison(32), 1] if args is None else args, **how)
     return str(found.value)
 

@@ -200,29 +200,99 @@ class TestStages:
         return pipelined
 
     @pytest.mark.parametrize("stages", [1, 2, 3, 4])
-    def test_the_slot_is_part_of_each_address(self, stages):
+    def test_a_tile_waits_in_registers(self, stages):
         a, b = numbers((32, 80)), numbers((80, 32), seed=2)
         found, out = right(self.pipelined(stages), a, b, poisoned((32, 32), "float32"))
         np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))
-        text = found.text
-        loads = re.findall(r"simdgroup_load_f16_threadgroup\(&\w+\[.*?\], &(\w+)\[(.*?)\], (\d+)\)", text)
-        assert len(loads) == 2
-        if stages == 1:
-            assert "slot" not in text
-            return
-        # Rows are 16 bytes apart where that is needed: the distance of slots is that of the rows times their number.
-        slots = {"A_shared_stages": 32, "B_shared_stages": 16}
-        for name, index, pitch in loads:
-            distance = int(pitch) * slots[name]
-            assert index.startswith(f"slot * {distance} + ")
-            assert re.search(rf"\*\(threadgroup uint[24]\*\)&{name}\[slot_ahead \* {distance} \+ ", text)
         sizes = {s.name: s.bytes for s in found.facts.shared}
-        assert sizes == {name: int(pitch) * slots[name] * 2 * stages for name, _, pitch in loads}
-        assert f"slot = k % {stages};" in text
-        assert f"slot_ahead = (k + {stages - 1}) % {stages};" in text
+        assert sizes == {"A_shared": 32 * 24 * 2, "B_shared": 16 * 40 * 2}
+        loop = found.text[found.text.index("for (int k = ") :]
+        moves = re.findall(r"\*\((\w+) \w+\*\)&(\w+)\[.*?\] = \*\((\w+) const \w+\*\)&(\w+)\[", loop)
+        if stages == 1:
+            assert moves[:2] == [("threadgroup", f"{x}_shared", "device", x) for x in "AB"]
+            return
+        stores = [("threadgroup", f"{x}_shared", "thread", f"{x}_shared_ahead") for x in "AB"]
+        assert moves[:4] == [*stores, *(("thread", f"{x}_shared_ahead", "device", x) for x in "AB")]
+        # Only what multiplies stands between the loads and the stores of the next turn.
+        assert loop.index("if (k + 1 < 5)") < loop.index("simdgroup_multiply_accumulate")
 
     @pytest.mark.parametrize("stages", [2, 3, 4])
     def test_fewer_turns_than_stages(self, stages):
         a, b = numbers((32, 16)), numbers((16, 32), seed=2)
         _, out = right(self.pipelined(stages, 1), a, b, poisoned((32, 32), "float32"), order="random", seed=1)
         np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))
+
+
+def tiled(m, n, k, trans, dtype, block, stages=2):
+    bm, bn, bk = block
+
+    @T.prim_func
+    def tiled(
+        A: T.Tensor((k, m) if trans[0] else (m, k), dtype),
+        B: T.Tensor((n, k) if trans[1] else (k, n), dtype),
+        C: T.Tensor((m, n), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=128) as (bx, by):
+            A_shared = T.alloc_shared((bk, bm) if trans[0] else (bm, bk), dtype)
+            B_shared = T.alloc_shared((bn, bk) if trans[1] else (bk, bn), dtype)
+            C_local = T.alloc_fragment((bm, bn), "float32")
+            T.clear(C_local)
+            for i in T.Pipelined(T.ceildiv(k, bk), num_stages=stages):
+                if trans[0]:
+                    T.copy(A[i * bk, by * bm], A_shared)
+                else:
+                    T.copy(A[by * bm, i * bk], A_shared)
+                if trans[1]:
+                    T.copy(B[bx * bn, i * bk], B_shared)
+                else:
+                    T.copy(B[i * bk, bx * bn], B_shared)
+                T.gemm(A_shared, B_shared, C_local, transpose_A=trans[0], transpose_B=trans[1])
+            T.copy(C_local, C[by * bm, bx * bn])
+
+    return tiled
+
+
+class TestOperandsInPlace:
+    """Tensor operations read rows from device memory; columns, and what many simdgroups read, are staged."""
+
+    @pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])
+    @pytest.mark.parametrize("size", [(64, 64, 32), (65, 39, 37), (33, 30, 72)])
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float8_e4m3fn"])
+    def test_numbers(self, trans, size, dtype):
+        m, n, k = size
+        numpy = T.dtype(dtype).numpy()
+        a, b = numbers((m, k), numpy), numbers((k, n), numpy, 2)
+        given = [np.ascontiguousarray(x.T) if turned else x for x, turned in zip((a, b), trans, strict=True)]
+        program = tiled(m, n, k, trans, dtype, (32, 64, 16))
+        found, out = right(program, *given, poisoned((m, n), "float32"), target=TARGETS[1])
+        np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))
+        assert [s.name for s in found.facts.shared] == [f"{x}_shared" for x, t in zip("AB", trans, strict=True) if t]
+        assert ("threadgroup_barrier" in found.text) == any(trans)
+
+    def test_what_many_simdgroups_read_is_staged(self):
+        """Of 8 simdgroups below each other each reads all of B."""
+
+        @T.prim_func
+        def tall(
+            A: T.Tensor((128, 64), "float16"), B: T.Tensor((64, 32), "float16"), C: T.Tensor((128, 32), "float32")
+        ):
+            with T.Kernel(1, threads=256):
+                A_shared = T.alloc_shared((128, 16), "float16")
+                B_shared = T.alloc_shared((16, 32), "float16")
+                C_local = T.alloc_fragment((128, 32), "float32")
+                T.clear(C_local)
+                for i in T.Pipelined(4, num_stages=2):
+                    T.copy(A[0, i * 16], A_shared)
+                    T.copy(B[i * 16, 0], B_shared)
+                    T.gemm(A_shared, B_shared, C_local)
+                T.copy(C_local, C)
+
+        a, b = numbers((128, 64)), numbers((64, 32), seed=2)
+        found, out = right(tall, a, b, poisoned((128, 32), "float32"), target=TARGETS[1])
+        np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))
+        assert [s.name for s in found.facts.shared] == ["B_shared"]
+
+    def test_simdgroup_matrices_are_staged(self):
+        program = tiled(64, 64, 32, (False, False), "float16", (32, 64, 16))
+        args = numbers((64, 32)), numbers((32, 64), seed=2), poisoned((64, 64), "float32")
+        assert len(right(program, *args)[0].facts.shared) == 2

@@ -10,6 +10,8 @@ from zoo.case import poisoned
 
 import tile_core.language as T
 from tile_core.dtypes import dtype
+from tile_metal.emit.helpers import HELPER_NAMES, helper
+from tile_metal.emit.names import TYPES
 
 from .kit import right, text
 
@@ -111,3 +113,11 @@ def test_sizes_beside_scalars():
     for flag in (True, False):
         _, out = right(scaled, x, flag, np.float16(0.5))
         np.testing.assert_array_equal(out["X"], x / 2 if flag else np.zeros(77))
+
+
+def test_a_float_becomes_an_integer_only_by_a_written_conversion():
+    """And one that is in range: Metal leaves what is not undefined, and a compiler may warn of what it does itself."""
+    for name in sorted(HELPER_NAMES):
+        if name.endswith("_of_f32"):
+            kind = TYPES[name.removesuffix("_of_f32")]
+            assert f"({kind})(" in helper(name).text, name

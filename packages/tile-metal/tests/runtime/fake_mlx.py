@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_core.runtime.dlpack import contiguous_strides, export
 from tile_metal.runtime.source import ATTRIBUTES
+from tile_metal.versions import compiled_language, version_of
 
 from . import machine
 from .machine import Buffer, Violation, need, numpy_kind
@@ -120,13 +121,17 @@ class Array:
 class Mlx:
     """The module. ``launches`` are the kernels that ran; ``run=False`` only records them.
 
-    ``device`` is what DLPack says; ``limit`` the threads that every pipeline allows.
+    ``device`` is what DLPack says; ``limit`` the threads that every pipeline allows; ``system`` the version of macOS.
+    ``actual`` is the generation of GPU that executes, if it is not the one that the architecture names.
     """
 
-    __version__ = "0.30.0"
-
-    def __init__(self, *, device=(8, 0), run=True, limit=1024, options=True, refuse=""):
-        self.device, self.run, self.limit, self.options, self.refuse = device, run, limit, options, refuse
+    def __init__(self, *, device=(8, 0), run=True, limit=1024, refuse="", version="0.32.4", system=(15, 1),
+                 architecture="applegpu_g13d", actual=None):  # fmt: skip
+        self.device, self.run, self.limit, self.refuse = device, run, limit, refuse
+        self.__version__, self.system, self.architecture = version, system, architecture
+        self.number = version_of(version)
+        self.generation = actual or int(re.search(r"_g(\d+)", architecture)[1])
+        self._libraries = {}
         self.array, self.Dtype = self._make, Dtype
         for name in NAMES:
             setattr(self, "bool_" if name == "bool" else name, Dtype(name))
@@ -136,8 +141,10 @@ class Mlx:
         self.launches, self.kernels, self.waits, self.queued = [], [], 0, 0
         self._outputs, self._changed, self._read = set(), set(), set()
 
-    def device_info(self):
-        return {"device_name": "Double", "architecture": "applegpu_g13d", "max_buffer_length": 1 << 34}
+    def device_info(self, device="cpu"):
+        if device != "gpu":
+            return {"device_name": "Double"}
+        return {"device_name": "Double", "architecture": self.architecture, "max_buffer_length": 1 << 34}
 
     def default_stream(self, device):
         return device
@@ -183,7 +190,7 @@ class Mlx:
 
     def _metal_kernel(self, name, input_names, output_names, source, header="", ensure_row_contiguous=True,
                       atomic_outputs=False, **more):  # fmt: skip
-        if set(more) - {"compile_options"} or (more and not self.options):
+        if set(more) - {"compile_options"} or (more and self.number < (0, 32)):
             raise TypeError("metal_kernel(): incompatible function arguments")
         need(output_names, "[metal_kernel] Must specify at least one output.")
         need(re.fullmatch(r"\w+", name), f"{name!r} is no name")
@@ -236,8 +243,17 @@ class Kernel:
         need(len(set(rows)) == len(rows) and not set(rows) & set(builtins), "every name once")
         return ",\n".join([*lines, *(f"  {ATTRIBUTES[a]} {a} [[{a}]]" for a in builtins)]), rows
 
+    def keep_library(self, entry, text):
+        """Refuse to throw away a library that work in flight may use: before 0.32.1 MLX keeps one per name."""
+        number = self.mx.number
+        name = (entry, self.source, str(self.options)) if number >= (0, 32, 1) else entry
+        kept = self.mx._libraries.setdefault(name, text)
+        need(kept == text, f"{entry} with another text: the library is thrown away while its pipelines are in use")
+
     def entry(self, arrays, dtypes):
         """Return the name that MLX gives the function."""
+        if self.mx.number < (0, 32):
+            return f"custom_kernel_{self.name}"
         kinds = [NAMES[a.dtype.name] + ("s" if not a.ndim else "c" if a.size < 8 else "") for a in arrays]
         return "_".join(["custom_kernel", self.name, *kinds, *(NAMES[d.name] for d in dtypes)])
 
@@ -252,7 +268,11 @@ class Kernel:
         entry = self.entry(inputs, dtypes)
         text = UTILS + self.text(inputs, dtypes)
         self._check_spaces(inputs)
-        machine.compiles(text)
+        self.keep_library(entry, text)
+        try:
+            machine.compiles(text, "mlx", mx.__version__, mx.system)
+        except machine.Refused as refused:
+            raise RuntimeError(f"[metal::Device] Unable to build metal library from source\n{refused}") from refused
         if mx.refuse:
             raise RuntimeError(f"[metal::Device] Unable to build metal library from source\n{mx.refuse}")
         if (size := int(np.prod(group))) > mx.limit:
@@ -306,7 +326,9 @@ class Kernel:
         if ragged:  # the same threads, one to a group: only right if that does not matter
             need(not re.search("threadgroup|simd", self.source), "full threadgroups")
             blocks, group = grid, (1, 1, 1)
-        machine.execute(text, entry, given, [], blocks, group, machine.slab(self.source))
+        mx, slab = self.mx, machine.slab(self.source)
+        language = compiled_language("mlx", mx.number, mx.system)
+        machine.execute(text, entry, given, [], blocks, group, slab, mx.generation, language)
         for buffer, now, then in before:
             if now.tobytes() != then.tobytes():
                 need(buffer.handle not in self.mx._read, "a kernel changes what another one reads, which may still run")

@@ -8,6 +8,7 @@ import numpy as np
 
 import tile_core.compat.tvm  # noqa: F401 - before a fake stands in torch's place: TVM reads element types of the real one
 from tile_core.runtime.dlpack import contiguous_strides
+from tile_metal.versions import compiled_language, machine_with, version_of
 
 from . import machine
 from .machine import Buffer, need, numpy_kind
@@ -115,18 +116,22 @@ class Tensor:
 class Torch:
     """The module; ``launches`` are the kernels that were dispatched, ``run=False`` only records them."""
 
-    __version__ = "2.13.0"
     Tensor = Tensor
     strided = "strided"
 
-    def __init__(self, *, run=True, limit=1024, width=32, refuse=""):
+    def __init__(self, *, run=True, limit=1024, width=32, refuse="", version="2.13.0", system=(15, 1),
+                 chip="Apple M1 Ultra", actual=None):  # fmt: skip
         self.run, self.limit, self.width, self.refuse = run, limit, width, refuse
+        self.__version__, self.system = version, system
+        self.generation = actual or machine_with(chip, system).generation
         self.launches, self.shaders, self.waits = [], [], 0
         for name in TYPES:
             setattr(self, name, Dtype(name))
         self.nn = types.SimpleNamespace(Parameter=type("Parameter", (Tensor,), {}))
         self.mps = types.SimpleNamespace(compile_shader=self._compile, synchronize=self._synchronize)
-        self.backends = types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: True))
+        self.backends = types.SimpleNamespace(
+            mps=types.SimpleNamespace(is_available=lambda: True, get_name=lambda: chip)
+        )
 
     def empty(self, shape, dtype=None, device="cpu"):
         device = getattr(device, "type", device)
@@ -157,7 +162,10 @@ class Torch:
         self.shaders.append(text)
         if self.refuse:
             raise SyntaxError(self.refuse)
-        machine.compiles(text)
+        try:
+            machine.compiles(text, "torch", self.__version__, self.system)
+        except machine.Refused as refused:
+            raise SyntaxError(str(refused)) from refused
         entries = re.findall(r"\[\[kernel[^\]]*\]\] void (\w+)\(", text)
         return types.SimpleNamespace(**{entry: Function(self, text, entry) for entry in entries})
 
@@ -194,7 +202,11 @@ class Function:
         if self._torch.run:
             blocks = tuple(n // g for n, g in zip(threads, group_size, strict=True))
             length = self.static_thread_group_memory_length
-            machine.execute(self._text, self._entry, arrays, scalars, blocks, group_size, length)
+            torch = self._torch
+            language = compiled_language("torch", version_of(torch.__version__), torch.system)
+            machine.execute(
+                self._text, self._entry, arrays, scalars, blocks, group_size, length, torch.generation, language
+            )
 
     def _flat(self, kind, tensor):
         """Return the memory of a tensor from its offset on: strides are not applied."""

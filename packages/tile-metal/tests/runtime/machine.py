@@ -1,6 +1,7 @@
 """What both doubles share: a text is taken for what it says, and executed by the emulator."""
 
 import ctypes
+import dataclasses
 import re
 import struct
 
@@ -11,6 +12,7 @@ from tile_core.dtypes import DTYPES
 from tile_emulator import run
 from tile_metal.emulation import dialect_of
 from tile_metal.lint import lint
+from tile_metal.versions import compiled_language, version_of
 
 CHECKS = ("bounds", "race", "align")
 
@@ -38,12 +40,24 @@ def need(holds, text):
         raise Violation(text)
 
 
-def compiles(text):
+class Refused(Exception):
+    """Apple's compiler refuses a text because it is too old for it."""
+
+
+def compiles(text, library="mlx", version="0.32.4", system=(15, 1)):
     """Raise for what only Apple's compiler would find, such as casts between spaces of addresses.
 
     Names that MLX declares are no finding: where they stand, MLX has declared them. Too much threadgroup memory
-    compiles; the pipeline says how much it is.
+    compiles; the pipeline says how much it is. The library asks for a version of the language, as it is compiled in.
     """
+    need(text.isascii(), "hosts pass texts as ASCII: there is no source, and the process ends")
+    language = compiled_language(library, version_of(version), system)
+    if "MetalPerformancePrimitives" in text and language < (4, 0):
+        raise Refused(f"fatal error: 'MetalPerformancePrimitives/MetalPerformancePrimitives.h' of MSL {language}")
+    if "get_left_input_cooperative_tensor" in text and system < (26, 2):
+        raise Refused("error: no member named 'get_left_input_cooperative_tensor'")
+    if "_cooperative_tensor<decltype" in "".join(text.split()) and language >= (4, 1):
+        raise Refused("error: no matching member function for call to 'get_destination_cooperative_tensor'")
     passed = ("metal-kernel-name", "threadgroup-memory")
     found = [str(finding) for finding in lint(text) if finding.rule not in passed]
     need(not found, "\n".join([*found, text]))
@@ -72,7 +86,7 @@ def numpy_kind(name):
     return np.dtype(DTYPES[name].numpy())
 
 
-def execute(text, entry, arrays, scalars, blocks, block, shared=0):
+def execute(text, entry, arrays, scalars, blocks, block, shared=0, generation=17, language=(3, 1)):
     """Run a text; change the arrays that it writes.
 
     ``arrays`` are rows of name, flat NumPy array and access, ``scalars`` rows of name, element type and value. The
@@ -82,7 +96,12 @@ def execute(text, entry, arrays, scalars, blocks, block, shared=0):
     params += [ParamFact(name, "scalar", dtype) for name, dtype, _ in scalars]
     facts = LaunchFacts(entry, tuple(params), blocks, block, shared)
     values = {name: array for name, array, _ in arrays} | {name: value for name, _, value in scalars}
-    result = run(text, facts, values, dialect_of(), checks=CHECKS)
+    dialect = dialect_of(tensor_ops="MetalPerformancePrimitives" in text)
+    flags = [f for f in dialect.flags if "__METAL_VERSION__" not in f]
+    flags.append(f"-D__METAL_VERSION__={language[0]}{language[1]}0")
+    flags += ["-DMETAL_OTHER_LANES=1"] if generation < 17 else []  # where the lanes hold other elements
+    dialect = dataclasses.replace(dialect, flags=tuple(flags))
+    result = run(text, facts, values, dialect, checks=CHECKS)
     result.check(entry)
     for name, array, access in arrays:
         if access != "read":

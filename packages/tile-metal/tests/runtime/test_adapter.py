@@ -11,7 +11,7 @@ from tile_core.runtime.arrays import facts_of, share_memory
 from tile_metal.errors import NoLibrary, WrongLibrary
 from tile_metal.runtime import adapters, libraries
 from tile_metal.runtime.adapter import MetalAdapter
-from tile_metal.runtime.libraries import Unusable
+from tile_metal.runtime.libraries import LibraryUnusable
 from tile_metal.target import make_target
 
 from .fake_mlx import Mlx
@@ -195,19 +195,19 @@ class TestMissing:
         if sys.platform == "darwin":
             pytest.skip("this may be a Mac with a device")
         for find in libraries.FIND.values():
-            with pytest.raises(Unusable, match=r"not installed|sees no"):
+            with pytest.raises(LibraryUnusable, match=r"not installed|sees no"):
                 find()
 
     def test_a_library_that_does_not_load(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", None)
-        with pytest.raises(Unusable, match=r"^torch (is not installed|cannot be imported)"):
+        with pytest.raises(LibraryUnusable, match=r"^torch (is not installed|cannot be imported)"):
             libraries.find_torch()
 
     def test_no_device(self, monkeypatch):
         torch = Torch()
         torch.backends.mps.is_available = lambda: False
         monkeypatch.setitem(sys.modules, "torch", torch)
-        with pytest.raises(Unusable, match="sees no device mps"):
+        with pytest.raises(LibraryUnusable, match="sees no device mps"):
             libraries.find_torch()
 
     def test_no_arrays_and_no_library(self):

@@ -4,11 +4,13 @@ import sys
 
 import numpy as np
 import pytest
+from zoo.case import example
 
 import tile_core as tile
 import tile_core.compat.tvm  # TVM looks for torch when it is imported: before a double is in its place
 import tile_core.language as T
 from tile_core.plugins.manager import installed
+from tile_metal import versions
 from tile_metal.runtime import libraries
 
 from .fake_mlx import Mlx
@@ -23,6 +25,7 @@ def library(request, monkeypatch):
     monkeypatch.setitem(libraries.FIND, request.param, lambda: module)
     for adapter in installed().runtimes(installed().resolve_target("metal")):
         monkeypatch.setattr(adapter, "_used", {})
+    monkeypatch.setattr(versions, "system_version", lambda: module.system)
     return module
 
 
@@ -67,6 +70,20 @@ def test_a_product(library):
     c = there(library, np.full((40, 33), np.nan, np.float32))
     tile.compile(gemm, target="metal")(there(library, a), there(library, b), c)
     np.testing.assert_array_equal(back(library, c), a.astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("gemm", (20, 36, 24, False, True)),  # allocates its result
+        ("kv_cache", (16, 24, 7)),  # writes into an array that it is given
+        ("vector_matrix", (9, 130, "int4")),
+    ],
+)
+def test_an_example_on_a_mac(library, name, given, capsys):
+    """Examples have NumPy arrays: the device gets copies, and results are copied back."""
+    passed = example(name).one(*given, "metal")
+    assert np.all(passed), capsys.readouterr().out
 
 
 def test_verify_on_the_device(library):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tile_core.plugins.manager import BackendWarning, Plugins
-from tile_metal import plugin
+from tile_metal import plugin, versions
 
 api = pytest.importorskip("tile_cuda.runtime.api", reason="tile-cuda is not installed")
 
@@ -25,6 +25,7 @@ def devices(monkeypatch):
         monkeypatch.setattr(sys, "platform", "darwin" if mac else "linux")
         monkeypatch.setattr(platform, "machine", lambda: "arm64" if mac else "x86_64")
         monkeypatch.setattr(platform, "mac_ver", lambda: ("15.1", ("", "", ""), "arm64"))
+        monkeypatch.setattr(versions, "chip", lambda: "Apple M2")
         return Plugins()
 
     return given

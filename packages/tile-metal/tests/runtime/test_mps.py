@@ -7,16 +7,8 @@ import numpy as np
 import pytest
 
 from tile_core.errors import launch as errors
-from tile_metal.errors import (
-    FastMathForced,
-    GridTooLarge,
-    LibraryTooOld,
-    TextRefused,
-    TooManyBuffers,
-    TooManyThreadsPerGroup,
-    TooMuchShared,
-    WrongWidth,
-)
+from tile_core.errors.launch import GridTooLarge, TextRefused, TooMuchShared
+from tile_metal.errors import FastMathForced, LibraryTooOld, TooManyBuffers, TooManyThreadsPerGroup, WrongWidth
 
 from .fake_torch import Torch
 from .texts import (
@@ -191,7 +183,7 @@ class TestLimits:
 
     def test_memory_of_a_threadgroup(self, torch):
         made = text("f", [("x", "float32", "write")], "  x[0] = 1.0f;\n", (1, 1, 1), (32, 1, 1), shared=32784)
-        with pytest.raises(TooMuchShared, match="uses 32784 bytes of threadgroup memory; there are 32768"):
+        with pytest.raises(TooMuchShared, match="uses 32784 bytes of shared memory, a threadgroup of Metal has 32768"):
             adapter(torch=torch).load(made)
 
     def test_memory_of_the_pipeline(self, torch):
@@ -235,6 +227,14 @@ class TestMath:
             ramp(torch, 3), ramp(torch, 3), 1.0
         )
         assert len(torch.launches) == 1
+
+    def test_before_texts_can_say_what_is_exact(self, torch, monkeypatch):
+        monkeypatch.setenv("PYTORCH_MPS_FAST_MATH", "1")
+        torch.system = (14, 7)
+        with pytest.raises(FastMathForced, match="from macOS 15 on"):
+            kernel(scale(fast=True), scale_params(), adapter(torch=torch), hidden=("n",))(
+                ramp(torch, 3), ramp(torch, 3), 1.0
+            )
 
 
 def test_the_compiler_refuses(torch):

@@ -1,13 +1,18 @@
 """examples/metal_selftest.py: measuring is fair, and what a Mac's owner runs once runs with the doubles."""
 
 import importlib.util
+import subprocess
 import sys
+import time
+import types
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import tile_core as tile
+from tile_metal import versions
 
 from .fake_mlx import Mlx
 from .fake_torch import Torch
@@ -20,11 +25,13 @@ FILE = Path(__file__).parents[4] / "examples" / "metal_selftest.py"
 def selftest():
     if not FILE.is_file():
         pytest.skip("the examples are not here")
+    before = list(sys.path)
     spec = importlib.util.spec_from_file_location("metal_selftest", FILE)
     module = sys.modules["metal_selftest"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     yield module
-    del sys.modules["metal_selftest"]
+    sys.path[:] = before
+    del sys.modules["metal_selftest"], sys.modules["metal_probes"]
 
 
 class TestFairness:
@@ -87,15 +94,118 @@ class TestFairness:
         assert len(module.launches) == 2 * (2 + 3 * 4)
 
 
+def outcomes(report):
+    return {name: outcome for _, name, outcome, _ in report.findings}
+
+
+def double(library, generation, system, monkeypatch, **how):
+    """The adapter of a double of a library, on a machine."""
+    mx = Mlx(architecture=f"applegpu_g{generation}s", system=system, **how) if library == "mlx" else None
+    torch = Torch(chip=f"Apple M{generation - 12}", system=system, **how)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return adapter(mx, torch, name=library, libraries=(library,))
+
+
+TENSORS = [f"cooperative tensors of {kind}" for kind in ("half", "bfloat", "float")]
+TENSORS.append("indices of cooperative tensors")
+
+
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("library", ["mlx", "torch"])
 def test_assumptions_through_a_double(selftest, library, monkeypatch):
-    mx, torch = Mlx(), Torch()
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setitem(selftest.BUILTINS, "thread_index_in_simdgroup", "uint")
     report = selftest.Report()
-    selftest.check_assumptions(report, adapter(mx if library == "mlx" else None, torch))
-    assert [(name, detail) for _, name, outcome, detail in report.findings if outcome != "ok"] == []
-    assert len(report.findings) == 8
+    selftest.check_assumptions(report, double(library, 13, (15, 1), monkeypatch))
+    assert [(name, detail) for _, name, outcome, detail in report.findings if outcome == "WRONG"] == []
+    assert {n for n, outcome in outcomes(report).items() if outcome == "left"} == set(TENSORS)
+    assert len(report.findings) == len(selftest.PROBES)
+    (refused,) = [detail for _, name, _, detail in report.findings if name == "a product for metal4"]
+    assert refused.startswith("refused: U808, MSL 4.0")
+    verdicts = {claim: verdict for claim, verdict, _ in report.claims()}
+    assert sorted(verdicts.values()).count("not asked") == 1
+    assert "NO" not in verdicts.values()
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize(
+    ("library", "generation", "how", "tensors", "product", "said"),
+    [("mlx", 17, {}, "ok", "ok", "all elements are right"), ("torch", 17, {}, "ok", "ok", "all elements are right"),
+     ("mlx", 15, {}, "ok", "ok", "where metal4 is refused"), ("torch", 16, {}, "ok", "ok", "where metal4 is refused"),
+     ("mlx", 18, {"actual": 15}, "WRONG", "WRONG", "of 512 elements are wrong")],
+)  # fmt: skip
+def test_generations(selftest, monkeypatch, library, generation, how, tensors, product, said):
+    report = selftest.Report()
+    runtime = double(library, generation, (26, 2), monkeypatch, **how)
+    names = [TENSORS[0], TENSORS[-1], "a product for metal4", "version of MSL"]
+    selftest.check_assumptions(report, runtime, names)
+    assert outcomes(report) == dict(zip(names, (tensors, tensors, product, "ok"), strict=True))
+    assert said in report.findings[0][3]
+    assert report.findings[1][3].startswith("0 of") == (generation == 17)
+    assert "MSL 4.0" in report.findings[3][3]
+
+
+def test_a_library_that_compiles_another_language(selftest, monkeypatch):
+    runtime = double("mlx", 13, (15, 1), monkeypatch)
+    told = types.SimpleNamespace(**{**vars(versions), "compiled_language": lambda *a: (3, 1)})
+    monkeypatch.setattr(sys.modules["metal_probes"], "versions", told)
+    report = selftest.Report()
+    selftest.check_assumptions(report, runtime, ["version of MSL"])
+    assert "MSL 3.2, and MSL 3.1 is expected on macOS 15.1" in report.findings[0][3]
+
+
+def test_the_statements_are_those_of_the_page(selftest):
+    page = " ".join((FILE.parents[1] / "docs" / "metal.md").read_text(encoding="utf-8").split())
+    for claim, probes in selftest.CLAIMS:
+        assert " ".join(claim.split()) in page
+        assert set(probes) <= set(selftest.PROBES)
+
+
+class TestProcesses:
+    """A probe may end its process, or never end: the report has a line all the same."""
+
+    SCRIPTS: ClassVar = {
+        "lanes are numbered like threads": 'print(\'PROBE {"outcome": "ok", "detail": "fine"}\')',
+        "macros": "import os, signal; os.kill(os.getpid(), signal.SIGABRT)",
+        "atomics": "import time; time.sleep(60)",
+        "pragmas": "raise SystemExit('the compiler is gone')",
+    }
+
+    def test_each_is_a_line(self, selftest, monkeypatch, tmp_path):
+        monkeypatch.setattr(selftest, "PROBE_SECONDS", 2.0)
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import sys\n" + "".join(f"if {n!r} in sys.argv:\n    {c}\n" for n, c in self.SCRIPTS.items())
+        )
+        report, clock = selftest.Report(), selftest.Clock(time.monotonic() + 100)
+        selftest.check_apart(report, "mlx", self.SCRIPTS, clock, [sys.executable, str(script)])
+        found = {name: (outcome, detail) for _, name, outcome, detail in report.findings}
+        assert found["lanes are numbered like threads"] == ("ok", "fine")
+        assert found["macros"][0] == found["atomics"][0] == found["pragmas"][0] == "WRONG"
+        assert found["macros"][1].startswith("the process ended with -6")
+        assert found["atomics"][1] == "did not end within 2 seconds"
+        assert "the compiler is gone" in found["pragmas"][1]
+
+    def test_without_time_nothing_is_asked(self, selftest):
+        report = selftest.Report()
+        selftest.check_apart(report, "mlx", ["macros"], selftest.Clock(time.monotonic() - 1), ["no such program"])
+        assert report.findings == [("assumption, mlx", "macros", "left", "no time is left")]
+        assert report.failed == 0
+
+    def test_one_probe(self, tmp_path):
+        command = [sys.executable, str(FILE), "--probe", "bytes of scalars", "--runtime", "emulator"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stdout.splitlines()[-1] == 'PROBE {"outcome": "ok", "detail": ""}', done.stderr
+
+    def test_a_kit_that_does_not_end(self, selftest, monkeypatch, tmp_path):
+        kit = tmp_path / "pytest.py"
+        kit.write_text("import time\nprint('..s..F.. [ 5%]\\n..', flush=True)\ntime.sleep(60)\n")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        report = selftest.Report()
+        selftest.conformance(report, "mlx", "", tmp_path, 4.0)
+        ((part, name, outcome, detail),) = report.findings
+        assert (part, name, outcome) == ("conformance", "mlx", "WRONG")
+        assert detail.startswith("stopped after 4 seconds: 8 cases passed")
+        selftest.conformance(report, "mlx", "", tmp_path, 0.0)
+        assert report.findings[-1][2:] == ("left", "no time is left")
 
 
 def test_a_wrong_device_is_reported(selftest, tmp_path):
@@ -114,8 +224,9 @@ def test_a_wrong_device_is_reported(selftest, tmp_path):
             pass
 
     report = selftest.Report({"system": "a | b"})
-    selftest.check_assumptions(report, Wrong())
-    assert report.failed == len(report.findings)
+    asked = ["lanes are numbered like threads", "threadgroup memory", "bytes of scalars", "8-bit floats"]
+    selftest.check_assumptions(report, Wrong(), asked)
+    assert report.failed == len(report.findings) == 4
     report.timings.append({"name": "x", "seconds": {"a": [1e-6, 2e-6], "b": [3e-6]}})
     report.conformance["mlx"] = {"summary": "all right"}
     page = report.write(tmp_path)
@@ -123,6 +234,7 @@ def test_a_wrong_device_is_reported(selftest, tmp_path):
     assert "| WRONG |" in text
     assert "| x | a | 1.5 us | 1.0 us |" in text
     assert "## Conformance, mlx" in text
+    assert "| NO | lanes are numbered like threads: WRONG |" in text
     assert (tmp_path / "metal-selftest.json").is_file()
 
 
@@ -144,9 +256,25 @@ class TestTheCommand:
     def test_dry_run(self, selftest, monkeypatch, tmp_path):
         asked = []
         monkeypatch.setattr(selftest, "conformance", lambda *given: asked.append(given[1:]))
-        assert self.run(selftest, monkeypatch, "--dry-run", "--output", str(tmp_path)) == 0
-        assert asked == [("emulator", "1/400", tmp_path)]
+        only = ("--only", "bytes of scalars")
+        assert self.run(selftest, monkeypatch, "--dry-run", "--output", str(tmp_path), *only) == 0
+        ((runtime, part, folder, seconds),) = asked
+        assert (runtime, part, folder) == ("emulator", "1/400", tmp_path)
+        assert 0 < seconds <= 300
         assert "matmul float16 32" in (tmp_path / "metal-selftest.md").read_text()
+
+    @pytest.mark.parametrize(
+        ("auto", "chosen"), [("metal:metal4", "metal:metal4"), ("metal", "metal"), ("cpu", "metal")]
+    )
+    def test_the_target(self, selftest, monkeypatch, auto, chosen, tmp_path):
+        plugins = types.SimpleNamespace(resolve_target=lambda text: types.SimpleNamespace(text=auto))
+        monkeypatch.setattr(selftest, "installed", lambda: plugins)
+        assert selftest.machine()["target"] == chosen
+        (tmp_path / "pytest.py").write_text("import sys\nprint(' '.join(sys.argv))\n")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        report = selftest.Report()
+        selftest.conformance(report, "mlx", "", tmp_path, 20.0)
+        assert f"--tile-backend {chosen} " in report.conformance["mlx"]["summary"]
 
     def test_a_kernel_that_is_refused(self, selftest):
         def rows(sizes):

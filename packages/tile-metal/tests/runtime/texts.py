@@ -52,19 +52,21 @@ def text(entry, params, body, grid, block, *, header="", shared=0, general=None,
     return KernelText("".join(f"{line}\n" for line in lines) + slab + body + "}\n", made, general=general)
 
 
-def adapter(mx=None, torch=None, **how):
-    """Return the adapter with doubles for libraries."""
-    from tile_metal.runtime.libraries import Unusable
+def adapter(mx=None, torch=None, family="metal3", **how):
+    """Return the adapter with doubles for libraries, whose macOS is this machine's."""
+    from tile_metal.runtime.libraries import LibraryUnusable
 
     def find(library, module):
         def found():
             if module is None:
-                raise Unusable(f"{library} is not installed")
+                raise LibraryUnusable(f"{library} is not installed")
             return module
 
         return found
 
-    return MetalAdapter(make_target("metal3"), find={"mlx": find("mlx", mx), "torch": find("torch", torch)}, **how)
+    system = getattr(mx or torch, "system", (15, 1))
+    finds = {"mlx": find("mlx", mx), "torch": find("torch", torch)}
+    return MetalAdapter(make_target(family), find=finds, system=lambda: system, **how)
 
 
 def kernel(made, params, runtime, out_idx=(), hidden=()):

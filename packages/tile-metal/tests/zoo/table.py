@@ -6,25 +6,14 @@ import functools
 
 from zoo import programs
 from zoo.case import from_example
-from zoo.table import BF16, F16, FP8, FP32, INT8, KERNELS, NT, TN, TT, Entry, gemm
-
-from .codes import FORMATS, decode_case, encode_case
+from zoo.codes import FORMATS, decode_case, encode_case
+from zoo.table import F16, FP32, KERNELS, PRODUCTS, Entry, gemm
 
 ZOO: tuple[Entry, ...] = (
+    *PRODUCTS,
     gemm("f16", 64, 64, 96, F16, block=(64, 64, 32), stages=2),
-    gemm("f16_small", 29, 24, 72, F16, stages=3),
-    gemm("f16_tails", 65, 39, 71, F16),
-    gemm("f16_nt", 40, 72, 80, F16, trans=NT),
-    gemm("f16_tn", 40, 72, 80, F16, trans=TN, stages=1),
-    gemm("f16_tt", 33, 31, 17, F16, trans=TT, stages=4),
     gemm("f16_256_threads", 64, 128, 64, F16, block=(64, 128, 32), threads=256, stages=4),
-    gemm("f16_one", 1, 1, 1, F16),
-    gemm("bf16", 48, 56, 64, BF16, trans=NT, stages=2),
-    gemm("fp32", 33, 35, 29, FP32),
     gemm("fp32_even", 32, 64, 32, FP32, stages=2),
-    gemm("int8", 48, 40, 96, INT8, trans=NT),
-    gemm("fp8", 40, 24, 64, FP8, trans=NT),
-    gemm("dynamic", 37, 40, 56, F16, dynamic=True),
     Entry("sp_f16", lambda: programs.gemm_sp_case(33, 40, 128, "float16", False, (32, 32, 64))),
     Entry("sp_f16_cutlass", lambda: programs.gemm_sp_case(64, 64, 128, "float16", True)),
     Entry("sp_int8", lambda: programs.gemm_sp_case(40, 33, 128, "int8", False, (32, 32, 64))),

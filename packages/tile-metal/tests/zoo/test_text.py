@@ -56,10 +56,11 @@ KINDS = {
 class TestLoopOverK:
     def test_copies_are_of_16_bytes(self, kind):
         types, how = KINDS[kind]
-        body = loop(product(types, **how), "k")
-        moves = [line for line in statements(body) if "device const" in line]
-        assert moves
-        assert all(re.match(r"\*\(threadgroup uint4\*\)&.* = \*\(device const uint4\*\)&", line) for line in moves)
+        for stages, to in ((1, "threadgroup"), (2, "thread")):
+            body = loop(product(types, stages, **how), "k")
+            moves = [line for line in statements(body) if "device const" in line]
+            assert moves
+            assert all(re.match(rf"\*\({to} uint4\*\)&.* = \*\(device const uint4\*\)&", line) for line in moves)
 
     def test_steps_divide_nothing(self, kind):
         types, how = KINDS[kind]
@@ -76,11 +77,11 @@ class TestLoopOverK:
 
     @pytest.mark.parametrize("stages", [1, 2, 3, 4])
     def test_barriers_of_a_turn(self, kind, stages):
-        """With two slots or more, one; with one slot those that read wait for those that write, and the reverse."""
+        """A tile has one place: those that read wait for those that write, and the reverse."""
         types, how = KINDS[kind]
         how = {**how, "block": (32, 32, 16)}
         body = loop(product(types, stages=stages, **how), "k")
-        assert sum(BARRIER in line for line in body) == (1 if stages > 1 else 2)
+        assert sum(BARRIER in line for line in body) == 2
 
 
 @pytest.mark.sweep(6)

@@ -14,10 +14,13 @@ A runtime whose compilation is slow can have the result cached on disk and in ex
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+from tile_core.compat.types import Argument, Array
 
 Convention = Literal["packed", "pointers"]
 
@@ -86,7 +89,7 @@ class AdapterFacts(Protocol):
     def renews(self) -> frozenset[str]:
         """Libraries of immutable arrays whose content a launch replaces."""
 
-    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Argument:
         """An uninitialised array, or ``None`` to let the binder do it."""
 
 
@@ -104,15 +107,18 @@ class RuntimeAdapter(ABC):
     renews
         Libraries whose arrays are immutable values but are accepted for parameters that the kernel writes: a launch
         gives the object new content, which keeps the old elements that the kernel did not write.
+    launches
+        Whether it launches kernels; one that only builds them refuses every call with a ``SetupError``.
     """
 
     name: str = ""
     devices: frozenset[int] = frozenset({HOST_DEVICE})
     convention: Convention = "packed"
     renews: frozenset[str] = frozenset()
+    launches: bool = True
 
     @abstractmethod
-    def load(self, artefact: Any) -> Callable[..., Any]:
+    def load(self, artefact: Any) -> Callable[..., object]:
         """Make an artefact callable; called once per kernel.
 
         Parameters
@@ -196,6 +202,18 @@ class RuntimeAdapter(ABC):
         """
         return ""
 
+    def device_name(self) -> str:
+        """Return the name of the device that a launch goes to now: measurements of one are not those of another.
+
+        Returns
+        -------
+        str
+            Empty (the default of a runtime that does not use host memory) if it is not known.
+        """
+        import platform
+
+        return f"{platform.node()} ({os.cpu_count()} cores)" if HOST_DEVICE in self.devices else ""
+
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all launched work has finished; called by ``bench`` and ``verify`` only."""
@@ -211,7 +229,7 @@ class RuntimeAdapter(ABC):
         """
         return None
 
-    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Argument:
         """Allocate an output of ``out_idx``; called when a call with these shapes is seen.
 
         Returns
@@ -222,7 +240,7 @@ class RuntimeAdapter(ABC):
         """
         return None
 
-    def from_host(self, array: Any) -> Any:
+    def from_host(self, array: Array) -> Argument:
         """Copy a NumPy array to memory that kernels can access; called by ``verify`` and the conformance kit only.
 
         A runtime of a device implements this and `to_host`. The default serves those that reach host memory: it returns
@@ -252,7 +270,7 @@ class RuntimeAdapter(ABC):
         """
         return self._own(array, "from_host()")
 
-    def to_host(self, array: Any) -> Any:
+    def to_host(self, array: Argument) -> Array:
         """Copy an array that `from_host` returned back, after the work on it has finished.
 
         Returns
@@ -270,7 +288,7 @@ class RuntimeAdapter(ABC):
         """
         return self._own(array, "to_host()")
 
-    def _own(self, array: Any, action: str) -> Any:
+    def _own(self, array: Array, action: str) -> Array:
         if HOST_DEVICE in self.devices:
             return array
         from tile_core.errors.launch import NotProvided
@@ -285,9 +303,9 @@ class HostMemory(RuntimeAdapter):
 
     name = "host"
 
-    def load(self, artefact: Any) -> Callable[..., Any]:
+    def load(self, artefact: Any) -> Callable[..., object]:
         """Return ``artefact``, which must be callable."""
-        loaded: Callable[..., Any] = artefact
+        loaded: Callable[..., object] = artefact
         return loaded
 
     def synchronize(self) -> None:

@@ -7,11 +7,12 @@ be stored, loaded and run where the compiler is not installed.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from tile_core.abi.signature import Access, Dim, evaluate, symbols_of
+from tile_core.abi.descriptor import TensorDescriptor
+from tile_core.abi.signature import Access, Dim, dim_from, evaluate, plain_dim, symbols_of
 from tile_core.dtypes import dtype
 from tile_core.errors.base import InternalError, Where
 
@@ -41,6 +42,8 @@ class ParamFact:
         an element. `emit.choose` ensures that a launch satisfies it. For opaque bytes, their alignment.
     bytes
         The number of opaque bytes; 0 for arrays and scalars.
+    descriptor
+        What the runtime makes opaque bytes of, for each launch; without it, calls pass their value.
     """
 
     name: str
@@ -49,14 +52,31 @@ class ParamFact:
     access: Access = "readwrite"
     align: int = 0
     bytes: int = 0
+    descriptor: TensorDescriptor | None = None
 
     def __post_init__(self) -> None:
         if self.kind != "opaque":
             dtype(self.dtype)
+        if self.descriptor is not None and self.kind != "opaque":
+            raise InternalError(stage="launch facts", detail=f"{self.name} is {self.kind}, and has a descriptor")
         if (self.bytes > 0) != (self.kind == "opaque"):
             raise InternalError(stage="launch facts", detail=f"{self.name} is {self.kind}, of {self.bytes} bytes")
         if self.align < 0 or self.align & (self.align - 1):
             raise InternalError(stage="launch facts", detail=f"{self.name} has an alignment of {self.align} bytes")
+
+    def to_json(self) -> list[Any]:
+        """Return a value of lists, dicts, strings and numbers that `from_json` reads."""
+        row: list[Any] = [self.name, self.kind, str(self.dtype), self.access, self.align]
+        if self.bytes:
+            row.append(self.bytes)
+        return row if self.descriptor is None else [*row, self.descriptor.to_json()]
+
+    @staticmethod
+    def from_json(row: Sequence[Any]) -> ParamFact:
+        """Read what `to_json` wrote."""
+        name, kind, element, access, align, *rest = row
+        made = None if len(rest) < 2 else TensorDescriptor.from_json(rest[1])
+        return ParamFact(name, kind, element, access, align, rest[0] if rest else 0, made)
 
 
 @dataclass(frozen=True)
@@ -121,7 +141,7 @@ class LaunchFacts:
     entry
         Name of the function in the text.
     params
-        Its parameters in order.
+        Its parameters in order; those with a descriptor, which no call passes, come last.
     grid
         Blocks along x, y and z; dims of scalar parameters, for example ``("ceildiv", "m", 128)``.
     block
@@ -168,10 +188,17 @@ class LaunchFacts:
         integers = {p.name for p in self.params if p.kind == "scalar" and dtype(p.dtype).is_integer}
         unknown = {s for dim in self.grid for s in symbols_of(dim)} - scalars
         divided = set(self.divides) - integers
+        made = [p.descriptor is not None for p in self.params]
+        described = [d for d in (p.descriptor for p in self.params) if d is not None]
+        sources = {d.source for d in described} - {p.name for p in self.params if p.kind == "pointer"}
+        needed = {s for d in described for s in d.symbols} - integers
         for holds, detail in (
             (self.entry.isidentifier(), f"{self.entry!r} is no name"),
             (len(set(names)) == len(names), f"parameters of one name: {names}"),
             (not unknown, f"the grid needs {sorted(unknown)}, which are no scalar parameters"),
+            (made == sorted(made), "a parameter of a call stands after one with a descriptor"),
+            (not sources, f"descriptors of {sorted(sources)}, which are no arrays"),
+            (not needed, f"descriptors need {sorted(needed)}, which are no integer parameters"),
             (not divided, f"divisors of {sorted(divided)}, which are no integer parameters"),
             (all(n >= 1 for n in self.divides.values()), f"the divisors {dict(self.divides)}"),
             (len(self.grid) == len(self.block) == 3, "grid and block have three extents"),
@@ -186,6 +213,11 @@ class LaunchFacts:
         ):
             if not holds:
                 raise InternalError(stage="launch facts", detail=detail)
+
+    @property
+    def given(self) -> tuple[ParamFact, ...]:
+        """The parameters whose values a call passes: all but those with a descriptor."""
+        return tuple(p for p in self.params if p.descriptor is None)
 
     @property
     def threads(self) -> int:
@@ -210,10 +242,8 @@ class LaunchFacts:
         """Return a value of lists, dicts, strings, numbers and booleans that `from_json` reads."""
         return {
             "entry": self.entry,
-            "params": [
-                [p.name, p.kind, str(p.dtype), p.access, p.align, *([p.bytes] if p.bytes else [])] for p in self.params
-            ],
-            "grid": [_plain(dim) for dim in self.grid],
+            "params": [p.to_json() for p in self.params],
+            "grid": [plain_dim(dim) for dim in self.grid],
             "block": list(self.block),
             "shared_bytes": self.shared_bytes,
             "shared": [[a.name, a.offset, a.bytes, str(a.dtype)] for a in self.shared],
@@ -227,12 +257,12 @@ class LaunchFacts:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> LaunchFacts:
         """Read what `to_json` wrote."""
-        x, y, z = (_dim(dim) for dim in data["grid"])
+        x, y, z = (dim_from(dim) for dim in data["grid"])
         bx, by, bz = data["block"]
         cx, cy, cz = data.get("cluster", (1, 1, 1))  # younger than the first format
         return LaunchFacts(
             entry=data["entry"],
-            params=tuple(ParamFact(*p) for p in data["params"]),
+            params=tuple(ParamFact.from_json(p) for p in data["params"]),
             grid=(x, y, z),
             block=(bx, by, bz),
             shared_bytes=data["shared_bytes"],
@@ -254,8 +284,8 @@ class KernelText:
     text
         The text in the device's language.
     facts
-        How to launch it. Its parameters are those of the kernel's signature in order, then the symbols that the launch
-        also takes.
+        How to launch it. Its parameters are those of the kernel's signature in order, the symbols that the launch also
+        takes, and those with descriptors.
     general
         Makes the text of the same kernel that assumes nothing about the arguments of a call besides the signature, for
         calls that this one cannot take; ``None`` if it takes all. Called at most once, by the runtime.
@@ -267,14 +297,6 @@ class KernelText:
     facts: LaunchFacts
     general: Callable[[], KernelText] | None = field(default=None, compare=False, repr=False)
     built: Built | None = field(default=None, compare=False, repr=False)
-
-
-def _plain(dim: Dim) -> Any:
-    return [_plain(part) if isinstance(part, tuple) else part for part in dim] if isinstance(dim, tuple) else dim
-
-
-def _dim(data: Any) -> Dim:
-    return (data[0], _dim(data[1]), _dim(data[2])) if isinstance(data, list) else data
 
 
 def _place(where: Where | None) -> list[Any] | None:

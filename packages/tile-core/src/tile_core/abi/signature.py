@@ -112,6 +112,8 @@ class Signature:
         The same for tensors of constant shape; at least ``index_bits``.
     where
         Place of the kernel's definition, for messages.
+    workspaces
+        The number of the last positions in ``out_idx`` that a call does not return.
     """
 
     name: str
@@ -120,6 +122,12 @@ class Signature:
     index_bits: int = 32
     where: Where | None = None
     offset_bits: int = 32
+    workspaces: int = 0
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """Positions of the parameters that a call returns."""
+        return self.out_idx[: len(self.out_idx) - self.workspaces]
 
     @cached_property
     def inputs(self) -> tuple[int, ...]:
@@ -139,25 +147,27 @@ class Signature:
     def usage(self) -> str:
         """A sample call: ``c = gemm(a, b)``."""
         call = f"{self.name}({', '.join(self.params[i].name for i in self.inputs)})"
-        outs = ", ".join(self.params[i].name for i in self.out_idx)
+        outs = ", ".join(self.params[i].name for i in self.results)
         return f"{outs} = {call}" if outs else call
 
     def __str__(self) -> str:
         ins = ", ".join(str(self.params[i]) for i in self.inputs)
-        outs = ", ".join(str(self.params[i]) for i in self.out_idx)
+        outs = ", ".join(str(self.params[i]) for i in self.results)
         return f"{self.name}({ins})" + (f" -> {outs}" if outs else "")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """A value of lists, dicts, strings and ints that `from_json` reads."""
         where = None if self.where is None else [self.where.file, self.where.line]
         params = [
             {
-                "name": p.name, "kind": p.kind, "dtype": str(p.dtype), "shape": _plain(p.shape),
-                "strides": None if p.strides is None else _plain(p.strides), "access": p.access, "align": p.align,
+                "name": p.name, "kind": p.kind, "dtype": str(p.dtype), "shape": [plain_dim(d) for d in p.shape],
+                "strides": None if p.strides is None else [plain_dim(d) for d in p.strides], "access": p.access,
+                "align": p.align,
             }
             for p in self.params
         ]  # fmt: skip
-        facts = {"name": self.name, "params": params, "out_idx": list(self.out_idx)}
+        facts: dict[str, object] = {"name": self.name, "params": params, "out_idx": list(self.out_idx)}
+        facts |= {"workspaces": self.workspaces} if self.workspaces else {}
         return {**facts, "index_bits": self.index_bits, "offset_bits": self.offset_bits, "where": where}
 
     @staticmethod
@@ -165,14 +175,15 @@ class Signature:
         """Read what `to_json` wrote."""
         params = tuple(
             Param(
-                p["name"], p["kind"], p["dtype"], _dims(p["shape"]),
-                None if p["strides"] is None else _dims(p["strides"]), p["access"], p["align"],
+                p["name"], p["kind"], p["dtype"], tuple(map(dim_from, p["shape"])),
+                None if p["strides"] is None else tuple(map(dim_from, p["strides"])), p["access"], p["align"],
             )
             for p in data["params"]
         )  # fmt: skip
         where = None if data["where"] is None else Where(*data["where"])
         bits = data["index_bits"]
-        return Signature(data["name"], params, tuple(data["out_idx"]), bits, where, data.get("offset_bits", bits))
+        younger = (data.get("offset_bits", bits), data.get("workspaces", 0))
+        return Signature(data["name"], params, tuple(data["out_idx"]), bits, where, *younger)
 
 
 @dataclass(frozen=True)
@@ -328,12 +339,18 @@ def shape_text(shape: Sequence[Dim]) -> str:
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
-def _plain(dims: Sequence[Dim]) -> list[Any]:
-    return [_plain(d) if isinstance(d, tuple) else d for d in dims]
+def renamed_dim(dim: Dim, names: Mapping[str, str]) -> Dim:
+    """Return a dim with other names of parameters."""
+    if isinstance(dim, tuple):
+        return (dim[0], renamed_dim(dim[1], names), renamed_dim(dim[2], names))
+    return names.get(dim, dim) if isinstance(dim, str) else dim
 
 
-def _dims(data: Sequence[Any]) -> tuple[Dim, ...]:
-    def dim(value: Any) -> Dim:
-        return (value[0], dim(value[1]), dim(value[2])) if isinstance(value, list) else value
+def plain_dim(dim: Dim) -> Any:
+    """Return a dim as lists, strings and numbers that `dim_from` reads."""
+    return [plain_dim(part) if isinstance(part, tuple) else part for part in dim] if isinstance(dim, tuple) else dim
 
-    return tuple(dim(d) for d in data)
+
+def dim_from(data: Any) -> Dim:
+    """Read what `plain_dim` wrote."""
+    return (data[0], dim_from(data[1]), dim_from(data[2])) if isinstance(data, list) else data

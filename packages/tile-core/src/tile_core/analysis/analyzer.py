@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tile_core.analysis.ranges import whole
 from tile_core.compat.tvm import ir, tirx, tvm
-from tile_core.compat.types import Expr, Var
+from tile_core.compat.types import Call, Expr, TvmAnalyzer, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
@@ -50,10 +50,10 @@ class Analyzer:
 
     def __init__(self) -> None:
         self.tvm = tvm.sym.Analyzer()
-        self._told: list[Callable[[Any], None]] = []
-        self._conditions: list[list[Any]] = []
+        self._told: list[Callable[[TvmAnalyzer], None]] = []
+        self._conditions: list[list[Expr]] = []
 
-    def bind(self, var: Var, value: Any, allow_override: bool = False) -> None:
+    def bind(self, var: Var, value: Expr, allow_override: bool = False) -> None:
         """Record the range of a variable, or its value."""
         said = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
         if not any(self.wraps(e) for e in said):
@@ -74,7 +74,7 @@ class Analyzer:
     @contextmanager
     def constraint_scope(self, condition: Expr) -> Iterator[None]:
         """Assume a condition in a scope; one that TVM handles unsoundly is ignored."""
-        entry: list[Any] = [condition, None]
+        entry: list[Expr] = [condition, None]
         if not self.wraps(condition) and self._ask(lambda a: self._enter(a, entry), None) is not None:
             self._conditions.append(entry)
         try:
@@ -137,15 +137,15 @@ class Analyzer:
         bound = self._ask(lambda a: a.const_int_bound(e), None)
         return bound is not None and least <= int(bound.min_value) and int(bound.max_value) <= most
 
-    def _tell(self, fact: Callable[[Any], None]) -> None:
-        def told(analyzer: Any) -> bool:
+    def _tell(self, fact: Callable[[TvmAnalyzer], None]) -> None:
+        def told(analyzer: TvmAnalyzer) -> bool:
             fact(analyzer)
             return True
 
         if self._ask(told, False):
             self._told.append(fact)
 
-    def _ask(self, question: Callable[[Any], Any], otherwise: Any) -> Any:
+    def _ask(self, question: Callable[[TvmAnalyzer], Any], otherwise: Any) -> Any:
         """Return TVM's answer; if it fails, a default value, and the analyzer is rebuilt."""
         try:
             return question(self.tvm)
@@ -160,14 +160,14 @@ class Analyzer:
             return otherwise
 
     @staticmethod
-    def _enter(analyzer: Any, entry: list[Any]) -> bool:
+    def _enter(analyzer: TvmAnalyzer, entry: list[Expr]) -> bool:
         scope = analyzer.constraint_scope(entry[0])
         scope.__enter__()
         entry[1] = scope
         return True
 
 
-def _chooses(call: Any) -> bool:
+def _chooses(call: Call) -> bool:
     return bool(nodes.operator_name(call) == "if_then_else")
 
 

@@ -9,16 +9,15 @@ them back. Stores in branches, in loops that may run not at all or end early, an
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from tile_core.analysis.accesses import Access, Effects
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.point import Point, runs
 from tile_core.compat.tvm import tirx, tvm_ffi
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, loads_of, role, statements, substitute
-
-Effects = Callable[[Any], tuple[list[Any], list[Any]]]
+from tile_core.ir.visit import collect, loads_of, substitute
 
 
 def initialised_by_program(body: Stmt, effects: Effects) -> set[str]:
@@ -31,112 +30,69 @@ def initialised_by_program(body: Stmt, effects: Effects) -> set[str]:
     effects
         From a decoded tile call (statement or binding) to (views read, views written).
     """
-    search = _WriteSearch(effects)
-    search.visit(body, (), [])
-    return search.written - search.exposed
+    flow = Flow(body, effects)
+    exposed = {str(v.name) for view in collect(body, tirx.DeclBuffer) for v in collect(view.data, tirx.Var)}
+    writes: dict[str, list[Access]] = {}
+    for a in flow.accesses:
+        name = str(a.buffer.name)
+        if a.how not in ("element", "tile"):
+            exposed.add(name)
+        elif a.write:
+            writes.setdefault(name, []).append(a)
+        elif name not in exposed and not any(_covers(flow, w, a) for w in reversed(writes.get(name, []))):
+            exposed.add(name)
+    return set(writes) - exposed
 
 
-@dataclass(frozen=True)
-class _AccessedElements:
-    """Elements of a buffer: a corner and extents for each dimension."""
-
-    buffer: Any
-    mins: tuple[Any, ...]
-    extents: tuple[Any, ...]
-    #: Loops whose variables stand for all of their values: those that have ended.
-    over: tuple[Any, ...] = ()
-
-    @property
-    def is_whole(self) -> bool:
-        shape = tuple(map(nodes.as_int, self.buffer.shape))
-        starts_at_0 = all(isinstance(m, int) and m == 0 for m in map(nodes.as_int, self.mins))
-        return starts_at_0 and len(shape) == len(self.extents) and all(map(_equal, shape, self.extents))
-
-
-@dataclass
-class _WriteSearch:
-    effects: Effects
-    written: set[str] = field(default_factory=set)
-    exposed: set[str] = field(default_factory=set)
-
-    def visit(self, s: Stmt, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
-        """Note what a statement exposes, and add to ``known`` what it writes on all paths."""
-        for part in statements(s):
-            if isinstance(part, tirx.For):
-                self.loop(part, loops, known)
-            elif isinstance(part, (tirx.IfThenElse, tirx.While)):
-                self.reads(part.condition, loops, known)
-                sides = (part.then_case, part.else_case) if isinstance(part, tirx.IfThenElse) else (part.body,)
-                for side in sides:
-                    if side is not None:
-                        self.visit(side, loops, list(known))
-            elif isinstance(part, tirx.AttrStmt):
-                self.visit(part.body, loops, known)
-            elif isinstance(part, tirx.DeclBuffer):
-                self.exposed.update(str(v.name) for v in collect(part.data, tirx.Var))
-            else:
-                self.simple(part, loops, known)
-
-    def loop(self, s: Stmt, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
-        self.reads((s.min, s.extent), loops, known)
-        inside = list(known)
-        self.visit(s.body, (*loops, s), inside)
-        if collect(s.body, (tirx.Break, tirx.Continue)) or loads_of(s.min) or loads_of(s.extent):
-            return
-        runs = isinstance(s.extent, tirx.IntImm) and int(s.extent.value) > 0
-        for access in inside[len(known) :]:
-            if any(s.loop_var.same_as(v) for m in access.mins for v in collect(m, tirx.Var)):
-                known.append(_AccessedElements(access.buffer, access.mins, access.extents, (*access.over, s)))
-            elif runs or role(s) == "grid":
-                known.append(access)
-
-    def simple(self, s: Stmt, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
-        value = getattr(s, "value", None)
-        if isinstance(s, tirx.BufferStore):
-            self.reads((s.value, *s.indices), loops, known)
-            self.write(_AccessedElements(s.buffer, tuple(s.indices), (1,) * len(s.indices)), known)
-        elif value is not None and nodes.is_tile_call(value):
-            read, written = self.effects(s)
-            for view in read:
-                self.read(_AccessedElements(view.buffer, tuple(view.mins), tuple(view.extents)), loops, known)
-            self.reads(value, loops, known)
-            for view in written:
-                self.write(_AccessedElements(view.buffer, tuple(view.mins), tuple(view.extents)), known)
-        else:
-            self.reads(s, loops, known)
-
-    def reads(self, node: Any, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
-        for part in node if isinstance(node, tuple) else (node,):
-            for load in loads_of(part):
-                self.read(_AccessedElements(load.source, tuple(load.indices), (1,) * len(load.indices)), loops, known)
-
-    def read(self, access: _AccessedElements, loops: tuple[Stmt, ...], known: list[_AccessedElements]) -> None:
-        name = str(access.buffer.name)
-        if name in self.exposed:
-            return
-        if not any(_covers(k, access, loops) for k in reversed(known) if k.buffer.same_as(access.buffer)):
-            self.exposed.add(name)
-
-    def write(self, access: _AccessedElements, known: list[_AccessedElements]) -> None:
-        self.written.add(str(access.buffer.name))
-        # What memory holds may change before the read, and an equal index is another element then.
-        if not any(loads_of(e) for e in (*access.mins, *access.extents) if not isinstance(e, int)):
-            known.append(access)
-
-
-def _covers(written: _AccessedElements, read: _AccessedElements, loops: tuple[Stmt, ...]) -> bool:
-    """Whether all that is read was written."""
-    if written.is_whole:
+def _covers(flow: Flow, w: Access, r: Access) -> bool:
+    """Whether an earlier access writes all that a later one reads, on each path to it."""
+    # What memory holds may change before the read, and an equal index is another element then.
+    if not w.buffer.same_as(r.buffer) or any(map(loads_of, _expressions(w))) or flow.exclusive(w.point, r.point):
+        return False
+    over = _ended(flow, w, flow.apart(w.point, r.point))
+    if over is None:
+        return False
+    if _is_whole(w):
         return True
-    if not all(map(_equal, written.extents, read.extents)):
+    if not all(map(_equal, _extents(w), _extents(r))):
         return False
     return any(
-        all(_equal(substitute(m, names), r) for m, r in zip(written.mins, read.mins, strict=True))
-        for names in _namings(written.over, loops)
+        all(_equal(substitute(m, names) if names else m, r) for m, r in zip(w.indices, r.indices, strict=True))
+        for names in _namings(over, r.loops)
     )
 
 
-def _namings(over: tuple[Stmt, ...], loops: tuple[Stmt, ...]) -> Iterator[dict[Any, Any]]:
+def _ended(flow: Flow, w: Access, around: Sequence[Point]) -> list[Stmt] | None:
+    """Return the loops around a write that have ended after all their trips; ``None`` if it may have been skipped."""
+    over = []
+    for p in around:
+        if p.kind == "mark" and not p.is_part():
+            continue
+        if p.kind != "for" or any(map(loads_of, p.own)) or collect(p.stmt.body, (tirx.Break, tirx.Continue)):
+            return None
+        if any(p.stmt.loop_var.same_as(v) for m in _expressions(w) for v in collect(m, tirx.Var)):
+            over.append(p.stmt)
+        elif not runs(p):
+            return None
+    return over
+
+
+def _expressions(a: Access) -> list[Expr]:
+    return [e for e in a.indices if not isinstance(e, int)]
+
+
+def _extents(a: Access) -> tuple[Expr, ...]:
+    return a.extents if a.extents is not None else (1,) * len(a.indices)
+
+
+def _is_whole(a: Access) -> bool:
+    shape = tuple(map(nodes.as_int, a.buffer.shape))
+    extents = _extents(a)
+    starts_at_0 = all(isinstance(m, int) and m == 0 for m in map(nodes.as_int, a.indices))
+    return starts_at_0 and len(shape) == len(extents) and all(map(_equal, shape, extents))
+
+
+def _namings(over: Sequence[Stmt], loops: tuple[Stmt, ...]) -> Iterator[dict[Var, Var]]:
     """Yield the ways to call the variables of ended loops by those of running loops over the same range."""
     for chosen in itertools.permutations(loops, len(over)):
         if all(_equal(a.min, b.min) and _equal(a.extent, b.extent) for a, b in zip(over, chosen, strict=True)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, Expr, Var
 from tile_core.ir import nodes
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+_BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
@@ -33,7 +32,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "LShift": np.left_shift,
     "RShift": np.right_shift,
 }
-_CALLS: dict[str, Callable[..., Any]] = {
+_CALLS: dict[str, Callable[..., Array]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
@@ -47,7 +46,7 @@ class Unknown(Exception):
     """An expression that depends on more than the given variables."""
 
 
-def evaluate(e: Expr, env: Mapping[Var, Array]) -> Any:
+def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
     """Return the value of an integer expression as int64 (an array, or a number).
 
     Raises
@@ -80,7 +79,7 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Any:
     raise Unknown
 
 
-def _wrapped(value: Any, bits: int) -> Any:
+def _wrapped(value: Array, bits: int) -> Array:
     """Return an integer wrapped to a type of the given width; a bool as 0 or 1."""
     value = int(value) if isinstance(value, (bool, int)) else np.asarray(value).astype(np.int64)
     half = 1 << (bits - 1)

@@ -1,58 +1,25 @@
 """Every access of a loop nest with the elements that it touches, enumerated with NumPy integers.
 
-``accesses_of`` lists the loads and stores of a nest's body with their enclosing conditions and inner loops.
+``body_of`` lists the loads and stores of a nest's body, with their enclosing conditions and inner loops.
 ``Space`` holds values of the loop variables (all of them, or a sample), and says which element an access touches in
 which iteration.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tile_core.analysis.accesses import Access
+from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
-from tile_core.ir import nodes
-from tile_core.ir.visit import collect
+from tile_core.compat.types import Array, Expr, Stmt, Var
 
 #: Largest number of (iteration, inner iteration) pairs that are enumerated for one access.
 LIMIT = 1 << 16
-
-
-@dataclass(frozen=True)
-class NestAccess:
-    """One load or store in the body of a nest.
-
-    Attributes
-    ----------
-    statement
-        The store, or the statement that holds the load.
-    buffer, indices, value
-        The element; ``value`` is the stored value, ``None`` for a load.
-    conditions
-        Conditions that guard it, each with the value that it must have.
-    loops
-        Loops between the nest and the access, outermost first.
-    order
-        Position in program order.
-    pointed
-        Whether only the address of the element is taken here.
-    """
-
-    statement: Any
-    buffer: Any
-    indices: tuple[Any, ...]
-    value: Any
-    conditions: tuple[tuple[Any, bool], ...]
-    loops: tuple[Any, ...]
-    order: int
-    pointed: bool = False
 
 
 @dataclass
@@ -69,138 +36,26 @@ class Body:
         Names bound in the body, with their values.
     """
 
-    accesses: list[NestAccess] = field(default_factory=list)
-    unclear: list[Any] = field(default_factory=list)
-    binds: dict[Any, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Place:
-    conditions: tuple[tuple[Any, bool], ...] = ()
-    loops: tuple[Any, ...] = ()
-    clear: bool = True
-
-    def under(self, condition: Expr, holds: bool) -> _Place:
-        return replace(self, conditions=(*self.conditions, (condition, holds)))
+    accesses: list[Access] = field(default_factory=list)
+    unclear: list[Stmt] = field(default_factory=list)
+    binds: dict[Var, Expr] = field(default_factory=dict)
 
 
 def body_of(body: Stmt) -> Body:
     """List the accesses of a nest's body."""
-    walker = _Walker()
-    leaves = bool(collect(body, (tirx.Break, tirx.Continue)))
-    walker.stmt(body, _Place(clear=not (leaves and _leaves(body))))
-    return walker.found
-
-
-def _leaves(s: Stmt) -> bool:
-    """Whether a statement leaves its enclosing loop, or ends the iteration."""
-    if isinstance(s, (tirx.Break, tirx.Continue)):
-        return True
-    if isinstance(s, tirx.SeqStmt):
-        return any(_leaves(x) for x in s.seq)
-    if isinstance(s, tirx.AttrStmt):
-        return _leaves(s.body)
-    if isinstance(s, tirx.IfThenElse):
-        return any(_leaves(x) for x in (s.then_case, s.else_case) if x is not None)
-    return False
-
-
-class _Walker:
-    def __init__(self) -> None:
-        self.found = Body()
-        self.order = itertools.count()
-        self.statement: Any = None
-
-    def stmt(self, s: Stmt, at: _Place) -> None:
-        self.statement = s
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                self.stmt(x, at)
-        elif isinstance(s, tirx.For):
-            self.expr(s.min, at)
-            self.expr(s.extent, at)
-            self.stmt(s.body, replace(at, loops=(*at.loops, s), clear=at.clear and not _leaves(s.body)))
-        elif isinstance(s, tirx.While):
-            self.stmt(s.body, replace(at, clear=False))
-        elif isinstance(s, tirx.IfThenElse):
-            self.expr(s.condition, at)
-            self.stmt(s.then_case, at.under(s.condition, True))
-            if s.else_case is not None:
-                self.stmt(s.else_case, at.under(s.condition, False))
-        elif isinstance(s, tirx.AttrStmt):
-            self.stmt(s.body, at)
-        elif isinstance(s, tirx.Bind):
-            self.expr(s.value, at)
-            self.found.binds[s.var] = s.value
-        elif isinstance(s, tirx.Evaluate):
-            self.expr(s.value, at)
-        elif isinstance(s, tirx.BufferStore):
-            for part in (s.value, *s.indices):
-                self.expr(part, at)
-            self._add(s.buffer, s.indices, s.value, at)
-
-    def expr(self, e: Expr, at: _Place, pointed: bool = False) -> None:
-        if not collect(e, ir.TensorLoad):
-            return
-        if isinstance(e, ir.TensorLoad):
-            for index in e.indices:
-                self.expr(index, at)
-            self._add(e.source, e.indices, None, at, pointed)
-            return
-        sides = sides_of(e)
-        if sides is None:
-            for part in parts_of(e):
-                self.expr(part, at, nodes.is_tile_call(e, "address"))
-            return
-        first, then, other = sides
-        self.expr(first, at)
-        for side, holds in ((then, True), (other, False)):
-            if side is not None:
-                self.expr(side, at.under(first, holds))
-
-    def _add(self, buffer: BufferVar, indices: Any, value: Any, at: _Place, pointed: bool = False) -> None:
-        if at.clear:
-            places = at.conditions, at.loops, next(self.order)
-            found = NestAccess(self.statement, buffer, tuple(indices), value, *places, pointed)
-            self.found.accesses.append(found)
-        elif value is not None:
-            self.found.unclear.append(self.statement)
-
-
-def sides_of(e: Expr) -> tuple[Any, Any, Any] | None:
-    """Return (condition, evaluated if it holds, evaluated if not) of an expression that chooses."""
-    if isinstance(e, tirx.And):
-        return e.a, e.b, None
-    if isinstance(e, tirx.Or):
-        return e.a, None, e.b
-    return choice_of(e)
-
-
-def choice_of(e: Expr) -> tuple[Any, Any, Any] | None:
-    """Return (condition, value if it holds, value if not) of a conditional expression."""
-    if isinstance(e, tirx.Select):
-        return e.condition, e.true_value, e.false_value
-    if nodes.operator_name(e) == "if_then_else":
-        return tuple(e.args)
-    return None
-
-
-def parts_of(e: Expr) -> Iterator[Any]:
-    """Yield the operands of an expression."""
-    if isinstance(e, ir.Call):
-        yield from e.args
-    elif isinstance(e, ir.TensorLoad):
-        yield from e.indices
-    elif hasattr(e, "region"):
-        for r in e.region:
-            yield from (r.min, r.extent)
-    elif isinstance(e, tirx.Let):
-        yield from (e.value, e.body)
-    else:
-        for name in ("a", "b", "value", "condition", "true_value", "false_value"):
-            part = getattr(e, name, None)
-            if isinstance(part, ir.Expr):
-                yield part
+    flow = Flow(body)
+    found = Body(binds=flow.binds)
+    unclear = {p for p in flow.points if p.kind == "while" or (p.kind == "for" and flow.jumps(p))}
+    leaves = bool(flow.jumps(None))
+    before = None
+    for a in flow.accesses:
+        if a.how == "element" or (a.pointed and (before is None or before.indices is not a.indices)):
+            if not leaves and a.point.kind != "while" and unclear.isdisjoint(a.point.loops):
+                found.accesses.append(a)
+            elif a.value is not None:
+                found.unclear.append(a.statement)
+        before = a
+    return found
 
 
 @dataclass(frozen=True)
@@ -219,10 +74,10 @@ class Touched:
         Which executions happen, and inside the buffer.
     """
 
-    element: Any
-    iteration: Any
-    env: Mapping[Any, Any]
-    kept: Any
+    element: Array
+    iteration: Array
+    env: dict[Var, Array]
+    kept: Array
 
 
 class Space:
@@ -243,7 +98,7 @@ class Space:
         If an extent of the nest reads memory or uses an unknown variable.
     """
 
-    def __init__(self, nest: Sequence[Stmt], outer: Mapping[Var, Any], binds: Mapping[Any, Any]) -> None:
+    def __init__(self, nest: Sequence[Stmt], outer: Mapping[Var, int], binds: Mapping[Var, Expr]) -> None:
         extents = [max(0, int(evaluate(loop.extent, outer))) for loop in nest]
         self.nest, self.binds, self.extents = nest, binds, extents
         self.values = [_some(e, len(nest), math.prod(extents)) for e in extents]
@@ -257,7 +112,7 @@ class Space:
         pairs = zip(self.nest, self.values, at, strict=True)
         return {str(loop.loop_var.name): int(values[k]) for loop, values, k in pairs}
 
-    def touched(self, access: NestAccess) -> Touched:
+    def touched(self, access: Access) -> Touched:
         """Return the elements that an access touches.
 
         Raises
@@ -268,7 +123,7 @@ class Space:
         env, happens, dims = self._grid(access.loops)
         for condition, holds in access.conditions:
             happens = happens & (np.asarray(evaluate(condition, env), bool) == holds)
-        element: Any = np.int64(0)
+        element: Array = np.int64(0)
         for index, extent in zip(access.indices, access.buffer.shape, strict=True):
             value, size = evaluate(index, env), evaluate(extent, env)
             happens = happens & (value >= 0) & (value < size)
@@ -277,7 +132,7 @@ class Space:
         element, iteration, kept = np.broadcast_arrays(np.asarray(element, np.int64), number, happens)
         return Touched(element[kept], iteration[kept], env, kept)
 
-    def _grid(self, loops: Sequence[Any]) -> tuple[dict[Any, Any], Any, int]:
+    def _grid(self, loops: Sequence[Stmt]) -> tuple[dict[Var, Array], Array, int]:
         """Return the environment of an access under inner loops, which executions happen, and the dimensions."""
         dims = len(self.shape) + len(loops)
         env, happens = dict(self.outer), np.ones((1,) * dims, bool)
@@ -295,7 +150,7 @@ class Space:
             self._bind(env)
         return env, happens, dims
 
-    def _bind(self, env: dict[Var, Any]) -> None:
+    def _bind(self, env: dict[Var, Array]) -> None:
         for var, value in self.binds.items():
             if var not in env:
                 try:

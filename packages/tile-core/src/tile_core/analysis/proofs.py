@@ -9,7 +9,6 @@ Expressions that it must not see become opaque variables here, with ranges from 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.ranges import Interval, Ranges, whole
@@ -40,8 +39,8 @@ class Proofs:
         self.aliased = aliased
         self.analyzer = Analyzer()
         self.ranges = Ranges()
-        self.hidden: dict[int, list[tuple[Any, Any]]] = {}
-        self.shown: dict[Any, Any] = {}
+        self.hidden: dict[int, list[tuple[Expr, Var]]] = {}
+        self.shown: dict[Expr, Expr] = {}
 
     def size(self, var: Var) -> None:
         """Record a variable that is not negative."""
@@ -63,7 +62,7 @@ class Proofs:
         if kind.startswith("int") and not collect(s.value, (ir.TensorLoad, ir.Call)):
             self.analyzer.bind(s.var, self.show(s.value), True)
 
-    def under(self, condition: Expr, body: Any) -> AbstractContextManager[Any]:
+    def under(self, condition: Expr, body: Stmt | None) -> AbstractContextManager[object]:
         """Return the scope of a branch, where its condition holds unless the branch writes memory that it reads.
 
         Parameters

@@ -7,10 +7,9 @@ expressions that they bound, and take minutes over ``x % m`` with symbolic ``m``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, replace_for
 from tile_core.numerics.build import type_name
@@ -24,13 +23,22 @@ Interval = tuple[int, int]
 class Ranges:
     """The known ranges of variables at one point, and of expressions over them.
 
+    Attributes
+    ----------
+    variables
+        The ranges of variables.
+    elements, calls
+        The ranges of the elements of buffers, and of calls by the operator's name.
+
     The range of an expression is that of mathematical integers clamped to its type: indices do not overflow, and an
     expression that may overflow has the whole range of its type.
     """
 
     def __init__(self) -> None:
-        self.variables: dict[Any, Interval] = {}
-        self.known: dict[Any, Interval] = {}
+        self.variables: dict[Var, Interval] = {}
+        self.elements: dict[BufferVar, Interval] = {}
+        self.calls: dict[str, Interval] = {}
+        self.known: dict[Expr, Interval] = {}
 
     def set(self, var: Var, interval: Interval) -> None:
         """Record the range of a variable, which is bound once."""
@@ -66,7 +74,7 @@ class Ranges:
         """Return the range of a call: for a conditional, of both sides."""
         if nodes.operator_name(e) == "if_then_else":
             return _union(self.of(e.args[1]), self.of(e.args[2]))
-        return whole(type_name(e))
+        return self.calls.get(nodes.operator_name(e)) or whole(type_name(e))
 
     def select(self, e: Expr) -> Interval:
         """Return the range of a select; that of ``select(b == 0, x, b)`` excludes a zero ``b``."""
@@ -109,7 +117,7 @@ class RangedRewriter(StmtRewriter):
         return super().visit_Bind(s)
 
 
-def sizes_of(params: Iterable[Any]) -> list[Var]:
+def sizes_of(params: Iterable[Var]) -> list[Var]:
     """Return the variables that are extents of parameters: no size is negative."""
     return [d for p in params if tirx.is_buffer_var(p) for d in p.shape if isinstance(d, tirx.Var)]
 
@@ -205,7 +213,7 @@ def _converted(r: Ranges, e: Expr) -> Interval:
     return r.of(e.value) if _integer(source) or source == "bool" else whole(type_name(e))
 
 
-_RULES: dict[Any, Callable[[Ranges, Any], Interval]] = {
+_RULES: dict[type, Callable[[Ranges, Expr], Interval]] = {
     tirx.Add: lambda r, e: (r.of(e.a)[0] + r.of(e.b)[0], r.of(e.a)[1] + r.of(e.b)[1]),
     tirx.Sub: lambda r, e: (r.of(e.a)[0] - r.of(e.b)[1], r.of(e.a)[1] - r.of(e.b)[0]),
     tirx.Mul: lambda r, e: _products(r.of(e.a), r.of(e.b)),
@@ -226,4 +234,5 @@ _RULES: dict[Any, Callable[[Ranges, Any], Interval]] = {
     tirx.LShift: lambda r, e: _shift_left(r.of(e.a), r.of(e.b), type_name(e)),
     tirx.RShift: lambda r, e: _shift_right(r.of(e.a), r.of(e.b)),
     ir.Call: Ranges.call,
+    ir.TensorLoad: lambda r, e: r.elements.get(e.source) or whole(type_name(e)),
 }

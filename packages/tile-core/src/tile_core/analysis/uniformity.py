@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from tile_core.analysis.accesses import Access, accesses_of
+from tile_core.analysis.flow import Flow, jumps_of
+from tile_core.analysis.point import Point
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Node, Stmt, Var
+from tile_core.compat.types import BufferVar, Node, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, role
@@ -16,7 +18,6 @@ from tile_core.ir.warp import WARP_CALLS
 VARYING_CALLS = frozenset({"thread_index", "lane_index", "warp_index", "per_thread", "instruction", *WARP_CALLS})
 #: Tile ops that every thread executes for itself, even if they do not mention a thread.
 PER_THREAD_OPS = frozenset("atomic atomic_fill atomic_load atomic_store dp4a print".split())
-#: Scopes with separate storage per thread.
 
 
 class Varying:
@@ -35,23 +36,35 @@ class Varying:
         Those that may differ between threads.
     loops
         Induction variables of loops that some threads may leave before others.
+    flow
+        The flow of the body.
     """
 
     def __init__(self, body: Stmt, seeds: Iterable[Var] = ()) -> None:
-        self.vars: set[Any] = set(seeds)
-        self.buffers: set[Any] = set()
-        self.loops: set[Any] = set()
+        self.vars: set[Var] = set(seeds)
+        self.buffers: set[BufferVar] = set()
+        self.loops: set[Stmt] = set()
+        self.flow = Flow(body)
+        # Private buffers of a data-parallel loop belong to an iteration, not to a thread.
+        points = list(self.flow.walk(lambda p: p.kind != "for" or role(p.stmt) != "parallel"))
+        stores = {p: [a for a in accesses_of(p) if _is_own(a)] for p in points}
         size = -1
         while size != len(self.vars) + len(self.buffers) + len(self.loops):
             size = len(self.vars) + len(self.buffers) + len(self.loops)
-            self._visit(body, False)
+            self._inside: dict[Point | None, bool] = {None: False}
+            for p in points:
+                self._note(p.stmt, self.divergent(p), stores[p])
 
     def expr(self, e: Node) -> bool:
         """Whether an expression may differ between threads."""
-        for call in collect(e, ir.Call):
-            if nodes.is_tile_call(call) and str(call.op.name)[5:] in VARYING_CALLS:
-                return True
-        return any(v in self.vars or v in self.buffers for v in collect(e, tirx.Var))
+        if isinstance(e, tirx.IntImm):
+            return False
+        return any(
+            nodes.is_tile_call(x) and str(x.op.name)[5:] in VARYING_CALLS
+            if isinstance(x, ir.Call)
+            else x in self.vars or x in self.buffers
+            for x in collect(e, (ir.Call, tirx.Var))
+        )
 
     def stmt(self, s: Stmt) -> bool:
         """Whether a statement uses a value that differs between threads, or is a per-thread op."""
@@ -65,72 +78,45 @@ class Varying:
     def loop(self, s: Stmt) -> bool:
         """Whether the trip count of a ``For`` or ``While`` may differ between threads."""
         if isinstance(s, tirx.While):
-            return self.expr(s.condition) or self._leaves(s.body, False)
+            return self.expr(s.condition) or self._leaves(s.body)
         return self.expr(s.extent) or self.expr(s.min) or s.loop_var in self.loops
 
-    def _visit(self, s: Stmt, divergent: bool) -> None:
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                self._visit(x, divergent)
-        elif isinstance(s, tirx.For):
+    def divergent(self, p: Point) -> bool:
+        """Whether some threads may execute a point of ``flow`` where others do not."""
+        around = p.around
+        if around not in self._inside:
+            assert around is not None
+            self._inside[around] = self.divergent(around) or self.parts(around)
+        return self._inside[around]
+
+    def parts(self, p: Point) -> bool:
+        """Whether not all threads may be inside of a point together."""
+        if p.kind == "if":
+            return self.expr(p.stmt.condition)
+        return self.loop(p.stmt) if p.kind in ("for", "while") else p.is_part()
+
+    def _note(self, s: Stmt, divergent: bool, stores: list[Access]) -> None:
+        """Record what a statement makes varying."""
+        if isinstance(s, tirx.For):
             if self.expr(s.extent) or self.expr(s.min):
                 self.vars.add(s.loop_var)
-                divergent = True
-            # Private buffers of a data-parallel loop belong to an iteration, not to a thread.
-            if role(s) != "parallel":
-                leaves = self._leaves(s.body, False)
-                if leaves:
-                    self.loops.add(s.loop_var)
-                self._visit(s.body, divergent or leaves)
-        elif isinstance(s, tirx.While):
-            self._visit(s.body, divergent or self.loop(s))
-        elif isinstance(s, tirx.IfThenElse):
-            inner = divergent or self.expr(s.condition)
-            self._visit(s.then_case, inner)
-            if s.else_case is not None:
-                self._visit(s.else_case, inner)
-        elif isinstance(s, tirx.AttrStmt):
-            self._visit(s.body, divergent)
-        else:
-            self._simple(s, divergent)
+            if role(s) != "parallel" and self._leaves(s.body):
+                self.loops.add(s.loop_var)
+        elif isinstance(s, tirx.Bind) and self.expr(s.value):
+            self.vars.add(s.var)
+        for a in stores:
+            source = a.value if a.call is None else a.call.args[1] if a.how == "move" else None
+            if divergent or source is None or self.expr(source) or any(map(self.expr, a.indices)):
+                self.buffers.add(a.buffer)
 
-    def _simple(self, s: Stmt, divergent: bool) -> None:
-        if isinstance(s, tirx.Bind):
-            if self.expr(s.value):
-                self.vars.add(s.var)
-        elif isinstance(s, tirx.BufferStore):
-            varies = divergent or self.expr(s.value) or any(self.expr(i) for i in s.indices)
-            if varies and nodes.scope_of(s.buffer) in PRIVATE:
-                self.buffers.add(s.buffer)
-        elif isinstance(s, tirx.Evaluate):
-            for call in collect(s.value, ir.Call):
-                self._written_by(call, divergent)
+    def _leaves(self, body: Stmt) -> bool:
+        """Whether some threads may leave the loop of a body, or its iteration, where others stay."""
+        return any(self.parts(p) for jump in jumps_of(body) for p in jump.path)
 
-    def _written_by(self, call: Call, divergent: bool) -> None:
-        """Record the private buffers that a call of a per-thread program writes."""
-        if nodes.is_tile_call(call, "move"):
-            target, source = call.args
-            varies = divergent or self.expr(source) or any(self.expr(i) for i in target.indices)
-            if varies and nodes.scope_of(target.source) in PRIVATE:
-                self.buffers.add(target.source)
-        elif nodes.is_tile_call(call, "address") and str(call.attrs["access"]) != "r":
-            target = call.args[0].source
-            if nodes.scope_of(target) in PRIVATE:
-                self.buffers.add(target)
 
-    def _leaves(self, s: Stmt, divergent: bool) -> bool:
-        """Whether some threads may leave the loop around ``s``, or its iteration, where others stay."""
-        if isinstance(s, (tirx.Break, tirx.Continue)):
-            return divergent
-        if isinstance(s, tirx.SeqStmt):
-            return any(self._leaves(x, divergent) for x in s.seq)
-        if isinstance(s, tirx.AttrStmt):
-            return self._leaves(s.body, divergent)
-        if isinstance(s, tirx.IfThenElse):
-            inner = divergent or self.expr(s.condition)
-            sides = (s.then_case, s.else_case)
-            return any(self._leaves(x, inner) for x in sides if x is not None)
-        return False
+def _is_own(a: Access) -> bool:
+    """Whether a call of a per-thread program, or a store, writes a private buffer."""
+    return a.write and a.how in ("element", "move", "address") and nodes.scope_of(a.buffer) in PRIVATE
 
 
 #: Calls that name a block's threads.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.accesses import choice_of, parts_of
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import choice_of, parts_of
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Var
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -32,9 +32,11 @@ class Fingerprint:
     """
 
     def __init__(
-        self, env: Mapping[Var, Any], binds: Mapping[Any, Any], element: Callable[[Any, Mapping[Any, Any]], Any]
+        self, env: Mapping[Var, Array], binds: Mapping[Var, Expr], element: Callable[[Expr, Mapping[Var, Array]], Array]
     ) -> None:
         self.env, self.binds, self.element = env, binds, element
+        #: Numbers of names: each value is computed once, however often its name is used.
+        self._bound: dict[Var, Array | None] = {}
 
     def of(self, e: Expr) -> Array:
         """Return the numbers of an expression.
@@ -51,7 +53,7 @@ class Fingerprint:
         if isinstance(e, ir.TensorLoad):
             return self.element(e, self.env)
         if isinstance(e, tirx.Var):
-            return self.of(self.binds[e]) if e in self.binds else _mixed("var", _text(f"{e.name} {id(e)}"))
+            return self._name(e) if e in self.binds else _mixed("var", _text(f"{e.name} {id(e)}"))
         sides = choice_of(e)
         if sides is not None:
             return self._choice(*sides)
@@ -62,6 +64,26 @@ class Fingerprint:
         if not parts:
             return _mixed(name, _text(str(e)))
         return _mixed(f"{name} {nodes.dtype_of(e)}", *parts)
+
+    def _name(self, v: Var) -> Array:
+        # What a name depends on comes first: a chain of names may be longer than Python's stack is deep.
+        open_names = [v]
+        while open_names:
+            name = open_names[-1]
+            missing = [w for w in collect(self.binds[name], tirx.Var) if w in self.binds and w not in self._bound]
+            if name not in self._bound and missing:
+                open_names += missing
+                continue
+            open_names.pop()
+            if name not in self._bound:
+                try:
+                    self._bound[name] = self.of(self.binds[name])
+                except Unknown:
+                    self._bound[name] = None
+        found = self._bound[v]
+        if found is None:
+            raise Unknown
+        return found
 
     def _choice(self, condition: Expr, then: Expr, other: Expr) -> Array:
         try:
@@ -81,13 +103,13 @@ def apart(iteration: Array) -> Array:
     return _mixed("apart", np.asarray(iteration, np.int64).view(np.uint64))
 
 
-def _text(text: str) -> Any:
+def _text(text: str) -> Array:
     return np.uint64(zlib.crc32(text.encode()) | zlib.adler32(text.encode()) << 32)
 
 
 def _mixed(name: str, *parts: Array) -> Array:
     with np.errstate(over="ignore"):
-        value: Any = np.atleast_1d(_text(name))
+        value: Array = np.atleast_1d(_text(name))
         for part in parts:
             value = (value ^ part) * _MIX
             value = value ^ (value >> _SHIFT)

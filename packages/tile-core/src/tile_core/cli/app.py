@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from tile_core import __version__
-from tile_core.cli import cache, demo, doctor, explain, targets
+from tile_core.cli import cache, ci_matrix, ci_summary, demo, doctor, explain, targets
 from tile_core.cli import compile as compile_command
 from tile_core.cli import run as run_command
-from tile_core.cli.console import show_error, show_warning, verbose
+from tile_core.cli.console import only_results, show_error, show_warning, verbose
 from tile_core.errors import InternalError, TileError
 
 app = typer.Typer(
@@ -30,6 +30,8 @@ app.command("targets")(targets.targets)
 app.command("compile")(compile_command.compile_file)
 app.command("run")(run_command.run_file)
 app.command("explain")(explain.explain_file)
+app.command("ci-matrix")(ci_matrix.ci_matrix)
+app.command("ci-summary")(ci_summary.ci_summary)
 app.add_typer(cache.app)
 
 
@@ -47,7 +49,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         0 if all went well; 1 if a command failed or found a defect; 2 for a command line that is wrong.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), only_results(given):
         warnings.showwarning = _warned
         try:
             return int(app(given, prog_name="tile", standalone_mode=False) or 0)

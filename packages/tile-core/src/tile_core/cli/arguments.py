@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
-from tile_core.cli.pairs import pairs
+from tile_core.pairs import pairs
 
 File = Annotated[str, typer.Argument(metavar="FILE[:NAME]", help="A Python file, and the kernel in it.")]
 TargetText = Annotated[str, typer.Option("--target", "-t", help="auto, kind, kind:arch or kind:arch,key=value.")]
@@ -20,11 +20,11 @@ Options = Annotated[
 ]
 
 
-def read_arguments(given: list[str] | None) -> dict[str, Any]:
+def read_arguments(given: list[str] | None) -> dict[str, object]:
     """Read ``--arg``."""
     return pairs("--arg", given, "block_M=128")
 
 
-def read_options(given: list[str] | None) -> dict[str, Any] | None:
+def read_options(given: list[str] | None) -> dict[str, object] | None:
     """Read ``--option``."""
     return pairs("--option", given, "parallel=false") or None

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from typing import Literal
 
 from tile_core import __version__, knobs
-from tile_core.cli.requirements import installed_version, requirements, satisfies
+from tile_core.cli.requirements import requirements
+from tile_core.compat.distributions import version_of
 from tile_core.errors import TileError
+from tile_core.errors.guess import hint
+from tile_core.plugins.versions import satisfies
 
 Status = Literal["OK", "missing", "note"]
 
 #: Packages that are not imported unless their version is right: a wrong one may end the process.
 PINNED = ("apache-tvm", "apache-tvm-ffi")
-
-GROUP = "tile.checks"
 
 OLDEST, UNTESTED = (3, 10), (3, 14)
 
@@ -49,25 +48,23 @@ class Check:
     remedy: str = ""
 
 
-def all_checks() -> Iterator[Check]:
-    """Yield the outcome of every check; what cannot work after an earlier failure is left out."""
+def core_checks() -> Generator[Check, None, bool]:
+    """Yield what is found of the interpreter, the core and its dependencies; return whether TVM can be imported."""
     yield python()
-    yield Check("tile-core", "OK", f"{installed_version('tile-core') or __version__ + ' (from source)'}")
+    yield Check("tile-core", "OK", f"{version_of('tile-core') or __version__ + ' (from source)'}")
     packages = list(distributions())
     yield from packages
     if any(c.status == "missing" and c.name in PINNED for c in packages):
         yield Check("self-test", "note", "not run: first correct the versions above")
-        return
+        return False
     loaded = tvm_loads()
     yield loaded
     if loaded.status == "missing":
-        return
-    yield _caught("processor", processor)
+        return False
+    yield caught("processor", processor)
     yield threads()
-    yield _caught("self-test", self_test)
-    yield from backends()
-    yield from offered()
-    yield from settings()
+    yield caught("self-test", self_test)
+    return True
 
 
 def python() -> Check:
@@ -85,7 +82,7 @@ def python() -> Check:
 def distributions() -> Iterator[Check]:
     """Compare each dependency with its bounds, by metadata alone: a wrong one may end the process when imported."""
     for name, bounds in requirements().items():
-        found = installed_version(name)
+        found = version_of(name)
         remedy = f'pip install "{name}{bounds}"'
         if found is None:
             yield Check(name, "missing", f"not installed; expected {bounds}", remedy)
@@ -102,8 +99,8 @@ def distributions() -> Iterator[Check]:
 
 def tvm_loads() -> Check:
     """Import TVM in a process of its own, since a damaged installation may abort it."""
-    code = "from tile_core.compat.tvm import tvm; print(tvm.__version__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    code = "import sys; sys.path[:] = sys.argv[1:]; from tile_core.compat.tvm import tvm; print(tvm.__version__)"
+    done = subprocess.run([sys.executable, "-c", code, *sys.path], capture_output=True, text=True)
     if done.returncode == 0:
         return Check("import of TVM", "OK", done.stdout.strip())
     lines = done.stderr.strip().splitlines() or [f"the process ended with status {done.returncode}"]
@@ -146,48 +143,20 @@ def self_test() -> Check:
     return Check("self-test", "OK", f"a GEMM of 37 x 29 x 51 compiled, ran and is right (largest error {error:.1e})")
 
 
-def backends() -> Iterator[Check]:
-    """Load every installed backend."""
-    from tile_core.plugins.manager import installed
-
+def caught(name: str, check: Callable[[], Check]) -> Check:
+    """Return the outcome of a check; an error that it raises is one."""
     try:
-        plugins = installed()
+        return check()
     except TileError as error:
-        yield Check("backends", "missing", error.message, error.help)
-        return
-    for info in plugins.targets(load=True):
-        name = f"backend {info.name}"
-        if info.status == "ok":
-            kinds = ", ".join(info.target_kinds) or "an add-on"
-            yield Check(name, "OK", f"{info.distribution} {info.version}: {kinds}")
-        else:
-            remedy = f"pip install --force-reinstall {info.distribution}, or uninstall it"
-            yield Check(name, "missing", info.reason, remedy)
-
-
-def offered(entries: Iterable[EntryPoint] | None = None) -> Iterator[Check]:
-    """Run the checks that installed packages add: functions of the entry-point group ``tile.checks``.
-
-    A function is called without arguments and yields `Check` values. On a machine without the package's device it says
-    so as a ``"note"``.
-
-    Parameters
-    ----------
-    entries
-        The entry points to use; those of the installed distributions if not given.
-    """
-    found = importlib.metadata.entry_points(group=GROUP) if entries is None else entries
-    for entry in sorted(found, key=lambda e: e.name):
-        try:
-            yield from entry.load()()
-        except Exception as error:
-            detail = f"its checks do not run: {type(error).__name__}: {error}"
-            yield Check(f"package {entry.name}", "missing", detail, "reinstall the package that provides it")
+        return Check(name, "missing", f"[{error.code}] {error.message}", error.help)
+    except Exception as error:
+        remedy = "report it with the output of this command"
+        return Check(name, "missing", f"{type(error).__name__}: {error}", remedy)
 
 
 def settings() -> Iterator[Check]:
     """Read the ``TILE_*`` variables; unknown ones have no effect, which is worth knowing."""
-    from tile_core.plugins.manager import installed
+    from tile_core.plugins.manager import Plugins, installed
 
     try:
         now = knobs.current()
@@ -201,13 +170,8 @@ def settings() -> Iterator[Check]:
         knobs.check_environment(installed().names())
     for warning in caught:
         yield Check("settings", "note", str(warning.message), "correct or unset it")
-
-
-def _caught(name: str, check: Callable[[], Check]) -> Check:
-    try:
-        return check()
-    except TileError as error:
-        return Check(name, "missing", f"[{error.code}] {error.message}", error.help)
-    except Exception as error:
-        remedy = "report it with the output of this command"
-        return Check(name, "missing", f"{type(error).__name__}: {error}", remedy)
+    there = Plugins().all_names() if now.disable_backends else ()
+    for name in now.disable_backends:
+        if name not in there:
+            detail = f"TILE_DISABLE_BACKENDS names {name!r}, which is not installed"
+            yield Check("settings", "note", detail, hint(name, there, "correct or unset it", "'{}'"))

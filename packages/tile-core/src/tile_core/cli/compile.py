@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
 from tile_core.cli.console import AsJson, Verbose, print_text
 from tile_core.errors.cli import CannotWrite
+
+if TYPE_CHECKING:
+    from tile_core.abi.signature import Signature
+    from tile_core.ir.program import Program
+    from tile_core.passes.spine import Plan
+    from tile_core.runtime.launches import CompiledLaunch
 
 
 def compile_file(
@@ -46,18 +54,22 @@ def compile_file(
     options = read_options(option) or found.options_for(plugins.resolve_target(target))
     ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(found.program, found.out_idx)
+    programs = found.program.stages
     try:
-        plan = lower(found.program, ctx, plugins, dump)
+        folders = [dump and dump / f"launch{n}" if len(programs) > 1 else dump for n in range(1, len(programs) + 1)]
+        plans = [lower(one, ctx, plugins, folder) for one, folder in zip(programs, folders, strict=True)]
     except OSError as error:
         raise CannotWrite(file=error.filename or dump, reason=error.strerror or str(error)) from error
     if export is not None:
         from tile_core.runtime.export import write_artefact
+        from tile_core.runtime.launches import hidden_of
 
-        write_artefact(export, signature, plan.lowered, plan.hidden, ctx.target, plugins)
+        stages = _stages(programs, plans, signature)
+        write_artefact(export, signature, stages, hidden_of(stages), ctx.target, plugins)
         typer.echo(f"{export}: {signature} for {ctx.target.text}", err=True)
         if output is None and not as_json:
             return
-    text = source_text(plan)
+    text = "\n\n".join(map(source_text, plans))
     if as_json:
         text = _json(signature.to_json(), ctx.target.text, text)
     if output is None:
@@ -68,6 +80,22 @@ def compile_file(
     except OSError as error:
         raise CannotWrite(file=output, reason=error.strerror or str(error)) from error
     typer.echo(f"{output}: {signature} for {ctx.target.text}", err=True)
+
+
+def _stages(programs: Sequence[Program], plans: Sequence[Plan], signature: Signature) -> list[CompiledLaunch]:
+    """Return the launches of a kernel as they are exported."""
+    from tile_core.compiler import signature_of
+    from tile_core.runtime.launches import CompiledLaunch
+
+    made = []
+    for one, plan in zip(programs, plans, strict=True):
+        own = signature_of(one) if len(programs) > 1 else signature
+        made.append(CompiledLaunch(one, own, plan.lowered, plan.hidden, functools.partial(_same, plan)))
+    return made
+
+
+def _same(plan: Plan) -> Plan:
+    return plan
 
 
 def _json(signature: dict[str, object], target: str, text: str) -> str:

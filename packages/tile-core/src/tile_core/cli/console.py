@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -18,8 +19,34 @@ if TYPE_CHECKING:
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
+#: Commands whose output is for programs, with or without ``--json``.
+_FOR_PROGRAMS = frozenset({"ci-matrix", "ci-summary", "compile"})
+
+#: Where results go while everything else that is printed goes to standard error.
+_results: list[TextIO] = []
+
 #: Columns of output that goes to a file or pipe: rows of tables should stay whole there.
 PIPE_WIDTH = 140
+
+
+@contextlib.contextmanager
+def only_results(arguments: Sequence[str]) -> Iterator[None]:
+    """Keep what others print, such as a plugin at its import, out of output that a program reads.
+
+    Parameters
+    ----------
+    arguments
+        The command line, which says whether its output is for programs.
+    """
+    if "--json" not in arguments and not _FOR_PROGRAMS.intersection(arguments[:1]):
+        yield
+        return
+    _results.append(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _results.pop()
 
 
 def console(stderr: bool = False) -> Console:
@@ -31,14 +58,14 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value as indented JSON."""
-    typer.echo(json.dumps(value, indent=2))
+    print_text(json.dumps(value, indent=2))
 
 
 def print_text(text: str) -> None:
     """Print text verbatim: no markup, no wrapping."""
-    typer.echo(text)
+    typer.echo(text, file=_results[-1] if _results else None)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> Any:

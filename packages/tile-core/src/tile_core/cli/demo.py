@@ -8,13 +8,16 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.cli.console import Verbose, console
+from tile_core.compat.types import Array
 from tile_core.errors.launch import VerifyMismatch
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from tile_core.runtime.kernel import Kernel
 
 #: Rows of A, columns of B, inner length: multiples of no block, so that every tail is taken.
 SIZES = (1000, 1000, 500)
@@ -50,8 +53,7 @@ def demo(verbose: Verbose = False) -> None:
         seconds = time.perf_counter() - start
     out.print(f"Compiled for {target} in {seconds:.2f} s: {kernel.signature}", markup=False)
     out.print()
-    print(kernel.explain())
-    out.print()
+    _show_choices(out, kernel)
     rng = np.random.default_rng()
     a, b = rng.standard_normal((M, K), dtype="float32"), rng.standard_normal((K, N), dtype="float32")
     with progress.status("checking"):
@@ -66,7 +68,8 @@ def demo(verbose: Verbose = False) -> None:
         markup=False,
     )
     _sparse(out, progress, target)
-    out.print("Next: `tile compile`, `tile explain` and `tile run` do this for a kernel file of yours.", markup=False)
+    out.print()
+    out.print("Next: `tile run`, `tile explain` and `tile compile` do this for a kernel file of yours.", markup=False)
 
 
 def _sparse(out: Console, progress: Console, target: str) -> None:
@@ -87,6 +90,7 @@ def _sparse(out: Console, progress: Console, target: str) -> None:
     with progress.status(f"compiling for {target}"):
         kernel = tile.compile(matmul_sp(M, N, K), target, out_idx=-1)
         dense = tile.compile(matmul(M, N, K, dtype="float16"), target, out_idx=-1)
+    _show_choices(out, kernel)
     stored = (a.nbytes + e.nbytes) / pruned.nbytes
     out.print(f"A, 2 of every 4 pruned: {pruned.nbytes:,} bytes, compressed to {stored:.0%} of that", markup=False)
     with progress.status("checking"):
@@ -97,7 +101,7 @@ def _sparse(out: Console, progress: Console, target: str) -> None:
     out.print(f"Speed: {theirs / ours:.2f} times our dense float16 product of the same matrices", markup=False)
 
 
-def _show_kernel(out: Console, factory: Callable[..., Any]) -> None:
+def _show_kernel(out: Console, factory: Callable[..., object]) -> None:
     from rich.syntax import Syntax
 
     text = textwrap.dedent(inspect.getsource(factory))
@@ -108,7 +112,14 @@ def _show_kernel(out: Console, factory: Callable[..., Any]) -> None:
         print(text)
 
 
-def _check(found: Any, a: Any, b: Any) -> float:
+def _show_choices(out: Console, kernel: Kernel) -> None:
+    """Print the first parts of a kernel's report, which blank lines divide: its launch, and what lowers its ops."""
+    print("\n\n".join(kernel.explain().split("\n\n")[:2]))
+    out.print("(kernel.explain() goes on with memory, vectors and passes)", markup=False)
+    out.print()
+
+
+def _check(found: Array, a: Array, b: Array) -> float:
     """Compare with the product in float64; return the largest error relative to the sum of the products' magnitudes.
 
     Raises
@@ -131,16 +142,16 @@ def _check(found: Any, a: Any, b: Any) -> float:
     return float(error[worst])
 
 
-def _race(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
+def _race(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
     """Median seconds of both."""
-    samples: dict[Callable[[], Any], list[float]] = {ours: [], theirs: []}
+    samples: dict[Callable[[], object], list[float]] = {ours: [], theirs: []}
     for _ in range(TURNS):
         for run, times in samples.items():
             times += _turn(run)
     return statistics.median(samples[ours]), statistics.median(samples[theirs])
 
 
-def _turn(run: Callable[[], Any]) -> list[float]:
+def _turn(run: Callable[[], object]) -> list[float]:
     begin = time.perf_counter()
     times: list[float] = []
     while time.perf_counter() < begin + TURN or not times:

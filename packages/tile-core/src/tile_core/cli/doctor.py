@@ -7,8 +7,9 @@ from typing import Any
 
 import typer
 
-from tile_core.cli.checks import Check, all_checks
+from tile_core.cli.checks import Check, core_checks, settings
 from tile_core.cli.console import AsJson, Verbose, console, print_json
+from tile_core.cli.trials import trials
 
 _STYLE = {"OK": "green", "missing": "bold red", "note": "yellow"}
 
@@ -30,6 +31,13 @@ def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
         console().print(f"\n{last}", markup=False, style="bold red" if broken else "bold green")
     if broken:
         raise typer.Exit(1)
+
+
+def all_checks() -> Iterator[Check]:
+    """Yield the outcome of every check; what cannot work after an earlier failure is left out."""
+    if (yield from core_checks()):
+        yield from trials()
+        yield from settings()
 
 
 def _next(running: Iterator[Check]) -> Check | None:

@@ -17,13 +17,15 @@ def explain_file(
     """Say for each tile op which variant was chosen and why the better ones refused; grid, memory, vectors, passes."""
     from tile_core.cli.source import find
     from tile_core.plugins.manager import installed
-    from tile_core.reports import explain_facts
+    from tile_core.reports import as_json as joined
+    from tile_core.reports import explain_launches
     from tile_core.reports.report import show
 
     found = find(file, read_arguments(arg))
     options = read_options(option) or found.options_for(installed().resolve_target(target))
-    facts = explain_facts(found.program, target, options)
+    launches = explain_launches(found.program, target, options)
     if as_json:
-        print_json(facts.to_json())
-    else:
+        print_json(joined(launches))
+        return
+    for facts in launches:
         show(facts, console())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tile_core.abi.signature import Param, Signature, evaluate
 from tile_core.cli.source import refuse_argument
+from tile_core.compat.types import Argument
 from tile_core.dtypes import dtype
 from tile_core.errors.cli import BadValue, MissingValue, NoInputs
 from tile_core.runtime.verify import random_arguments
@@ -28,11 +28,11 @@ class Inputs:
         The values of the symbolic sizes.
     """
 
-    values: tuple[Any, ...]
+    values: tuple[Argument, ...]
     sizes: dict[str, int]
 
 
-def make_inputs(signature: Signature, given: Mapping[str, Any], seed: int) -> Inputs:
+def make_inputs(signature: Signature, given: Mapping[str, object], seed: int) -> Inputs:
     """Make random arrays, with the given sizes and scalars.
 
     Parameters
@@ -61,13 +61,15 @@ def _inputs(signature: Signature) -> list[tuple[int, Param]]:
     return [(position, signature.params[position]) for position in signature.inputs]
 
 
-def _size(name: str, value: Any) -> int:
+def _size(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise BadValue(name=name, found=value, expected="a size, an integer of 0 or more", example=DEFAULT_SIZE)
     return value
 
 
-def _value(signature: Signature, entry: tuple[int, Param], given: Mapping[str, Any], sizes: Any, seed: int) -> Any:
+def _value(
+    signature: Signature, entry: tuple[int, Param], given: Mapping[str, object], sizes: Mapping[str, int], seed: int
+) -> Argument:
     position, param = entry
     if param.kind == "pointer":
         raise NoInputs(kernel=signature.name, name=param.name, reason="it is a pointer")
@@ -85,7 +87,7 @@ def _value(signature: Signature, entry: tuple[int, Param], given: Mapping[str, A
     return random_arguments(alone, seed + position)[0]
 
 
-def _scalar(param: Param, value: Any) -> Any:
+def _scalar(param: Param, value: object) -> float:
     kind = dtype(param.dtype)
     if kind.is_float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
 from tile_core.cli.console import AsJson, Verbose, console, print_json
+from tile_core.compat.types import Argument
 from tile_core.errors.cli import TargetWithoutDevice
+
+if TYPE_CHECKING:
+    from tile_core.runtime.kernel import Kernel
 
 
 def run_file(
@@ -53,7 +57,7 @@ def run_file(
     out.print(f"time: median {time_text(bench.median)}, min {time_text(bench.min)} of {repeat} samples", markup=False)
 
 
-def _moved(kernel: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _moved(kernel: Kernel, values: tuple[Argument, ...]) -> tuple[Argument, ...]:
     """Return the inputs where the kernel's runtime reaches them.
 
     Raises
@@ -76,7 +80,7 @@ def _moved(kernel: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
     raise TargetWithoutDevice(kernel=kernel.name, target=kernel.target, reason=reason)
 
 
-def _json(kernel: Any, sizes: dict[str, int], seed: int, report: Any, bench: Any) -> dict[str, Any]:
+def _json(kernel: Kernel, sizes: dict[str, int], seed: int, report: Any, bench: Any) -> dict[str, object]:
     outputs = [
         {"name": o.name, "elements": o.elements, "worst_index": list(o.worst_index), "worst_error": o.worst_error,
          "rtol": o.rtol, "atol": o.atol}

@@ -56,7 +56,7 @@ class Found:
     rest: Mapping[str, Any] | None = None
 
 
-def find(place: str, arguments: Mapping[str, Any], keep_rest: bool = False) -> Found:
+def find(place: str, arguments: Mapping[str, object], keep_rest: bool = False) -> Found:
     """Import a file and return its kernel.
 
     Parameters
@@ -168,7 +168,7 @@ def _is_kernel(node: ast.AST) -> bool:
     return False
 
 
-def _made(path: Path, name: str, value: Any, arguments: Mapping[str, Any], keep_rest: bool) -> Found:
+def _made(path: Path, name: str, value: Any, arguments: Mapping[str, object], keep_rest: bool) -> Found:
     if (program := _program_of(value)) is not None:
         return _found(value, program, _rest(name, (), arguments, keep_rest))
     if not callable(value):
@@ -190,7 +190,7 @@ def _made(path: Path, name: str, value: Any, arguments: Mapping[str, Any], keep_
     return _found(value, program, rest)
 
 
-def _found(value: Any, program: Program, rest: Mapping[str, Any]) -> Found:
+def _found(value: Any, program: Program, rest: Mapping[str, object]) -> Found:
     """Keep the outputs and options of a compiled kernel or a decorator."""
     signature = getattr(value, "signature", None)
     out_idx = signature.out_idx if signature is not None else getattr(value, "out_idx", None)
@@ -198,7 +198,7 @@ def _found(value: Any, program: Program, rest: Mapping[str, Any]) -> Found:
     return Found(program, out_idx if out_idx is not None else program.outputs or None, options_for, rest)
 
 
-def _bind(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _bind(name: str, function: Callable[..., object], arguments: Mapping[str, object]) -> dict[str, object]:
     taken, missing = {}, []
     for key, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -213,7 +213,7 @@ def _bind(name: str, function: Callable[..., Any], arguments: Mapping[str, Any])
     return taken
 
 
-def _rest(name: str, known: tuple[str, ...], arguments: Mapping[str, Any], keep: bool) -> dict[str, Any]:
+def _rest(name: str, known: tuple[str, ...], arguments: Mapping[str, object], keep: bool) -> dict[str, object]:
     rest = {key: value for key, value in arguments.items() if key not in known}
     if rest and not keep:
         refuse_argument(name, next(iter(rest)), known)
@@ -236,12 +236,12 @@ def _program_of(value: Any) -> Program | None:
     return inner if isinstance(inner, Program) else None
 
 
-def _place(function: Any) -> Where | None:
+def _place(function: Callable[..., object]) -> Where | None:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return None if code is None else Where(code.co_filename, code.co_firstlineno)
 
 
-def _guarded(path: Path, action: str, run: Callable[[], Any]) -> Any:
+def _guarded(path: Path, action: str, run: Callable[[], object]) -> Any:
     """Run code of the user's file; an error outside the catalogue becomes ``FileRaised`` at the file's line."""
     try:
         return run()

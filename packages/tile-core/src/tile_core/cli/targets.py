@@ -19,7 +19,7 @@ def targets(
 
     found = installed().targets(load=load)
     if as_json:
-        fields = ("name", "distribution", "version", "status", "reason")
+        fields = ("name", "distribution", "version", "status", "reason", "remedy")
         lists = ("target_kinds", "architectures")
         print_json([{**{f: getattr(b, f) for f in fields}, **{f: list(getattr(b, f)) for f in lists}} for b in found])
         return

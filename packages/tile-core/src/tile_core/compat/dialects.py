@@ -68,7 +68,8 @@ def _key(name: str) -> str:
 
 
 PassConfigKey = enum.Enum("PassConfigKey", {name: _key(name) for name in _NAMES}, type=str)  # type: ignore[misc]
-"""Keys of ``tile.jit(pass_configs={...})``. Of those that are accepted only ``TL_ENABLE_FAST_MATH`` has an effect."""
+PassConfigKey.__doc__ = """\
+Keys of ``tile.jit(pass_configs={...})``; of those that are accepted only ``TL_ENABLE_FAST_MATH`` has an effect."""
 
 HINTS = frozenset({"pass_configs", "execution_backend", "verbose", "compile_flags", "debug_root_path"})
 """Keywords of other dialects' ``jit``."""

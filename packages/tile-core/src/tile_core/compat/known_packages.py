@@ -42,7 +42,7 @@ NAMES = {
     "simdgroup_*": "tile-metal",
 }
 
-# FragmentLayout -> backend name, which is the name of its entry point.
+# Distribution -> backend name, which is the name of its entry point.
 BACKENDS = {distribution: kind for kind, distribution in KINDS.items()}
 
 

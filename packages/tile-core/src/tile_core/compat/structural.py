@@ -12,20 +12,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.tvm import tvm_ffi
-from tile_core.compat.types import Expr, Node
+from tile_core.compat.types import Expr, Node, UnaryNode
 
 _POST_ORDER = int(tvm_ffi.structural.WalkOrder.POSTORDER)
-_walk: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralWalk
+_walk: Callable[..., object] = tvm_ffi.structural._ffi_api.StructuralWalk
 _map: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMap
 _mutate: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMutate
+_item: Callable[[Any, int], Any] = tvm_ffi.container._ffi_api.ArrayGetItem
 
 
-def walk(node: Node, kinds: Any, callback: Callable[[Any], None]) -> None:
+def items(array: Any) -> list[Any]:
+    """Return the elements of a TVM array, whose own iterator checks each index anew."""
+    return [_item(array, n) for n in range(len(array))]
+
+
+def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
     """Call a function that returns ``None`` on each node of ``kinds``, children first."""
     _walk(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
 
 
-def mapped(node: Node, kinds: Any, callback: Callable[[Any], Any]) -> Node:
+def mapped(node: Node, kinds: Any, callback: UnaryNode) -> Node:
     """Replace each node of ``kinds`` by a function's result for it, children first."""
     return _map(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
 

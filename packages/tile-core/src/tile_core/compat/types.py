@@ -5,10 +5,17 @@ TVM has no types that a checker could see, so each of these is ``Any`` to it. To
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 Expr: TypeAlias = Any
 """An expression of the IR: ``ir.Expr``. As an operand, a Python number is accepted as a constant."""
+
+UnaryNode: TypeAlias = Callable[[Expr], Expr]
+"""What makes an expression of one operand: a function of ``tirx``, or our own."""
+
+BinaryNode: TypeAlias = Callable[[Expr, Expr], Expr]
+"""What makes an expression of two operands: a class such as ``tirx.Add``, a function of ``tirx``, or our own."""
 
 Stmt: TypeAlias = Any
 """A statement: ``tirx.Stmt``."""
@@ -25,6 +32,15 @@ BufferVar: TypeAlias = Any
 Call: TypeAlias = Any
 """A call: ``ir.Call``, of one of TVM's functions or of a tile op."""
 
+Operand: TypeAlias = Any
+"""An operand of a tile op in a program: a region, decoded to ``ops.base.View`` in an ``OpCall``, or an expression."""
+
+Attribute: TypeAlias = Any
+"""An attribute of a tile op or a loop: a number, text, or an array or map of TVM of them."""
+
+Attrs: TypeAlias = Mapping[str, Attribute]
+"""The attributes of a tile op or a loop by name."""
+
 Span: TypeAlias = Any
 """A place in the source: ``ir.Span``, or ``None``."""
 
@@ -34,8 +50,26 @@ PrimFunc: TypeAlias = Any
 Array: TypeAlias = Any
 """A NumPy array, or one of NumPy's scalars where an array has rank 0."""
 
+Argument: TypeAlias = Any
+"""What a kernel is called with: an array of any library, a number, or a pointer."""
+
+Torch: TypeAlias = Any
+"""The module ``torch``."""
+
+TorchTensor: TypeAlias = Any
+"""A tensor of torch."""
+
+ForKind: TypeAlias = Any
+"""How a loop runs: ``tirx.ForKind``."""
+
 Mutator: TypeAlias = Any
 """What walks an expression and makes a new one: ``StructuralMutator`` of TVM."""
+
+Coordinate: TypeAlias = Any
+"""Coordinates, indices or addresses for a layout: a Python int, an array of NumPy, or an expression of the IR."""
+
+TvmAnalyzer: TypeAlias = Any
+"""TVM's own analyzer, ``sym.Analyzer``; see ``analysis/analyzer.py``."""
 
 DTypeLike: TypeAlias = Any
 """An element type by any of its names: ``T.float16``, text, or a type of NumPy, ml_dtypes or torch."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import time
 from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
-from tile_core.compat.types import Expr
+from tile_core.compat.types import Expr, PrimFunc
 from tile_core.cpu.flatten import flatten
 from tile_core.cpu.floor_division import lower_floors
 from tile_core.cpu.intrinsics import lower_intrinsics
-from tile_core.cpu.isa import Isa
+from tile_core.cpu.isa import Isa, without_byte_masks
+from tile_core.cpu.long_code import cut_long_code
 from tile_core.cpu.products import reveal_products
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
@@ -23,6 +26,13 @@ from tile_core.passes.float_rules import reveal
 ENTRY = "main"
 #: Statement counts above which LLVM optimises at a lower level: its time grows superlinearly.
 EFFORTS = ((8_000, 0), (2_000, 1))
+#: LLVM 22 ends the process when it selects instructions for comparisons and choices of what this returns. Its passes
+#: make such vectors of single numbers: only the text of the module shows them.
+_FATAL = "@llvm.canonicalize.v2f32("
+#: Masks of bytes' signs, whose instruction LLVM 22 deletes while it is in use: see isa.py.
+_BYTE_SIGNS = re.compile(
+    r"icmp s[lg][te] <\d+ x i8> .*, (zeroinitializer|splat \(i8 -1\))|trunc (nuw |nsw )*<\d+ x i\d+> .* to <\d+ x i1>"
+)
 
 
 def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) -> Any:
@@ -47,13 +57,26 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
     InternalError
         If TVM refuses the function, which earlier passes must prevent.
     """
+    module = _built(func, isa, isa.fma, steps)
+    if isa.name == "avx512" and _BYTE_SIGNS.search(module.inspect_source("ll")):
+        isa = without_byte_masks(isa)
+        module = _built(func, isa, isa.fma, steps)
+    if isa.fma and _FATAL in module.inspect_source("ll"):
+        module = _built(func, isa, False, steps)
+    return module
+
+
+def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, float]] | None) -> Any:
     described = {**isa.target(), **_effort(statements_of(func.body))}
     target = tvm.target.Target(described, host=described)
     try:
         with tvm.transform.PassContext(opt_level=3), target:
             module = ir.IRModule({ENTRY: func.with_attr("target", target).with_attr("global_symbol", ENTRY)})
             llvm = tvm.get_global_func("target.build.llvm")
-            for name, step in [*((str(p.info.name), p) for p in _passes()), ("LLVM", lambda m: llvm(m, target))]:
+            for name, step in [
+                *((str(p.info.name), p) for p in _passes(canonicalize)),
+                ("LLVM", lambda m: llvm(m, target)),
+            ]:
                 begin = time.perf_counter()
                 module = step(module)
                 if steps is not None:
@@ -77,6 +100,7 @@ def index_passes() -> list[Any]:
         _own("flatten", flatten),
         t.VectorizeLoop(True),
         _own("restore_ramps", lambda f: f.with_body(restore_ramps(f.body))),
+        _own("cut_long_code", lambda f: f.with_body(cut_long_code(f.body))),
         _own("bound_unrolling", lambda f: f.with_body(bound_unrolling(f.body))),
         t.UnrollLoop(),
         _own("lower_floors", lower_floors),
@@ -84,11 +108,12 @@ def index_passes() -> list[Any]:
     ]
 
 
-def _passes() -> list[Any]:
+def _passes(canonicalize: bool) -> list[Any]:
     # No StmtSimplify: it folds x * 0, x - x and x + 0 of floats, which are not those constants for NaN, Inf and -0.
     # Integer arithmetic is simplified by LLVM all the same. No FlattenBuffer, which is wrong on indices, and no
     # LowerIntrin, which fails or takes minutes on some: docs/tvm.md.
     t = tirx.transform
+    products = functools.partial(reveal_products, canonicalize=canonicalize)
     return [
         *index_passes(),
         t.AnnotateEntryFunc(),
@@ -96,7 +121,7 @@ def _passes() -> list[Any]:
         t.MakePackedAPI(),
         t.LowerTVMBuiltin(),
         _own("lower_intrinsics", _lowered),
-        _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(reveal_products(reveal(f.body)))))),
+        _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(products(reveal(f.body)))))),
     ]
 
 
@@ -105,5 +130,5 @@ def _lowered(func: Expr) -> Expr:
     return lower_floors(func.with_body(lower_intrinsics(func.body)))
 
 
-def _own(name: str, rewrite: Callable[[Any], Any]) -> Any:
+def _own(name: str, rewrite: Callable[[PrimFunc], PrimFunc]) -> Any:
     return tirx.transform.prim_func_pass(lambda f, _m, _c: rewrite(f), opt_level=0, name=name)

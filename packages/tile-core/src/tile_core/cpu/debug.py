@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import Argument, Call, Expr, Stmt
 from tile_core.errors.base import Where
 from tile_core.errors.launch import DeviceAssertFailed
 from tile_core.ir import nodes
@@ -41,7 +40,7 @@ class _LowerDebug(StmtRewriter):
             return tirx.IfThenElse(tirx.Not(call.args[0]), tirx.Evaluate(fail), None, s.span)
         return s
 
-    def show(self, call: OpCall) -> Any:
+    def show(self, call: OpCall) -> Stmt:
         parts, shapes = [], []
         for arg in call.args:
             if isinstance(arg, View):
@@ -54,7 +53,7 @@ class _LowerDebug(StmtRewriter):
         return nodes.seq(parts)
 
 
-def _put(value: Any) -> Any:
+def _put(value: Expr) -> Stmt:
     dtype = nodes.dtype_of(value)
     if dtype == "bool":
         value = nodes.cast(value, "int32")
@@ -65,14 +64,14 @@ def _put(value: Any) -> Any:
     return tirx.Evaluate(_packed(_PUT, value))
 
 
-def _packed(name: str, *args: Any) -> Any:
+def _packed(name: str, *args: Expr) -> Call:
     return tirx.call_packed(name, *[ir.StringImm(a) if isinstance(a, str) else a for a in args])
 
 
 _items = threading.local()
 
 
-def _put_item(value: Any) -> None:
+def _put_item(value: Expr) -> None:
     if not hasattr(_items, "values"):
         _items.values = []
     _items.values.append(value)
@@ -98,10 +97,10 @@ def _fail(message: str, file: str, line: int) -> None:
     raise _items.failure
 
 
-def with_failures(entry: Callable[..., Any]) -> Callable[..., Any]:
+def with_failures(entry: Callable[..., object]) -> Callable[..., object]:
     """Return a launch that raises the error of a failed assertion itself; TVM passes on only its text."""
 
-    def launch(*values: Any) -> None:
+    def launch(*values: Argument) -> None:
         _items.failure, _items.values = None, []
         try:
             entry(*values)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Protocol
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 
 
+class Rewriter(Protocol):
+    """Rewrites expressions into those of one thread."""
+
+    def expr(self, e: Expr) -> Expr:
+        """Return the expression of the thread."""
+        ...
+
+
 class DeferredStep(ABC):
     """A step that each thread executes in a loop over the threads."""
 
     @abstractmethod
-    def emit(self, rewriter: Any, t: Var) -> Stmt:
+    def emit(self, rewriter: Rewriter, t: Var) -> Stmt:
         """Return the statement of thread ``t``; ``rewriter.expr`` gives an expression as that thread sees it."""
 
 
@@ -24,7 +32,7 @@ class Keep(DeferredStep):
     def __init__(self, slot: BufferVar, value: Expr) -> None:
         self.slot, self.value = slot, value
 
-    def emit(self, rewriter: Any, t: Var) -> Stmt:
+    def emit(self, rewriter: Rewriter, t: Var) -> Stmt:
         """Return the store of the value."""
         return nodes.store(self.slot, rewriter.expr(self.value), [t])
 
@@ -32,10 +40,10 @@ class Keep(DeferredStep):
 class Restore(DeferredStep):
     """Store the value of the thread's slot."""
 
-    def __init__(self, slot: Any, store: Stmt) -> None:
+    def __init__(self, slot: BufferVar, store: Stmt) -> None:
         self.slot, self.store = slot, store
 
-    def emit(self, rewriter: Any, t: Var) -> Stmt:
+    def emit(self, rewriter: Rewriter, t: Var) -> Stmt:
         """Return the store from the slot."""
         s = self.store
         return tirx.BufferStore(s.buffer, self.slot[t], [rewriter.expr(i) for i in s.indices], s.span)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.analysis.flow import Flow
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
@@ -22,7 +23,7 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replac
 from tile_core.ir.warp import WARP_CALLS
 
 
-def distribute(body: Stmt, threads: tuple[int, int, int]) -> Any:
+def distribute(body: Stmt, threads: tuple[int, int, int]) -> Stmt:
     """Return the body with loops over threads instead of thread indices and barriers.
 
     Raises
@@ -39,7 +40,7 @@ class _Blocks(StmtRewriter):
     def __init__(self, threads: tuple[int, int, int]) -> None:
         self.threads = threads
 
-    def visit_For(self, s: Stmt) -> Any:
+    def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return super().visit_For(s)
         if isinstance(s.body, tirx.For) and role(s.body) == "grid":
@@ -55,26 +56,26 @@ class Threads:
         self.count = threads[0] * threads[1] * threads[2]
         self.varying = Varying(body)
         self.slots: dict[Any, Any] = {}
-        self.masks: list[Any] = []
-        self.allocs: list[Any] = []
+        self.masks: list[Expr] = []
+        self.allocs: list[Stmt] = []
         for buffer in self.varying.buffers:
             self.slots[buffer] = self.private(str(buffer.name), nodes.element_type(buffer), list(buffer.shape))
 
-    def private(self, name: str, dtype: str, shape: list[Any] | None = None) -> BufferVar:
+    def private(self, name: str, dtype: str, shape: list[Expr] | None = None) -> BufferVar:
         """Return a new buffer with one slot per thread."""
         buffer, allocate = nodes.alloc([self.count, *(shape or [])], dtype, name, "shared")
         self.allocs.append(allocate)
         return buffer
 
-    def run(self, body: Stmt) -> Any:
+    def run(self, body: Stmt) -> Stmt:
         """Return the whole block."""
         done = self.block(body)
         return nodes.seq([*self.allocs, done])
 
-    def block(self, s: Stmt) -> Any:
+    def block(self, s: Stmt) -> Stmt:
         """Return a sequence of uniform statements, loops over threads and compound statements."""
-        out: list[Any] = []
-        group: list[Any] = []
+        out: list[Stmt] = []
+        group: list[Stmt] = []
 
         def flush() -> None:
             if group:
@@ -131,7 +132,7 @@ class Threads:
             return _conflict([*statements(s.body)] * 2, None)
         return isinstance(s, tirx.BufferStore) and _reads_own_target(s)
 
-    def compound(self, s: Stmt) -> Any:
+    def compound(self, s: Stmt) -> Stmt:
         """Return a statement that the threads execute together."""
         if isinstance(s, tirx.IfThenElse):
             return self.branch(s)
@@ -149,7 +150,7 @@ class Threads:
             raise DivergentBarrier(what="an operation of the whole block", where=nodes.where_of(s))
         return _Strip().stmt(s)
 
-    def branch(self, s: Stmt) -> Any:
+    def branch(self, s: Stmt) -> Stmt:
         """Return a branch; a divergent one becomes a mask per thread."""
         if not self.varying.expr(s.condition):
             other = None if s.else_case is None else self.block(s.else_case)
@@ -164,14 +165,14 @@ class Threads:
                 self.masks.pop()
         return nodes.seq(parts)
 
-    def two_steps(self, s: Stmt) -> Any:
+    def two_steps(self, s: Stmt) -> Stmt:
         """Return a store that reads other elements of its buffer: all threads read before any writes."""
         kept = self.private("kept", nodes.element_type(s.buffer))
         first = self.thread_loop([Keep(kept, s.value)])
         second = self.thread_loop([Restore(kept, s)])
         return nodes.seq([first, second])
 
-    def thread_loop(self, group: list[Any]) -> Stmt:
+    def thread_loop(self, group: list[Stmt]) -> Stmt:
         """Return a loop over the threads for a region of thread code."""
         t = nodes.fresh("thread")
         rewriter = _PerThread(self, t)
@@ -247,24 +248,23 @@ def _is_barrier(s: Stmt) -> bool:
     return isinstance(s, tirx.Evaluate) and any(nodes.is_tile_call(s.value, n) for n in ("sync_threads", "sync_warp"))
 
 
-def _touched(s: Stmt) -> tuple[set[Any], set[Any]]:
+def _touched(s: Stmt) -> tuple[set[BufferVar], set[BufferVar]]:
     """Return the block's own buffers that a statement reads and writes."""
     if isinstance(s, DeferredStep):
         return set(), set()
     own = {a.buffer for a in collect(s, tirx.AllocBuffer)}
-    reads = {x.source for x in loads_of(s) if _common(x.source)}
-    writes = {x.buffer for x in collect(s, tirx.BufferStore) if _common(x.buffer)}
-    return reads - own, writes - own
+    found = [a for a in Flow(s).accesses if _common(a.buffer) and a.buffer not in own]
+    return {a.buffer for a in found if not a.write}, {a.buffer for a in found if a.write}
 
 
 def _common(buffer: BufferVar) -> bool:
     return nodes.scope_of(buffer) not in (*PRIVATE, "global")
 
 
-def _conflict(group: list[Stmt], part: Any) -> bool:
+def _conflict(group: list[Stmt], part: Stmt | None) -> bool:
     """Whether ``part`` (or a later statement of ``group``) depends on shared memory that an earlier one touched."""
-    reads: set[Any] = set()
-    writes: set[Any] = set()
+    reads: set[BufferVar] = set()
+    writes: set[BufferVar] = set()
     for s in group if part is None else [*group, part]:
         r, w = _touched(s)
         atomic = isinstance(s, tirx.AttrStmt) and str(s.node.value).startswith("atomic")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt
@@ -33,7 +32,7 @@ def flatten(func: Expr) -> Expr:
         A function whose accesses lie inside their buffers. Its parameters are unchanged: the body sees each tensor
         through a view of one dimension.
     """
-    flat: dict[Any, Any] = {}
+    flat: dict[BufferVar, BufferVar] = {}
     params = frozenset(p for p in func.params if tirx.is_buffer_var(p))
     views = []
     for p in filter(_needs, filter(tirx.is_buffer_var, func.params)):
@@ -83,7 +82,7 @@ class _FlattenBuffers(StmtRewriter):
         new = self.flat[s.buffer]
         return s if new.same_as(s.buffer) else tirx.AllocBuffer(new, dict(s.annotations or {}))
 
-    def visit_DeclBuffer(self, s: Stmt) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Stmt:
         return tirx.DeclBuffer(self.flat[s.buffer], data=_pointer(s.data, self.names))
 
 
@@ -92,9 +91,9 @@ def offset(buffer: BufferVar, indices: Sequence[Expr]) -> Expr:
     wide = _is_wide(buffer) or any(nodes.dtype_of(i) == "int64" for i in indices)
     kind = "int64" if wide else "int32"
     start = buffer.ty.elem_offset
-    total: Any = nodes.int_const(0, kind) if start is None else _as(start, kind)
-    step: Any = nodes.int_const(0, kind)
-    vectors: list[Any] = []  # those that are not ramps
+    total: Expr = nodes.int_const(0, kind) if start is None else _as(start, kind)
+    step: Expr = nodes.int_const(0, kind)
+    vectors: list[Expr] = []  # those that are not ramps
     lanes = max((lanes_of(i) for i in indices), default=1)
     for index, stride in zip(indices, _strides(buffer, kind), strict=True):
         if isinstance(index, tirx.Ramp):
@@ -117,7 +116,7 @@ def _needs(buffer: BufferVar) -> bool:
     return len(buffer.shape) != 1 or bool(buffer.strides) or start not in (None, 0)
 
 
-def _one_dimensional(buffer: BufferVar, data: Any = None) -> BufferVar:
+def _one_dimensional(buffer: BufferVar, data: Expr | None = None) -> BufferVar:
     sizes = nodes.shape_of(buffer)
     # The extent of a view of symbolic size is never used: accesses are in bounds.
     size = math.prod(sizes) if all(isinstance(n, int) for n in sizes) else 1

@@ -6,8 +6,6 @@ arithmetic is as precise here.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.analysis.ranges import RangedRewriter, sizes_of, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
@@ -41,7 +39,7 @@ class _LowerDivisions(RangedRewriter):
             return e
         return structural.mutated(e, [(_FLOORS, self.floor), (tirx.Let, self.let)])
 
-    def visit_AssertStmt(self, s: Stmt) -> Any:
+    def visit_AssertStmt(self, s: Stmt) -> Stmt:
         """Lower the extents that arguments are compared with, such as ``m // 2`` bytes."""
         return structural.mutated(s, [(_FLOORS, self.floor), (tirx.Let, self.let)])
 
@@ -74,7 +72,7 @@ class _LowerDivisions(RangedRewriter):
             return cast(kind, wide)
         return _by_positive(a, b, quotient)
 
-    def floor_wide(self, a: Expr, c: int, quotient: bool) -> Any:
+    def floor_wide(self, a: Expr, c: int, quotient: bool) -> Expr:
         """Divide a 32-bit number in 64 bits, where it can be made positive."""
         turns = -(-(2**31) // c)
         moved = cast("int64", a) + constant(turns * c, "int64", a)

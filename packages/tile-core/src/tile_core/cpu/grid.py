@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
@@ -92,7 +91,7 @@ def _fused(axes: list[Stmt], body: Stmt, parallel: bool) -> Stmt:
     wide = not static or math.prod(extents) >= 2**31
     dtype = "int64" if wide else "int32"
     index = nodes.fresh("block", dtype)
-    total: Any = nodes.int_const(1, dtype)
+    total: Expr = nodes.int_const(1, dtype)
     values = {}
     for axis in reversed(axes):
         extent = _count(axis.extent, dtype)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from tile_core.compat.tvm import ir
 from tile_core.compat.types import Call, Expr, Stmt
@@ -38,6 +37,6 @@ class _LowerIntrinsics(StmtRewriter):
 
 
 @functools.cache
-def _rules(op: Expr) -> tuple[Callable[[Any], Any], ...]:
+def _rules(op: Expr) -> tuple[Callable[[Call], Expr], ...]:
     found = (op.get_attr(table) for table in _TABLES)
     return tuple(rule for rule in found if rule is not None)

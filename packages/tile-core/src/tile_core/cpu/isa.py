@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from tile_core.compat.tvm import tvm
 
@@ -44,9 +43,9 @@ class Isa:
         """Elements of ``bits`` bits that one vector register holds (at least one)."""
         return max(1, self.vector_bits // bits)
 
-    def target(self) -> dict[str, Any]:
+    def target(self) -> dict[str, object]:
         """The TVM target dictionary that generates code for this CPU."""
-        described: dict[str, Any] = {"kind": "llvm", "mcpu": self.mcpu}
+        described: dict[str, object] = {"kind": "llvm", "mcpu": self.mcpu}
         return {**described, "mattr": list(self.mattr)} if self.mattr else described
 
     @classmethod
@@ -60,7 +59,7 @@ class Isa:
         triple
             LLVM target triple; this machine's own when not given.
         """
-        described: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu}
+        described: dict[str, object] = {"kind": "llvm", "mcpu": mcpu}
         if triple is not None:
             described["mtriple"] = triple
         features = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(described))
@@ -74,6 +73,7 @@ class Isa:
         is_arm = name == "neon"
         # With this tuning LLVM splits every 512-bit vector in two, and a tile planned for 512 bits would spill.
         widen = ("-prefer-256-bit",) if name == "avx512" and "prefer-256-bit" in have else ()
+        unsound = ("-avx512dq",) if name == "avx512" else ()
         return cls(
             name=name,
             vector_bits=bits,
@@ -81,8 +81,13 @@ class Isa:
             fma=is_arm or "fma" in have or name == "avx512",
             fp16_conversion=is_arm or "f16c" in have or name == "avx512",
             mcpu=mcpu,
-            mattr=widen,
+            mattr=widen + unsound,
         )
+
+
+def without_byte_masks(isa: Isa) -> Isa:
+    """The same CPU without the instructions that make a mask of bytes' signs (AVX-512BW)."""
+    return replace(isa, mattr=(*isa.mattr, "-avx512bw"))
 
 
 @functools.lru_cache(maxsize=1)
@@ -91,6 +96,11 @@ def detect() -> Isa:
     return Isa.for_cpu(tvm.target.codegen.llvm_get_system_cpu())
 
 
+# AVX-512DQ is required and then switched off. LLVM 22's pass x86-compress-evex turns "the sign bits as a mask, and the
+# mask as an integer" into one instruction and deletes the mask although a shift of it follows (llvm-project pull
+# request 198220), or where its source is one of the registers 16 to 31 (issue 191304). Masks of the signs of 32 and 64
+# bits are made by instructions of DQ, those of bytes by BW's: see build.py.
+#
 # Required features, name, vector bits, vector registers; the first row that fits wins.
 _LEVELS: tuple[tuple[frozenset[str], str, int, int], ...] = (
     (frozenset({"avx512f", "avx512vl", "avx512bw", "avx512dq"}), "avx512", 512, 32),

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import Expr, Stmt, UnaryNode, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows
 from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
@@ -53,8 +52,8 @@ def micro_gemm(
     *,
     isa: Isa,
     clear: Expr = False,
-    decode: Callable[[Any], Any] | None = None,
-    stored_rows: Any = None,
+    decode: UnaryNode | None = None,
+    stored_rows: Expr | None = None,
 ) -> Stmt:
     """Make the statement ``C = (clear ? 0 : C) + A @ B``.
 
@@ -90,7 +89,7 @@ def micro_gemm(
     if split == k:
         return _block(_Call(a, b, c, m, n, k, acc, isa, clear))
 
-    def part(start: Expr, depth: int, first: Any) -> Stmt:
+    def part(start: Expr, depth: int, first: Expr) -> Stmt:
         rows = b.window(start, 0)
         jump = None if ahead is None or depth < split else _jump(rows.row0, split, ahead)
         return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
@@ -103,7 +102,7 @@ def accumulator_dtype(dtype: str) -> str:
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
-def _in_order(k: int, split: int, clear: Any, part: Callable[[Any, int, Any], Any]) -> Stmt:
+def _in_order(k: int, split: int, clear: bool, part: Callable[[Expr, int, Expr], Stmt]) -> Stmt:
     """Add up chunks of ``k``, of ``split`` products each: a loop, and a remainder; only the first chunk clears C."""
 
     def whole(index: Var) -> Stmt:
@@ -128,9 +127,9 @@ class _Call:
     k: int
     acc: str
     isa: Isa
-    clear: Any
+    clear: Expr
     #: How many rows ahead of the current one to prefetch.
-    jump: Any = None
+    jump: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def _block(call: _Call) -> Stmt:
 
 def _dots(call: _Call) -> Stmt:
     """The product by sums along the rows of B as it is stored."""
-    statements: list[Any] = []
+    statements: list[Stmt] = []
     a, b = call.a, call.b
     if a.transposed:
         made, a = transposed(a, call.m, call.k, call.acc, call.isa, "a_panel")
@@ -169,9 +168,9 @@ def _dots(call: _Call) -> Stmt:
     return sequence(*statements, product)
 
 
-def _prepare(call: _Call) -> tuple[list[Any], _Call]:
+def _prepare(call: _Call) -> tuple[list[Stmt], _Call]:
     """Pack the operands for the register tile: dtype of the accumulator, rows of B contiguous."""
-    statements: list[Any] = []
+    statements: list[Stmt] = []
     a, b = call.a, call.b
     if needs_conversion(a, call.acc):
         made, a = converted(a, call.m, call.k, call.acc, call.isa, "a_panel")
@@ -282,7 +281,7 @@ def _depth(k: int, m: int, short: bool) -> int:
     return next((d for d in range(DEEPEST, SHALLOWEST - 1, -1) if k % d == 0), 256)
 
 
-def _jump(row: Var, run: int, stored: Any) -> Any:
+def _jump(row: Var, run: int, stored: Expr) -> Expr:
     """The distance from a run of rows to the next; less at the end of the matrix, so that it stays inside."""
     left, stored = nodes.as_int(row), nodes.as_int(stored)
     if isinstance(left, int) and isinstance(stored, int):
@@ -334,7 +333,7 @@ def _columns(call: _Call) -> list[_Strips]:
     return [*(whole if strips > 1 else []), _Strips(start, 1, n - start, edge)]
 
 
-def _decoded(tile: Tile2D, decode: Callable[[Any], Any] | None) -> Tile2D:
+def _decoded(tile: Tile2D, decode: UnaryNode | None) -> Tile2D:
     if decode is None or tile.load is not None or not tile.dtype.startswith(("float8", "float4")):
         return tile
     return replace(tile, load=lambda i, j: decode(tirx.BufferLoad(tile.buffer, tile.at(i, j))))

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import accumulator_dtype, multiply_add
 from tile_core.cpu.packing import converted, converted_read, needs_conversion, registers, transposed
@@ -48,20 +47,18 @@ class Sparse:
     metadata: Tile2D
     words: int
     nibbles: int
-    kept: Callable[[Any], list[Any]]
+    kept: Callable[[Expr], list[Stmt]]
     group: int
 
 
-def micro_gemm_sp(
-    a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: bool | Any = False
-) -> Stmt:
+def micro_gemm_sp(a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: bool = False) -> Stmt:
     """Return the statement ``c = (clear ? 0 : c) + decompress(a) @ b`` (see ``micro_gemm``)."""
     acc = accumulator_dtype(c.dtype)
     strips = _strips(n, isa, acc)
     width = max(sum(lanes for _, lanes in pieces) for pieces in strips)
     per_word = a.nibbles * len(a.kept(tirx.IntImm("int32", 0)))
     values = a.values
-    prepared: list[Any] = []
+    prepared: list[Stmt] = []
     if needs_conversion(values, acc):
         prepared, values = converted(values, m, a.words * per_word, acc, isa, "a_panel")
     made, offsets = _offsets(a, m, per_word, width)
@@ -69,7 +66,7 @@ def micro_gemm_sp(
     operands = _Operands(values, offsets, panel, c, acc)
     depth = _words(a.words, k // a.words * width * bits_of(acc) // 8) if c.dtype == acc else a.words
 
-    def part(start: Any, words: int, first: Any) -> Stmt:
+    def part(start: Expr, words: int, first: Expr) -> Stmt:
         stored = times(start, per_word)
 
         def rows(s: int) -> Stmt:
@@ -77,7 +74,7 @@ def micro_gemm_sp(
 
         return sequence(*(rows(s) for s in range(len(strips))))
 
-    def whole(index: Any) -> Stmt:
+    def whole(index: Expr) -> Stmt:
         first = clear
         if clear is not False and not isinstance(index, int):
             first = index == 0 if clear is True else tirx.And(index == 0, clear)
@@ -94,8 +91,8 @@ class _Operands:
     """Operands of the product: stored values, offsets into a strip of B, the strips, and C."""
 
     values: Tile2D
-    offsets: Any
-    panel: Any
+    offsets: BufferVar
+    panel: BufferVar
     c: Tile2D
     acc: str
 
@@ -122,7 +119,7 @@ def _words(words: int, word_bytes: int) -> int:
     return next((w for w in range(most, most // 2, -1) if words % w == 0), most)
 
 
-def _offsets(a: Sparse, m: int, per_word: int, width: int) -> tuple[list[Any], Any]:
+def _offsets(a: Sparse, m: int, per_word: int, width: int) -> tuple[list[Stmt], BufferVar]:
     """Return statements that turn the metadata into offsets of rows of a strip, by stored value; and their buffer."""
     buffer = tirx.decl_buffer((m, a.words * per_word), "int32", "offsets", scope="global", layout=None)
     each = per_word // a.nibbles
@@ -147,9 +144,9 @@ def _offsets(a: Sparse, m: int, per_word: int, width: int) -> tuple[list[Any], A
 
 def _packed(
     b: Tile2D, k: int, strips: list[list[tuple[int, int]]], width: int, acc: str, isa: Isa
-) -> tuple[list[Any], Any]:
+) -> tuple[list[Stmt], BufferVar]:
     """Return statements that copy B into its strips, converted; and their buffer, with one strip a row."""
-    statements: list[Any] = []
+    statements: list[Stmt] = []
     n = strips[-1][-1][0] + strips[-1][-1][1]
     if b.transposed and n > 1:
         statements, b = transposed(b, k, n, acc, isa, "b_rows")
@@ -170,7 +167,7 @@ def _packed(
 
 
 def _row(
-    operands: _Operands, i: Expr, s: int, pieces: list[tuple[int, int]], stored: Any, count: int, clear: Any
+    operands: _Operands, i: Expr, s: int, pieces: list[tuple[int, int]], stored: int, count: int, clear: bool
 ) -> Stmt:
     """Add the products of ``count`` stored values of row ``i``, from ``stored`` on, to the columns of strip ``s``."""
     c, acc = operands.c, operands.acc

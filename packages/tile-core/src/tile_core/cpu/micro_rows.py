@@ -6,10 +6,10 @@ At the end the lanes of all accumulators are added up together, by shuffles that
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.compat.types import BinaryNode, BufferVar, Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
@@ -19,9 +19,12 @@ FEW_ROWS = 4
 #: Rows of the stored matrix that are read side by side.
 _STREAMS = 8
 
+Accumulate = Callable[[Expr, Expr, Expr, str, int], Expr]
+"""``add(total, x, y, dtype, lanes)`` gives ``total + x * y``."""
+
 
 def dot_rows(
-    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, acc: str, isa: Isa, clear: Any, add: Any
+    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, acc: str, isa: Isa, clear: bool, add: Accumulate
 ) -> Stmt:
     """Return the statement ``c = (clear ? 0 : c) + a @ b``.
 
@@ -63,7 +66,17 @@ def _lanes(k: int, acc: str, isa: Isa) -> int:
 
 
 def _group(
-    a: Tile2D, b: Tile2D, c: Tile2D, m: int, j0: Expr, width: int, k: int, lanes: int, acc: str, clear: Any, add: Any
+    a: Tile2D,
+    b: Tile2D,
+    c: Tile2D,
+    m: int,
+    j0: Expr,
+    width: int,
+    k: int,
+    lanes: int,
+    acc: str,
+    clear: bool,
+    add: Accumulate,
 ) -> Stmt:
     """Columns ``j0`` to ``j0 + width`` of the result."""
     allocation, sums = registers(m * width * lanes, acc, "sums")
@@ -72,9 +85,9 @@ def _group(
     # -0.0 is the neutral element of addition, even for a sum of -0.0.
     nothing = splat(tirx.FloatImm(acc, -0.0) if acc.startswith("float") else zero(acc), lanes)
 
-    def step(p: Expr, last: Any = None) -> Stmt:
+    def step(p: Expr, last: BinaryNode | None = None) -> Stmt:
         """Multiply the lanes from ``p`` on; with ``last``, only those lanes that it selects."""
-        steps: list[Any] = []
+        steps: list[Stmt] = []
         xs = [_vector(a, i, p, lanes) for i in range(m)]
         for j in range(width):
             where = b.at(p, plus(j0, j))
@@ -100,7 +113,7 @@ def _group(
     return sequence(*body)
 
 
-def _vector(tile: Tile2D, i: Any, j: Expr, lanes: int) -> Expr:
+def _vector(tile: Tile2D, i: Expr, j: Expr, lanes: int) -> Expr:
     where = tile.at(i, j)
     return tirx.BufferLoad(tile.buffer, [*where[:-1], ramp(where[-1], lanes)])
 
@@ -110,9 +123,9 @@ def _upper(total: Expr, held: Expr, count: int, lanes: int) -> Expr:
     return tirx.Shuffle([total, held], [lane if lane >= lanes - count else lanes + lane for lane in range(lanes)])
 
 
-def _added_up(rows: list[Expr], lanes: int, acc: str, add: Any) -> tuple[list[Any], Any]:
+def _added_up(rows: list[Expr], lanes: int, acc: str, add: Accumulate) -> tuple[list[Stmt], Var]:
     """Return statements and a vector with the sum of the lanes of each row."""
-    steps: list[Any] = []
+    steps: list[Stmt] = []
 
     def total(parts: list[Expr], low: list[int], high: list[int]) -> Var:
         size = len(low)
@@ -144,7 +157,7 @@ def _shuffled(parts: list[Expr], indices: list[int]) -> Expr:
     return tirx.Shuffle(parts, [tirx.IntImm("int32", i) for i in indices])
 
 
-def _finish(c: Tile2D, i: int, j0: Expr, sums: BufferVar, totals: Var, width: int, acc: str, clear: Any) -> list[Stmt]:
+def _finish(c: Tile2D, i: int, j0: Expr, sums: BufferVar, totals: Var, width: int, acc: str, clear: bool) -> list[Stmt]:
     """Add the totals of row ``i`` to C; ``sums`` is no longer needed and holds the result before it is converted."""
     where = c.at(i, j0)
     place = [*where[:-1], ramp(where[-1], width)]

@@ -8,8 +8,6 @@ the loads, after.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -52,11 +50,11 @@ def load_pairs(e: Expr) -> Expr:
     return tirx.Shuffle([loaded, loaded], [nodes.int_const(i // 2) for i in range(lanes)])
 
 
-def _even_base(e: Expr, lane: Var) -> Any:
+def _even_base(e: Expr, lane: Var) -> Expr | None:
     """Return ``base`` of ``(base + lane) // 2`` or ``% 2`` if it is always even, else ``None``."""
     if nodes.as_int(e.b) != 2 or not uses_var(e.a, lane):
         return None
-    rest: list[Any] = []
+    rest: list[Expr] = []
     found = 0
     terms = [e.a]
     while terms:
@@ -71,7 +69,7 @@ def _even_base(e: Expr, lane: Var) -> Any:
             rest.append(term)
     if found != 1:
         return None
-    base: Any = nodes.int_const(0, nodes.dtype_of(e.a))
+    base: Expr = nodes.int_const(0, nodes.dtype_of(e.a))
     for term in rest:
         base = term if nodes.as_int(base) == 0 else base + term
     return base
@@ -94,7 +92,7 @@ def _half_of(e: Expr) -> Expr:
     return nodes.int_const(value // 2, kind) if isinstance(value, int) else tirx.FloorDiv(e, nodes.int_const(2, kind))
 
 
-def _pairs_from(index: Expr) -> Any:
+def _pairs_from(index: Expr) -> Expr | None:
     """Return ``start`` of an index ``start + ramp(0, 1) // 2``, or ``None`` for any other."""
     if isinstance(index, tirx.Cast):
         start = _pairs_from(index.value)

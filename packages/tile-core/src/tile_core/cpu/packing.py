@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, element_dtype, loop, plus, ramp, sequence, times, vector_dtype
 
@@ -15,7 +13,7 @@ def needs_conversion(tile: Tile2D, dtype: str) -> bool:
     return tile.load is not None or tile.dtype != dtype
 
 
-def converted(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Any], Tile2D]:
+def converted(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Stmt], Tile2D]:
     """Copy a ``rows`` x ``cols`` matrix into a panel of ``dtype`` that keeps its storage order.
 
     Returns
@@ -31,7 +29,7 @@ def converted(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: st
     return [*statements, fill], panel
 
 
-def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Any], Tile2D]:
+def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Stmt], Tile2D]:
     """Copy a ``rows`` x ``cols`` matrix that is stored transposed into a row-major panel of ``dtype``.
 
     Square blocks go through registers: rows of the stored matrix are read, exchanged in log2(size) steps of
@@ -75,7 +73,7 @@ def converted_read(tile: Tile2D, i: Expr, j: Expr, dtype: str) -> Expr:
     return cast(value, element_dtype(value), dtype)
 
 
-def registers(count: int, dtype: str, name: str) -> tuple[Any, Any]:
+def registers(count: int, dtype: str, name: str) -> tuple[Stmt, BufferVar]:
     """A local buffer that LLVM promotes to registers: its allocation, and the buffer.
 
     Without the annotation TVM takes local buffers from the workspace heap, where nothing is promoted.
@@ -88,7 +86,7 @@ def registers(count: int, dtype: str, name: str) -> tuple[Any, Any]:
 BLOCK = 8
 
 
-def _panel(rows: int, cols: int, dtype: str, name: str) -> tuple[list[Any], Tile2D]:
+def _panel(rows: int, cols: int, dtype: str, name: str) -> tuple[list[Stmt], Tile2D]:
     buffer = tirx.decl_buffer((rows, cols), dtype, name, scope="global", layout=None)
     return [tirx.AllocBuffer(buffer)], Tile2D(buffer, (), 0, 0, False, dtype)
 
@@ -101,7 +99,7 @@ def _clamped(index: Expr, size: int, extent: int) -> Expr:
 
 
 def _scalar_transpose(panel: Tile2D, tile: Tile2D, rows: int, cols: int, dtype: str) -> Stmt:
-    def one(i: Any, j: Var) -> Stmt:
+    def one(i: Var, j: Var) -> Stmt:
         return tirx.BufferStore(panel.buffer, converted_read(tile, i, j, dtype), panel.at(i, j))
 
     return loop("col", cols, lambda j: loop("row", rows, lambda i: one(i, j)))

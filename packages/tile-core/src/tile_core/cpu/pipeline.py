@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import HOST_DEVICE
-from tile_core.analysis.ranges import sizes_of
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.poison import poison
@@ -29,8 +28,9 @@ from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
+from tile_core.passes.roles import without_roles
 from tile_core.passes.spine import Note, Pass, Plan, Spine
-from tile_core.passes.wrap_known import wrap_known
+from tile_core.passes.wrap_unproven import wrap_unproven
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -42,13 +42,14 @@ CALLS_BACK: Note[bool] = Note("calls back")
 
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's passes followed by the CPU's."""
+    roles = Pass("roles", _roles, "before all that looks at neighbouring statements: one thread does the work of all")
     through = Pass("read_through", _read_through, "before lowering: whole tiles say what a copy is for")
     poisoned = Pass("poison", _poison, "first: what the program does not fill itself is left as it is")
     products = Pass("products", _products, "before lowering: ops may contract what they compute, the program may not")
-    return spine.before("lower_ops", products, poisoned, through).then(
+    return spine.before("lower_ops", roles, products, poisoned, through).then(
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
-        Pass("wrap_known", _wrap_known, "before guards, which take overflow of indices for impossible"),
+        Pass("wrap_unproven", _wrap_unproven, "before guards, which rely on plain arithmetic"),
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
         Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
@@ -72,6 +73,10 @@ def _read_through(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=read_through(plan.body, plan.program.layouts))
 
 
+def _roles(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=without_roles(plan.body))
+
+
 def _products(plan: Plan, ctx: Context) -> Plan:
     if ctx.options.fmad or not isa_of(ctx.target).fma:
         return plan
@@ -90,8 +95,8 @@ def _debug(plan: Plan, ctx: Context) -> Plan:
     return plan.note(CALLS_BACK, calls_back(plan.body)).replace(body=lower_debug(plan.body))
 
 
-def _wrap_known(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.params)))
+def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=wrap_unproven(plan.body, plan.params))
 
 
 def _guard(plan: Plan, ctx: Context) -> Plan:
@@ -153,7 +158,7 @@ def _function(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(lowered=func.with_attr("tile.coded", coded) if coded else func)
 
 
-def _on_a_device(body: Stmt) -> Any:
+def _on_a_device(body: Stmt) -> Stmt:
     """Return the body with the device for allocations, which TVM reads from arrays in other functions."""
     for key, value in (("device_type", HOST_DEVICE), ("device_id", 0)):
         body = tirx.AttrStmt(ir.StringImm(key), key, nodes.int_const(value), body)
@@ -162,7 +167,7 @@ def _on_a_device(body: Stmt) -> Any:
 
 def hidden_symbols(plan: Plan) -> tuple[str, ...]:
     """Return the symbols that no parameter has as an extent or stride of its own: the launch passes their values."""
-    plain: set[Any] = set()
+    plain: set[BufferVar] = set()
     for p in plan.params:
         if tirx.is_buffer_var(p):
             plain |= {d for d in [*p.shape, *(p.ty.strides or [])] if isinstance(d, tirx.Var)}

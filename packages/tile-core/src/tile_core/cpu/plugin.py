@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tile_core.cpu.options import CpuOptions
@@ -10,7 +10,9 @@ from tile_core.manifest import BackendManifest, fingerprint_of
 from tile_core.target import Target, split_target
 
 if TYPE_CHECKING:
+    from tile_core.cpu.runtime.host import HostAdapter
     from tile_core.lowering.variant import Variant
+    from tile_core.passes.spine import Spine
 
 
 def tile_backend() -> BackendManifest:
@@ -40,11 +42,6 @@ def tile_detect() -> Target | None:
     return tile_target("cpu")
 
 
-def tile_language() -> Mapping[str, str]:
-    """Add no names: the language is the core's."""
-    return {}
-
-
 def tile_lowerings(target: Target) -> Sequence[Variant]:
     """Return the CPU's variants, including the plain loops of every op."""
     from tile_core.cpu.ops import variants
@@ -52,14 +49,14 @@ def tile_lowerings(target: Target) -> Sequence[Variant]:
     return variants(target)
 
 
-def tile_pipeline(target: Target, spine: Any) -> Any:
+def tile_pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's spine with the CPU's tail."""
     from tile_core.cpu.pipeline import pipeline
 
     return pipeline(target, spine)
 
 
-def tile_runtimes(target: Target) -> Sequence[Any]:
+def tile_runtimes(target: Target) -> tuple[HostAdapter, ...]:
     """Return the adapter that calls functions in this process."""
     from tile_core.cpu.runtime.host import HostAdapter
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter
 
 
-def poison(body: Stmt) -> Any:
+def poison(body: Stmt) -> Stmt:
     """Return the program with every scratch buffer filled where it is allocated: NaN, or large numbers of integers.
 
     Where a program names its threads, only per-thread buffers are filled: the others are shared.
@@ -35,7 +33,7 @@ class _Poison(StmtRewriter):
         return nodes.seq([s, fill])
 
 
-def _value(dtype: str) -> Any:
+def _value(dtype: str) -> Expr:
     if dtype == "bool":
         return nodes.const(True, dtype)
     if dtype.startswith(("int", "uint")):

@@ -3,6 +3,10 @@
 TVM lets LLVM contract ``a * b + c`` into one operation that rounds once, even across names, tiles, stores and loads.
 The language rounds each operation. So a product whose value may reach an addition is fenced while the program is still
 as the user wrote it. Op kernels and approximations of functions are not fenced: their sums may use the instruction.
+
+There are two fences. ``llvm.arithmetic.fence`` is no instruction, but LLVM vectorizes no loop that has one. So products
+of single numbers in loops of independent iterations get ``llvm.canonicalize``: one instruction that returns the product
+unchanged, which has vectors.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Call, Expr, Mutator, Stmt
 from tile_core.ir import nodes
-from tile_core.ir.visit import map_expr
+from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for, role
 from tile_core.passes.float_rules import PREFIX
 
 __all__ = ["fence_products", "reveal_products"]
@@ -18,6 +22,10 @@ __all__ = ["fence_products", "reveal_products"]
 _PRODUCT = f"{PREFIX}product"
 #: Types in which a processor with the instruction may contract.
 _TYPES = frozenset({"float16", "float32", "float64"})
+#: Types of single numbers for which ``llvm.canonicalize`` is one instruction.
+_VECTORIZED = frozenset({"float32", "float64"})
+#: Loops whose iterations LLVM may compute at once.
+_INDEPENDENT = ("parallel", "vectorized")
 #: Users of a product that cannot be contracted with it, such as another product.
 _ROUNDING = (tirx.Div, tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
@@ -40,13 +48,35 @@ def fence_products(body: Stmt) -> Stmt:
     return tvm_ffi.structural_mutate(body, [(tirx.Mul, product), (_ROUNDING, rounding)])
 
 
-def reveal_products(body: Stmt) -> Stmt:
-    """Return the statement with LLVM's fences for the calls of ``fence_products``."""
+def reveal_products(body: Stmt, *, canonicalize: bool) -> Stmt:
+    """Return the statement with LLVM's fences for the calls of ``fence_products``.
+
+    Parameters
+    ----------
+    body
+        The statement.
+    canonicalize
+        Whether the processor has an instruction for ``llvm.canonicalize``; LLVM fails on vectors of others.
+    """
+    return _fenced(_InIndependentLoops().stmt(body) if canonicalize else body, "llvm.arithmetic.fence")
+
+
+class _InIndependentLoops(StmtRewriter):
+    """Fences the products that LLVM may compute for several iterations at once."""
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        if role(s) not in _INDEPENDENT or collect(s.body, tirx.For):
+            return super().visit_For(s)
+        return replace_for(s, _fenced(s.body, "llvm.canonicalize", _VECTORIZED))
+
+
+def _fenced(body: Stmt, fence: str, types: frozenset[str] = _TYPES) -> Stmt:
+    """Replace the calls around products, vectors too if ``types`` are all of them."""
 
     def restore(e: Call) -> Call:
-        if str(getattr(e.op, "name", "")) != _PRODUCT:
+        if str(getattr(e.op, "name", "")) != _PRODUCT or (types is not _TYPES and nodes.dtype_of(e) not in types):
             return e
-        return tirx.call_llvm_pure_intrin(e.args[0].ty, "llvm.arithmetic.fence", e.args[0])
+        return tirx.call_llvm_pure_intrin(e.args[0].ty, fence, e.args[0])
 
     return map_expr(body, restore, ir.Call)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
@@ -43,7 +42,7 @@ def read_through(body: Stmt, layouts: Collection[str] = ()) -> Stmt:
 
 
 class _ReadThrough(StmtRewriter):
-    def __init__(self, uses: Counter[Any], viewed: set[Var], layouts: Collection[str]) -> None:
+    def __init__(self, uses: Counter[Var], viewed: set[Var], layouts: Collection[str]) -> None:
         self.uses = uses
         self.viewed = viewed
         self.layouts = layouts
@@ -55,7 +54,7 @@ class _ReadThrough(StmtRewriter):
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         whole = super().visit_SeqStmt(s)
-        steps: list[Any] = list(whole.seq)
+        steps: list[Stmt] = list(whole.seq)
         for at, copy in enumerate(steps):
             product = self.product_of(copy, steps[at + 1 :])
             if product is not None:

@@ -7,10 +7,9 @@ code generator does not order it before the uses.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, substitute
@@ -24,7 +23,7 @@ _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 
 def place(body: Stmt) -> Stmt:
     """Return the body with scratch buffers in scopes that the code generator knows."""
-    mapping: dict[Any, Any] = {}
+    mapping: dict[Var, Expr] = {}
     allocs = collect(body, tirx.AllocBuffer)
     views = collect(body, tirx.DeclBuffer)
     for alloc in allocs:
@@ -44,7 +43,7 @@ class _HoistAllocations(StmtRewriter):
     """Moves allocations to the beginning of the block (or of a program that launches nothing)."""
 
     def __init__(self) -> None:
-        self.allocs: list[Any] = []
+        self.allocs: list[Stmt] = []
 
     def whole(self, body: Stmt) -> Stmt:
         rest = self.stmt(body)
@@ -83,14 +82,14 @@ def _scope(buffer: BufferVar) -> str:
     return "local" if size <= STACK_BYTES else "global"
 
 
-def _moved(buffer: BufferVar, scope: str, data: Any = None) -> BufferVar:
+def _moved(buffer: BufferVar, scope: str, data: Expr | None = None) -> BufferVar:
     scope = "" if scope == "global" else scope
     shape, dtype = list(buffer.shape), nodes.element_type(buffer)
     alignment = 64 if data is None else 1
     return tirx.decl_buffer(shape, dtype, buffer.name, data=data, scope=scope, layout=None, data_alignment=alignment)
 
 
-def _base(view: Stmt, mapping: dict[BufferVar, BufferVar]) -> Any:
+def _base(view: Stmt, mapping: dict[BufferVar, BufferVar]) -> BufferVar | None:
     for var in collect(view.data, tirx.Var):
         if var in mapping:
             return mapping[var]

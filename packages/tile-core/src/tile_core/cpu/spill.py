@@ -7,8 +7,6 @@ minute. It does not look into memory.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx, tvm_ffi
 from tile_core.compat.types import Expr, Mutator, Stmt, Var
@@ -31,7 +29,7 @@ def spill_bindings(body: Stmt) -> Stmt:
 
 class _SpillBindings(StmtRewriter):
     def __init__(self) -> None:
-        self.names: dict[Any, Any] = {}
+        self.names: dict[Var, Var] = {}
 
     def expr(self, e: Expr) -> Expr:
         return structural.mapped(e, tirx.Var, lambda v: self.names.get(v, v)) if self.names else e
@@ -48,7 +46,7 @@ class _SpillBindings(StmtRewriter):
 
 class _Spill(StmtRewriter):
     def __init__(self) -> None:
-        self.before: list[Any] = []
+        self.before: list[Stmt] = []
 
     def stmt(self, s: Stmt) -> Stmt:
         outer, self.before = self.before, []
@@ -56,7 +54,7 @@ class _Spill(StmtRewriter):
         before, self.before = self.before, outer
         return nodes.seq([*before, new]) if before else new
 
-    def visit_While(self, s: Stmt) -> Any:
+    def visit_While(self, s: Stmt) -> Stmt:
         """Keep the condition, which is evaluated in every iteration."""
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
@@ -64,7 +62,7 @@ class _Spill(StmtRewriter):
     def expr(self, e: Expr) -> Expr:
         if not collect(e, tirx.Let):
             return e
-        names: dict[Any, Any] = {}
+        names: dict[Var, Var] = {}
 
         def let(x: Expr, mutator: Mutator) -> Expr:
             if not type_name(x.value).startswith(("float", "int", "uint")):

@@ -9,7 +9,7 @@ from tile_core.compat.tvm import tvm
 from tile_core.cpu.isa import Isa, detect
 from tile_core.errors.guess import nearest
 from tile_core.errors.lowering import UnknownProcessor
-from tile_core.target import Capabilities, Fact, Target
+from tile_core.target import Capabilities, Fact, Target, every_atomic
 
 ISA: Fact[str] = Fact("isa", str)
 
@@ -38,7 +38,7 @@ def make_target(arch: str) -> Target:
             shared_bytes=_SCRATCH_BYTES,
             vector_bytes=tuple(b for b in (4, 8, 16, 32, 64) if b * 8 <= isa.vector_bits),
             native_dtypes=frozenset({"bool", "float32", "float64", "float16", *_INTEGERS}),
-            atomics=frozenset((op, d) for op in ("add", "max", "min") for d in (*_INTEGERS, *_FLOATS)),
+            atomics=every_atomic(_INTEGERS, _FLOATS),
             offset_bits=64,
             extra=ISA.value(isa.name),
         ),

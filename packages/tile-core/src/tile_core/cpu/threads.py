@@ -7,11 +7,9 @@ threads. Values that are live across regions (local arrays, variables, bindings)
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir
-from tile_core.compat.types import Call, Expr, Stmt
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.cpu.grid import threads_of
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, map_expr, role
@@ -41,7 +39,7 @@ class _BlockIndices(StmtRewriter):
     """Replaces ``T.get_block_binding`` by the grid's loop variables; an axis that the grid does not have is 0."""
 
     def __init__(self) -> None:
-        self.axes: dict[int, Any] = {}
+        self.axes: dict[int, Var] = {}
 
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) == "grid":

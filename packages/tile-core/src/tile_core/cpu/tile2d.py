@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.types import BinaryNode, BufferVar, Expr, ForKind, Stmt, Var
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,13 @@ class Tile2D:
         Replaces reading: ``load(i, j)`` returns the value of element ``(i, j)``, of any dtype that a Cast accepts.
     """
 
-    buffer: Any
-    lead: tuple[Any, ...]
-    row0: Any
-    col0: Any
+    buffer: BufferVar
+    lead: tuple[Expr, ...]
+    row0: Expr
+    col0: Expr
     transposed: bool
     dtype: str
-    load: Callable[[Any, Any], Any] | None = None
+    load: BinaryNode | None = None
 
     def at(self, i: Expr, j: Expr) -> list[Expr]:
         """Full index list of logical element ``(i, j)``."""
@@ -75,7 +74,7 @@ def times(x: Expr, factor: int) -> Expr:
     return x if factor == 1 else x * factor
 
 
-def ramp(start: Any, lanes: int) -> Expr:
+def ramp(start: Expr, lanes: int) -> Expr:
     """Index of ``lanes`` consecutive elements from ``start``; the scalar index itself for one lane."""
     if lanes == 1:
         return start
@@ -103,7 +102,7 @@ def zero(dtype: str) -> Expr:
     return tirx.FloatImm(dtype, 0.0) if dtype.startswith(("float", "bfloat")) else tirx.IntImm(dtype, 0)
 
 
-def prefetch(buffer: BufferVar, indices: list[Any]) -> Any:
+def prefetch(buffer: BufferVar, indices: list[Expr]) -> Stmt:
     """A statement that asks for an element's cache line and changes nothing."""
     place = tirx.address_of(tirx.BufferLoad(buffer, indices))
     read, near, data = (tirx.IntImm("int32", x) for x in (0, 3, 1))
@@ -115,7 +114,7 @@ def sequence(*statements: Stmt) -> Stmt:
     return statements[0] if len(statements) == 1 else tirx.SeqStmt(list(statements))
 
 
-def loop(name: str, extent: int, body: Callable[[Any], Any], kind: Any = None) -> Stmt:
+def loop(name: str, extent: int, body: Callable[[Var], Stmt], kind: ForKind = None) -> Stmt:
     """A loop over ``range(extent)``; ``body(index)`` makes its statement. A single trip makes no loop."""
     if extent == 1:
         return body(0)

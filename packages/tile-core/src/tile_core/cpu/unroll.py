@@ -6,12 +6,11 @@ they save, is not unrolled.
 
 from __future__ import annotations
 
-from typing import Any
-
+from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
-from tile_core.ir.visit import replace_for
+from tile_core.ir.visit import bodies_of, replace_for, with_bodies
 
 __all__ = ["MOST_STATEMENTS", "bound_unrolling", "statements_of"]
 
@@ -29,29 +28,22 @@ def statements_of(body: Stmt) -> int:
     return _bounded(body)[1]
 
 
-def _bounded(s: Stmt) -> tuple[Any, int]:
+def _bounded(s: Stmt) -> tuple[Stmt, int]:
     """Return a statement and how many simple statements it has when its loops are unrolled."""
     if isinstance(s, tirx.SeqStmt):
-        parts = [_bounded(x) for x in s.seq]
-        same = all(new.same_as(old) for (new, _), old in zip(parts, s.seq, strict=True))
+        whole = structural.items(s.seq)
+        parts = [_bounded(x) for x in whole]
+        same = all(new.same_as(old) for (new, _), old in zip(parts, whole, strict=True))
         return s if same else nodes.seq([new for new, _ in parts]), sum(size for _, size in parts)
     if isinstance(s, tirx.For):
         return _loop(s)
-    if isinstance(s, tirx.IfThenElse):
-        then, size = _bounded(s.then_case)
-        other, more = (None, 0) if s.else_case is None else _bounded(s.else_case)
-        same = then.same_as(s.then_case) and (other is None or other.same_as(s.else_case))
-        return s if same else tirx.IfThenElse(s.condition, then, other, s.span), size + more
-    if isinstance(s, tirx.While):
-        inner, size = _bounded(s.body)
-        return s if inner.same_as(s.body) else tirx.While(s.condition, inner, s.span), size
-    if isinstance(s, tirx.AttrStmt):
-        inner, size = _bounded(s.body)
-        return s if inner.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, inner, s.span), size
-    return s, 1
+    if not (bodies := bodies_of(s)):
+        return s, 1
+    parts = [_bounded(x) for x in bodies]
+    return with_bodies(s, [new for new, _ in parts]), sum(size for _, size in parts)
 
 
-def _loop(s: Stmt) -> tuple[Any, int]:
+def _loop(s: Stmt) -> tuple[Stmt, int]:
     body, size = _bounded(s.body)
     count = nodes.as_int(s.extent)
     unrolls = s.kind == tirx.ForKind.UNROLLED

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.cpu.nibble_loads import halve
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -96,6 +96,9 @@ def _is_copy(loop: Stmt) -> bool:
 def _has_vector_form(loop: Stmt) -> bool:
     v = loop.loop_var
     varying = _varying(loop)
+    # TVM takes the lanes of a statement one by one where a call has no vector form, but not what is bound around it.
+    if len(varying) > 1 and any(not _has_lanes(call) for call in collect(loop.body, ir.Call)):
+        return False
     written = set()
     for s in statements(loop.body):
         if isinstance(s, tirx.Bind):
@@ -145,6 +148,14 @@ def _pure(value: Expr, varying: set[Var]) -> bool:
     return all(DTYPES[t].bits >= 8 and t != "bool" for t in types)
 
 
+def _has_lanes(call: Call) -> bool:
+    """Whether TVM makes a vector of a call; operators that are no functions of TVM's become arithmetic."""
+    name = str(getattr(call.op, "name", ""))
+    return not name.startswith("tirx.") or name in _LANES or bool(call.op.get_attr("TVectorizable"))
+
+
+#: Functions that have a vector form although TVM does not mark them.
+_LANES = ("tirx.reinterpret", "tirx.call_llvm_pure_intrin")
 #: Arithmetic operators.
 _HIDDEN = ("tile.float_", "tile.wrapping_")
 _IMPURE = ("tvm_call_packed", "call_extern", "address_of")

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Array, BufferVar, Call, Expr, Stmt, Var
-from tile_core.cpu.deferred_steps import DeferredStep, Keep
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, UnaryNode, Var
+from tile_core.cpu.deferred_steps import DeferredStep, Keep, Rewriter
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, map_expr
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, WARP, warp_call
@@ -20,10 +20,10 @@ class BlockThreads(Protocol):
     varying: Varying
     slots: dict[Any, Any]
 
-    def private(self, name: str, dtype: str) -> Any:
+    def private(self, name: str, dtype: str) -> BufferVar:
         """Return a new buffer with one slot per thread."""
 
-    def thread_loop(self, group: list[Any]) -> Any:
+    def thread_loop(self, group: list[Stmt]) -> Stmt:
         """Return a loop over the threads that takes the steps."""
 
 
@@ -35,7 +35,7 @@ def has_warp_call(s: Stmt) -> bool:
     return any(map(warp_call, collect(part, ir.Call)))
 
 
-def hoist(s: Stmt, owner: BlockThreads) -> tuple[list[Any], Any]:
+def hoist(s: Stmt, owner: BlockThreads) -> tuple[list[Stmt], Stmt]:
     """Move the warp operations out of a simple statement (or a compound one's own expressions).
 
     Returns
@@ -43,7 +43,7 @@ def hoist(s: Stmt, owner: BlockThreads) -> tuple[list[Any], Any]:
     tuple
         Statements that must run before, and the statement that reads their results.
     """
-    before: list[Any] = []
+    before: list[Stmt] = []
 
     def replace(e: Call) -> Var:
         if not warp_call(e):
@@ -64,7 +64,7 @@ def hoist(s: Stmt, owner: BlockThreads) -> tuple[list[Any], Any]:
     return before, map_expr(s, replace, ir.Call) if not isinstance(s, tirx.Bind) else _bind(s, replace, before)
 
 
-def _bind(s: Stmt, replace: Any, before: list[Any]) -> Stmt:
+def _bind(s: Stmt, replace: UnaryNode, before: list[Stmt]) -> Stmt:
     value = map_expr(s.value, replace, ir.Call)
     return tirx.Bind(s.var, value, s.span) if before else s
 
@@ -84,13 +84,13 @@ class _Look(DeferredStep):
     def __init__(self, call: Call, left: BufferVar, result: BufferVar, count: int) -> None:
         self.call, self.left, self.result, self.count = call, left, result, count
 
-    def emit(self, rewriter: Any, t: Var) -> Stmt:
+    def emit(self, rewriter: Rewriter, t: Var) -> Stmt:
         name = str(self.call.op.name)[5:]
         if name in SHUFFLES:
             return nodes.store(self.result, self.shuffle(name, rewriter, t), [t])
         return self.vote(name, t)
 
-    def shuffle(self, name: str, rewriter: Any, t: Var) -> Array:
+    def shuffle(self, name: str, rewriter: Rewriter, t: Var) -> Expr:
         width = int(nodes.as_int(self.call.args[2])) or WARP
         amount = nodes.cast(rewriter.expr(self.call.args[1]), "int32")
         first = tirx.floordiv(t, width) * width
@@ -111,7 +111,7 @@ class _Look(DeferredStep):
         lane = nodes.fresh("lane")
         other = tirx.floordiv(t, WARP) * WARP + lane
         dtype = nodes.element_type(self.result)
-        mine: Any = nodes.load(self.left, [other])
+        mine: Expr = nodes.load(self.left, [other])
         if name in REDUCTIONS:
             kind = REDUCTIONS[name]
             start, combine = neutral(kind, dtype), combiner(kind, dtype, False)

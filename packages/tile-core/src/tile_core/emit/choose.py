@@ -195,7 +195,7 @@ def _check_same(first: LaunchFacts, second: LaunchFacts) -> None:
     """Check that both texts have the same calling convention."""
 
     def shape(facts: LaunchFacts) -> list[tuple[str, str, str]]:
-        return [(p.name, p.kind, str(p.dtype)) for p in facts.params]
+        return [(p.name, p.kind, str(p.dtype)) for p in facts.given]
 
     if shape(first) != shape(second):
         detail = f"the general text of {first.entry} has other parameters: {shape(second)}"

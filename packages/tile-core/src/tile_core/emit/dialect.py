@@ -64,7 +64,8 @@ class Dialect:
         array or of the value. The default serves functions that take exactly the parameters of the facts.
     opaque
         For a parameter of kind ``"opaque"``: given the fact and the values of the call by name, its bytes and the
-        addresses in them as pairs of offset and parameter name.
+        addresses in them as pairs of offset and parameter name. One with a descriptor has no value of its own:
+        ``param.descriptor.at(...)`` with the source at address 0 gives what its bytes say.
     limits
         The limits of the device.
     proxies

@@ -23,7 +23,7 @@ from tile_core.ir.visit import collect, substitute
 from tile_core.passes import float_rules, wrapping
 
 _INFIX = {
-    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
+    "Add": "+", "Sub": "-", "Mul": "*", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
     "EQ": "==", "NE": "!=", "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^", "LShift": "<<", "RShift": ">>",
 }  # fmt: skip
 _BITWISE = {
@@ -51,6 +51,8 @@ class ExpressionPrinter:
         Name of the language, for messages.
     types
         Element type name to the dialect's.
+    suffixes
+        What follows an integer constant and gives it its type.
     calls
         Operator name (without ``tirx.``) to a function of the dialect; ``round`` of the IR rounds ties to even.
     """
@@ -61,6 +63,7 @@ class ExpressionPrinter:
         "int32": "int", "uint32": "unsigned int", "int64": "long long", "uint64": "unsigned long long",
         "float32": "float", "float64": "double", "handle": "void*",
     }  # fmt: skip
+    suffixes: ClassVar[dict[str, str]] = {"int64": "LL", "uint64": "ULL", "uint32": "u"}
     calls: ClassVar[dict[str, str]] = {
         "sqrt": "sqrt", "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "sin": "sin", "cos": "cos",
         "tan": "tan", "tanh": "tanh", "erf": "erf", "pow": "pow", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
@@ -186,10 +189,10 @@ class ExpressionPrinter:
         if dtype == "int32":
             # The lowest number is not a constant in C.
             return _number(str(value)) if value > -(2**31) else "(-2147483647 - 1)"
-        if dtype in ("int64", "uint64", "uint32"):
-            suffix = {"int64": "LL", "uint64": "ULL", "uint32": "u"}[dtype]
+        if dtype in self.suffixes:
+            suffix = self.suffixes[dtype]
             value = value % 2**64 if dtype == "uint64" else value
-            return _number(f"{value}{suffix}") if value > -(2**63) else "(-9223372036854775807LL - 1)"
+            return _number(f"{value}{suffix}") if value > -(2**63) else f"(-9223372036854775807{suffix} - 1)"
         return self.narrowed(_number(str(value)), dtype)
 
     def print_FloatImm(self, e: Expr) -> str:
@@ -227,18 +230,53 @@ class ExpressionPrinter:
         return Text(f"{a} {sign} {b} ? {a} : {b}", CHOICE)
 
     def print_FloorDiv(self, e: Expr) -> str:
-        """Print a division rounded down; C's own where neither side is negative."""
+        """Print a division rounded down; C rounds to zero, so only where neither side is negative it is C's own."""
+        power = _power_of_two(e)
+        if power is not None:
+            return self.operation(">>", e.a, nodes.int_const(power)) if power else self.bare(e.a)
         if self.never_negative(e.a, e.b):
-            return self.operation("/", e.a, e.b)
+            return self.natural("/", e.a, e.b)
         a, b = self.named(e.a), self.named(e.b)
         return f"({a} / {b} - ({a} % {b} != 0 && ({a} < 0) != ({b} < 0)))"
 
     def print_FloorMod(self, e: Expr) -> str:
-        """Print a remainder with the sign of the divisor; C's own where neither side is negative."""
+        """Print a remainder with the sign of the divisor; see ``print_FloorDiv``."""
+        power = _power_of_two(e)
+        if power is not None:
+            return self.operation("&", e.a, nodes.const(2**power - 1, nodes.dtype_of(e)))
         if self.never_negative(e.a, e.b):
-            return self.operation("%", e.a, e.b)
+            return self.natural("%", e.a, e.b)
         a, b = self.named(e.a), self.named(e.b)
         return f"({a} % {b} + ({a} % {b} != 0 && ({a} < 0) != ({b} < 0) ? {b} : 0))"
+
+    def print_Div(self, e: Expr) -> str:
+        """Print a quotient; of integers one rounded to zero."""
+        natural = nodes.dtype_of(e).startswith("int") and self.never_negative(e.a, e.b)
+        return self.print_FloorDiv(e) if natural else self.operation("/", e.a, e.b)
+
+    def print_Mod(self, e: Expr) -> str:
+        """Print a remainder with the sign of the dividend."""
+        natural = nodes.dtype_of(e).startswith("int") and self.never_negative(e.a, e.b)
+        return self.print_FloorMod(e) if natural else self.operation("%", e.a, e.b)
+
+    def natural(self, sign: str, a: Expr, b: Expr) -> str:
+        """Print a quotient or remainder of numbers that are not negative.
+
+        Machines divide unsigned numbers in fewer instructions than signed ones, and 32 bits in fewer than 64. The
+        result is signed again, because a compiler may take it that indices of signed numbers do not wrap.
+        """
+        kind = nodes.dtype_of(a)
+        if kind not in ("int32", "int64"):
+            return self.operation(sign, a, b)
+        small = kind == "int64" and all(self.analyzer.const_int_bound(x).max_value < 2**32 for x in (a, b))
+        left, right = (self.in_32_bits(x) if small else self.unsigned(x) for x in (a, b))
+        return self.narrowed(infix(sign, left, right), kind)
+
+    def in_32_bits(self, e: Expr) -> str:
+        """Print a number that fits as an unsigned one of 32 bits."""
+        if isinstance(e, tirx.IntImm):
+            return self.bare(tirx.IntImm("uint32", int(e.value)))
+        return Text(f"({self.type('uint32')}){wrapped(self.bare(e), UNARY)}", UNARY)
 
     def never_negative(self, *sides: Expr) -> bool:
         """Whether all operands are known not to be negative."""
@@ -383,6 +421,14 @@ class ExpressionPrinter:
 
 def _number(text: str) -> str:
     return Text(text, UNARY) if text.startswith("-") else text
+
+
+def _power_of_two(division: Expr) -> int | None:
+    """Return the exponent of a constant divisor: a shift rounds down, and a mask is not negative, for all numbers."""
+    kind, divisor = nodes.dtype_of(division), nodes.as_int(division.b)
+    if kind not in ("int32", "uint32", "int64", "uint64") or not isinstance(divisor, int):
+        return None
+    return divisor.bit_length() - 1 if divisor > 0 and divisor & (divisor - 1) == 0 else None
 
 
 def _product(extents: list[Expr]) -> Expr:

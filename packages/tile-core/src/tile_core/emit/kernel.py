@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from tile_core.abi.kernel_text import Attribute, LaunchFacts, LineMap, ParamFact, SharedArray
-from tile_core.abi.signature import Access, Dim
+from tile_core.abi.signature import Access, Dim, renamed_dim
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Var
 from tile_core.dtypes import DTYPES
@@ -21,6 +21,7 @@ from tile_core.ir import nodes
 from tile_core.ir.access import accesses
 from tile_core.ops.effects import effects
 from tile_core.passes.spine import Plan
+from tile_core.simt.launch.constants import constants_of
 from tile_core.simt.notes import ARENA, BLOCK, GRID, RELIED
 
 
@@ -44,6 +45,10 @@ class Launch:
         Types of scalars and of elements as the program declares them, by parameter; a text may have codes instead.
     attributes, where
         For the launch facts.
+    cluster
+        Blocks along x, y and z of a cluster.
+    constants
+        Parameters with descriptors, by `simt.launch.constants.key_of`; they follow those of the signature.
     """
 
     grid: tuple[Dim, Dim, Dim]
@@ -57,6 +62,8 @@ class Launch:
     declared: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     where: Where | None = None
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    constants: Mapping[str, ParamFact] = field(default_factory=dict)
 
     @property
     def threads(self) -> int:
@@ -86,11 +93,15 @@ class Launch:
         attributes
             Attributes added to those of the launch.
         """
-        x, y, z = (_renamed(dim, names) for dim in self.grid)
+        x, y, z = (renamed_dim(dim, names) for dim in self.grid)
+        constants = (
+            replace(p, name=names.get(p.name, p.name), descriptor=p.descriptor and p.descriptor.renamed(names))
+            for p in self.constants.values()
+        )
         divides = {names.get(n, n): by for n, by in self.divides.items()}
         return LaunchFacts(
-            entry, tuple(self._param(p, names) for p in params), (x, y, z), self.block, self.shared_bytes, self.shared,
-            {**self.attributes, **attributes}, lines, self.where, divides,
+            entry, (*(self._param(p, names) for p in params), *constants), (x, y, z), self.block, self.shared_bytes,
+            self.shared, {**self.attributes, **attributes}, lines, self.where, divides, self.cluster,
         )  # fmt: skip
 
     def _param(self, p: Var, names: Mapping[str, str]) -> ParamFact:
@@ -116,6 +127,7 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
     """
     program, relied, arena = plan.program, plan[RELIED], plan[ARENA]
     access = accesses(program.func.body, effects)
+    cx, cy, cz = (int(n) for n in program.attrs.get("cluster", (1, 1, 1)))
     return Launch(
         grid=plan[GRID].extents,
         block=plan[BLOCK].extents,
@@ -128,6 +140,8 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
         aliased=frozenset(p.name for p in program.params if p.kind == "pointer"),
         attributes=dict(attributes or {}),
         where=program.where,
+        cluster=(cx, cy, cz),
+        constants=constants_of(plan.body),
     )
 
 
@@ -141,10 +155,3 @@ def _access(param: BufferVar, found: str) -> Access:
     """Return how a parameter is accessed; storing one of two elements of a byte also reads the other."""
     packed = tirx.is_buffer_var(param) and DTYPES[nodes.element_type(param)].is_packed
     return cast(Access, "readwrite" if packed and found == "write" else found)
-
-
-def _renamed(dim: Dim, names: Mapping[str, str]) -> Dim:
-    """Return an extent of the grid with the names that scalar parameters have in the text."""
-    if isinstance(dim, tuple):
-        return (dim[0], _renamed(dim[1], names), _renamed(dim[2], names))
-    return names.get(dim, dim) if isinstance(dim, str) else dim

@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from tile_core.abi.kernel_text import Attribute, KernelText, LineMap
+from tile_core.abi.kernel_text import Attribute, KernelText, LineMap, ParamFact
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.emit.c_family import CFamilyEmitter
+from tile_core.emit.index_order import IndexOrder
 from tile_core.emit.kernel import Launch
 from tile_core.emit.numbers import Numbers
 from tile_core.emit.text import COMPARE, UNARY, Text, wrapped
@@ -23,6 +24,7 @@ from tile_core.errors.base import InternalError, Where
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect
+from tile_core.simt.launch.constants import key_of
 
 _SHARED = ("shared", "shared.dyn")
 _WIDTH = 120
@@ -56,6 +58,8 @@ class KernelPrinter(CFamilyEmitter):
         Statement at which threads of a block, or of a warp, wait for each other.
     adopts
         Whether coordinates are variables at the start of the body; otherwise `number` is printed at each use.
+    orders_indices
+        Whether indices of global memory are sums in the order in which loops change their terms, see ``IndexOrder``.
     """
 
     spaces: ClassVar[Mapping[str, str]] = {"global": "", "shared": "", "local": ""}
@@ -66,6 +70,7 @@ class KernelPrinter(CFamilyEmitter):
     barrier: ClassVar[str] = ""
     warp_barrier: ClassVar[str] = ""
     adopts: ClassVar[bool] = True
+    orders_indices: ClassVar[bool] = True
 
     def __init__(self, launch: Launch, *, fast_math: bool = False, line_info: bool = False) -> None:
         super().__init__()
@@ -78,6 +83,9 @@ class KernelPrinter(CFamilyEmitter):
         self.numbers = Numbers(launch.block, launch.grid)
         #: The user's name of the kernel, and that of its function.
         self.name, self.entry = "", ""
+        #: Names of the launch's constants, by ``key_of``.
+        self.constants: dict[str, str] = {}
+        self._order = IndexOrder(self.analyzer)
         self._spaces: dict[Any, str] = {}
         self._commented: Where | None = None
 
@@ -105,6 +113,8 @@ class KernelPrinter(CFamilyEmitter):
         self._spaces.update(dict.fromkeys(arrays, "global"))
         self.readonly.update(p for p in arrays if self.launch.reads_only(p))
         names = {str(p.name): self.writer.name(p) for p in params}
+        self.constants = {key: self.writer.fresh(p.name) for key, p in self.launch.constants.items()}
+        names |= {p.name: self.constants[key] for key, p in self.launch.constants.items()}
         body = self.prepared(params, body)
         self.begin(params)
         with self.writer.block(""):
@@ -159,10 +169,14 @@ class KernelPrinter(CFamilyEmitter):
 
     def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the kernel's head up to the opening brace, in several lines if it is long."""
-        line = f"{name}({', '.join(self.parameter(p) for p in params)})"
-        if len(line) <= _WIDTH:
-            return line
-        return f"{name}(\n" + ",\n".join(f"    {self.parameter(p)}" for p in params) + "\n)"
+        given = [self.parameter(p) for p in params]
+        given += [self.constant(p, self.constants[key]) for key, p in self.launch.constants.items()]
+        line = f"{name}({', '.join(given)})"
+        return line if len(line) <= _WIDTH else f"{name}(\n" + ",\n".join(f"    {text}" for text in given) + "\n)"
+
+    def constant(self, p: ParamFact, name: str) -> str:
+        """Print the declaration of a constant of the launch, a parameter by value."""
+        raise NotExpressible(what="a descriptor of a tensor", dialect=self.dialect, where=self.launch.where)
 
     def first(self, params: Sequence[Var]) -> list[str]:
         """Return the first lines of the body, when the rest of it is printed: shared memory and coordinates."""
@@ -209,7 +223,8 @@ class KernelPrinter(CFamilyEmitter):
         where = nodes.where_of(s)
         if self.line_info and where is not None and not isinstance(s, (tirx.SeqStmt, tirx.AttrStmt)):
             if where != self._commented:
-                self.writer.line(f"// {where.file}:{where.line}")
+                file = where.file.encode("ascii", "backslashreplace").decode("ascii")
+                self.writer.line(f"// {file}:{where.line}")
             self._commented = where
         super().stmt(s)
 
@@ -218,7 +233,19 @@ class KernelPrinter(CFamilyEmitter):
         partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
         if partly or s.kind == tirx.ForKind.VECTORIZED:
             self.unroll(s)
+        self._order.enter(s)
         super().write_For(s)
+        self._order.leave()
+
+    def write_Bind(self, s: Stmt) -> None:
+        """Write a constant."""
+        self._order.bind(s)
+        super().write_Bind(s)
+
+    def offset(self, buffer: BufferVar, indices: Any) -> Expr:
+        """Return the offset of an element in its buffer, in elements."""
+        found = super().offset(buffer, indices)
+        return self._order.sorted(found) if self.orders_indices and self._spaces.get(buffer) == "global" else found
 
     def write_AllocBuffer(self, s: Stmt) -> None:
         """Declare a variable, an array in registers, or a part of the block's shared memory."""
@@ -280,6 +307,16 @@ class KernelPrinter(CFamilyEmitter):
         """Write a barrier of the block."""
         self.writer.line(self.barrier)
 
+    def write_sync_part(self, s: Stmt) -> None:
+        """Write a barrier of a part of the block's threads.
+
+        Raises
+        ------
+        NotExpressible
+            If the language has none.
+        """
+        raise NotExpressible(dialect=self.dialect, what="a barrier of a part of a block", where=nodes.where_of(s))
+
     def write_sync_warp(self, s: Stmt) -> None:
         """Write a barrier of the warp."""
         self.writer.line(self.warp_barrier)
@@ -312,6 +349,10 @@ class KernelPrinter(CFamilyEmitter):
     def call_tile_address(self, e: Call) -> str:
         """Print the address of an element."""
         return self.place(e.args[0])
+
+    def call_tile_descriptor(self, e: Call) -> str:
+        """Print the address of a constant of the launch."""
+        return Text(f"&{self.constants[key_of(e)]}", UNARY)
 
     def call_likely(self, e: Expr) -> str:
         """Print the condition itself."""

@@ -92,7 +92,7 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
         scalars.conversions(target.truncations),
         scalars.divisions(),
         scalars.wrap(),
-        *(() if target.elementary else (scalars.extremes(),)),
+        *(() if target.elementary else (scalars.extremes(flushed=True),)),
         Pass("floats", _floats(target), "the text converts narrow types, and does not compute with them"),
         *(() if target.elementary else (Pass("math", _math, "after floats: expressions are of float32"),)),
         Pass("text", text, "the end: what a runtime compiles and the emulator runs"),

@@ -11,7 +11,7 @@ from tile_core.compat.types import Stmt, Var
 from tile_core.errors import Where
 from tile_core.ir.nodes import where_of
 
-_WORD = re.compile(r"\W")
+_WORD = re.compile(r"\W", re.ASCII)
 
 
 class Writer:
@@ -63,7 +63,7 @@ class Writer:
         return found
 
     def fresh(self, wanted: str) -> str:
-        """Return ``wanted`` as an identifier that is not used yet."""
+        """Return ``wanted`` as an identifier of ASCII that is not used yet."""
         base = _WORD.sub("_", wanted).lstrip("_") or "v"
         base = f"v{base}" if base[0].isdigit() else base
         name, count = base, 0

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-ISSUES = "https://github.com/tile-lang/tile/issues"
-
 
 def printable(text: str) -> str:
     """Return a text with control characters escaped: foreign text must not control the reader's terminal."""
@@ -60,7 +58,7 @@ class TileError(Exception):
     #: Facts that are optional when the error is raised.
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
-    def __init__(self, *, where: Where | None = None, **facts: Any) -> None:
+    def __init__(self, *, where: Where | None = None, **facts: object) -> None:
         self.where = where
         self.facts = {**self.usual, **facts}
         super().__init__(printable(self.template.format(**self.facts)))
@@ -115,4 +113,4 @@ class InternalError(TileError):
 
     code = "I000"
     template = "internal error in {stage}: {detail}"
-    remedy = "this is a defect of tile, please report it with the kernel: " + ISSUES
+    remedy = "this is a defect of tile, please report it to its authors with the kernel"

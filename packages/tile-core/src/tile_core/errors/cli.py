@@ -121,3 +121,27 @@ class TargetWithoutDevice(CommandError):
     code = "S314"
     template = "{kernel} cannot run here: this machine has no device for {target} ({reason})"
     remedy = "run it on a machine that has one, or emulate it: --runtime emulator; `tile compile` needs no device"
+
+
+class EmptyMatrix(CommandError):
+    """A choice of targets, runtimes and Python versions that leaves no job."""
+
+    code = "S315"
+    template = "no job is left of the matrix: {what} {found!r} is none of {known}"
+    remedy = "{hint}"
+
+
+class LargeMatrix(CommandError):
+    """A matrix with more jobs than a service takes."""
+
+    code = "S316"
+    template = "the matrix has {found} jobs; expected at most {limit}"
+    remedy = "choose among them with --target, --runtime and --python; this one has: {targets}"
+
+
+class BadReport(CommandError):
+    """A file that is no report of the conformance kit or of the fuzzer."""
+
+    code = "S317"
+    template = "{file} is no report of the conformance kit or the fuzzer: {reason}"
+    remedy = "give the files that pytest --junitxml and python -m tile_core.testing.fuzz --json write"

@@ -37,7 +37,8 @@ class ConstantDoesNotFit(KernelError):
 
     code = "K104"
     template = "the constant {value} does not fit {dtype}"
-    remedy = "use a value from {low} to {high}, or cast the other side to a wider type"
+    remedy = "use a {kind} from {low} to {high}, or {otherwise}"
+    usual = MappingProxyType({"kind": "value", "otherwise": "cast the other side to a wider type"})
 
 
 class NotCompileTime(KernelError):
@@ -174,11 +175,11 @@ class BadLaunch(KernelError):
 
 
 class SecondLaunch(KernelError):
-    """A kernel function with two launches."""
+    """A launch inside of another one."""
 
     code = "K121"
-    template = "{kernel} launches a second time"
-    remedy = "write one kernel function per launch"
+    template = "{kernel} launches inside of a launch"
+    remedy = "write the launches one after the other: the second `with T.Kernel(...)` runs when the first has finished"
 
 
 class BadShape(KernelError):
@@ -287,12 +288,12 @@ class BadAnnotation(KernelError):
     remedy = "{instead}"
 
 
-class NoWorkspace(KernelError):
-    """Global scratch memory, which the language leaves to the caller."""
+class WorkspaceInside(KernelError):
+    """A workspace that is allocated inside a launch, whose blocks all share it."""
 
     code = "K135"
-    template = "T.alloc_global: kernels do not allocate global memory"
-    remedy = "declare the workspace as a tensor parameter and pass it: {name}: T.Tensor({shape}, {dtype!r})"
+    template = "T.alloc_global: a workspace is allocated inside of a launch"
+    remedy = "move it in front of `with T.Kernel(...)`; memory of one block is T.alloc_shared or T.alloc_fragment"
 
 
 class ScratchTooLarge(KernelError):
@@ -352,3 +353,49 @@ class LostTensor(KernelError):
     code = "K142"
     template = "`{name} = ...` binds the name to {found}; it writes nothing into {what}"
     remedy = "{fix}"
+
+
+class EndlessTrace(KernelError):
+    """A loop of Python that goes on and on while the kernel is traced."""
+
+    code = "K143"
+    template = "this `{loop}` is a loop of Python, traced once per iteration, and goes on after {count} of them"
+    remedy = "for a loop of the kernel, give `while` a runtime condition, or write `for _ in range(n)` with `break`"
+
+
+class NoGridBarrier(KernelError):
+    """A barrier of all blocks of a launch, which need not run at the same time."""
+
+    code = "K145"
+    template = "T.sync_grid: blocks of a launch cannot wait for each other"
+    remedy = (
+        "end the launch, and go on in another `with T.Kernel(...)` of the same function: it begins when all blocks "
+        "have finished; T.alloc_global keeps what they hand on"
+    )
+
+
+class UnknownSize(KernelError):
+    """A size that an eager kernel is compiled for, which is none of its names of ``T.const``."""
+
+    code = "K146"
+    template = "{kernel} has no parameter and no name of T.const called {name}"
+    remedy = "its names of T.const: {known}"
+
+
+class ShapesDoNotBroadcast(KernelError):
+    """Tiles of an expression, or of an assignment to a slice, whose shapes do not fit."""
+
+    code = "K144"
+    template = "tiles of the shapes {a} and {b} do not fit together"
+    remedy = (
+        "extents are compared from the last one: they are equal, or one of them is 1 (x[:, None] adds such a "
+        "dimension); the target of an assignment has the shape of the result"
+    )
+
+
+class NoGenerator(KernelError):
+    """Random numbers of a sequence that has not begun, or that began inside of a block that has ended."""
+
+    code = "K149"
+    template = "T.{function}() takes a number of a sequence, and none has begun here"
+    remedy = "write T.rng_init(seed, seq) before it, in the same block of statements or around it"

@@ -1,6 +1,8 @@
-"""K4xx: the arguments of a call, and what a compiled kernel is asked to do."""
+"""K4xx, U4xx: the arguments of a call, what a compiled kernel is asked to do, and what a device says to it."""
 
 from __future__ import annotations
+
+from types import MappingProxyType
 
 from tile_core.errors.base import KernelError, UnsupportedError
 
@@ -96,7 +98,7 @@ class DTypeMismatch(LaunchError):
 
     code = "K411"
     template = "{kernel}: argument {name!r} must be {expected}, found {found}"
-    remedy = "convert it first ({accepted}); a call never converts or copies silently"
+    remedy = "pass {accepted}; a call never converts or copies silently"
 
 
 class StrideMismatch(LaunchError):
@@ -311,3 +313,36 @@ class LaunchNotOffered(UnsupportedError):
     code = "U403"
     template = "{kernel}: the runtime {runtime} launches no {what}"
     remedy = "use another runtime of the target"
+
+
+class GridTooLarge(UnsupportedError):
+    """A launch has more blocks, or threads, along an axis than the runtime can count."""
+
+    code = "U404"
+    template = "{kernel}: a launch through {runtime} has at most {limit} {unit} along {axis}, this one has {found}"
+    remedy = "let each block do more, or spread the blocks over the axes of T.Kernel; the first may be the longest"
+
+
+class TooMuchShared(UnsupportedError):
+    """A block needs more shared memory than the device that would run it has."""
+
+    code = "U405"
+    template = "{kernel}: a block uses {found} bytes of shared memory, {device} has {limit}"
+    remedy = "use smaller tiles or fewer stages{or_else}"
+    usual = MappingProxyType({"or_else": ""})
+
+
+class TextRefused(UnsupportedError):
+    """The compiler of a device's language refused a kernel's text."""
+
+    code = "U406"
+    template = "{kernel}: {compiler} refused {place}: {reason}"
+    remedy = "if that is code of your own, correct it; otherwise please report it with kernel.source"
+
+
+class DeviceFault(KernelError):
+    """The device stopped with an error of a kernel, this one or one launched before it."""
+
+    code = "K438"
+    template = "{kernel}: {reporter} reports a fault of this launch or of one before it: {reason}"
+    remedy = 'run the kernel with runtime="emulator", which names the line and the index'

@@ -123,3 +123,27 @@ class RoundingUnsupported(UnsupportedError):
     code = "U114"
     template = "T.{op}: {target} has no instruction that rounds {found!r}; it has {known}"
     remedy = "use rounding_mode='rn', or choose another target"
+
+
+class GridNotComputable(UnsupportedError):
+    """An extent of the grid that the host, which launches it, cannot compute."""
+
+    code = "U115"
+    template = "the host cannot compute the extent `{extent}` of grid axis {axis} before a launch"
+    remedy = "compute it with + - * // %, T.max and T.min from scalar parameters and sizes, or pass it as a parameter"
+
+
+class TypeUnsupported(UnsupportedError):
+    """A parameter or tile of an element type that the target does not have."""
+
+    code = "U116"
+    template = "{kernel}: {name} holds {found}; {target} has no such type"
+    remedy = "{hint}"
+
+
+class RoleUnsupported(UnsupportedError):
+    """Work of a part of a block's threads that cannot wait for each other on a target, or are no whole groups."""
+
+    code = "U117"
+    template = "T.ws of {role}: {found} on {target}"
+    remedy = "{fix}"

@@ -223,3 +223,35 @@ class EmptyOperand(KernelError):
     code = "K227"
     template = "T.{op}: {found} has no elements, its destination has some"
     remedy = "pass a tile with at least one element; an op whose destination is empty does nothing"
+
+
+class NotWaitedFor(KernelError):
+    """Memory is accessed while an asynchronous operation may still access it."""
+
+    code = "K229"
+    template = "{buffer} is {action} here while the asynchronous {flight} of line {line} may still be in flight"
+    remedy = "wait for it first: for all groups of the thread, or for the phase of the same barrier object"
+
+
+class UnbalancedSchedule(KernelError):
+    """A pipelined loop whose barriers, copies and waits do not balance for every trip count."""
+
+    code = "K228"
+    template = "the schedule of the loop {loop} does not balance for a trip count of {trips}: {what}: {reason}"
+    remedy = "make arrivals, bytes and waits of each trip belong together, for every trip count"
+
+
+class BadRole(KernelError):
+    """Work of a part of a block's threads that these cannot do alone."""
+
+    code = "K230"
+    template = "{found}"
+    remedy = "{fix}"
+
+
+class BadFunction(KernelError):
+    """A function that a reduction or scan cannot combine elements with."""
+
+    code = "K231"
+    template = "T.{op}: the function {what}"
+    remedy = "it must {expected}"

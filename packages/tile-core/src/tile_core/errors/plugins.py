@@ -73,8 +73,27 @@ class IncompatibleApi(SetupError):
     """A backend made for another version of the plugin contract."""
 
     code = "S108"
-    template = "backend {backend!r} is made for plugin API {found}; this tile-core has API {expected}"
-    remedy = "install versions of {distribution} and tile-core that belong together"
+    template = (
+        "backend {backend!r} ({distribution}) is made for plugin API {found}; this is tile-core {core}, which has "
+        "API {expected}"
+    )
+    remedy = "pip install --upgrade {older}: it is the older of the two"
+
+
+class OutOfStep(SetupError):
+    """A package that plugs in is made for another version of tile-core, by its own metadata."""
+
+    code = "S122"
+    template = "{what} is of {distribution} {version}, which needs tile-core {expected}; this is tile-core {found}"
+    remedy = "pip install --upgrade tile-core {distribution}: versions of one release belong together"
+
+
+class DamagedDistribution(SetupError):
+    """A package that plugs in whose installation or removal was interrupted: nobody can tell what it is made for."""
+
+    code = "S123"
+    template = "{what} is of {folder}, which is damaged: {reason}"
+    remedy = "reinstall {distribution} (pip install --force-reinstall), or remove that folder"
 
 
 class DuplicateBackend(SetupError):

@@ -22,11 +22,11 @@ class UnknownRuntime(SetupError):
 
 
 class RuntimeBroken(SetupError):
-    """A runtime of the group ``tile.runtimes`` is installed but does not work."""
+    """A runtime of a backend, or of the group ``tile.runtimes``, raised an error outside the catalogue."""
 
     code = "S203"
     template = "the runtime {name!r} is installed but broken: {reason}"
-    remedy = "reinstall the package that provides it, or use one of the target's own runtimes"
+    remedy = "reinstall the package that provides it, use another runtime of the target, or tell the package's authors"
 
 
 class OutOfMemory(SetupError):
@@ -35,3 +35,19 @@ class OutOfMemory(SetupError):
     code = "S204"
     template = "{kernel}: there is not enough memory for the kernel's own buffers"
     remedy = "take smaller tiles (T.alloc_shared, T.alloc_fragment), or raise the limit of the process"
+
+
+class NoToolchain(SetupError):
+    """Source code was to be compiled, and no compiler for the target is installed."""
+
+    code = "S205"
+    template = "no toolchain of {target} is installed here: {reason}"
+    remedy = "install what `tile doctor` names for this target, or only generate source code: --tile-runtime text"
+
+
+class WorkerEnded(SetupError):
+    """A process that ran a configuration ended, or could not be reached, twice."""
+
+    code = "S206"
+    template = "the process that ran it ended: {reason}"
+    remedy = "run this configuration alone, in a process of its own, to see why"

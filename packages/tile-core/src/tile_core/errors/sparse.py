@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tile_core.errors.base import KernelError, SetupError
 
 
@@ -119,8 +121,9 @@ class BadMetadataRank(SparseError):
 
 
 class TorchMissing(SetupError):
-    """torch is needed to make one of its tensors."""
+    """torch is needed to make one of its tensors, or to name one of its types."""
 
     code = "S501"
     template = "torch is not installed ({reason})"
-    remedy = "install torch, or keep the NumPy arrays that compress returned"
+    remedy = "install torch, or {instead}"
+    usual = MappingProxyType({"instead": "keep the NumPy arrays that compress returned"})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Call, Expr, Stmt
+from tile_core.compat.types import BufferVar, Call, Expr, Span, Stmt
 from tile_core.ir import nodes
 
 #: Attribute around a statement inside which the block's threads need no barrier; between two of them they may.
@@ -22,6 +22,19 @@ RING = "tile.ring"
 #: Attribute around parts of a lowered op that operand prefetch may move; the node says which part it is.
 PART = "tile.part"
 
+
+ASYNC_PROXY = "async"
+"""Proxy of an access that is not made as threads access memory."""
+UNTIL_GROUP, UNTIL_PHASE = "group", "phase"
+"""What an access lasts until: the wait for the thread's groups, or for the phase of a barrier object."""
+UNTIL_READ, UNTIL_STORED = "read", "stored"
+"""What an access of a copy out of shared memory lasts until: that its source has been read, or that all is stored. The
+first of the threads that execute the op together issues it. The waits are placed, see ``store_wait``."""
+
+#: Attribute around a statement that only the threads of a role execute: its node is name, first thread and count. For
+#: work of ``T.ws`` on a target with threads it goes on with the variable that holds a thread's number in the role: such
+#: a statement is work that its threads share, while of any other each of its threads executes all.
+ONLY = "tile.only"
 
 #: Attribute around a store of a 4-bit element where another thread may store the other half of the byte.
 SPLIT = "tile.split_byte"
@@ -41,12 +54,15 @@ def part(which: str, statements: Sequence[Stmt]) -> Stmt:
     return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 
 
-def step(body: Stmt, span: Any = None) -> Stmt:
+def step(body: Stmt, span: Span = None) -> Stmt:
     """Return a statement marked as one step: its threads do not depend on each other while they execute it."""
     return tirx.AttrStmt(nodes.int_const(0), STEP, nodes.int_const(0), body, span)
 
 
-def address(buffer: BufferVar, indices: Sequence[Expr], access: str = "r") -> Call:
+def address(
+    buffer: BufferVar, indices: Sequence[Expr], access: str = "r", proxy: str = "", until: str = "",
+    box: Sequence[int] = (), align: int = 1,
+) -> Call:  # fmt: skip
     """Return the address of an element of a buffer, as an argument of an instruction.
 
     Parameters
@@ -54,12 +70,26 @@ def address(buffer: BufferVar, indices: Sequence[Expr], access: str = "r") -> Ca
     access
         How the instruction accesses the memory: ``"r"``, ``"w"``, ``"rw"``, or ``"a"`` for an atomic access, which is
         unordered with other atomic accesses of the buffer.
+    proxy
+        ``ASYNC_PROXY`` if the instruction does not access memory as threads do: it sees what threads have written only
+        after ``fence_proxy``, which barrier insertion places.
+    until
+        Until when the instruction may access the memory, by default the end of the statement: ``UNTIL_GROUP``,
+        ``UNTIL_PHASE`` of the barrier object whose address stands among the same arguments with access ``"a"``,
+        ``UNTIL_READ`` or ``UNTIL_STORED``, or a name that a later call has as its attribute ``waits``.
+    box
+        Extents of what the instruction accesses from there on, if nothing else.
+    align
+        What the address of the shared buffer itself is a multiple of, in bytes: the instruction relies on it.
     """
-    return nodes.tile_call("address", [nodes.load(buffer, indices)], {"access": access}, ret="handle")
+    attrs: dict[str, Any] = {"access": access, **({"proxy": proxy} if proxy else {})}
+    attrs |= {**({"until": until} if until else {}), **({"box": list(box)} if box else {})}
+    attrs |= {"align": align} if align > 1 else {}
+    return nodes.tile_call("address", [nodes.load(buffer, indices)], attrs, ret="handle")
 
 
 def move(
-    dst: BufferVar, to: Sequence[Expr], src: BufferVar, start: Sequence[Expr], size: int, span: Any = None
+    dst: BufferVar, to: Sequence[Expr], src: BufferVar, start: Sequence[Expr], size: int, span: Span = None
 ) -> Stmt:
     """Return a statement that moves ``size`` bytes in one access, from ``src[start]`` on to ``dst[to]`` on."""
     call = nodes.tile_call("move", [nodes.load(dst, to), nodes.load(src, start)], {"bytes": size})
@@ -71,7 +101,7 @@ def instruction(name: str, args: Sequence[Expr], ret: str = "void") -> Call:
     return nodes.tile_call("instruction", args, {"name": name}, ret)
 
 
-def execute(name: str, args: Sequence[Expr], span: Any = None) -> Stmt:
+def execute(name: str, args: Sequence[Expr], span: Span = None) -> Stmt:
     """Return a statement that executes an instruction for its effect."""
     return tirx.Evaluate(instruction(name, args), span)
 
@@ -81,7 +111,12 @@ def sync_threads() -> Stmt:
     return tirx.Evaluate(nodes.tile_call("sync_threads", []))
 
 
-def sync_warp() -> Any:
+def sync_part(barrier: int, threads: int) -> Stmt:
+    """Return a barrier of so many threads of the block, those that arrive at the barrier of this number, from 1 on."""
+    return tirx.Evaluate(nodes.tile_call("sync_part", [nodes.int_const(barrier), nodes.int_const(threads)]))
+
+
+def sync_warp() -> Stmt:
     """Return a barrier of the threads of a warp."""
     return tirx.Evaluate(nodes.tile_call("sync_warp", []))
 
@@ -96,7 +131,71 @@ def async_wait(groups: int) -> Stmt:
     return tirx.Evaluate(nodes.tile_call("async_wait", [nodes.int_const(groups)]))
 
 
-def managed(buffers: Sequence[BufferVar], body: Stmt, span: Any = None) -> Stmt:
+def alloc_barriers(name: str, count: int) -> tuple[BufferVar, Stmt]:
+    """Return the buffer of ``count`` barrier objects in shared memory, and its allocation; only calls access it."""
+    return nodes.alloc([count], "uint64", name, "shared")
+
+
+def barrier_init(barriers: BufferVar, index: Expr, arrivals: int) -> Stmt:
+    """Return the initialisation of a barrier object, whose phases end after so many arrivals; by one thread."""
+    return _barrier("barrier_init", barriers, index, "w", [nodes.int_const(arrivals)])
+
+
+def barrier_drop(barriers: BufferVar, index: Expr) -> Stmt:
+    """Return the end of a barrier object, after which its memory has no meaning; by one thread."""
+    return _barrier("barrier_drop", barriers, index, "w", [])
+
+
+def barrier_expect(barriers: BufferVar, index: Expr, size: int) -> Stmt:
+    """Return an arrival that also announces ``size`` bytes for the current phase."""
+    return _barrier("barrier_expect", barriers, index, "a", [nodes.int_const(size)])
+
+
+def barrier_arrive(barriers: BufferVar, index: Expr) -> Stmt:
+    """Return an arrival at a barrier object."""
+    return _barrier("barrier_arrive", barriers, index, "a", [])
+
+
+def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr) -> Stmt:
+    """Return a wait until the phase of this parity, the current one or the one before it, has ended."""
+    return _barrier("barrier_wait", barriers, index, "a", [parity])
+
+
+def _barrier(name: str, barriers: BufferVar, index: Expr, access: str, args: Sequence[Expr]) -> Stmt:
+    return tirx.Evaluate(nodes.tile_call(name, [address(barriers, [index], access), *args]))
+
+
+def store_commit() -> Stmt:
+    """Return the end of a group of copies out of shared memory: those that the thread has issued since the last one."""
+    return tirx.Evaluate(nodes.tile_call("store_commit", []))
+
+
+def store_wait(stored: bool) -> Stmt:
+    """Return a wait until all groups of copies that the thread has issued have read their sources, or are stored.
+
+    Barrier insertion places it, before a barrier, where an access conflicts with such a copy, and at the end.
+    """
+    return tirx.Evaluate(nodes.tile_call("store_wait", [nodes.int_const(int(stored))]))
+
+
+def fence_proxy() -> Stmt:
+    """Return a fence: what the thread has written before is visible to the asynchronous proxy."""
+    return tirx.Evaluate(nodes.tile_call("fence_proxy", []))
+
+
+def fence_init() -> Stmt:
+    """Return a fence: barrier objects that the thread has initialised are visible to the asynchronous proxy."""
+    return tirx.Evaluate(nodes.tile_call("fence_init", []))
+
+
+def only(role: tuple[str, int, int], body: Stmt, span: Any = None) -> Stmt:
+    """Return a statement that only some consecutive threads execute: (name, first thread, count)."""
+    name, first, count = role
+    node = [ir.StringImm(name), nodes.int_const(first), nodes.int_const(count)]
+    return tirx.AttrStmt(node, ONLY, nodes.int_const(0), body, span)
+
+
+def managed(buffers: Sequence[BufferVar], body: Stmt, span: Span = None) -> Stmt:
     """Return a statement whose waits and barriers order all accesses of ``buffers`` inside it.
 
     At its start and end all accesses of their bytes are ordered against those before and after it, so barrier

@@ -31,6 +31,8 @@ ROLES = frozenset({"grid", "parallel", "pipelined", "serial", "unroll", "vectori
 SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var"})
 #: Headroom of symbolic sizes below the greatest index, so that kernels can round them up to whole tiles (K422).
 SYMBOL_ROOM = 2**16
+#: Threads of a block along one axis, at most.
+MOST_THREADS = 65536
 #: Scopes of thread-private memory.
 PRIVATE = frozenset({"local", "local.var"})
 

@@ -5,11 +5,12 @@ The IR is TVM's tirx (facts about it are in ``ir/grammar.py``). Everything here 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm
-from tile_core.compat.types import BufferVar, Expr, Span, Stmt
+from tile_core.compat.types import Attrs, BufferVar, Expr, ForKind, Span, Stmt
 from tile_core.errors import Where
 from tile_core.errors.base import printable
 
@@ -29,8 +30,10 @@ _spans: dict[tuple[str, int], Any] = {}
 _registered: set[str] = set()
 #: Name prefix of operators for float operations (``passes/float_rules.py``).
 FLOAT_PREFIX = "tile.float_"
-#: Name prefixes of operators without side effects; the second is that of ``passes/wrapping.py``.
-_ARITHMETIC = (FLOAT_PREFIX, "tile.wrapping_")
+#: Name prefix of operators for integer operations that wrap (``passes/wrapping.py``).
+WRAPPING_PREFIX = "tile.wrapping_"
+#: Name prefixes of operators without side effects.
+_ARITHMETIC = (FLOAT_PREFIX, WRAPPING_PREFIX)
 
 
 def span_of(where: Where | None) -> Span:
@@ -68,9 +71,9 @@ def scope_of(buffer: BufferVar) -> str:
     return str(buffer.scope()) or "global"
 
 
-def shape_of(buffer: BufferVar) -> list[Any]:
+def shape_of(buffer: BufferVar) -> list[Expr]:
     """Return the extents of a buffer, constant ones as Python ints."""
-    return [as_int(d) for d in buffer.shape]
+    return [as_int(d) for d in structural.items(buffer.shape)]
 
 
 def as_int(value: Expr) -> Expr:
@@ -85,7 +88,7 @@ def int_const(value: int, dtype: str = "int32") -> Expr:
     return tirx.IntImm(dtype, value)
 
 
-def const(value: Any, dtype: str) -> Expr:
+def const(value: float, dtype: str) -> Expr:
     """Return a constant of any element type."""
     if dtype == "bool":
         return tirx.IntImm("bool", int(bool(value)))
@@ -106,12 +109,12 @@ def cast(value: Expr, dtype: str) -> Expr:
     return value if dtype_of(value) == dtype else tirx.Cast(dtype, value)
 
 
-def load(buffer: BufferVar, indices: Sequence[Expr], span: Any = None) -> Expr:
+def load(buffer: BufferVar, indices: Sequence[Expr], span: Span = None) -> Expr:
     """Return a scalar load."""
     return tirx.BufferLoad(buffer, list(indices), span)
 
 
-def store(buffer: BufferVar, value: Expr, indices: Sequence[Expr], span: Any = None) -> Stmt:
+def store(buffer: BufferVar, value: Expr, indices: Sequence[Expr], span: Span = None) -> Stmt:
     """Return a scalar store; the value is converted to the element type of the buffer."""
     return tirx.BufferStore(buffer, cast(value, element_type(buffer)), list(indices), span)
 
@@ -148,11 +151,11 @@ def for_loop(
     body: Stmt,
     role: str = "serial",
     *,
-    kind: Any = None,
-    annotations: Mapping[str, Any] | None = None,
-    span: Any = None,
-    start: Any = 0,
-    step: Any = None,
+    kind: ForKind = None,
+    annotations: Attrs | None = None,
+    span: Span = None,
+    start: Expr = 0,
+    step: Expr | None = None,
 ) -> Stmt:
     """Return a loop over ``start <= var < start + extent`` with the given role."""
     kinds = {"unroll": tirx.ForKind.UNROLLED, "grid": tirx.ForKind.PARALLEL, "vectorized": tirx.ForKind.VECTORIZED}
@@ -167,12 +170,12 @@ def fresh(name: str, dtype: str = "int32") -> Expr:
 
 
 def nest(
-    extents: Sequence[Any],
+    extents: Sequence[Expr],
     body: Callable[..., Stmt],
     role: str = "parallel",
     *,
     names: Sequence[str] | None = None,
-    span: Any = None,
+    span: Span = None,
 ) -> Stmt:
     """Return a loop nest; ``body`` gets one variable per extent. Loops of extent 1 are left out (their index is 0)."""
     names = names or [f"i{d}" for d in range(len(extents))]
@@ -217,7 +220,7 @@ def register_scalar_op(full: str) -> Expr:
     return ir.Op.get(full)
 
 
-def tile_call(name: str, args: Sequence[Expr], attrs: Mapping[str, Any] | None = None, ret: str = "void") -> Expr:
+def tile_call(name: str, args: Sequence[Expr], attrs: Attrs | None = None, ret: str = "void") -> Expr:
     """Return a call of the tile op ``name``."""
     return ir.Call(register_op(name), list(args), attrs=dict(attrs or {}), ret_ty=ret)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr
+from tile_core.compat.types import Expr, PrimFunc, Stmt, Var
 from tile_core.errors import InternalError, Where
 from tile_core.errors.language import NotCompiled
 from tile_core.errors.places import placed
+from tile_core.ir import nodes
 
 #: An extent or stride: an int, the name of a symbol, or an operation on two of them (``("mul", "m", 2)``).
 Dim = Union[int, str, "tuple[str, Dim, Dim]"]
@@ -69,20 +72,35 @@ class Program:
         ``{"op", "replication"}`` of buffers made by ``T.alloc_reducer``, by name in the IR.
     attrs
         Annotations of the launch: ``swizzle``, ``l2_hit_ratio``, ``safe_values``; also in ``func.attrs``.
+    launches
+        The annotations of each launch, in order. With several of them the body is a sequence of their grids; each is
+        compiled as a program of its own, see ``stages``.
+    workspaces
+        Names of tensor parameters, the last ones, that the runtime allocates for a call.
     """
 
-    func: Any
+    func: PrimFunc
     name: str
     params: tuple[ParamInfo, ...]
-    symbols: Mapping[str, Any] = field(default_factory=dict)
+    symbols: Mapping[str, Var] = field(default_factory=dict)
     outputs: tuple[int, ...] = ()
     where: Where | None = None
     layouts: Mapping[str, Any] = field(default_factory=dict)
-    reducers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reducers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    launches: tuple[Mapping[str, Any], ...] = ()
+    workspaces: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def stages(self) -> tuple[Program, ...]:
+        """The launches in order, each as a program with the parameters that it uses."""
+        if len(self.launches) <= 1:
+            return (self,)
+        body = self.func.body
+        return tuple(_one(self, n, launch) for n, launch in enumerate(body.seq))
 
     @placed
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: object, **keywords: object) -> Any:
         """Refuse: a program runs when it has been compiled for a target.
 
         Raises
@@ -103,6 +121,28 @@ class Program:
         return f"<tile program {self.name}({', '.join(p.name for p in self.params)})>"
 
 
+def _one(program: Program, number: int, body: Stmt) -> Program:
+    """Return a launch as a program of its own."""
+    used = set(tirx.analysis.undefined_vars(body, []))
+    pairs = list(zip(program.func.params, program.params, strict=True))
+    tensors = [v for v, _ in pairs if tirx.is_buffer_var(v) and v in used]
+    for v in tensors:
+        for dim in [*v.shape, *(v.ty.strides or [])]:
+            used |= set(tirx.analysis.undefined_vars(tirx.Evaluate(dim), []))
+    kept = [(v, p) for v, p in pairs if v in used]
+    symbols = {name: var for name, var in program.symbols.items() if var in used}
+    attrs = dict(program.launches[number])
+    func = tirx.PrimFunc([v for v, _ in kept], body).with_attr("global_symbol", f"{program.name}_{number + 1}")
+    if symbols:
+        func = func.with_attr("tile.symbols", list(symbols.values()))
+    for key, value in attrs.items():
+        func = func.with_attr(f"tile.{key}", value)
+    return dataclasses.replace(
+        program, func=func, name=f"{program.name}_{number + 1}", params=tuple(p for _, p in kept), symbols=symbols,
+        outputs=(), attrs=attrs, launches=(attrs,), workspaces=(),
+    )  # fmt: skip
+
+
 def dim_of(expr: Expr) -> Dim:
     """Return an IR extent as plain data.
 
@@ -118,8 +158,29 @@ def dim_of(expr: Expr) -> Dim:
     if isinstance(expr, tirx.Var):
         return str(expr.name)
     if isinstance(expr, tirx.Cast):
-        return dim_of(expr.value)
+        kind, source = nodes.dtype_of(expr), nodes.dtype_of(expr.value)
+        value = dim_of(expr.value)
+        return value if _bits(source) <= _bits(kind) and not kind.startswith("u") else _wrapped(value, kind)
     for node, name in _OPERATIONS:
         if isinstance(expr, getattr(tirx, node)):
             return (name, dim_of(expr.a), dim_of(expr.b))
+    called = nodes.operator_name(expr)
+    if called.startswith(nodes.WRAPPING_PREFIX):
+        a, b = map(dim_of, expr.args)
+        return _wrapped((called.removeprefix(nodes.WRAPPING_PREFIX), a, b), nodes.dtype_of(expr))
     raise InternalError(stage="frontend", detail=f"the extent {expr} cannot be computed by the host")
+
+
+def _wrapped(dim: Dim, kind: str) -> Dim:
+    """Return a dim, which the host computes exactly, wrapped to the bits of an integer type."""
+    bits = _bits(kind)
+    half = 0 if kind.startswith("u") else 2 ** (bits - 1)
+    return ("sub", ("mod", ("add", dim, half), 2**bits), half)
+
+
+def _bits(kind: str) -> int:
+    """Return the bits of an integer type; those of a type that is none cannot be computed by the host."""
+    bits = kind.lstrip("uint")
+    if not bits.isdigit():
+        raise InternalError(stage="frontend", detail=f"a number of type {kind} cannot be computed by the host")
+    return int(bits)

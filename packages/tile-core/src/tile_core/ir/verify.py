@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
@@ -12,7 +13,7 @@ from tile_core.ir.grammar import ROLES, STAGES, Stage
 from tile_core.ir.visit import collect
 
 
-def verify(body: Stmt, stage: str, params: Any = (), tile_ops: frozenset[str] = frozenset()) -> None:
+def verify(body: Stmt, stage: str, params: Sequence[Var] = (), tile_ops: frozenset[str] = frozenset()) -> None:
     """Check a statement.
 
     Parameters
@@ -35,15 +36,16 @@ def verify(body: Stmt, stage: str, params: Any = (), tile_ops: frozenset[str] = 
 
 
 class _Verifier:
-    def __init__(self, name: str, stage: Stage, tile_ops: frozenset[str], params: Any) -> None:
+    def __init__(self, name: str, stage: Stage, tile_ops: frozenset[str], params: Sequence[Var]) -> None:
         self.name, self.stage, self.tile_ops = name, stage, tile_ops
-        self.defined: set[Any] = set()
+        self.defined: set[Var] = set()
         for p in params:
             self.defined |= set(collect(p, tirx.Var)) | {p}
             if tirx.is_buffer_var(p):
                 for d in [*p.shape, *(p.ty.strides or [])]:
                     self.defined |= set(collect(d, tirx.Var))
-        self.bound: set[Any] = set()
+        self.bound: set[Var] = set()
+        self.inner: list[Any] = []  # what the innermost scope defines
 
     def fail(self, detail: str) -> None:
         raise InternalError(stage=f"verifier ({self.name})", detail=detail)
@@ -58,25 +60,32 @@ class _Verifier:
         if var in self.bound:
             self.fail(f"{var.name} is defined twice")
         self.bound.add(var)
-        self.defined.add(var)
+        if var not in self.defined:
+            self.defined.add(var)
+            self.inner.append(var)
 
     def expressions(self, s: Stmt) -> None:
         for e in _expressions_of(s):
             self.expression(e)
 
     def expression(self, e: Expr) -> None:
-        own = {let.var for let in collect(e, tirx.Let)}
-        for var in collect(e, tirx.Var):
-            if var not in self.defined and var not in own and nodes.dtype_of(var) != "handle":
-                self.fail(f"{var.name} is used where it is not defined")
-        for call in collect(e, ir.Call):
-            if not self.stage.tile_ops and nodes.is_tile_call(call) and str(call.op.name)[5:] in self.tile_ops:
-                self.fail(f"the tile op {call.op.name} has not been lowered")
+        if isinstance(e, tirx.IntImm):
+            return
+        found = [e] if isinstance(e, tirx.Var) else collect(e, (tirx.Var, tirx.Let, ir.Call))
+        own = {let.var for let in found if isinstance(let, tirx.Let)}
+        for node in found:
+            if isinstance(node, tirx.Var):
+                if node not in self.defined and node not in own and nodes.dtype_of(node) != "handle":
+                    self.fail(f"{node.name} is used where it is not defined")
+            elif not self.stage.tile_ops and nodes.is_tile_call(node) and str(node.op.name)[5:] in self.tile_ops:
+                self.fail(f"the tile op {node.op.name} has not been lowered")
 
     def scoped(self, s: Stmt) -> None:
-        before = set(self.defined)
+        """Check a statement; what it defines ends with it."""
+        outer, self.inner = self.inner, []
         self.statement(s)
-        self.defined = before
+        self.defined.difference_update(self.inner)
+        self.inner = outer
 
     def check_SeqStmt(self, s: Stmt) -> None:
         for part in s.seq:
@@ -87,10 +96,11 @@ class _Verifier:
         role = s.annotations.get(nodes.ROLE) if s.annotations else None
         if role is not None and str(role) not in ROLES:
             self.fail(f"a loop has the unknown role {role}")
-        before = set(self.defined)
+        outer, self.inner = self.inner, []
         self.define(s.loop_var)
-        self.scoped(s.body)
-        self.defined = before
+        self.statement(s.body)
+        self.defined.difference_update(self.inner)
+        self.inner = outer
 
     def check_While(self, s: Stmt) -> None:
         self.expressions(s)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Node, Stmt, UnaryNode, Var
 from tile_core.ir import nodes
 
 
@@ -32,7 +32,7 @@ class StmtRewriter:
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         """Rewrite each statement of a sequence."""
-        old = list(s.seq)
+        old = structural.items(s.seq)
         new = [self.stmt(x) for x in old]
         return s if all(a is b or a.same_as(b) for a, b in zip(old, new, strict=True)) else nodes.seq(new)
 
@@ -67,7 +67,7 @@ class StmtRewriter:
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         """Rewrite a store."""
         value = self.expr(s.value)
-        old = list(s.indices)
+        old = structural.items(s.indices)
         new = [self.expr(i) for i in old]
         same = value.same_as(s.value) and all(a.same_as(b) for a, b in zip(old, new, strict=True))
         return s if same else tirx.BufferStore(s.buffer, value, new, s.span)
@@ -89,13 +89,33 @@ class StmtRewriter:
     visit_AllocBuffer = visit_DeclBuffer = visit_Break = visit_Continue = visit_Return = visit_AssertStmt
 
 
-def replace_for(s: Stmt, body: Stmt, **changes: Any) -> Stmt:
+def replace_for(s: Stmt, body: Stmt, **changes: object) -> Stmt:
     """Return a copy of a loop with another body and the given fields changed."""
     keep = {k: changes.get(k, getattr(s, k)) for k in ("loop_var", "min", "extent", "kind", "annotations", "step")}
     return tirx.For(
         keep["loop_var"], keep["min"], keep["extent"], keep["kind"], body, s.thread_binding, keep["annotations"],
         keep["step"], s.span,
     )  # fmt: skip
+
+
+def bodies_of(s: Stmt) -> list[Stmt]:
+    """Return the bodies of a loop, a branch or a mark; none for any other statement."""
+    if isinstance(s, tirx.IfThenElse):
+        return [s.then_case] if s.else_case is None else [s.then_case, s.else_case]
+    return [s.body] if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)) else []
+
+
+def with_bodies(s: Stmt, bodies: Sequence[Stmt]) -> Stmt:
+    """Return a statement with other bodies, as many as before; the same one if they did not change."""
+    if all(new.same_as(old) for new, old in zip(bodies, bodies_of(s), strict=True)):
+        return s
+    if isinstance(s, tirx.IfThenElse):
+        return tirx.IfThenElse(s.condition, bodies[0], bodies[1] if len(bodies) == 2 else None, s.span)
+    if isinstance(s, tirx.While):
+        return tirx.While(s.condition, bodies[0], s.span)
+    if isinstance(s, tirx.AttrStmt):
+        return tirx.AttrStmt(s.node, s.attr_key, s.value, bodies[0], s.span)
+    return replace_for(s, bodies[0])
 
 
 def role(loop: Stmt) -> str:
@@ -109,7 +129,7 @@ def annotation(loop: Stmt, key: str, default: Any = None) -> Any:
     return nodes.as_int(value)
 
 
-def map_expr(e: Node, callback: Callable[[Any], Any], kinds: Any) -> Node:
+def map_expr(e: Node, callback: UnaryNode, kinds: Any) -> Node:
     """Rewrite the nodes of ``kinds`` in an expression, innermost first."""
     return structural.mapped(e, kinds, callback)
 
@@ -123,7 +143,7 @@ def substitute(node: Node, mapping: dict[Var, Expr]) -> Node:
 
 def renamed(s: Stmt) -> Stmt:
     """Return a copy of a statement that defines variables and scratch buffers of its own."""
-    mapping: dict[Any, Any] = {}
+    mapping: dict[Var, Expr] = {}
     for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.Let)):
         if isinstance(node, (tirx.AllocBuffer, tirx.DeclBuffer)):
             data = substitute(node.data, mapping) if isinstance(node, tirx.DeclBuffer) else None
@@ -139,7 +159,7 @@ def renamed(s: Stmt) -> Stmt:
     return _RenameDefinitions(mapping).stmt(s)
 
 
-def _another(b: BufferVar, data: Any) -> BufferVar:
+def _another(b: BufferVar, data: Expr | None) -> BufferVar:
     facts = {"data": data, "scope": b.scope(), "layout": None, "data_alignment": b.ty.data_alignment}
     return tirx.decl_buffer(list(b.shape), nodes.element_type(b), b.name, **facts)
 
@@ -161,12 +181,12 @@ class _RenameDefinitions(StmtRewriter):
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.AllocBuffer(new, dict(s.annotations or {}))
 
-    def visit_DeclBuffer(self, s: Stmt) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Stmt:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.DeclBuffer(new, data=s.data, span=s.span)
 
 
-def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
+def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
     """Call ``callback`` on each node of ``kinds``."""
 
     def visit(x: Expr) -> None:
@@ -177,7 +197,7 @@ def walk(node: Any, kinds: Any, callback: Callable[[Any], None]) -> None:
 
 def collect(node: Node, kinds: Any) -> list[Node]:
     """Return all nodes of ``kinds``."""
-    found: list[Any] = []
+    found: list[Node] = []
     structural.walk(node, kinds, found.append)
     return found
 
@@ -192,7 +212,7 @@ def loads_of(node: Node) -> list[Expr]:
     return collect(node, ir.TensorLoad)
 
 
-def statements(s: Stmt) -> Iterator[Any]:
+def statements(s: Stmt) -> Iterator[Stmt]:
     """Yield the statements of a sequence, or the statement itself."""
     if isinstance(s, tirx.SeqStmt):
         yield from s.seq

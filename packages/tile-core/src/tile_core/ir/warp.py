@@ -21,6 +21,10 @@ VOTES = {"ballot": "ballot", "any_sync": "any", "all_sync": "all"}
 REDUCTIONS = {f"warp_reduce_{kind}": kind for kind in ("sum", "max", "min", "bitand", "bitor")}
 """How each reduction combines the values of all lanes."""
 
+GROUP_REDUCE = "group_reduce"
+"""The call ``tile.group_reduce(mask, value)`` of one instruction, with the attribute ``kind``: what passes leave of a
+reduction on a target that has it (``Capabilities.group_reductions``)."""
+
 WARP_CALLS = frozenset({*SHUFFLES, *VOTES, *REDUCTIONS})
 """All of them."""
 

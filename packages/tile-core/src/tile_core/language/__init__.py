@@ -26,7 +26,7 @@ def __dir__() -> list[str]:
     return sorted({*NAMES, *(n for n in globals() if n.startswith("__"))})
 
 
-def _of_backends(name: str) -> Any:
+def _of_backends(name: str) -> object:
     if name.startswith("_"):
         from tile_core.errors.language import UnknownName
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.errors.language import BadInitial, NoWorkspace
+from tile_core.errors.language import BadInitial, WorkspaceInside
 from tile_core.values.allocation import allocate
 from tile_core.values.builder import current
 from tile_core.values.checks import shown
-from tile_core.values.value import Buffer
+from tile_core.values.value import Buffer, Index, Scalar
 
 _REDUCTIONS = ("sum", "max", "min")
 
@@ -50,7 +50,7 @@ def alloc_local(shape: Sequence[int], dtype: DTypeLike, scope: str = "local") ->
     return allocate("alloc_local", shape, dtype, "local", "local")
 
 
-def alloc_var(dtype: DTypeLike, *args: Any, init: Any = None, scope: str = "local.var") -> Buffer:
+def alloc_var(dtype: DTypeLike, *args: Scalar | str, init: Scalar | None = None, scope: str = "local.var") -> Buffer:
     """Allocate a scalar variable: assigning to its name stores to it.
 
     Parameters
@@ -103,21 +103,42 @@ def alloc_reducer(shape: Sequence[int], dtype: DTypeLike, op: str = "sum", repli
     return buffer
 
 
-def alloc_global(shape: Sequence[Any], dtype: DTypeLike, scope: str = "global") -> Buffer:
-    """Refuse: a workspace is a tensor parameter, so that its ownership and size are the caller's.
+def alloc_global(shape: Sequence[Index], dtype: DTypeLike, scope: str = "global") -> Buffer:
+    """Allocate a workspace: a tensor that the runtime allocates for every call, beside the arguments.
+
+    Parameters
+    ----------
+    shape
+        Extents, as those of ``T.Tensor``: Python ints, sizes of the parameters, arithmetic on them.
+    dtype
+        Element type.
+    scope
+        Accepted for other dialects' kernels.
 
     Raises
     ------
-    NoWorkspace
-        Always.
+    WorkspaceInside
+        Inside a launch: all its blocks share the workspace.
+
+    Notes
+    -----
+    It holds nothing at first, lives until the last launch of the call has finished, and is not shared between calls.
     """
+    from tile_core.trace.parameters import tensor
+    from tile_core.values.types import TensorType
+
+    _check_scope("alloc_global", scope, "global")
     builder = current("T.alloc_global")
-    name = builder.hints[0] if builder.hints else "workspace"
+    if builder.scope.kind != "function":
+        raise WorkspaceInside()
+    name = builder.hints.pop(0) if builder.hints else "workspace"
     dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    raise NoWorkspace(name=name, shape=dims, dtype=str(to_dtype(dtype)))
+    var, buffer, info = tensor(builder, name, TensorType(dims, to_dtype(dtype)))
+    builder.workspaces.append((var, dataclasses.replace(info, name=str(var.name))))
+    return buffer
 
 
-def neutral(op: str, dtype: DType) -> Any:
+def neutral(op: str, dtype: DType) -> bool | int | float:
     """Return the neutral element of a reduction as a Python number."""
     from tile_core.dtypes import integer_range, largest
 
@@ -133,7 +154,7 @@ def neutral(op: str, dtype: DType) -> Any:
     return low if op == "max" else high
 
 
-def _check_scope(what: str, scope: Any, *legal: str) -> None:
+def _check_scope(what: str, scope: object, *legal: str) -> None:
     if not isinstance(scope, str) or scope not in legal:
         found, expected = shown(scope), " or ".join(map(repr, legal))
         raise BadInitial(what=what, name="scope", found=found, expected=expected, instead="leave it out")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from tile_core.layout import LayoutMap
+
+from collections.abc import Callable, Mapping
 
 from tile_core.errors.language import BadAnnotation
-from tile_core.values.builder import current
+from tile_core.errors.lowering import LayoutUnsupported
+from tile_core.ir import nodes
+from tile_core.values.builder import current, untraced
 from tile_core.values.checks import flag, shown
 from tile_core.values.value import Buffer, as_value, cast
 
+Annotated = TypeVar("Annotated")
 
-def annotate_layout(layouts: Mapping[Any, Any]) -> None:
+
+def annotate_layout(layouts: Mapping[Buffer, LayoutMap | Callable[..., object]]) -> None:
     """Give buffers a layout: ``T.annotate_layout({A_shared: make_swizzled_layout(A_shared)})``.
 
     Raises
@@ -20,7 +28,9 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
         If a key is not a buffer, a buffer already has a layout or has runtime extents, the shapes differ, or a
         tensor's layout gives anything but places in memory.
     LayoutError
-        If two elements would share an address.
+        If two elements would share an address, or a function cannot say where an element is at run time.
+    LayoutUnsupported
+        If a tensor's layout has gaps.
     """
     builder = current("T.annotate_layout")
     for buffer, layout in _items("annotate_layout", layouts):
@@ -30,10 +40,12 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
         builder.layouts[buffer] = _checked(buffer, layout)
 
 
-def _checked(buffer: Buffer, layout: Any) -> Any:
-    from tile_core.layout import Layout, LayoutMap, prove
+def _checked(buffer: Buffer, layout: LayoutMap | Callable[..., object]) -> LayoutMap:
+    from tile_core.layout import CallableLayout, Layout, LayoutMap, prove
+    from tile_core.layout.expressions import place_of
 
     unknown = [e for e in buffer.shape if not isinstance(e, int)]
+    extents = tuple(e for e in buffer.shape if isinstance(e, int))
     if unknown:
         extent = as_value(unknown[0]).expr
         found = f"{buffer.name} has the extent {extent}, which calls decide, and a layout has constant ones"
@@ -41,7 +53,7 @@ def _checked(buffer: Buffer, layout: Any) -> Any:
         raise BadAnnotation(what="annotate_layout", found=found, instead=instead)
     if callable(layout) and not isinstance(layout, LayoutMap):
         # An index function: (i, j) -> the memory index.
-        layout = Layout(buffer.shape, layout)
+        layout = Layout(extents, layout)
     if not isinstance(layout, LayoutMap):
         found = f"{type(layout).__name__} for {buffer.name} is no layout"
         instead = "use a value of tile.layout, or T.Layout(shape, function)"
@@ -53,13 +65,18 @@ def _checked(buffer: Buffer, layout: Any) -> Any:
     if buffer.scope == "global" and not set(layout.axes) <= {"memory"}:
         found = f"{buffer.name} lies in the memory of a tensor, and its layout gives {', '.join(layout.axes)}"
         raise BadAnnotation(what="annotate_layout", found=found, instead="make the layout with T.Layout")
+    if isinstance(layout, (CallableLayout, Layout)) and set(layout.axes) <= {"memory"}:
+        with untraced():
+            place_of(layout, [nodes.fresh(f"i{d}") for d in range(len(shape))])
+    if buffer.scope == "global" and layout.span != layout.numel:
+        raise LayoutUnsupported(buffer=buffer.name, span=layout.span, room=layout.numel)
     proof = prove(layout)
     if proof.collision is not None:
         raise proof.collision.error(shape)
     return layout
 
 
-def annotate_safe_value(values: Mapping[Any, Any]) -> None:
+def annotate_safe_value(values: Mapping[Buffer, int | float]) -> None:
     """Set the value of out-of-range reads of tensors instead of 0: ``T.annotate_safe_value({A: -1.0})``."""
     builder = current("T.annotate_safe_value")
     safe = builder.attrs.setdefault("safe_values", {})
@@ -71,7 +88,7 @@ def annotate_safe_value(values: Mapping[Any, Any]) -> None:
         safe[str(buffer.var.name)] = constant.expr
 
 
-def annotate_l2_hit_ratio(ratios: Mapping[Any, float]) -> None:
+def annotate_l2_hit_ratio(ratios: Mapping[Buffer, float]) -> None:
     """Set the fraction of a tensor, from 0 to 1, that should stay in the last-level cache; a hint."""
     builder = current("T.annotate_l2_hit_ratio")
     table = builder.attrs.setdefault("l2_hit_ratio", {})
@@ -106,7 +123,7 @@ def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> Non
         builder.attrs["swizzle"] = {"panel": panel_size, "order": order}
 
 
-def _items(what: str, mapping: Any) -> list[tuple[Buffer, Any]]:
+def _items(what: str, mapping: Mapping[Buffer, Annotated]) -> list[tuple[Buffer, Annotated]]:
     if not isinstance(mapping, Mapping):
         found, instead = f"found {type(mapping).__name__}", "pass a dict {buffer: value}"
         raise BadAnnotation(what=what, found=found, instead=instead)

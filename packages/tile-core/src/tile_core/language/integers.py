@@ -6,20 +6,20 @@ Overflow wraps; a quotient and a remainder by zero are 0 (see ``passes/divisions
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TypeVar
 
-from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
-from tile_core.ir.visit import collect
 from tile_core.values import scalar
 from tile_core.values.checks import argument
-from tile_core.values.value import Value, as_value, derive, promote
+from tile_core.values.intervals import interval
+from tile_core.values.value import Index, Number, Scalar, Value, as_value, derive, elementwise, promote
 
-_PYTHON = (bool, int, float)
+Divisor = TypeVar("Divisor", bound=Number)
 
 
-def ceildiv(a: Any, b: Any) -> Any:
+@elementwise
+def ceildiv(a: Index, b: Index) -> Index:
     """Return the quotient rounded up, of integers of any sign; of Python ints a Python int."""
     if not _runtime(a, b):
         return -(-a // _nonzero("ceildiv", b))
@@ -35,34 +35,52 @@ def ceildiv(a: Any, b: Any) -> Any:
     return quotient + scalar.cast(scalar.compare(tirx.NE, rest, 0), x.dtype)
 
 
-def floordiv(a: Any, b: Any) -> Any:
+@elementwise
+def align_up(a: Index, b: Index) -> Index:
+    """Return the least multiple of ``b`` that is not less than ``a``: ``ceildiv(a, b) * b``."""
+    return ceildiv(a, b) * b
+
+
+@elementwise
+def floordiv(a: Number, b: Number) -> Number:
     """Return the quotient rounded down."""
     return scalar.floordiv(a, b) if _runtime(a, b) else a // _nonzero("floordiv", b)
 
 
-def floormod(a: Any, b: Any) -> Any:
+@elementwise
+def floormod(a: Number, b: Number) -> Number:
     """Return the remainder with the sign of ``b``; of floats ``a - floor(a / b) * b``: inexact for huge quotients."""
     return scalar.floormod(a, b) if _runtime(a, b) else a % _nonzero("floormod", b)
 
 
-def truncdiv(a: Any, b: Any) -> Any:
+@elementwise
+def truncdiv(a: Scalar, b: Scalar) -> Number:
     """Return the quotient rounded towards zero."""
     if isinstance(a, int) and isinstance(b, int):
-        size = builtins.abs(a) // builtins.abs(_nonzero("truncdiv", b))
-        return size if (a >= 0) == (b >= 0) else -size
+        return _quotient(a, b)
     x, y = _integers("truncdiv", a, b)
-    return scalar.integer_quotient(tirx.truncdiv, truncdiv, x, y)
+    return scalar.integer_quotient(tirx.truncdiv, _quotient, x, y)
 
 
-def truncmod(a: Any, b: Any) -> Any:
+@elementwise
+def truncmod(a: Scalar, b: Scalar) -> Number:
     """Return the remainder with the sign of ``a``."""
     if isinstance(a, int) and isinstance(b, int):
-        return a - truncdiv(a, b) * b
+        return _remainder(a, b)
     x, y = _integers("truncmod", a, b)
-    return scalar.integer_quotient(tirx.truncmod, truncmod, x, y)
+    return scalar.integer_quotient(tirx.truncmod, _remainder, x, y)
 
 
-def _runtime(a: Any, b: Any) -> bool:
+def _quotient(a: int, b: int) -> int:
+    size = builtins.abs(a) // builtins.abs(_nonzero("truncdiv", b))
+    return size if (a >= 0) == (b >= 0) else -size
+
+
+def _remainder(a: int, b: int) -> int:
+    return a - _quotient(a, b) * b
+
+
+def _runtime(a: Scalar, b: Scalar) -> bool:
     """Whether an operand is a value of the kernel, or at least not a Python integer.
 
     A placeholder for a size not yet known (``T.const`` before the declarations) has Python's operators.
@@ -73,26 +91,14 @@ def _runtime(a: Any, b: Any) -> bool:
 
 def _leaves_room(x: Value, divisor: int) -> bool:
     """Whether the sum of a dividend and a divisor fits: symbolic sizes leave headroom for a tile (K422)."""
-    from tile_core.ir.grammar import SYMBOL_ROOM
-    from tile_core.values.builder import tracing
-    from tile_core.values.types import is_symbol
-
     if x.reads or x.dtype.kind != "int" or x.dtype.bits < 32:
         return False
-    analyzer, active = tvm.sym.Analyzer(), tracing()
     most = 2 ** (x.dtype.bits - 1) - 1
-    for var in set(collect(x.expr, tirx.Var)):
-        kind = nodes.dtype_of(var)
-        largest = 2 ** (DTYPES[kind].bits - 1) - 1 - SYMBOL_ROOM
-        bounds = (0, largest) if is_symbol(var) else None if active is None else active.ranges.get(var)
-        if bounds is None:
-            return False
-        analyzer.bind(var, ir.Range(tirx.IntImm(kind, bounds[0]), tirx.IntImm(kind, bounds[1])), True)
-    bound = analyzer.const_int_bound(x.expr)
-    return bool(bound.min_value > -most and bound.max_value <= most - divisor)
+    least, greatest = interval(x.expr)
+    return least > -most and greatest <= most - divisor
 
 
-def _integers(name: str, a: Any, b: Any) -> tuple[Value, Value]:
+def _integers(name: str, a: Scalar, b: Scalar) -> tuple[Value, Value]:
     x, y = promote(a, b)
     if x.dtype == "bool":
         x, y = scalar.cast(x, DTYPES["int32"]), scalar.cast(y, DTYPES["int32"])
@@ -102,43 +108,50 @@ def _integers(name: str, a: Any, b: Any) -> tuple[Value, Value]:
     return x, y
 
 
-def _nonzero(name: str, b: int) -> int:
+def _nonzero(name: str, b: Divisor) -> Divisor:
     if isinstance(b, int) and b == 0:
         raise argument(name, "the divisor", "0", "another number", "check the block sizes")
     return b
 
 
-def shift_left(a: Any, b: Any) -> Any:
+@elementwise
+def shift_left(a: Scalar, b: Scalar) -> Number:
     """Return ``a << b``, in the type of ``a`` or of a wider runtime count; 0 when the count is the width or more."""
     return a << b if isinstance(a, int) and isinstance(b, int) else scalar.shift("left", a, b)
 
 
-def shift_right(a: Any, b: Any) -> Any:
+@elementwise
+def shift_right(a: Scalar, b: Scalar) -> Number:
     """Return ``a >> b`` with the sign for signed types, in the type of ``a`` or of a wider runtime count."""
     return a >> b if isinstance(a, int) and isinstance(b, int) else scalar.shift("right", a, b)
 
 
-def bitwise_and(a: Any, b: Any) -> Any:
+@elementwise
+def bitwise_and(a: Scalar, b: Scalar) -> Number:
     """Return ``a & b``."""
     return a & b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("and", a, b)
 
 
-def bitwise_or(a: Any, b: Any) -> Any:
+@elementwise
+def bitwise_or(a: Scalar, b: Scalar) -> Number:
     """Return ``a | b``."""
     return a | b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("or", a, b)
 
 
-def bitwise_xor(a: Any, b: Any) -> Any:
+@elementwise
+def bitwise_xor(a: Scalar, b: Scalar) -> Number:
     """Return ``a ^ b``."""
     return a ^ b if isinstance(a, int) and isinstance(b, int) else scalar.bitwise("xor", a, b)
 
 
-def bitwise_not(a: Any) -> Any:
+@elementwise
+def bitwise_not(a: Scalar) -> Number:
     """Return ``~a``."""
     return ~a if isinstance(a, int) else ~as_value(a)
 
 
-def popcount(x: Any) -> Any:
+@elementwise
+def popcount(x: Scalar) -> Number:
     """Return the number of bits that are 1, as ``int32``; of Python ints a Python int.
 
     A negative Python int has the bits of an ``int32``, or of an ``int64`` if it does not fit.

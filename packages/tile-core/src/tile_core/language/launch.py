@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import TracebackType
 
-from tile_core.errors.language import BadLaunch, BadLoop, SecondLaunch
+from tile_core.errors.language import BadLaunch, BadLoop, NoGridBarrier, SecondLaunch
 from tile_core.ir import nodes
+from tile_core.ir.grammar import MOST_THREADS
+from tile_core.values import extremes
 from tile_core.values.builder import Builder, Scope, current
 from tile_core.values.checks import python_int, shown
+from tile_core.values.intervals import interval
 from tile_core.values.value import Index, Value, as_value, constant_of, to_index
 
 #: Threads of a block if the kernel does not say.
 DEFAULT_THREADS = 128
-#: Threads of a block along an axis that no target has.
-MOST_THREADS = 65536
 
 
-class Kernel:
-    """The launch: ``with T.Kernel(gx, gy, threads=128) as (bx, by):``.
+class KernelLaunch:
+    """The launch of a kernel: ``with T.Kernel(gx, gy, threads=128) as (bx, by):``.
 
     Parameters
     ----------
     *grid
-        One to three extents, Python ints or runtime integers; the first is the fastest axis. An extent of 0 launches
-        nothing.
+        At most three extents, Python ints or runtime integers; the first is the fastest axis. An extent of 0 launches
+        nothing; without extents there is one block.
     threads
         Threads of a block: an int, or up to three of them. Default: 128, or 1 with ``is_cpu``.
     is_cpu
@@ -33,57 +34,97 @@ class Kernel:
     Raises
     ------
     OutsideKernel, BadLaunch, SecondLaunch
-        Outside a kernel function; for other grids and threads; at the second launch of a function.
+        Outside a kernel function; for other grids and threads; inside of another launch.
+
+    Notes
+    -----
+    A function may launch several times. The launches run one after the other: what one wrote, the next one reads.
     """
 
-    def __init__(self, *grid: Index, threads: Any = None, is_cpu: bool = False) -> None:
+    def __init__(self, *grid: Index, threads: int | Sequence[int] | None = None, is_cpu: bool = False) -> None:
         self.builder: Builder = current("T.Kernel")
-        if self.builder.launched:
-            raise SecondLaunch(kernel=self.builder.name)
+        self._check_outside()
         self.names_hint: Sequence[str] = ()
+        #: Whether the target is a tuple, of one name too: ``as (bx,)``.
+        self.unpacked = False
         self.grid = [_extent(d, e) for d, e in enumerate(_flat(grid))]
-        if not 1 <= len(self.grid) <= 3:
+        if len(self.grid) > 3:
             found, instead = f"{len(self.grid)} axes", "fold axes into one and take it apart with // and %"
-            raise BadLaunch(what="the grid", found=found, expected="1 to 3 axes", instead=instead)
+            raise BadLaunch(what="the grid", found=found, expected="at most 3 axes", instead=instead)
         self.threads = _threads(threads, is_cpu)
         self.scope: Scope | None = None
 
-    def __enter__(self) -> Any:
+    def _check_outside(self) -> None:
+        if self.builder.scope.kind != "function":
+            raise SecondLaunch(kernel=self.builder.name)
+
+    def __enter__(self) -> Value | tuple[Value, ...]:
         builder = self.builder
-        if builder.launched or builder.scope.kind != "function":
-            raise SecondLaunch(kernel=builder.name)
-        builder.launched, builder.threads = True, self.threads
+        self._check_outside()
+        builder.threads = self.threads
+        self.outer, builder.attrs = builder.attrs, dict(builder.attrs)
         if builder.eager is not None:
             builder.eager.launching()
         self.span = builder.span()
-        if len(self.names_hint) not in (0, 1, len(self.grid)):
-            found, axes = f"{len(self.names_hint)} names", len(self.grid)
-            instead = "name every axis of the grid, and give T.Kernel an extent for every name"
-            expected = f"{axes}, one for each axis" if axes > 1 else "one: the grid has one axis"
-            raise BadLaunch(what=f"as ({', '.join(self.names_hint)})", found=found, expected=expected, instead=instead)
-        names = self.names_hint if len(self.names_hint) == len(self.grid) else ("bx", "by", "bz")[: len(self.grid)]
+        self._check_targets()
+        one = () if self.grid else ("block",)
+        self.grid = self.grid or [1]
+        names = (
+            one or self.names_hint
+            if len(one or self.names_hint) == len(self.grid)
+            else ("bx", "by", "bz")[: len(self.grid)]
+        )
         extents = [to_index(e) for e in self.grid]
         self.extents = extents
         self.vars = [nodes.fresh(builder.unique(n), nodes.dtype_of(e)) for n, e in zip(names, extents, strict=True)]
-        builder.ranges |= {
-            v: (0, max(0, e - 1)) for v, e in zip(self.vars, self.grid, strict=True) if isinstance(e, int)
-        }
+        builder.ranges |= {v: (0, max(0, interval(e)[1] - 1)) for v, e in zip(self.vars, extents, strict=True)}
         self.scope = builder.push("kernel", runtime=False)
-        values = tuple(as_value(v) for v in self.vars)
-        return values[0] if len(values) == 1 else values
+        values = () if one else tuple(as_value(v) for v in self.vars)
+        return values[0] if len(values) == 1 and not self.unpacked else values
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def _check_targets(self) -> None:
+        """Refuse another number of names than axes; one name may hold the whole tuple of several."""
+        axes, names = len(self.grid), self.names_hint
+        if len(names) == axes or not names or (axes > 1 and len(names) == 1 and not self.unpacked):
+            return
+        instead = "name every axis of the grid, and give T.Kernel an extent for every name"
+        expected = f"{axes}, one for each axis" if axes > 1 else "one: the grid has one axis"
+        if axes == 0:
+            expected, instead = "none: the grid has no axis", "leave `as` out, or write T.Kernel(1)"
+        count = f"{len(names)} name{'s'[: len(names) - 1]}"
+        raise BadLaunch(what=f"as ({', '.join(names)})", found=count, expected=expected, instead=instead)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is not None or self.scope is None:
             return
         body = self.builder.pop(self.scope)
+        self.builder.launches.append(self.builder.attrs)
+        self.builder.attrs = self.outer
         last = len(self.vars) - 1
         for axis, (var, extent) in enumerate(zip(self.vars, self.extents, strict=True)):
-            notes: dict[str, Any] = {nodes.AXIS: axis}
+            notes: dict[str, object] = {nodes.AXIS: axis}
             if axis == last:
                 notes[nodes.THREADS] = list(self.threads)
             body = nodes.for_loop(var, extent, body, "grid", annotations=notes, span=self.span)
         # The function scope takes no other statement, see Builder.emit.
         self.builder.scope.statements.append(body)
+
+
+Kernel = KernelLaunch
+KernelLaunch.__init__.__qualname__ = "Kernel.__init__"  # users know this name, and Python's own errors say it
+
+
+def sync_grid() -> None:
+    """Refuse: blocks may run one after the other, so that none can wait for a later one.
+
+    Raises
+    ------
+    NoGridBarrier
+        Always.
+    """
+    raise NoGridBarrier()
 
 
 class Persistent:
@@ -135,24 +176,27 @@ class _OpenPersistent:
         from tile_core.compat.tvm import tirx
         from tile_core.language.integers import ceildiv
         from tile_core.trace.loops import LoopNest, check_names
+        from tile_core.trace.trip_counts import type_of
 
         check_names(spec.kind, spec.domain, names)
-        total: Any = 1
-        for extent in spec.domain:
+        kind, domain = _tile_numbers(spec)
+        total: Index = 1
+        for extent in domain:
             total = extent * total
         self.builder = builder
         self.loop = LoopNest("serial", [ceildiv(total, spec.wave)], {}).open_loop(builder, ["wave"])
-        tile = self.loop.targets * spec.wave + spec.index
+        tile = self.loop.targets.astype(kind) * spec.wave + spec.index
         number = as_value(builder.bind("tile", tile.expr))
         self.condition = tirx.LT(number.expr, to_index(total))
         self.scope = builder.push("branch")
-        rest: Any = number
-        coordinates: list[Any] = []
-        for extent in reversed(spec.domain[1:]):
+        rest: Value = number
+        coordinates: list[Value] = []
+        for extent in reversed(domain[1:]):
             coordinates.append(rest % extent)
             rest = rest // extent
-        values = tuple(reversed([*coordinates, rest]))
-        self.targets: Any = values[0] if len(values) == 1 else values
+        own = type_of(*spec.domain, spec.wave, spec.index)
+        values = tuple(x.astype(own) for x in reversed([*coordinates, rest]))
+        self.targets: Value | tuple[Value, ...] = values[0] if len(values) == 1 else values
 
     def close(self) -> None:
         from tile_core.compat.tvm import tirx
@@ -162,11 +206,28 @@ class _OpenPersistent:
         self.loop.close()
 
 
-def _flat(grid: Sequence[Any]) -> Sequence[Any]:
+def _tile_numbers(spec: Persistent) -> tuple[str, list[Index]]:
+    """Return the type that holds the number of every tile and of those after the last, and the domain in that type.
+
+    A runtime extent below 0 is one of 0: the product of two would be a number of tiles.
+    """
+    domain: list[Index] = []
+    most = 1
+    for e in spec.domain:
+        low, high = interval(to_index(e))
+        domain.append(as_value(extremes.max(e, 0)) if low < 0 else e)
+        most *= max(high, 0)
+    numbers = most + interval(to_index(spec.wave))[1] + interval(to_index(spec.index))[1]
+    if numbers < 2**31:
+        return "int32", domain
+    return "int64", [e if isinstance(e, int) else e.astype("int64") for e in domain]
+
+
+def _flat(grid: Sequence[Index | Sequence[Index]]) -> Sequence[object]:
     return grid[0] if len(grid) == 1 and isinstance(grid[0], (tuple, list)) else grid
 
 
-def _extent(axis: int, x: Any) -> Index:
+def _extent(axis: int, x: object) -> Index:
     constant = constant_of(x)
     if constant is not None and not isinstance(x, bool):
         if constant < 0:
@@ -187,22 +248,24 @@ def _extent(axis: int, x: Any) -> Index:
     raise BadLaunch(what=f"grid axis {axis}", found=found, expected="an integer", instead=instead)
 
 
-def _threads(threads: Any, is_cpu: bool) -> tuple[int, int, int]:
+def _threads(threads: int | Sequence[int] | None, is_cpu: bool) -> tuple[int, int, int]:
     if threads is None:
         threads = 1 if is_cpu else DEFAULT_THREADS
-    counts = list(threads) if isinstance(threads, (tuple, list)) else [threads]
-    if not 1 <= len(counts) <= 3:
+    given: Sequence[object] = threads if isinstance(threads, (tuple, list)) else (threads,)
+    if not 1 <= len(given) <= 3:
         instead = "give an int or a tuple (x, y, z)"
-        raise BadLaunch(what="threads", found=f"{len(counts)} counts", expected="1 to 3", instead=instead)
-    counts = [c if (number := python_int(c)) is None else number for c in counts]
-    for count in counts:
-        if not isinstance(count, int) or isinstance(count, bool):
-            found = "a runtime value" if isinstance(count, Value) else repr(count)
+        raise BadLaunch(what="threads", found=f"{len(given)} counts", expected="1 to 3", instead=instead)
+    counts = []
+    for item in given:
+        count = python_int(item)
+        if count is None:
+            found = "a runtime value" if isinstance(item, Value) else repr(item)
             raise BadLaunch(what="threads", found=found, expected="a Python int", instead="use a constant such as 128")
         if count < 1:
             raise BadLaunch(what="threads", found=count, expected="an int >= 1", instead="nearest legal value: 1")
         if count > MOST_THREADS:
             expected, instead = f"an int <= {MOST_THREADS}", f"nearest legal value: {MOST_THREADS}"
             raise BadLaunch(what="threads", found=shown(count), expected=expected, instead=instead)
+        counts.append(count)
     x, y, z = [*counts, 1, 1][:3]
     return x, y, z

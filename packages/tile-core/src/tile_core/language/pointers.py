@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import DTypeLike
@@ -11,11 +11,14 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
-from tile_core.values.value import Buffer, Value, constant_of, to_index, tvm_name
+from tile_core.values.value import Buffer, Index, Shape, Value, constant_of, to_index, tvm_name
+
+if TYPE_CHECKING:
+    from tile_core.trace.parameters import Pointer
 
 
 def make_tensor(
-    pointer: Any, shape: Sequence[Any], dtype: DTypeLike = None, strides: Sequence[Any] | None = None
+    pointer: Pointer, shape: Sequence[Index], dtype: DTypeLike = None, strides: Sequence[Index] | None = None
 ) -> Buffer:
     """Return a tensor at a pointer parameter: ``A = T.make_tensor(p, (n, 64), "float16")``.
 
@@ -54,11 +57,11 @@ def make_tensor(
     return Buffer(var, dims, element, "global", name)
 
 
-def _dims(what: str, dims: Any) -> list[Any]:
+def _dims(what: str, dims: Shape) -> list[Index]:
     return [_dim(what, d) for d in (dims if isinstance(dims, (tuple, list)) else (dims,))]
 
 
-def _dim(what: str, x: Any) -> Any:
+def _dim(what: str, x: object) -> Index:
     constant = constant_of(x) if isinstance(x, Value) else python_int(x)
     if constant is not None:
         if not 0 <= constant < 2**63:

@@ -7,52 +7,58 @@ operation with another. ``"rn"`` (to nearest, ties to even) works on every targe
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.numerics.inverse import function_call
 from tile_core.values.checks import argument, shown
 from tile_core.values.scalar import as_value, derive, promote
-from tile_core.values.value import Value
+from tile_core.values.value import Scalar, Value, elementwise
 
 MODES = ("rn", "rz", "ru", "rd")
 
 
-def ieee_add(a: Any, b: Any, rounding_mode: str = "rn") -> Value:
+@elementwise
+def ieee_add(a: Scalar, b: Scalar, rounding_mode: str = "rn") -> Value:
     """Return ``a + b``, rounded as named."""
     return _apply("add", (a, b), rounding_mode)
 
 
-def ieee_sub(a: Any, b: Any, rounding_mode: str = "rn") -> Value:
+@elementwise
+def ieee_sub(a: Scalar, b: Scalar, rounding_mode: str = "rn") -> Value:
     """Return ``a - b``, rounded as named."""
     return _apply("sub", (a, b), rounding_mode)
 
 
-def ieee_mul(a: Any, b: Any, rounding_mode: str = "rn") -> Value:
+@elementwise
+def ieee_mul(a: Scalar, b: Scalar, rounding_mode: str = "rn") -> Value:
     """Return ``a * b``, rounded as named."""
     return _apply("mul", (a, b), rounding_mode)
 
 
-def ieee_fma(a: Any, b: Any, c: Any, rounding_mode: str = "rn") -> Value:
+@elementwise
+def ieee_fma(a: Scalar, b: Scalar, c: Scalar, rounding_mode: str = "rn") -> Value:
     """Return ``a * b + c`` with one rounding, as named."""
     return _apply("fma", (a, b, c), rounding_mode)
 
 
-def ieee_fdiv(a: Any, b: Any, rounding_mode: str = "rn") -> Value:
+@elementwise
+def ieee_fdiv(a: Scalar, b: Scalar, rounding_mode: str = "rn") -> Value:
     """Return ``a / b``, rounded as named."""
     return _apply("fdiv", (a, b), rounding_mode)
 
 
-def ieee_frcp(a: Any, rounding_mode: str = "rn") -> Value:
+@elementwise
+def ieee_frcp(a: Scalar, rounding_mode: str = "rn") -> Value:
     """Return ``1 / a``, rounded as named."""
     return _apply("frcp", (a,), rounding_mode)
 
 
-def ieee_fsqrt(a: Any, rounding_mode: str = "rn") -> Value:
+@elementwise
+def ieee_fsqrt(a: Scalar, rounding_mode: str = "rn") -> Value:
     """Return the square root of ``a``, rounded as named."""
     return _apply("fsqrt", (a,), rounding_mode)
 
 
-def ieee_frsqrt(a: Any) -> Value:
+@elementwise
+def ieee_frsqrt(a: Scalar) -> Value:
     """Return ``1 / sqrt(a)`` of a ``float32``, rounded to the nearest."""
     value = as_value(a)
     if value.dtype != "float32":
@@ -60,7 +66,7 @@ def ieee_frsqrt(a: Any) -> Value:
     return _apply("frsqrt", (a,), "rn")
 
 
-def _apply(name: str, operands: tuple[Any, ...], mode: Any) -> Value:
+def _apply(name: str, operands: tuple[Scalar, ...], mode: str) -> Value:
     function = f"ieee_{name}"
     if mode not in MODES:
         raise argument(function, "rounding_mode", shown(mode), " or ".join(map(repr, MODES)), "leave it out for 'rn'")

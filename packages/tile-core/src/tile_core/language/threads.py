@@ -6,8 +6,6 @@ threads these are refused, or a block's threads run in turn between barriers.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES, DType
@@ -16,7 +14,7 @@ from tile_core.ir import nodes
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, current
 from tile_core.values.checks import shown, truth
-from tile_core.values.value import Value, as_value, cast, constant_of, tvm_name
+from tile_core.values.value import Scalar, Value, as_value, cast, constant_of, tvm_name
 
 INT32 = DTYPES["int32"]
 
@@ -63,7 +61,7 @@ def sync_warp() -> None:
     _emit("sync_warp")
 
 
-def shfl_sync(value: Any, lane: Any, width: int | None = None) -> Value:
+def shfl_sync(value: Scalar, lane: Scalar, width: int | None = None) -> Value:
     """Return ``value`` of another lane.
 
     Parameters
@@ -78,62 +76,62 @@ def shfl_sync(value: Any, lane: Any, width: int | None = None) -> Value:
     return _shuffle("shfl_sync", value, lane, width)
 
 
-def shfl_xor(value: Any, mask: Any, width: int | None = None) -> Value:
+def shfl_xor(value: Scalar, mask: Scalar, width: int | None = None) -> Value:
     """Return ``value`` of the lane whose index differs by XOR with ``mask``."""
     return _shuffle("shfl_xor", value, mask, width)
 
 
-def shfl_up(value: Any, delta: Any, width: int | None = None) -> Value:
+def shfl_up(value: Scalar, delta: Scalar, width: int | None = None) -> Value:
     """Return ``value`` of the lane ``delta`` below; the lowest lanes keep their own."""
     return _shuffle("shfl_up", value, delta, width)
 
 
-def shfl_down(value: Any, delta: Any, width: int | None = None) -> Value:
+def shfl_down(value: Scalar, delta: Scalar, width: int | None = None) -> Value:
     """Return ``value`` of the lane ``delta`` above; the highest lanes keep their own."""
     return _shuffle("shfl_down", value, delta, width)
 
 
-def ballot(condition: Any) -> Value:
+def ballot(condition: Scalar) -> Value:
     """Return a ``uint64`` whose bit ``i`` is the condition of lane ``i``."""
     return _call("ballot", [_condition("ballot", condition)], DTYPES["uint64"])
 
 
-def any_sync(condition: Any) -> Value:
+def any_sync(condition: Scalar) -> Value:
     """Return whether the condition holds in some lane of the warp."""
     return _call("any_sync", [_condition("any_sync", condition)], DTYPES["bool"])
 
 
-def all_sync(condition: Any) -> Value:
+def all_sync(condition: Scalar) -> Value:
     """Return whether the condition holds in all lanes of the warp."""
     return _call("all_sync", [_condition("all_sync", condition)], DTYPES["bool"])
 
 
-def warp_reduce_sum(value: Any) -> Value:
+def warp_reduce_sum(value: Scalar) -> Value:
     """Return the sum over the lanes of the warp that exist, in every lane."""
     return _reduce("sum", value)
 
 
-def warp_reduce_max(value: Any) -> Value:
+def warp_reduce_max(value: Scalar) -> Value:
     """Return the greatest value over the lanes of the warp that exist, in every lane."""
     return _reduce("max", value)
 
 
-def warp_reduce_min(value: Any) -> Value:
+def warp_reduce_min(value: Scalar) -> Value:
     """Return the least value over the lanes of the warp that exist, in every lane."""
     return _reduce("min", value)
 
 
-def warp_reduce_bitand(value: Any) -> Value:
+def warp_reduce_bitand(value: Scalar) -> Value:
     """Return the bitwise and over the lanes of the warp that exist, of integers."""
     return _reduce("bitand", value)
 
 
-def warp_reduce_bitor(value: Any) -> Value:
+def warp_reduce_bitor(value: Scalar) -> Value:
     """Return the bitwise or over the lanes of the warp that exist, of integers."""
     return _reduce("bitor", value)
 
 
-def _reduce(kind: str, value: Any) -> Value:
+def _reduce(kind: str, value: Scalar) -> Value:
     x = _register(f"warp_reduce_{kind}", value)
     if kind.startswith("bit") and not x.dtype.is_integer:
         raise BadArgument(
@@ -143,7 +141,7 @@ def _reduce(kind: str, value: Any) -> Value:
     return _call(f"warp_reduce_{kind}", [x.expr], x.dtype)
 
 
-def _shuffle(name: str, value: Any, lane: Any, width: int | None) -> Value:
+def _shuffle(name: str, value: Scalar, lane: Scalar, width: int | None) -> Value:
     x = _register(name, value)
     if width is not None:
         constant = constant_of(width)
@@ -160,7 +158,7 @@ def _shuffle(name: str, value: Any, lane: Any, width: int | None) -> Value:
     return _call(name, [x.expr, cast(index, INT32).expr, nodes.int_const(width or 0)], x.dtype)
 
 
-def _register(name: str, value: Any) -> Value:
+def _register(name: str, value: Scalar) -> Value:
     x = as_value(value)
     if x.dtype.is_packed or x.dtype == "bool":
         raise BadArgument(
@@ -170,14 +168,14 @@ def _register(name: str, value: Any) -> Value:
     return x
 
 
-def _condition(name: str, condition: Any) -> Expr:
+def _condition(name: str, condition: Scalar) -> Expr:
     value = as_condition(condition)
     if value is None:
         value = as_value(truth(name, condition))
     return value.expr
 
 
-def _axis(name: str, dim: Any) -> None:
+def _axis(name: str, dim: object) -> None:
     if not isinstance(dim, int) or not 0 <= dim <= 2:
         raise BadArgument(function=name, name="dim", found=repr(dim), expected="0, 1 or 2", instead="use 0 for x")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any
 
+from tile_core.compat.types import Coordinate
 from tile_core.errors.layout import BadCoordinate
 from tile_core.layout.digits import row_major_strides
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
@@ -38,7 +38,7 @@ class LayoutMap(ABC):
         return 1
 
     @abstractmethod
-    def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+    def at(self, flat: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> dict[str, Coordinate]:
         """The index per axis of the element at row-major index ``flat``."""
 
     @abstractmethod
@@ -50,7 +50,7 @@ class LayoutMap(ABC):
         """The number of elements."""
         return prod(self.shape)
 
-    def apply(self, *coordinate: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+    def apply(self, *coordinate: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> dict[str, Coordinate]:
         """Return the index per axis at ``coordinate``.
 
         Parameters
@@ -72,16 +72,16 @@ class LayoutMap(ABC):
             raise BadCoordinate(found=f"{coordinate} of replica {replica}", shape=self.shape)
         return self._apply(coordinate, replica, ops)
 
-    def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
+    def _apply(self, coordinate: Sequence[Coordinate], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
         return self.at(linear(coordinate, row_major_strides(self.shape), ops), replica, ops)
 
-    def __call__(self, *coordinate: Any) -> Any:
+    def __call__(self, *coordinate: Coordinate) -> Coordinate:
         """The index at ``coordinate``: the index itself for one axis, a tuple in the order of ``axes`` for more."""
         found = self.apply(*coordinate)
         values = tuple(found[axis] for axis in self.axes)
         return values[0] if len(values) == 1 else values
 
-    def check(self, coordinate: Sequence[Any]) -> None:
+    def check(self, coordinate: Sequence[Coordinate]) -> None:
         """Raise ``BadCoordinate`` unless ``coordinate`` has one index per dimension, each inside where it is known."""
         inside = (not isinstance(c, int) or 0 <= c < n for c, n in zip(coordinate, self.shape, strict=False))
         if len(coordinate) != len(self.shape) or not all(inside):
@@ -106,9 +106,9 @@ class LayoutMap(ABC):
         return product(*(range(n) for n in self.shape))
 
 
-def linear(values: Sequence[Any], strides: Sequence[int], ops: Ops, offset: int = 0) -> Any:
+def linear(values: Sequence[Coordinate], strides: Sequence[int], ops: Ops, offset: int = 0) -> Coordinate:
     """``offset + sum(value * stride)`` without zero terms."""
-    total: Any = None
+    total: Coordinate = None
     for value, stride in zip(values, strides, strict=True):
         if stride and not (isinstance(value, int) and not value):
             term = value if stride == 1 else ops.mul(value, stride)
@@ -118,7 +118,7 @@ def linear(values: Sequence[Any], strides: Sequence[int], ops: Ops, offset: int 
     return ops.add(total, offset) if offset else total
 
 
-def coordinate_of(flat: Any, shape: Sequence[int], ops: Ops) -> list[Any]:
+def coordinate_of(flat: Coordinate, shape: Sequence[int], ops: Ops) -> list[Coordinate]:
     """The coordinate of row-major index ``flat``, which is known to be inside ``shape``."""
     coordinate = []
     for dim, (extent, step) in enumerate(zip(shape, row_major_strides(shape), strict=True)):

@@ -48,7 +48,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     return extents
 
 
-def as_digits(digits: str | Iterable[Any], shape: Sequence[int]) -> tuple[Digit, ...]:
+def as_digits(digits: str | Iterable[Digit | tuple[int, int, str]], shape: Sequence[int]) -> tuple[Digit, ...]:
     """Return ``digits`` checked against ``shape``.
 
     Parameters

@@ -48,14 +48,17 @@ def to_svg(layout: LayoutMap, max_rows: int = 128, max_columns: int = 128) -> st
     size = (left + columns * width + 4, top + rows * height + 4)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" '
+        f'viewBox="0 0 {size[0]} {size[1]}" '
         'font-family="monospace" font-size="11" text-anchor="middle">',
-        f'<text x="4" y="14" text-anchor="start">{_escaped(_title(layout))}</text>',
+        f'<text x="4" y="14" text-anchor="start" fill="currentColor">{_escaped(_title(layout))}</text>',
     ]
     for column in range(columns):
-        parts.append(f'<text x="{left + column * width + width // 2}" y="{top - 6}">{column}</text>')
+        x = left + column * width + width // 2
+        parts.append(f'<text x="{x}" y="{top - 6}" fill="currentColor">{column}</text>')
     for row in range(rows):
         y = top + row * height
-        parts.append(f'<text x="{left // 2}" y="{y + 15}">{_escaped(_row_name(layout, row))}</text>')
+        name = _escaped(_row_name(layout, row))
+        parts.append(f'<text x="{left // 2}" y="{y + 15}" fill="currentColor">{name}</text>')
         for column in range(columns):
             x, flat = left + column * width, row * pitch + column
             colour = _colour(layout, flat)

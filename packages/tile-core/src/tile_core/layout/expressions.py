@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.layout.swizzle import Ops
+
+if TYPE_CHECKING:
+    from tile_core.layout.base import LayoutMap
 
 
 class ExprOps(Ops):
@@ -24,24 +27,24 @@ class ExprOps(Ops):
         """See ``Ops.equal``."""
         return tirx.EQ(a, tirx.IntImm("int32", b))
 
-    def xor(self, a: Any, b: Any) -> Any:
+    def xor(self, a: Expr, b: Expr) -> Expr:
         """See ``Ops.xor``."""
         return tirx.bitwise_xor(a, b)
 
-    def bitand(self, a: Any, b: int) -> Any:
+    def bitand(self, a: Expr, b: int) -> Expr:
         """See ``Ops.bitand``."""
         return tirx.bitwise_and(a, b)
 
-    def shift_left(self, a: Any, b: int) -> Any:
+    def shift_left(self, a: Expr, b: int) -> Expr:
         """See ``Ops.shift_left``."""
         return tirx.shift_left(a, b)
 
-    def shift_right(self, a: Any, b: int) -> Any:
+    def shift_right(self, a: Expr, b: int) -> Expr:
         """See ``Ops.shift_right``."""
         return tirx.shift_right(a, b)
 
 
-def place_of(layout: Any, indices: Any) -> Expr:
+def place_of(layout: LayoutMap, indices: list[Expr]) -> Expr:
     """Return the memory index of the element at ``indices`` as an expression.
 
     Parameters

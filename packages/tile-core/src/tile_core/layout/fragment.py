@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
-from typing import Any
 
-from tile_core.compat.types import Array, Expr, Var
+from tile_core.compat.types import Array, Coordinate, Expr, Var
 from tile_core.errors import InternalError
 from tile_core.layout.base import linear
 from tile_core.layout.digits import Digit, row_major_strides
@@ -93,7 +92,7 @@ class FragmentLayout(DigitLayout):
 
     def register(self, coordinate: Sequence[Expr]) -> Expr:
         """Return the register that an element is in, of ints, arrays or expressions."""
-        parts: list[tuple[Digit, Any]] = []
+        parts: list[tuple[Digit, Coordinate]] = []
         for index, digits in zip(coordinate, self._groups or (), strict=True):
             parts += decompose(index, digits, _arithmetic(index), "register")
         return linear([value for _, value in parts], [digit.stride for digit, _ in parts], PYTHON_OPS)
@@ -120,7 +119,7 @@ class FragmentLayout(DigitLayout):
 
     # From threads and registers to elements
 
-    def element(self, thread: Any, register: Any) -> list[Any]:
+    def element(self, thread: Coordinate, register: Coordinate) -> list[Coordinate]:
         """Return the coordinate (possibly in the padding) of the element in a thread's register: the inverse map."""
         place = {"thread": thread, "register": register}
         found = []
@@ -143,7 +142,7 @@ class FragmentLayout(DigitLayout):
         """Return the conditions under which a coordinate is not in the padding."""
         return [c < n for c, n, p in zip(coordinate, self.shape, self.padded, strict=True) if p != n]
 
-    def holds(self, thread: Var) -> list[Any]:
+    def holds(self, thread: Var) -> list[Expr]:
         """Return the conditions under which a thread holds anything."""
         return [] if self.size("thread") == self.threads else [thread < self.size("thread")]
 

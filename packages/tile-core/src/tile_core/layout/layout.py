@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any
 
-from tile_core.compat.types import Array
+from tile_core.compat.types import Array, Coordinate
 from tile_core.errors.layout import BadDigits, LayoutMismatch
 from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, coordinate_of, linear
 from tile_core.layout.digits import (
@@ -23,19 +22,19 @@ from tile_core.layout.digits import (
 from tile_core.layout.swizzle import PYTHON_OPS, Ops, Swizzle
 
 
-def row_major(shape: Any) -> DigitLayout:
+def row_major(shape: Sequence[int]) -> DigitLayout:
     """The layout of ``shape`` in memory with the last dimension contiguous."""
     extents = as_shape(shape)
     return strided(extents, row_major_strides(extents))
 
 
-def column_major(shape: Any) -> DigitLayout:
+def column_major(shape: Sequence[int]) -> DigitLayout:
     """The layout of ``shape`` in memory with the first dimension contiguous."""
     extents = as_shape(shape)
     return strided(extents, tuple(reversed(row_major_strides(tuple(reversed(extents))))))
 
 
-def strided(shape: Any, strides: Sequence[int], axis: str = "memory", offset: int = 0) -> DigitLayout:
+def strided(shape: Sequence[int], strides: Sequence[int], axis: str = "memory", offset: int = 0) -> DigitLayout:
     """The layout of ``shape`` with one stride per dimension on ``axis``."""
     extents = as_shape(shape)
     if len(strides) != len(extents):
@@ -77,11 +76,11 @@ class DigitLayout(LayoutMap):
 
     def __init__(
         self,
-        shape: Any,
-        digits: str | Iterable[Any],
+        shape: Sequence[int],
+        digits: str | Iterable[Digit | tuple[int, int, str]],
         *,
         swizzles: Sequence[Swizzle] = (),
-        replica: Iterable[Any] = (),
+        replica: Iterable[Digit | tuple[int, int, str]] = (),
         offset: Mapping[str, int] | None = None,
         padded: Sequence[int] | None = None,
         note: str = "",
@@ -188,22 +187,22 @@ class DigitLayout(LayoutMap):
         groups = group_by_dims(merge(self.digits), self.padded)
         return None if groups is None else tuple(merge(g) for g in groups)
 
-    def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+    def at(self, flat: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> dict[str, Coordinate]:
         """See ``LayoutMap.at``."""
         if self.padded != self.shape:
             return self._apply(coordinate_of(flat, self.shape, ops), replica, ops)
         return self._place(decompose(flat, merge(self.digits), ops), replica, ops)
 
-    def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
+    def _apply(self, coordinate: Sequence[Coordinate], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
         if self._groups is None:
             flat = linear(coordinate, row_major_strides(self.padded), ops)
             return self._place(decompose(flat, merge(self.digits), ops), replica, ops)
-        parts: list[tuple[Digit, Any]] = []
+        parts: list[tuple[Digit, Coordinate]] = []
         for index, group in zip(coordinate, self._groups, strict=True):
             parts += decompose(index, group, ops)
         return self._place(parts, replica, ops)
 
-    def _place(self, parts: list[tuple[Digit, Any]], replica: Any, ops: Ops) -> dict[str, Any]:
+    def _place(self, parts: list[tuple[Digit, Coordinate]], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
         if self.replica:
             parts = parts + decompose(replica, self.replica, ops)
         found = {}
@@ -235,7 +234,7 @@ class DigitLayout(LayoutMap):
         return values.reshape(self.numel, self.replicas)
 
     @cached_property
-    def _key(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[object, ...]:
         c = self.canonical()
         copies = tuple(sorted(c.replica))
         return (c.shape, c.padded, c.axes, merge(c.digits), c.swizzles, copies, tuple(sorted(c.offset.items())))
@@ -256,12 +255,12 @@ class DigitLayout(LayoutMap):
         return " ".join(parts)
 
 
-def decompose(index: Any, digits: Sequence[Digit], ops: Ops, axis: str = "") -> list[tuple[Digit, Any]]:
+def decompose(index: Coordinate, digits: Sequence[Digit], ops: Ops, axis: str = "") -> list[tuple[Digit, Coordinate]]:
     """Write ``index``, known to be below the product of the extents, in the radix of ``digits``.
 
     Digits of extent 1 are left out, and so are those of other axes if one is requested.
     """
-    parts: list[tuple[Digit, Any]] = []
+    parts: list[tuple[Digit, Coordinate]] = []
     step = 1
     for position in range(len(digits) - 1, -1, -1):
         digit = digits[position]

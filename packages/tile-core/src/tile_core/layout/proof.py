@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import Any
 
+from tile_core.compat.types import Array
 from tile_core.errors.layout import LayoutCollision, LayoutTooLarge
 from tile_core.layout.base import MAX_ENUMERATION, LayoutMap
 from tile_core.layout.digits import unravel
@@ -168,10 +168,10 @@ def _collision_of_digits(layout: DigitLayout, values: Sequence[int]) -> Collisio
 def _by_enumeration(layout: LayoutMap) -> Proof:
     tables = layout.tables()
     sizes = layout.sizes
-    rows: list[Any] = list(zip(*(tables[a] for a in layout.axes), strict=True))
+    rows: list[Array] = list(zip(*(tables[a] for a in layout.axes), strict=True))
     if len(set(rows)) == len(rows):
         return Proof(True, len(rows) == prod(sizes.values()), "enumeration")
-    seen: dict[Any, int] = {}
+    seen: dict[tuple[int, ...], int] = {}
     for position, row in enumerate(rows):
         first = seen.setdefault(row, position)
         if first != position:

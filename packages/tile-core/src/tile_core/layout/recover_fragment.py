@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
+from tile_core.compat.types import Array
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
@@ -42,7 +42,7 @@ def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
     if origin.any():
         places = " and ".join(f"{axis} {at}" for axis, at in zip(_AXES, origin, strict=True) if at)
         return f"its first element lies in {places}, not in number 0"
-    total: Any = 0
+    total: Array | int = 0
     groups: list[Digits] = []
     for d in range(rank + 1):  # the last dimension is that of the copies
         line = places[(0,) * d + (slice(None),) + (0,) * (rank - d)]
@@ -60,7 +60,7 @@ def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
     return FragmentLayout(tuple(layout.shape), dims, threads, copies)
 
 
-def _places(layout: LayoutMap) -> Any:
+def _places(layout: LayoutMap) -> Array:
     """Thread and register of each element and copy: an array of shape (*shape, copies, 2)."""
     import numpy as np
 
@@ -72,7 +72,7 @@ def _places(layout: LayoutMap) -> Any:
     return both.reshape(*layout.shape, layout.replicas, 2)
 
 
-def _digits(line: Any) -> Digits | None:
+def _digits(line: Array) -> Digits | None:
     """Digits of one index, outermost first, from the places that it counts through; the last one may end early."""
     found: list[Digit] = []
     while len(line) > 1:
@@ -91,7 +91,7 @@ def _digits(line: Any) -> Digits | None:
     return tuple(reversed(found))
 
 
-def _counted(count: int, run: int) -> Any:
+def _counted(count: int, run: int) -> Array:
     import numpy as np
 
     return (np.arange(count) % run)[:, None]

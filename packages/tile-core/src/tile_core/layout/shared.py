@@ -92,7 +92,7 @@ def _pattern(row_bits: int, rows: int, element_bits: int, bank_bytes: int) -> tu
 
 def bank_conflicts(
     layout: LayoutMap,
-    accesses: Iterable[Any],
+    accesses: Iterable[object],
     element_bits: int = 32,
     vector: int = 1,
     banks: int = 32,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from tile_core.compat.types import Expr
+from tile_core.compat.types import Coordinate, Expr
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
 
@@ -41,12 +40,12 @@ class StackedLayout(LayoutMap):
         """See ``LayoutMap.span``."""
         return self.count * self.inner.span
 
-    def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+    def at(self, flat: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> dict[str, Coordinate]:
         """See ``LayoutMap.at``."""
         within = self.inner.at(ops.mod(flat, self.inner.numel), replica, ops)
         return self._placed(ops.floordiv(flat, self.inner.numel), within, ops)
 
-    def _apply(self, coordinate: Sequence[Expr], replica: Any, ops: Ops) -> dict[str, Expr]:
+    def _apply(self, coordinate: Sequence[Expr], replica: Coordinate, ops: Ops) -> dict[str, Expr]:
         first, *rest = coordinate
         return self._placed(first, self.inner.apply(*rest, replica=replica, ops=ops), ops)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from tile_core.compat.types import Coordinate
 from tile_core.errors.layout import BadSwizzle
 
 
@@ -15,39 +15,39 @@ class Ops:
     divisor is positive.
     """
 
-    def add(self, a: Any, b: Any) -> Any:
+    def add(self, a: Coordinate, b: Coordinate) -> Coordinate:
         """``a + b``."""
         return a + b
 
-    def mul(self, a: Any, b: int) -> Any:
+    def mul(self, a: Coordinate, b: int) -> Coordinate:
         """``a * b``."""
         return a * b
 
-    def floordiv(self, a: Any, b: int) -> Any:
+    def floordiv(self, a: Coordinate, b: int) -> Coordinate:
         """``a // b``."""
         return a // b
 
-    def mod(self, a: Any, b: int) -> Any:
+    def mod(self, a: Coordinate, b: int) -> Coordinate:
         """``a % b``."""
         return a % b
 
-    def equal(self, a: Any, b: int) -> Any:
+    def equal(self, a: Coordinate, b: int) -> Coordinate:
         """``a == b``."""
         return a == b
 
-    def xor(self, a: Any, b: Any) -> Any:
+    def xor(self, a: Coordinate, b: Coordinate) -> Coordinate:
         """``a ^ b``."""
         return a ^ b
 
-    def bitand(self, a: Any, b: int) -> Any:
+    def bitand(self, a: Coordinate, b: int) -> Coordinate:
         """``a & b``."""
         return a & b
 
-    def shift_left(self, a: Any, b: int) -> Any:
+    def shift_left(self, a: Coordinate, b: int) -> Coordinate:
         """``a << b``."""
         return a << b
 
-    def shift_right(self, a: Any, b: int) -> Any:
+    def shift_right(self, a: Coordinate, b: int) -> Coordinate:
         """``a >> b``."""
         return a >> b
 
@@ -95,7 +95,7 @@ class Swizzle:
                 near_bits=bits, near_base=max(self.base, 0), near_shift=shift,
             )  # fmt: skip
 
-    def apply(self, index: Any, ops: Ops = PYTHON_OPS) -> Any:
+    def apply(self, index: Coordinate, ops: Ops = PYTHON_OPS) -> Coordinate:
         """Return the swizzled ``index``, a non-negative integer or an expression of one."""
         if not self.bits:
             return index

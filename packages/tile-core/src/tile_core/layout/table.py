@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from tile_core.compat.types import Coordinate
 from tile_core.errors.layout import BadDigits, BadLayoutFunction, LayoutTooLarge, TableNotSymbolic
 from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, coordinate_of, linear
 from tile_core.layout.digits import AXES, as_shape, row_major_strides, unravel
@@ -33,7 +34,9 @@ class TableLayout(LayoutMap):
         If a table has the wrong length or an unknown axis.
     """
 
-    def __init__(self, shape: Any, tables: Mapping[str, Sequence[int]], replicas: int = 1, note: str = "") -> None:
+    def __init__(
+        self, shape: Sequence[int], tables: Mapping[str, Sequence[int]], replicas: int = 1, note: str = ""
+    ) -> None:
         self.shape = as_shape(shape)
         self.note = note
         self._replicas = replicas
@@ -55,7 +58,7 @@ class TableLayout(LayoutMap):
         """See ``LayoutMap.replicas``."""
         return self._replicas
 
-    def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+    def at(self, flat: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> dict[str, Coordinate]:
         """See ``LayoutMap.at``."""
         if not isinstance(flat, int) or not isinstance(replica, int):
             raise TableNotSymbolic(shape=self.shape, reason="the index is an expression")
@@ -66,7 +69,7 @@ class TableLayout(LayoutMap):
         return self._tables
 
     @cached_property
-    def _key(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[object, ...]:
         return (self.shape, self._replicas, tuple((a, tuple(t)) for a, t in self._tables.items()))
 
     def __eq__(self, other: object) -> bool:
@@ -77,6 +80,10 @@ class TableLayout(LayoutMap):
 
     def __repr__(self) -> str:
         return f"table {self.shape} -> {','.join(f'{n}@{a}' for a, n in self.sizes.items())}"
+
+
+#: Why most functions fail with an index that is not known; Python's and TVM's own words would say less.
+_NEEDS_NUMBERS = "it decides by an index (`if`, `and`, `min`, a comparison), or needs it as a number"
 
 
 class CallableLayout(LayoutMap):
@@ -96,7 +103,11 @@ class CallableLayout(LayoutMap):
     """
 
     def __init__(
-        self, shape: Any, function: Callable[..., Any], axes: Sequence[str] = ("memory",), replicas: int = 1
+        self,
+        shape: Sequence[int],
+        function: Callable[..., object],
+        axes: Sequence[str] = ("memory",),
+        replicas: int = 1,
     ) -> None:
         self.shape = as_shape(shape)
         self.function = function
@@ -112,16 +123,18 @@ class CallableLayout(LayoutMap):
         """See ``LayoutMap.replicas``."""
         return self._replicas
 
-    def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+    def at(self, flat: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> dict[str, Coordinate]:
         """See ``LayoutMap.at``."""
         return self._apply(coordinate_of(flat, self.shape, ops), replica, ops)
 
-    def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
+    def _apply(self, coordinate: Sequence[Coordinate], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
         arguments = (*coordinate, replica) if self._replicas > 1 else tuple(coordinate)
         try:
             found = self.function(*arguments)
         except Exception as error:
-            raise TableNotSymbolic(shape=self.shape, reason=f"{type(error).__name__}: {error}") from error
+            known = all(isinstance(x, int) for x in coordinate)
+            reason = f"{type(error).__name__}: {error}" if known else _NEEDS_NUMBERS
+            raise TableNotSymbolic(shape=self.shape, reason=reason) from error
         values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         return dict(zip(self._axes, values, strict=True))
 
@@ -155,7 +168,9 @@ def unwrap(layout: Any) -> LayoutMap:
     return inner if isinstance(inner, LayoutMap) else layout
 
 
-def evaluate(shape: Sequence[int], function: Callable[..., Any], names: Sequence[str] | None = None) -> list[list[int]]:
+def evaluate(
+    shape: Sequence[int], function: Callable[..., object], names: Sequence[str] | None = None
+) -> list[list[int]]:
     """Call ``function`` on every coordinate of ``shape`` and return one list per result.
 
     Large shapes are evaluated at once on integer arrays where the function can, and compared at some coordinates.
@@ -181,7 +196,7 @@ def evaluate(shape: Sequence[int], function: Callable[..., Any], names: Sequence
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _call(function: Callable[..., Any], coordinate: tuple[int, ...], width: int | None) -> tuple[int, ...]:
+def _call(function: Callable[..., object], coordinate: tuple[int, ...], width: int | None) -> tuple[int, ...]:
     try:
         found = function(*coordinate)
     except Exception as error:
@@ -195,7 +210,7 @@ def _call(function: Callable[..., Any], coordinate: tuple[int, ...], width: int 
     return tuple(v.__index__() for v in values)
 
 
-def _evaluate_arrays(shape: Sequence[int], function: Callable[..., Any], width: int) -> list[list[int]] | None:
+def _evaluate_arrays(shape: Sequence[int], function: Callable[..., object], width: int) -> list[list[int]] | None:
     """The same on whole arrays; ``None`` if the function is not made for arrays or differs from itself on integers."""
     import numpy as np
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from tile_core.compat.types import Coordinate
 from tile_core.errors.layout import BadDigits, LayoutMismatch, LayoutOutOfRange
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.digits import AXES, as_shape, row_major_strides, unravel
@@ -30,11 +30,11 @@ class _UserLayout(LayoutMap):
         """See ``LayoutMap.replicas``."""
         return self.map.replicas
 
-    def at(self, flat: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> dict[str, Any]:
+    def at(self, flat: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> dict[str, Coordinate]:
         """See ``LayoutMap.at``."""
         return self.map.at(flat, replica, ops)
 
-    def _apply(self, coordinate: Sequence[Any], replica: Any, ops: Ops) -> dict[str, Any]:
+    def _apply(self, coordinate: Sequence[Coordinate], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
         return self.map._apply(coordinate, replica, ops)
 
     def tables(self) -> dict[str, list[int]]:
@@ -82,7 +82,7 @@ class Layout(_UserLayout):
         If the function fails or does not return integers.
     """
 
-    def __init__(self, shape: Any, forward: Any, *, span: int | None = None, note: str = "") -> None:
+    def __init__(self, shape: Sequence[int], forward: object, *, span: int | None = None, note: str = "") -> None:
         self.shape = as_shape(shape)
         inner = _memory_map(self.shape, forward)
         self.note = note or inner.note
@@ -132,11 +132,11 @@ class Fragment(_UserLayout):
 
     def __init__(
         self,
-        shape: Any,
-        forward_fn: Any = None,
-        forward_thread_fn: Callable[..., Any] | None = None,
+        shape: Sequence[int],
+        forward_fn: Callable[..., object] | None = None,
+        forward_thread_fn: Callable[..., object] | None = None,
         replicate: int = 1,
-        forward_index_fn: Callable[..., Any] | None = None,
+        forward_index_fn: Callable[..., object] | None = None,
         *,
         width: int = 32,
         threads: int | None = None,
@@ -163,16 +163,16 @@ class Fragment(_UserLayout):
         """How many elements each thread has room for."""
         return self.size("register")
 
-    def thread(self, *coordinate: Any, replica: Any = 0, ops: Ops = PYTHON_OPS) -> Any:
+    def thread(self, *coordinate: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> Coordinate:
         """The thread that holds the element at ``coordinate``."""
         return self._thread(self.apply(*coordinate, replica=replica, ops=ops), ops)
 
-    def register(self, *coordinate: Any, ops: Ops = PYTHON_OPS) -> Any:
+    def register(self, *coordinate: Coordinate, ops: Ops = PYTHON_OPS) -> Coordinate:
         """The register of that thread."""
         return self.apply(*coordinate, ops=ops).get("register", 0)
 
-    def _thread(self, place: dict[str, Any], ops: Ops) -> Any:
-        total: Any = 0
+    def _thread(self, place: dict[str, Coordinate], ops: Ops) -> Coordinate:
+        total: Coordinate = 0
         for axis, times in (("warp", self.width), ("lane", 1), ("thread", 1)):
             value = place.get(axis, 0)
             if not (isinstance(value, int) and value == 0):
@@ -191,7 +191,7 @@ class Fragment(_UserLayout):
         return [self._thread(dict(zip(self.axes, row, strict=True)), PYTHON_OPS) for row in rows]
 
 
-def _memory_map(shape: tuple[int, ...], forward: Any) -> LayoutMap:
+def _memory_map(shape: tuple[int, ...], forward: object) -> LayoutMap:
     given = unwrap(forward)
     if isinstance(given, LayoutMap):
         if given.shape != shape or given.axes != ("memory",) or given.replicas != 1:
@@ -208,7 +208,7 @@ def _memory_map(shape: tuple[int, ...], forward: Any) -> LayoutMap:
     else:
         strides = row_major_strides(extents)
 
-        def flat(*coordinate: Any) -> Any:
+        def flat(*coordinate: Coordinate) -> Coordinate:
             terms = [v if s == 1 else v * s for v, s in zip(forward(*coordinate), strides, strict=True)]
             return sum(terms[1:], terms[0])
 
@@ -219,9 +219,9 @@ def _memory_map(shape: tuple[int, ...], forward: Any) -> LayoutMap:
 
 def _fragment_map(
     shape: tuple[int, ...],
-    both: Any,
-    thread: Callable[..., Any] | None,
-    index: Callable[..., Any] | None,
+    both: Callable[..., object] | None,
+    thread: Callable[..., object] | None,
+    index: Callable[..., object] | None,
     replicate: int,
 ) -> LayoutMap:
     if (both is None) == (thread is None):
@@ -250,7 +250,7 @@ def _fragment_map(
         columns = [threads, [r for r in registers for _ in range(replicate)]]
         rank = len(shape)
 
-        def function(*c: Any) -> Any:
+        def function(*c: Coordinate) -> Coordinate:
             return thread(*c), index(*c[:rank])
 
     inner = CallableLayout(shape, function, ("thread", "register"), replicate)

@@ -11,10 +11,13 @@ from tile_core.errors.base import TileError
 from tile_core.errors.guess import hint
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
-from tile_core.lowering.variant import Accept, OpCall, Reject, Variant
+from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant, Withdrawn
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+
+
+_NONE: Mapping[str, str] = {}
 
 
 class Rejection(NamedTuple):
@@ -53,7 +56,7 @@ class Selection:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in self.rejected)
         return f"{self.variant.op} takes the fallback {self.variant.name} because of: {reasons}"
 
-    def lower(self, call: OpCall, ctx: Context) -> Stmt:
+    def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """The statement that the chosen variant makes of the call.
 
         Raises
@@ -70,7 +73,10 @@ class Selection:
         return statement
 
 
-def select(call: OpCall, variants: Sequence[Variant], ctx: Context, forced: str | None = None) -> Selection:
+def select(
+    call: DecodedCall, variants: Sequence[Variant], ctx: Context, forced: str | None = None,
+    withdrawn: Mapping[str, str] = _NONE,
+) -> Selection:  # fmt: skip
     """Choose the variant that lowers a call.
 
     Parameters
@@ -83,6 +89,8 @@ def select(call: OpCall, variants: Sequence[Variant], ctx: Context, forced: str 
         The compilation's context.
     forced
         Name of the only variant to ask, if the program says so.
+    withdrawn
+        Reasons of variants that accepted the call before, by name.
 
     Raises
     ------
@@ -97,19 +105,19 @@ def select(call: OpCall, variants: Sequence[Variant], ctx: Context, forced: str 
     """
     mine = sorted((v for v in variants if v.op == call.name), key=lambda v: -v.priority)
     if forced is not None:
-        return _take(call, mine, ctx, forced)
+        return _take(call, mine, ctx, forced, withdrawn)
     if not mine:
         raise OpUnavailable(where=call.where, op=call.name, target=ctx.target, hint=_other_ops(variants))
     rejected: list[Rejection] = []
     for variant in mine:
-        answer = _ask(variant, call, ctx)
+        answer = _ask(variant, call, ctx, withdrawn)
         if isinstance(answer, Accept):
             return Selection(variant, answer, tuple(rejected))
         rejected.append(Rejection(variant.name, answer.reason))
     raise NoVariant(where=call.where, op=call.name, target=ctx.target, table=reasons_table(rejected))
 
 
-def guarded(variant: Variant, method: str, call: OpCall, ctx: Context) -> Any:
+def guarded(variant: Variant, method: str, call: DecodedCall, ctx: Context) -> Any:
     """Query a variant, possibly third-party, about a call.
 
     Raises
@@ -121,7 +129,7 @@ def guarded(variant: Variant, method: str, call: OpCall, ctx: Context) -> Any:
         return getattr(variant, method)(call, ctx)
     except TileError as error:
         raise error.at(call.where) from error.__cause__
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Withdrawn):
         raise
     except BaseException as error:
         # Passing over a crash would hide a defect behind a slower variant.
@@ -173,21 +181,25 @@ def check_variants(target: str, parts: Mapping[str, Sequence[Variant]]) -> tuple
     return tuple(sorted((v for part in parts.values() for v in part), key=lambda v: (v.op, -v.priority)))
 
 
-def _take(call: OpCall, mine: Sequence[Variant], ctx: Context, forced: str) -> Selection:
+def _take(
+    call: DecodedCall, mine: Sequence[Variant], ctx: Context, forced: str, withdrawn: Mapping[str, str]
+) -> Selection:
     names = [variant.name for variant in mine]
     if forced not in names:
         what = hint(forced, names, "choose one that the target has, or do not force a variant", "'{}'")
         facts = {"op": call.name, "target": ctx.target, "found": forced, "known": ", ".join(names) or "none"}
         raise VariantMissing(where=call.where, hint=what, **facts)
     variant = mine[names.index(forced)]
-    answer = _ask(variant, call, ctx)
+    answer = _ask(variant, call, ctx, withdrawn)
     if isinstance(answer, Reject):
         facts = {"op": call.name, "target": ctx.target, "found": forced, "reason": answer.reason}
         raise VariantRefused(where=call.where, **facts)
     return Selection(variant, answer, forced=True)
 
 
-def _ask(variant: Variant, call: OpCall, ctx: Context) -> Accept | Reject:
+def _ask(variant: Variant, call: DecodedCall, ctx: Context, withdrawn: Mapping[str, str]) -> Accept | Reject:
+    if variant.name in withdrawn:
+        return Reject(withdrawn[variant.name])
     answer = guarded(variant, "accepts", call, ctx)
     if isinstance(answer, (Accept, Reject)):
         return answer

@@ -71,10 +71,14 @@ class Atom:
     dtypes
         Combinations of element types (in the order of ``Legality.operands``) that the shape exists for;
         empty if for all of the table.
+    computes
+        Element types that the instruction itself takes, in the same order; operands of other types are converted,
+        exactly, as they are read. Empty if it takes all of ``dtypes``.
     """
 
     sizes: Mapping[str, Size]
     dtypes: frozenset[tuple[str, ...]] = frozenset()
+    computes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", FrozenMap({k: _extent(v) for k, v in self.sizes.items()}))
@@ -86,7 +90,8 @@ class Atom:
 
     def __str__(self) -> str:
         parts = [str(e.step) if e == Extent(e.step) else f"({e})" for e in self.extents().values()]
-        return f"{' x '.join(self.sizes)} = {' x '.join(parts)}"
+        of = f" of {', '.join(self.computes)}" if self.computes else ""
+        return f"{' x '.join(self.sizes)} = {' x '.join(parts)}{of}"
 
 
 @dataclass(frozen=True)

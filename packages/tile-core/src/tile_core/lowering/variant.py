@@ -9,17 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from tile_core.compat.types import Attrs, Operand, Span, Stmt
 from tile_core.errors.base import Where
 from tile_core.lowering.legality import Asked, Legality
 from tile_core.target import FrozenMap
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.layout.base import LayoutMap
 
 
-class OpCall(Protocol):
+class DecodedCall(Protocol):
     """One decoded tile op of a program.
 
     Attributes
@@ -32,6 +34,8 @@ class OpCall(Protocol):
         The op's compile-time attributes.
     where
         The user's line.
+    span
+        The statement's place in the source.
     """
 
     @property
@@ -39,16 +43,24 @@ class OpCall(Protocol):
         """Name of the op without its prefix."""
 
     @property
-    def args(self) -> tuple[Any, ...]:
+    def args(self) -> tuple[Operand, ...]:
         """Buffer regions and expressions in the order of the op's signature."""
 
     @property
-    def attrs(self) -> Mapping[str, Any]:
+    def attrs(self) -> Attrs:
         """The op's compile-time attributes."""
 
     @property
     def where(self) -> Where | None:
         """The user's line."""
+
+    @property
+    def span(self) -> Span:
+        """The statement's place in the source."""
+
+
+TargetCall: TypeAlias = Any
+"""A ``DecodedCall`` of the kind that the target's pipeline makes, such as ``SimtCall``: each variant says which."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ class Accept:
     """
 
     note: str = ""
-    facts: Mapping[str, Any] = field(default_factory=FrozenMap)
+    facts: Attrs = field(default_factory=FrozenMap)
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,28 @@ class Reject:
     """The variant does not lower this call; ``reason`` says what was found, expected and nearest."""
 
     reason: str
+
+
+class Withdrawn(Exception):
+    """Raised by ``lower``: where the operands are placed, or what is known of their corners, the variant cannot.
+
+    It then counts as one that has refused the call, and the choice begins anew.
+
+    Parameters
+    ----------
+    reason
+        As in ``Reject``.
+
+    Attributes
+    ----------
+    number
+        Of the call, set by who asked for its statement.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.number = -1
 
 
 class Variant(ABC):
@@ -89,6 +123,8 @@ class Variant(ABC):
         What the variant can lower, as data.
     fallback
         Whether this is the slow fallback that always exists; choosing it because better ones refuse is reported.
+    option
+        Name of the backend's option without which it accepts no call; empty if it needs none.
     """
 
     name: str
@@ -96,8 +132,9 @@ class Variant(ABC):
     priority: int = 0
     legality: Legality = Legality()
     fallback: bool = False
+    option: str = ""
 
-    def asked(self, call: OpCall, ctx: Context) -> Asked:
+    def asked(self, call: TargetCall, ctx: Context) -> Asked:
         """State the facts of ``call`` for the legality table.
 
         A variant with a table must state every fact that the table constrains; sizes that are not known at compile
@@ -105,7 +142,7 @@ class Variant(ABC):
         """
         return Asked()
 
-    def accepts(self, call: OpCall, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: TargetCall, ctx: Context) -> Accept | Reject:
         """Say whether this variant lowers ``call``; by default whether the legality table allows it.
 
         It must not change anything and must not raise for a call that the op's own checks accepted. An override
@@ -114,7 +151,7 @@ class Variant(ABC):
         reasons = self.legality.check(self.asked(call, ctx), self.name)
         return Reject("; ".join(reasons)) if reasons else Accept()
 
-    def layouts(self, call: OpCall, ctx: Context) -> Mapping[Any, Any]:
+    def layouts(self, call: TargetCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """The layouts that this variant needs, by buffer; buffers that are not named are free.
 
         Called only after ``accepts`` answered with ``Accept``.
@@ -122,7 +159,7 @@ class Variant(ABC):
         return {}
 
     @abstractmethod
-    def lower(self, call: OpCall, ctx: Context) -> Any:
+    def lower(self, call: TargetCall, ctx: Context) -> Stmt:
         """The statement that replaces ``call``.
 
         Called after layouts are final. Returns a tirx statement with the call's span; new IR, never a changed input.

@@ -9,10 +9,9 @@ that is then added. It folds constants without regard to NaN, so NaN is recognis
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Expr, Var
+from tile_core.compat.types import Call, Expr, UnaryNode, Var
 from tile_core.numerics.formats import IEEE
 
 __all__ = [
@@ -43,7 +42,7 @@ def constant(value: float, name: str, like: Expr) -> Expr:
     return scalar if lanes_of(like) == 1 else tirx.Broadcast(scalar, lanes_of(like))
 
 
-def constants(name: str, like: Expr) -> Callable[[float], Any]:
+def constants(name: str, like: Expr) -> Callable[[float], Expr]:
     """A short maker of constants: ``k = constants("uint32", x)``, then ``k(1)``."""
 
     def make(value: float) -> Expr:
@@ -57,7 +56,7 @@ def cast(name: str, value: Expr) -> Expr:
     return value if type_name(value) == name else tirx.Cast(as_type(name, value), value)
 
 
-def bind(value: Expr, body: Callable[[Any], Any], hint: str = "t") -> Expr:
+def bind(value: Expr, body: UnaryNode, hint: str = "t") -> Expr:
     """``let t = value in body(t)``; constants and variables are passed through."""
     if isinstance(value, (ir.Var, tirx.IntImm, tirx.FloatImm)):
         return body(value)

@@ -7,6 +7,8 @@ No branches, no tables, no calls, so ``VectorizeLoop`` and LLVM turn them into v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Var
 from tile_core.numerics.build import (
@@ -18,6 +20,7 @@ from tile_core.numerics.build import (
     constants,
     equal,
     float_of,
+    negate_if,
     select,
     type_name,
 )  # fmt: skip
@@ -27,6 +30,9 @@ __all__ = [
     "decode_expr", "encode_expr", "int4_expr", "nibble_expr",
     "round_tfloat32_expr", "widen_expr",
 ]  # fmt: skip
+
+_STEPS = {"uint32": ((24, 8),), "uint64": ((44, 20), (34, 20), (24, 10))}
+"""By type, the steps that bring an integer below 2^24: from two to which power on bits are dropped, and how many."""
 
 
 def decode_expr(code: Expr, dtype: str, to: str = "float32") -> Expr:
@@ -82,15 +88,16 @@ def round_tfloat32_expr(value: Expr) -> Expr:
 def widen_expr(value: Expr) -> Expr:
     """``value`` (integer, bool, float16, float32 or float64) as the float type to encode from without double rounding.
 
-    float16 and integers of up to 16 bits become float32, exactly; wider integers become float64. A 64-bit integer of
-    2^53 or more has its dropped bits collected in the lowest kept one, which is enough for one rounding to follow.
+    float16 and integers of up to 16 bits become float32, exactly. Wider integers keep their first 15 bits or more, with
+    what is dropped collected in the lowest kept one, which is enough for one rounding to at most 13 bits to follow. So
+    no target needs float64 for them.
     """
     name = type_name(value)
     if name in WIDE:
         return value
-    if name in ("int64", "uint64"):
-        return bind(value, lambda v: cast("float64", _collect_low_bits(v, name)))
-    return cast("float64" if name in ("int32", "uint32") else "float32", value)
+    if name in ("int32", "uint32", "int64", "uint64"):
+        return bind(value, lambda v: _rounded_to_odd(v, name))
+    return cast("float32", value)
 
 
 def nibble_expr(byte: Expr, index: Expr) -> Expr:
@@ -108,14 +115,29 @@ def int4_expr(value: Expr, dtype: str) -> Expr:
     return cast("int8", (wide ^ constant(8, "int32", value)) - constant(8, "int32", value))
 
 
-def _collect_low_bits(value: Var, name: str) -> Expr:
-    k = constants(name, value)
-    kept = (value >> k(11)) << k(11)
-    sticky = select(equal(kept, value), kept, kept | k(1 << 11))
-    small = value < k(1 << 53)
-    if name == "int64":
-        small = tirx.And(small, value > k(-(1 << 53)))
-    return select(small, value, sticky)
+def _rounded_to_odd(value: Var, name: str) -> Expr:
+    """The float32 of an integer of 32 or 64 bits: its sign, and its magnitude by `_shortened`."""
+    unsigned = f"uint{name.removeprefix('u').removeprefix('int')}"
+    size = cast(unsigned, value)
+    if unsigned == name:
+        return bind(size, lambda m: _shortened(m, _STEPS[unsigned]))
+    negative, k = value < constant(0, name, value), constants(unsigned, value)
+    # Not a difference: TVM takes one of unsigned integers to be positive.
+    ones = (1 << int(unsigned.removeprefix("uint"))) - 1
+    positive = (size ^ select(negative, k(ones), k(0))) + select(negative, k(1), k(0))
+    return negate_if(negative, bind(positive, lambda m: _shortened(m, _STEPS[unsigned])))
+
+
+def _shortened(size: Var, steps: Sequence[tuple[int, int]]) -> Expr:
+    """The float32 of an unsigned integer of which a step drops some bits, if it is not below a power of two."""
+    if not steps:
+        return cast("float32", cast("int32", size))
+    (limit, shift), *rest = steps
+    k = constants(type_name(size), size)
+    large, kept = size >= k(1 << limit), size >> k(shift)
+    sticky = select(equal(kept << k(shift), size), kept, kept | k(1))
+    shorter = bind(select(large, sticky, size), lambda m: _shortened(m, rest), "size")
+    return shorter * select(large, constant(2.0**shift, "float32", size), constant(1.0, "float32", size))
 
 
 def _decode_bits(c: Var, form: Format) -> Expr:

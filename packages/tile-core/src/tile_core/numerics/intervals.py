@@ -79,7 +79,7 @@ class Intervals:
     def __init__(self, analyzer: Any, values: Mapping[Var, Var]) -> None:
         self.analyzer = analyzer
         self.values = dict(values)
-        self.known: dict[Any, Interval] = {}
+        self.known: dict[Expr, Interval] = {}
 
     def of(self, e: Expr) -> Interval:
         """Return the interval of a float or integer expression."""
@@ -152,7 +152,7 @@ class Intervals:
         b = self.of(e.b)
         return self.combined(e, lambda x, y: x / y) if b.low > 0 or b.high < 0 else None
 
-    def combined(self, e: Expr, operation: Any) -> Interval | None:
+    def combined(self, e: Expr, operation: Callable[[float, float], float]) -> Interval | None:
         """Return the interval of an operation whose extremes are among those of the corners."""
         a, b = self.of(e.a), self.of(e.b)
         if not (a.finite and b.finite):

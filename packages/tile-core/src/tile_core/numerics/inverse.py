@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Expr, Var
+from tile_core.compat.types import BinaryNode, Call, Expr, UnaryNode, Var
 from tile_core.ir import nodes
 from tile_core.numerics.build import (
     bind,
@@ -47,40 +46,40 @@ def function_call(name: str, *args: Expr) -> Call:
     return ir.Call(nodes.register_scalar_op(f"tirx.{name}"), list(args), ret_ty=args[0].ty)
 
 
-def library(name: str) -> Callable[..., Any]:
+def library(name: str) -> Callable[..., Expr]:
     """Return the builder of a call of the C library's function on float64."""
     return lambda *args: tirx.call_pure_extern("float64", name, *args)
 
 
-def fmod(x: Expr, y: Expr) -> Any:
+def fmod(x: Expr, y: Expr) -> Expr:
     """The remainder with the sign of ``x``, which is exact: by the C library, in float64."""
     return cast("float32", library("fmod")(cast("float64", x), cast("float64", y)))
 
 
-def atan2(y: Expr, x: Expr) -> Any:
+def atan2(y: Expr, x: Expr) -> Expr:
     """The angle of the point (x, y), with the special values of C99 Annex F."""
     return _wide2(y, x, _angle)
 
 
-def atan(x: Expr) -> Any:
+def atan(x: Expr) -> Expr:
     """Inverse tangent."""
     return _wide(x, lambda d: _angle(d, constant(1.0, "float64", d)))
 
 
-def asin(x: Expr) -> Any:
+def asin(x: Expr) -> Expr:
     """Inverse sine: the angle of (sqrt((1 - x) (1 + x)), x)."""
     return _wide(x, lambda d: bind(_cofunction(d), lambda c: _angle(d, c), "c"))
 
 
-def acos(x: Expr) -> Any:
+def acos(x: Expr) -> Expr:
     """Inverse cosine: the angle of (x, sqrt((1 - x) (1 + x)))."""
     return _wide(x, lambda d: bind(_cofunction(d), lambda s: _angle(s, d), "s"))
 
 
-def sinh(x: Expr) -> Any:
+def sinh(x: Expr) -> Expr:
     """Hyperbolic sine: a series below 1/2, (e^a - e^-a) / 2 above."""
 
-    def of(d: Var, a: Expr) -> Any:
+    def of(d: Var, a: Expr) -> Expr:
         k = constants("float64", d)
         large = bind(_exp(a), lambda e: (e - k(1.0) / e) * k(0.5), "e")
         small = bind(a * a, lambda z: a * horner(z, _SINH), "z")
@@ -89,20 +88,20 @@ def sinh(x: Expr) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def cosh(x: Expr) -> Any:
+def cosh(x: Expr) -> Expr:
     """Hyperbolic cosine: (e^a + e^-a) / 2."""
 
-    def of(e: Expr) -> Any:
+    def of(e: Expr) -> Expr:
         k = constants("float64", e)
         return (e + k(1.0) / e) * k(0.5)
 
     return _wide(x, lambda d: bind(_exp(magnitude(d)), of, "e"))
 
 
-def expm1(x: Expr) -> Any:
+def expm1(x: Expr) -> Expr:
     """e^x - 1: a series below 1/2."""
 
-    def of(d: Var) -> Any:
+    def of(d: Var) -> Expr:
         k = constants("float64", d)
         near = select(magnitude(d) < k(2.0**-40), d, d * horner(d, _EXPM1))  # keeps the sign of a zero
         return select(magnitude(d) < k(0.5), near, _exp(d) - k(1.0))
@@ -110,10 +109,10 @@ def expm1(x: Expr) -> Any:
     return _wide(x, of)
 
 
-def cbrt(x: Expr) -> Any:
+def cbrt(x: Expr) -> Expr:
     """Cube root, by the third of the binary logarithm."""
 
-    def of(d: Var, a: Expr) -> Any:
+    def of(d: Var, a: Expr) -> Expr:
         k = constants("float64", d)
         root = with_sign_of(exp2_wide(log2_wide(a) * k(1.0 / 3.0)), d)
         keeps = tirx.Or(tirx.Or(equal(a, k(0.0)), equal(a, k(math.inf))), is_nan(d))
@@ -122,10 +121,10 @@ def cbrt(x: Expr) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def hypot(x: Expr, y: Expr) -> Any:
+def hypot(x: Expr, y: Expr) -> Expr:
     """sqrt(x^2 + y^2), infinite as soon as one side is."""
 
-    def of(a: Expr, b: Expr) -> Any:
+    def of(a: Expr, b: Expr) -> Expr:
         infinite = constant(math.inf, "float64", a)
         either = tirx.Or(equal(magnitude(a), infinite), equal(magnitude(b), infinite))
         return select(either, infinite, tirx.sqrt(a * a + b * b))
@@ -133,10 +132,10 @@ def hypot(x: Expr, y: Expr) -> Any:
     return _wide2(x, y, of)
 
 
-def asinh(x: Expr) -> Any:
+def asinh(x: Expr) -> Expr:
     """Inverse hyperbolic sine: log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))."""
 
-    def of(d: Var, a: Expr) -> Any:
+    def of(d: Var, a: Expr) -> Expr:
         k = constants("float64", d)
         more = bind(a * a, lambda z: a + z / (k(1.0) + tirx.sqrt(z + k(1.0))), "z")
         value = select(a < k(2.0**-40), a, bind(more, _log1p, "w"))
@@ -145,10 +144,10 @@ def asinh(x: Expr) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def acosh(x: Expr) -> Any:
+def acosh(x: Expr) -> Expr:
     """Inverse hyperbolic cosine: log(1 + (x - 1) + sqrt((x - 1) (x + 1))); NaN below 1."""
 
-    def of(d: Var) -> Any:
+    def of(d: Var) -> Expr:
         k = constants("float64", d)
         more = bind(d - k(1.0), lambda t: t + tirx.sqrt(t * (d + k(1.0))), "t")
         value = select(d < k(math.inf), bind(more, _log1p, "w"), d)
@@ -157,10 +156,10 @@ def acosh(x: Expr) -> Any:
     return _wide(x, of)
 
 
-def atanh(x: Expr) -> Any:
+def atanh(x: Expr) -> Expr:
     """Inverse hyperbolic tangent: log(1 + 2 a / (1 - a)) / 2; infinite at 1, NaN beyond."""
 
-    def of(d: Var, a: Expr) -> Any:
+    def of(d: Var, a: Expr) -> Expr:
         k = constants("float64", d)
         more = a * k(2.0) / (k(1.0) - a)
         value = select(a < k(2.0**-40), a, bind(more, _log1p, "w") * k(0.5))
@@ -170,33 +169,33 @@ def atanh(x: Expr) -> Any:
     return _wide(x, lambda d: bind(magnitude(d), lambda a: of(d, a), "a"))
 
 
-def _wide(x: Expr, body: Callable[[Any], Any]) -> Any:
+def _wide(x: Expr, body: UnaryNode) -> Expr:
     """A function of float64 applied to a float32."""
     return cast("float32", bind(cast("float64", x), body, "d"))
 
 
-def _wide2(x: Expr, y: Expr, body: Callable[[Any, Any], Any]) -> Any:
+def _wide2(x: Expr, y: Expr, body: BinaryNode) -> Expr:
     wide = bind(cast("float64", x), lambda a: bind(cast("float64", y), lambda b: body(a, b), "v"), "u")
     return cast("float32", wide)
 
 
-def _cofunction(d: Var) -> Any:
+def _cofunction(d: Var) -> Expr:
     """sqrt(1 - d^2), without cancellation; NaN where abs(d) > 1."""
     one = constant(1.0, "float64", d)
     return tirx.sqrt((one - d) * (one + d))
 
 
-def _angle(y: Expr, x: Expr) -> Any:
+def _angle(y: Expr, x: Expr) -> Expr:
     """The angle of a point: of the smaller coordinate over the larger one a polynomial, then the octant."""
     k = constants("float64", y)
 
-    def of(a: Expr, b: Expr) -> Any:
+    def of(a: Expr, b: Expr) -> Expr:
         low, high = select(a < b, a, b), select(a < b, b, a)
         both = equal(low, high)  # includes infinities and zeros; on the diagonal the quotient is 1
         slope = select(both, select(equal(high, k(0.0)), k(0.0), k(1.0)), low / high)
         return bind(slope, lambda t: octant(a, b, bind(t * t, lambda z: t + t * z * horner(z, _ATAN), "z")), "t")
 
-    def octant(a: Expr, b: Expr, r: Any) -> Any:
+    def octant(a: Expr, b: Expr, r: Expr) -> Expr:
         steep = bind(r, lambda v: select(a > b, k(math.pi / 2) - v, v), "r")
         behind = signed_bits_of(x) < constant(0, "int64", x)
         whole = bind(steep, lambda v: select(behind, k(math.pi) - v, v), "v")
@@ -205,12 +204,12 @@ def _angle(y: Expr, x: Expr) -> Any:
     return bind(magnitude(y), lambda a: bind(magnitude(x), lambda b: of(a, b), "b"), "a")
 
 
-def _exp(d: Var) -> Any:
+def _exp(d: Var) -> Expr:
     """e^d, limited so that its rounding to float32 overflows and underflows as it must."""
     return exp2_wide(d * constant(1.0 / math.log(2.0), "float64", d))
 
 
-def _log1p(w: Expr) -> Any:
+def _log1p(w: Expr) -> Expr:
     """log(1 + w) for w >= 0 and finite."""
     k = constants("float64", w)
     near = bind(w / (w + k(2.0)), lambda s: atanh_wide(s) * k(2.0), "s")

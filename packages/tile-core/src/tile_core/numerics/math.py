@@ -17,11 +17,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.compat.types import BinaryNode, Call, Expr, Stmt, UnaryNode, Var
 from tile_core.numerics.build import (
     bind,
     bits_of,
@@ -43,9 +41,9 @@ from tile_core.numerics.formats import IEEE
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
 
 __all__ = [
-    "atanh_wide", "clamp_expr", "cos", "erf", "exp", "exp10", "exp10_wide", "exp2", "exp2_wide", "log", "log10",
-    "log1p", "log2", "log2_wide", "max_expr", "min_expr", "pow", "rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh",
-    "tanh_wide",
+    "COSINE", "SINE", "atanh_wide", "clamp_expr", "cos", "erf", "exp", "exp10", "exp10_wide", "exp2", "exp2_wide",
+    "log", "log10", "log1p", "log2", "log2_wide", "max_expr", "min_expr", "pow", "rsqrt", "sigmoid", "sin",
+    "sqrt", "tan", "tanh", "tanh_wide",
 ]  # fmt: skip
 
 _LOG2E = 1.0 / math.log(2.0)
@@ -77,9 +75,9 @@ _ERF = [0.12837916680235179, -0.3761263531034693, 0.1128371972251452, -0.0268607
 # -log(erfc(a)) / a on 0.9 <= a <= 4; relative error of 1 - erfc below 2^-30.
 _ERFC = [1.1286370779245536, 0.6351980222207321, 0.10615907050994265, -0.023694585613695224, 0.0036103518283894668,
          -0.000314860684227522, 1.0433385077458525e-05]  # fmt: skip
-# (sin(y) / y - 1) / y^2 and (cos(y) - 1) / y^2 in y^2, |y| <= pi/4; 2^-37 and 2^-34.
-_SIN = [-0.1666666664061186, 0.008333329266638916, -0.00019839296108066962, 2.717939719411813e-06]
-_COS = [-0.499999997139696, 0.04166662201515785, -0.0013886721275466743, 2.4386368935637977e-05]
+#: (sin(y) / y - 1) / y^2 and (cos(y) - 1) / y^2 in y^2, |y| <= pi/4; 2^-37 and 2^-34.
+SINE = [-0.1666666664061186, 0.008333329266638916, -0.00019839296108066962, 2.717939719411813e-06]
+COSINE = [-0.499999997139696, 0.04166662201515785, -0.0013886721275466743, 2.4386368935637977e-05]
 
 TWO_OVER_PI = 0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041F
 """floor(2/pi * 2^196). A test computes it again."""
@@ -97,17 +95,17 @@ def exp2(x: Expr) -> Expr:
     return bind(_limit(x, -151.0, 130.0), lambda v: _exp2_reduced(v, _scale_twice))
 
 
-def exp10(x: Expr) -> Any:
+def exp10(x: Expr) -> Expr:
     """10^x, as 2^(x log2(10)) in float64."""
     return cast("float32", exp2_wide(cast("float64", x) * constant(math.log2(10.0), "float64", x)))
 
 
-def exp10_wide(x: Expr) -> Any:
+def exp10_wide(x: Expr) -> Expr:
     """10^x in float64, by the target's power."""
     return tirx.pow(constant(10.0, "float64", x), x)
 
 
-def tanh_wide(x: Expr) -> Any:
+def tanh_wide(x: Expr) -> Expr:
     """The hyperbolic tangent in float64, by the C library."""
     return tirx.call_pure_extern("float64", "tanh", x)
 
@@ -122,7 +120,7 @@ def log(x: Var) -> Expr:
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
 
 
-def log2(x: Expr) -> Any:
+def log2(x: Expr) -> Expr:
     """Binary logarithm: e + log(1 + f) log2(e), where the integer part of log2(e) multiplies without rounding."""
 
     def joined(e: Expr, f: Var) -> Expr:
@@ -132,7 +130,7 @@ def log2(x: Expr) -> Any:
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
 
 
-def log10(x: Expr) -> Any:
+def log10(x: Expr) -> Expr:
     """Decimal logarithm, through the float64 logarithm."""
 
     def joined(v: Var) -> Expr:
@@ -142,10 +140,10 @@ def log10(x: Expr) -> Any:
     return bind(x, joined)
 
 
-def log1p(x: Expr) -> Any:
+def log1p(x: Expr) -> Expr:
     """log(1 + x) without loss for small x: 2 atanh(x / (2 + x)) near 0, the float64 logarithm of 1 + x elsewhere."""
 
-    def near(v: Var) -> Any:
+    def near(v: Var) -> Expr:
         return bind(v / (v + constant(2.0, "float64", v)), lambda s: atanh_wide(s) * constant(2.0, "float64", v))
 
     def joined(v: Var) -> Expr:
@@ -222,16 +220,16 @@ def cos(x: Var) -> Expr:
     return bind(x, lambda v: _quarter_turns(v, joined))
 
 
-def tan(x: Expr) -> Any:
+def tan(x: Expr) -> Expr:
     """Tangent, for every float32 argument."""
 
-    def quotient(v: Var, s: Stmt, c: Any, turns: Var) -> Any:
+    def quotient(v: Var, s: Stmt, c: Var, turns: Var) -> Expr:
         odd = _bit(turns, 0)
         value = cast("float32", negate_if(odd, select(odd, c, s) / select(odd, s, c)))
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)
 
     def joined(v: Var, y: Expr, turns: Var) -> Expr:
-        def parts(z: Var) -> Any:
+        def parts(z: Var) -> Expr:
             return bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, turns), "c"), "s")
 
         return bind(y * y, parts, "z")
@@ -239,12 +237,12 @@ def tan(x: Expr) -> Any:
     return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
 
 
-def sqrt(x: Expr) -> Any:
+def sqrt(x: Expr) -> Expr:
     """Square root; the target's own is correctly rounded."""
     return tirx.sqrt(x)
 
 
-def rsqrt(x: Expr) -> Any:
+def rsqrt(x: Expr) -> Expr:
     """1 / sqrt(x); infinite, with its sign, at the zeros."""
     return constant(1.0, type_name(x), x) / tirx.sqrt(x)
 
@@ -289,7 +287,7 @@ def _limit(x: Expr, low: float, high: float) -> Expr:
     return bind(x, lambda v: select(v < lo, lo, select(v > hi, hi, v)))
 
 
-def _nearest(x: Expr, body: Callable[[Any, Any], Any]) -> Expr:
+def _nearest(x: Expr, body: BinaryNode) -> Expr:
     """``body(n, i)``: the integer nearest to ``x`` as a float and as a signed integer of the same width."""
     magic = constant(_MAGIC[type_name(x)], type_name(x), x)
     form = IEEE[type_name(x)]
@@ -317,7 +315,7 @@ def _scale_twice(p: Expr, n: Expr) -> Expr:
     return bind(n, scaled, "i")
 
 
-def _exp_reduced(x: Var, scale: Callable[[Any, Any], Any]) -> Expr:
+def _exp_reduced(x: Var, scale: BinaryNode) -> Expr:
     k = constants("float32", x)
 
     def joined(h: Var, low: Var, r: Var, i: Expr) -> Expr:
@@ -333,7 +331,7 @@ def _exp_reduced(x: Var, scale: Callable[[Any, Any], Any]) -> Expr:
     return _nearest(x * k(_LOG2E), reduced)
 
 
-def _exp2_reduced(x: Var, scale: Callable[[Any, Any], Any]) -> Expr:
+def _exp2_reduced(x: Var, scale: BinaryNode) -> Expr:
     name = type_name(x)
     one = constant(1.0, name, x)
     return _nearest(x, lambda n, i: bind(x - n, lambda r: scale(one + r * horner(r, _EXP2[name]), i), "r"))
@@ -344,7 +342,7 @@ def exp2_wide(t: Expr) -> Expr:
     return bind(_limit(t, -200.0, 200.0), lambda v: _exp2_reduced(v, _scale_once))
 
 
-def _log_reduced(x: Var, body: Callable[[Any, Any], Any]) -> Expr:
+def _log_reduced(x: Var, body: BinaryNode) -> Expr:
     """``body(e, f)`` with x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
     k = constants("int32", x)
     tiny = x < constant(2.0**-126, "float32", x)
@@ -361,7 +359,7 @@ def _log_reduced(x: Var, body: Callable[[Any, Any], Any]) -> Expr:
     return bind(signed_bits_of(normal), split, "i")
 
 
-def _log1p_tail(f: Var, body: Callable[[Any], Any]) -> Expr:
+def _log1p_tail(f: Var, body: UnaryNode) -> Expr:
     """``body(log(1 + f) - f)``."""
     tail = bind(f * f, lambda z: f * z * horner(f, _LOG) - z * constant(0.5, "float32", f), "z")
     return bind(tail, body, "tail")
@@ -397,18 +395,18 @@ def atanh_wide(s: Var) -> Expr:
 
 
 def _sine(y: Var, z: Var) -> Expr:
-    return y + y * z * horner(z, _SIN)
+    return y + y * z * horner(z, SINE)
 
 
 def _cosine(z: Var) -> Expr:
-    return constant(1.0, "float64", z) + z * horner(z, _COS)
+    return constant(1.0, "float64", z) + z * horner(z, COSINE)
 
 
 def _bit(n: Expr, index: int) -> Expr:
     return equal((n >> constant(index, "int64", n)) & constant(1, "int64", n), constant(1, "int64", n))
 
 
-def _quarter_turns(x: Var, body: Callable[[Any, Any], Any]) -> Expr:
+def _quarter_turns(x: Var, body: BinaryNode) -> Expr:
     """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
 
     Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and

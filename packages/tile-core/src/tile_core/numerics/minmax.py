@@ -7,38 +7,44 @@ are ordered here by comparisons that are false for NaN, with NaN detected by its
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.numerics.build import bind, bits_of, cast, constant, float_of, is_nan, select, type_name
 from tile_core.numerics.formats import IEEE
+from tile_core.numerics.ordered import is_larger
 
 __all__ = ["clamp_expr", "max_expr", "min_expr", "round_away_expr"]
 
 
-def max_expr(a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
+def max_expr(a: Expr, b: Expr, nan_propagate: bool = False, flushed: bool = False) -> Expr:
     """The larger of ``a`` and ``b`` (same type; float or integer), expanded.
 
-    With ``nan_propagate`` a NaN on either side wins; without, the other side does. +0 is larger than -0.
+    With ``nan_propagate`` a NaN on either side wins; without, the other side does. +0 is larger than -0. ``flushed``
+    says that comparisons may take subnormal numbers for zeros, so that numbers which seem equal have other bits.
     """
-    return _extreme(a, b, nan_propagate, largest=True)
+    return _extreme(a, b, nan_propagate, True, flushed)
 
 
-def min_expr(a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
+def min_expr(a: Expr, b: Expr, nan_propagate: bool = False, flushed: bool = False) -> Expr:
     """The smaller of ``a`` and ``b``; see ``max_expr``."""
-    return _extreme(a, b, nan_propagate, largest=False)
+    return _extreme(a, b, nan_propagate, False, flushed)
 
 
-def clamp_expr(value: Expr, low: Any, high: Any) -> Any:
-    """``value`` limited to ``low .. high``; NaN stays NaN."""
-    return bind(value, lambda v: select(v < low, low, select(v > high, high, v)), "v")
+def clamp_expr(value: Expr, low: Expr | None, high: Expr | None) -> Expr:
+    """``value`` limited to ``low .. high``, of which one may be missing; NaN stays NaN."""
+
+    def limited(v: Expr) -> Expr:
+        below = v if high is None else select(v > high, high, v)
+        return below if low is None else select(v < low, low, below)
+
+    return bind(value, limited, "v")
 
 
-def round_away_expr(value: Expr) -> Any:
+def round_away_expr(value: Expr) -> Expr:
     """``value`` rounded to an integer, ties away from zero; ``tirx.round`` rounds ties to even."""
 
-    def nearest(x: Expr) -> Any:
+    def nearest(x: Expr) -> Expr:
         name, whole = type_name(x), tirx.trunc(x)
         step = select(x < constant(0.0, name, x), constant(-1.0, name, x), constant(1.0, name, x))
         far = tirx.abs(tirx.Sub(x, whole)) >= constant(0.5, name, x)  # the difference is exact
@@ -47,14 +53,14 @@ def round_away_expr(value: Expr) -> Any:
     return bind(value, nearest, "x")
 
 
-def _extreme(a: Expr, b: Expr, nan_propagate: bool, largest: bool) -> Expr:
+def _extreme(a: Expr, b: Expr, nan_propagate: bool, largest: bool, flushed: bool) -> Expr:
     short = None if nan_propagate else _beside_constant(a, b, largest)
     if short is not None:
         return short
-    return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest), "b"), "a")
+    return bind(a, lambda x: bind(b, lambda y: _pick(x, y, nan_propagate, largest, flushed), "b"), "a")
 
 
-def _beside_constant(a: Expr, b: Expr, largest: bool) -> Any:
+def _beside_constant(a: Expr, b: Expr, largest: bool) -> Expr | None:
     """With most constants one comparison is enough: it is false for NaN, which yields the constant."""
     node = tirx.GT if largest else tirx.LT
     for other, value in ((a, b), (b, a)):
@@ -70,15 +76,18 @@ def _decides(number: float, largest: bool) -> bool:
     return number == number
 
 
-def _pick(a: Expr, b: Expr, nan_propagate: bool, largest: bool) -> Expr:
+def _pick(a: Expr, b: Expr, nan_propagate: bool, largest: bool, flushed: bool) -> Expr:
     if not type_name(a).startswith(("float", "bfloat")):
         return tirx.Max(a, b) if largest else tirx.Min(a, b)
     if type_name(a) not in IEEE:  # bfloat16: exact in float32, and back
-        wide = _pick(cast("float32", a), cast("float32", b), nan_propagate, largest)
+        wide = _pick(cast("float32", a), cast("float32", b), nan_propagate, largest, flushed)
         return cast(type_name(a), wide)
-    # Equal values have equal bits, except for the two zeros: their AND is +0 and their OR is -0.
-    same = float_of(bits_of(a) & bits_of(b) if largest else bits_of(a) | bits_of(b))
     above, below = (a, b) if largest else (b, a)
+    if flushed and type_name(a) != "float16":
+        same = select(is_larger(a, b), above, below)
+    else:
+        # Equal values have equal bits, except for the two zeros: their AND is +0 and their OR is -0.
+        same = float_of(bits_of(a) & bits_of(b) if largest else bits_of(a) | bits_of(b))
     number = select(a > b, above, select(a < b, below, same))
     if nan_propagate:
         return select(is_nan(a), a, select(is_nan(b), b, number))

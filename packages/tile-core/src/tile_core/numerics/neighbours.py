@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Var
 from tile_core.dtypes import DType
@@ -12,7 +10,7 @@ from tile_core.numerics.build import bind, cast, constants, equal, select
 __all__ = ["copysign_expr", "nextafter_expr"]
 
 
-def copysign_expr(x: Expr, y: Expr, dtype: DType) -> Any:
+def copysign_expr(x: Expr, y: Expr, dtype: DType) -> Expr:
     """The magnitude of ``x`` with the sign of ``y``, two variables of a float type of 16 or more bits."""
     k, word = constants(_word(dtype), x), _word(dtype)
     sign = 1 << (dtype.bits - 1)
@@ -20,13 +18,13 @@ def copysign_expr(x: Expr, y: Expr, dtype: DType) -> Any:
     return _number(bits, dtype, word)
 
 
-def nextafter_expr(x: Expr, y: Expr, dtype: DType) -> Any:
+def nextafter_expr(x: Expr, y: Expr, dtype: DType) -> Expr:
     """The next number after ``x`` towards ``y``: bits increase with magnitude on both sides of zero."""
     word = _word(dtype)
     return bind(_bits(x, dtype), lambda u: bind(_bits(y, dtype), lambda v: _next(u, v, dtype, word), "v"), "u")
 
 
-def _next(u: Var, v: Var, dtype: DType, word: str) -> Any:
+def _next(u: Var, v: Var, dtype: DType, word: str) -> Expr:
     k = constants(word, u)
     sign = 1 << (dtype.bits - 1)
     size, other = u & k(sign - 1), v & k(sign - 1)
@@ -51,12 +49,12 @@ def _signed(sign: int, dtype: DType) -> int:
     return sign if dtype.bits == 16 else sign - (1 << dtype.bits)
 
 
-def _bits(x: Expr, dtype: DType) -> Any:
+def _bits(x: Expr, dtype: DType) -> Expr:
     if dtype.bits == 16:
         return cast("int32", tirx.reinterpret("uint16", x))
     return tirx.reinterpret(f"int{dtype.bits}", x)
 
 
-def _number(bits: Any, dtype: DType, word: str) -> Any:
+def _number(bits: Expr, dtype: DType, word: str) -> Expr:
     name = str(dtype)
     return tirx.reinterpret(name, cast("uint16", bits) if dtype.bits == 16 else bits)

@@ -16,7 +16,8 @@ from tile_core.numerics.codecs import encode, round_to
 from tile_core.numerics.formats import FORMATS
 
 __all__ = [
-    "attention", "cast", "copy_region", "cummax", "cumsum", "gemm", "reduce", "rmsnorm", "softmax", "write_region",
+    "attention", "cast", "copy_region", "cummax", "cumprod", "cumsum", "gemm", "reduce", "rmsnorm", "softmax",
+    "write_region",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -68,7 +69,8 @@ def reduce(kind: str, x: Array, dim: int = -1, *, before: Array | None = None, n
     Parameters
     ----------
     kind
-        ``"sum"``, ``"max"``, ``"min"``, ``"abssum"``, ``"absmax"``, ``"bitand"``, ``"bitor"`` or ``"bitxor"``.
+        ``"sum"``, ``"max"``, ``"min"``, ``"abssum"``, ``"absmax"``, ``"bitand"``, ``"bitor"``, ``"bitxor"``,
+        ``"prod"``, ``"any"`` or ``"all"``.
     x
         The source.
     dim
@@ -80,10 +82,14 @@ def reduce(kind: str, x: Array, dim: int = -1, *, before: Array | None = None, n
         -infinity, the minimum infinity and absmax 0: a reduction starts from its neutral element.
     """
     data = np.abs(_wide(x)) if kind.startswith("abs") else _wide(x)
+    if kind in ("any", "all"):
+        truths = data != 0 if before is None else np.concatenate([data, np.expand_dims(_wide(before), dim)], dim) != 0
+        return np.asarray(truths.any(axis=dim) if kind == "any" else truths.all(axis=dim)).astype(np.int64)
     if before is not None:
         data = np.concatenate([data, np.expand_dims(_wide(before), dim)], axis=dim)
     pick = {
-        "sum": np.add, "abssum": np.add, "bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor,
+        "sum": np.add, "abssum": np.add, "prod": np.multiply, "bitand": np.bitwise_and,
+        "bitor": np.bitwise_or, "bitxor": np.bitwise_xor,
         "max": np.maximum if nan_propagate else np.fmax, "absmax": np.maximum if nan_propagate else np.fmax,
         "min": np.minimum if nan_propagate else np.fmin,
     }[kind]  # fmt: skip
@@ -97,6 +103,11 @@ def reduce(kind: str, x: Array, dim: int = -1, *, before: Array | None = None, n
 def cumsum(x: Array, dim: int = -1, reverse: bool = False) -> Array:
     """Inclusive running sum along ``dim``; from the end with ``reverse``."""
     return _scan(np.add, x, dim, reverse)
+
+
+def cumprod(x: Array, dim: int = -1, reverse: bool = False) -> Array:
+    """Inclusive running product along ``dim``; from the end with ``reverse``."""
+    return _scan(np.multiply, x, dim, reverse)
 
 
 def cummax(x: Array, dim: int = -1, reverse: bool = False, nan_propagate: bool = False) -> Array:

@@ -7,7 +7,6 @@ function, as an expression for any number of lanes, and as an operator for targe
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def truncated(number: float, dtype: str) -> int:
     return min(max(math.trunc(number), low), high)
 
 
-def truncate_call(value: Expr, dtype: str) -> Any:
+def truncate_call(value: Expr, dtype: str) -> Expr:
     """Return a call of ``tile.float_truncate``, which a target's text prints as its own conversion.
 
     Parameters

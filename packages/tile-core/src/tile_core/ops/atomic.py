@@ -7,25 +7,29 @@ block.
 
 from __future__ import annotations
 
-from typing import Any
-
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import Attrs, Expr, Stmt, Var
 from tile_core.dtypes import DType
 from tile_core.errors.ops import AlignmentRule, BadAttribute, BadElementType, NotAnElement, OutsideLaunch
 from tile_core.ir import nodes
 from tile_core.ops import operands
-from tile_core.ops.base import OpCall, TileOp
+from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import combiner
 from tile_core.values import checks
-from tile_core.values.value import Region, Value
+from tile_core.values.value import Region, Scalar, Tile, Value
 
+#: Updates of single bits.
+BITS = ("and", "or", "xor")
+#: How the new value follows from the old one: the reduction that does the same.
+COMBINED_AS = {"add": "sum", **{kind: f"bit{kind}" for kind in BITS}}
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 _LOAD_ORDERS = ("relaxed", "consume", "acquire", "seq_cst")
 _STORE_ORDERS = ("relaxed", "release", "seq_cst")
 
 
-def atomic_add(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False, **hints: Any) -> Any:
+def atomic_add(
+    dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False, **hints: object
+) -> Value | None:
     """Add atomically: ``dst += value``.
 
     Parameters
@@ -48,34 +52,59 @@ def atomic_add(dst: Any, value: Any, memory_order: str | None = None, return_pre
     return _update("add", dst, value, memory_order, return_prev)
 
 
-def atomic_max(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Any:
+def atomic_max(
+    dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False
+) -> Value | None:
     """Atomically replace ``dst`` by the larger of it and ``value``; NaN is left out (see ``atomic_add``)."""
     return _update("max", dst, value, memory_order, return_prev)
 
 
-def atomic_min(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Any:
+def atomic_min(
+    dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False
+) -> Value | None:
     """Atomically replace ``dst`` by the smaller of it and ``value``; NaN is left out (see ``atomic_add``)."""
     return _update("min", dst, value, memory_order, return_prev)
 
 
-def atomic_addx2(dst: Any, value: Any, return_prev: bool = False) -> None:
+def atomic_and(
+    dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False
+) -> Value | None:
+    """Atomically keep the bits of ``dst`` that ``value`` has too; of integers (see ``atomic_add``)."""
+    return _update("and", dst, value, memory_order, return_prev)
+
+
+def atomic_or(
+    dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False
+) -> Value | None:
+    """Atomically set the bits of ``dst`` that ``value`` has; of integers (see ``atomic_add``)."""
+    return _update("or", dst, value, memory_order, return_prev)
+
+
+def atomic_xor(
+    dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False
+) -> Value | None:
+    """Atomically turn the bits of ``dst`` that ``value`` has; of integers (see ``atomic_add``)."""
+    return _update("xor", dst, value, memory_order, return_prev)
+
+
+def atomic_addx2(dst: Tile, value: Tile, return_prev: bool = False) -> None:
     """Add two adjacent elements: ``dst[..., i + l] += value[..., j + l]`` for ``l < 2``, each atomically."""
     _update_vector(2, dst, value, return_prev)
 
 
-def atomic_addx4(dst: Any, value: Any, return_prev: bool = False) -> None:
+def atomic_addx4(dst: Tile, value: Tile, return_prev: bool = False) -> None:
     """Add four adjacent elements (see ``atomic_addx2``)."""
     _update_vector(4, dst, value, return_prev)
 
 
-def atomic_load(src: Any, memory_order: str = "seq_cst") -> Value:
+def atomic_load(src: Tile, memory_order: str = "seq_cst") -> Value:
     """Load an element atomically."""
     _check_order("atomic_load", memory_order, _LOAD_ORDERS)
     region = _element("atomic_load", src)
-    return _bind("atomic_load", [region], region.dtype, {"order": memory_order}, [])
+    return _bind("atomic_load", region, [], {"order": memory_order}, [])
 
 
-def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
+def atomic_store(dst: Tile, value: Scalar, memory_order: str = "seq_cst") -> None:
     """Store an element atomically."""
     _check_order("atomic_store", memory_order, _STORE_ORDERS)
     region = _element("atomic_store", dst)
@@ -83,12 +112,14 @@ def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
     operands.emit("atomic_store", [region, value], [region], {"order": memory_order})
 
 
-def _update(kind: str, dst: Any, value: Any, order: str | None, return_prev: bool) -> Any:
+def _update(kind: str, dst: Tile, value: Scalar | Tile, order: str | None, return_prev: bool) -> Value | None:
     op = f"atomic_{kind}"
     order = _check_order(op, "relaxed" if order is None else order, ORDERS)
     return_prev = operands.flag(op, "return_prev", return_prev)
     region = operands.as_region(op, "dst", dst)
     _check_type(op, region.dtype)
+    if kind in BITS and region.dtype.is_float:
+        raise BadElementType(op=op, role="dst", found=region.dtype, legal="integers of 8 to 64 bits")
     attrs = {"kind": kind, "order": order}
     tile = _tile_operand(value)
     if tile is not None:
@@ -110,12 +141,12 @@ def _update(kind: str, dst: Any, value: Any, order: str | None, return_prev: boo
         operands.emit("atomic_fill", [region, scalar], [region], attrs)
         return None
     if return_prev:
-        return _bind("atomic", [region, scalar], region.dtype, attrs, [region])
+        return _bind("atomic", region, [scalar], attrs, [region])
     operands.emit("atomic", [region, scalar], [region], attrs)
     return None
 
 
-def _tiles(op: str, dst: Any, region: Region, value: Any) -> tuple[Region, Region | None]:
+def _tiles(op: str, dst: Tile, region: Region, value: Scalar | Tile) -> tuple[Region, Region | None]:
     """Return both sides as tiles, where an element is the corner of a tile; two elements are not tiles."""
     if isinstance(value, Value):
         if operands.static_shape(op, "dst", region) == (1,):
@@ -130,16 +161,17 @@ def _tiles(op: str, dst: Any, region: Region, value: Any) -> tuple[Region, Regio
     return region, source
 
 
-def _tile_operand(value: Any) -> Any:
+def _tile_operand(value: Scalar | Tile) -> Tile | None:
     from tile_core.values.value import Buffer
 
     if isinstance(value, Region) or (isinstance(value, Buffer) and value.scope != "local.var"):
         return value
-    element = value.element if isinstance(value, Value) else None
-    return value if element is not None and element[0].scope != "local.var" else None
+    if isinstance(value, Value) and value.element is not None and value.element[0].scope != "local.var":
+        return value
+    return None
 
 
-def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
+def _update_vector(width: int, dst: Tile, value: Tile, return_prev: bool) -> None:
     op = f"atomic_addx{width}"
     if operands.flag(op, "return_prev", return_prev):
         raise BadAttribute(op=op, name="return_prev", found=True, legal="False; use T.atomic_add per element")
@@ -160,19 +192,19 @@ def _update_vector(width: int, dst: Any, value: Any, return_prev: bool) -> None:
     operands.emit("atomic_tile", regions, [regions[0]], {"kind": "add", "order": "relaxed", "vector": width})
 
 
-def _bind(op: str, args: list[Any], dtype: DType, attrs: dict[str, Any], writes: list[Region]) -> Value:
+def _bind(op: str, region: Region, values: list[Value], attrs: Attrs, writes: list[Region]) -> Value:
     from tile_core.values.builder import current
 
     builder = current(f"T.{op}")
     if builder.threads is None:
         raise OutsideLaunch(op=op)
     builder.materialise([r.buffer.var for r in writes])
-    ir_args = [a.ir() if isinstance(a, Region) else a.expr for a in args]
-    call = nodes.tile_call(op, ir_args, attrs, ret=nodes.element_type(args[0].buffer.var))
-    return Value(builder.bind("prev", call), dtype)
+    args = [region.ir(), *(v.expr for v in values)]
+    call = nodes.tile_call(op, args, attrs, ret=nodes.element_type(region.buffer.var))
+    return Value(builder.bind("prev", call), region.dtype)
 
 
-def _element(op: str, x: Any) -> Region:
+def _element(op: str, x: object) -> Region:
     region = operands.as_region(op, "operand", x)
     if operands.static_shape(op, "operand", region) != (1,):
         raise NotAnElement(op=op, found=repr(region))
@@ -194,7 +226,7 @@ def _check_order(op: str, order: str, legal: tuple[str, ...]) -> str:
 def combine(kind: str, dtype: str, old: Expr, value: Expr) -> Expr:
     """Return the new value of an element; 16-bit floats are combined in ``float32`` and rounded once."""
     wide = "float32" if dtype in ("float16", "bfloat16") else dtype
-    function = combiner({"add": "sum"}.get(kind, kind), wide, False)
+    function = combiner(COMBINED_AS.get(kind, kind), wide, False)
     return convert(function(nodes.cast(old, wide), nodes.cast(value, wide)), dtype)
 
 
@@ -221,7 +253,7 @@ def _fill_meaning(call: OpCall) -> Stmt:
     return nodes.nest(dst.shape, lambda *i: _step(call, dst, dst.spread(i), value), "serial", span=call.span)
 
 
-def _step(call: OpCall, dst: Any, at: list[Expr], value: Expr) -> Stmt:
+def _step(call: OpCall, dst: View, at: list[Expr], value: Expr) -> Stmt:
     old = nodes.load(dst.buffer, at)
     new = combine(str(call.attrs["kind"]), dst.dtype, old, convert(value, dst.dtype))
     return nodes.store(dst.buffer, new, at, call.span)

@@ -8,12 +8,12 @@ other lowering is tested against it. Meanings access memory freely; the guard pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Attrs, BufferVar, Expr, Operand, Span, Stmt
 from tile_core.errors import Where
 from tile_core.ir import nodes
 
@@ -30,14 +30,14 @@ class View:
         Corner and extents, one per dimension of the buffer; extents of tile operands are ints.
     """
 
-    buffer: Any
-    mins: tuple[Any, ...]
-    extents: tuple[Any, ...]
+    buffer: BufferVar
+    mins: tuple[Expr, ...]
+    extents: tuple[int, ...]
 
     @classmethod
     def of(cls, region: Expr) -> View:
         """Decode a tirx region."""
-        ranges = list(region.region)
+        ranges = structural.items(region.region)
         mins = tuple(nodes.as_int(r.min) for r in ranges)
         return cls(region.source, mins, tuple(nodes.as_int(r.extent) for r in ranges))
 
@@ -57,7 +57,7 @@ class View:
         return str(self.buffer.name)
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> tuple[int, ...]:
         """Extents that are not 1, or ``(1,)`` when all are: the shape that ops compare."""
         kept = tuple(e for e in self.extents if e != 1)
         return kept or (1,)
@@ -79,7 +79,7 @@ class View:
         if not self.extents:
             return []
         wide = [d for d, e in enumerate(self.extents) if e != 1] or [len(self.extents) - 1]
-        full: list[Any] = [0] * len(self.extents)
+        full: list[Expr] = [0] * len(self.extents)
         for d, i in zip(wide, indices, strict=True):
             full[d] = i
         return self.at(full)
@@ -118,21 +118,21 @@ class OpCall:
     """
 
     name: str
-    args: tuple[Any, ...]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    args: tuple[Operand, ...]
+    attrs: Attrs = field(default_factory=dict)
     where: Where | None = None
-    span: Any = None
+    span: Span | None = None
 
     @classmethod
     def decode(cls, stmt: Stmt) -> OpCall:
         """Decode ``Evaluate(tile call)``."""
         call = stmt.value
-        args = tuple(View.of(a) if hasattr(a, "region") else a for a in call.args)
+        args = tuple(View.of(a) if hasattr(a, "region") else a for a in structural.items(call.args))
         attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
         return cls(str(call.op.name)[5:], args, attrs, nodes.where_of(stmt), getattr(stmt, "span", None))
 
 
-Meaning = Callable[[OpCall], Any]
+Meaning = Callable[[OpCall], Stmt]
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import Expr, Span, Stmt
 from tile_core.dtypes import DTYPES
+from tile_core.errors.ops import BadAttribute
 from tile_core.ir import nodes
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.values import checks
-from tile_core.values.value import Region, Value
+from tile_core.values.value import Region, Tile, Value
 
 
-def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any) -> None:
+def copy(
+    src: Tile, dst: Tile, *, coalesced_width: int | None = None, variant: str | None = None, **hints: object
+) -> None:
     """Copy a tile: ``dst[...] = src[...]``, converted to the element type of ``dst``.
 
     Parameters
@@ -23,13 +24,15 @@ def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any
         Any two scopes. Extents of 1 are left out when shapes are compared.
     coalesced_width
         Elements per vector access that the lowering should try; a hint, never an error.
+    variant
+        Name of the lowering variant to force.
     **hints
         ``disable_tma``, ``eviction_policy``: hints that a target may follow. ``loop_layout`` is refused.
 
     Raises
     ------
-    NotATile, RuntimeExtent, ShapesDiffer
-        If the operands do not describe two tiles of one static shape.
+    NotATile, RuntimeExtent, ShapesDiffer, BadAttribute
+        If the operands do not describe two tiles of one static shape; for a variant that is no name.
 
     Notes
     -----
@@ -37,19 +40,24 @@ def copy(src: Any, dst: Any, *, coalesced_width: int | None = None, **hints: Any
     both sides overlap, all of ``src`` is read before ``dst`` is written.
     """
     known = ("disable_tma", "eviction_policy", "loop_layout", "annotations")
-    attrs: dict[str, Any] = {"hints": checks.hints("copy", hints, known)}
+    attrs: dict[str, object] = {"hints": checks.hints("copy", hints, known)}
     checks.no_loop_layout("copy", hints.get("loop_layout"))
     to, source = _sides(src, dst)
     operands.same_shape("copy", ("src", "dst"), source, to)
     source = operands.apart("copy", source, to)
     if coalesced_width is not None:
         attrs["coalesced_width"] = operands.integer("copy", "coalesced_width", coalesced_width, 1)
+    if variant is not None:
+        if not isinstance(variant, str):
+            legal = "the name of a variant"
+            raise BadAttribute(op="copy", name="variant", found=operands.named(variant), legal=legal)
+        attrs["variant"] = variant
     if to.dtype == "tfloat32" and source.dtype != "tfloat32":
         attrs["round"] = "tfloat32"
     operands.emit("copy", [source, to], [to], attrs)
 
 
-def _sides(src: Any, dst: Any) -> tuple[Region, Region]:
+def _sides(src: Tile, dst: Tile) -> tuple[Region, Region]:
     src_corner = isinstance(src, Value) and src.element is not None
     dst_corner = isinstance(dst, Value) and dst.element is not None
     if src_corner and not dst_corner:
@@ -65,7 +73,7 @@ def meaning(call: OpCall) -> Stmt:
     return elementwise_copy(src, dst, round_to=call.attrs.get("round"), span=call.span)
 
 
-def elementwise_copy(src: View, dst: View, *, round_to: Any = None, span: Any = None) -> Stmt:
+def elementwise_copy(src: View, dst: View, *, round_to: str | None = None, span: Span = None) -> Stmt:
     """Return the loops of a copy."""
 
     def body(*indices: Expr) -> Stmt:

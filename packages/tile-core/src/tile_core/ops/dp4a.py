@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tile_core.compat.types import Stmt
 from tile_core.errors.ops import BadElementType
 from tile_core.ir import nodes
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
-from tile_core.values.value import Region
+from tile_core.values.value import Region, Tile
 
 
-def dp4a(A: Any, B: Any, C: Any) -> None:
+def dp4a(A: Tile, B: Tile, C: Tile) -> None:
     """Accumulate ``C[0] += A[0] * B[0] + … + A[3] * B[3]``.
 
     Parameters
@@ -38,7 +37,7 @@ def _run(region: Region, length: int) -> Region:
     return Region(region.buffer, region.mins, [*([1] * (len(region.mins) - 1)), length])
 
 
-def meaning(call: OpCall) -> Any:
+def meaning(call: OpCall) -> Stmt:
     """C = C + the sum over l < 4 of A[l] * B[l]."""
     a, b, c = call.args
     zeros = [0] * len(c.extents)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt, Var
 from tile_core.ir import nodes
@@ -10,8 +10,11 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
 
+if TYPE_CHECKING:
+    from tile_core.values.value import Scalar, Tile
 
-def fill(dst: Any, value: Any) -> None:
+
+def fill(dst: Tile, value: Scalar) -> None:
     """Set every element of a tile.
 
     Parameters
@@ -29,12 +32,12 @@ def fill(dst: Any, value: Any) -> None:
     _fill("fill", dst, value)
 
 
-def clear(dst: Any) -> None:
+def clear(dst: Tile) -> None:
     """Set every element of a tile to zero (see ``fill``)."""
     _fill("clear", dst, 0)
 
 
-def _fill(op: str, dst: Any, value: Any) -> None:
+def _fill(op: str, dst: Tile, value: Scalar) -> None:
     from tile_core.values.value import Buffer
 
     if isinstance(dst, Buffer) and dst.scope == "local.var":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
@@ -21,7 +20,7 @@ from tile_core.ops.gemm import gemm, matrix_extents, matrix_shape
 from tile_core.ops.view import view
 from tile_core.values.allocation import allocate
 from tile_core.values.builder import current
-from tile_core.values.value import Buffer, Region, Value
+from tile_core.values.value import Buffer, Index, Region, Tile, Value
 
 #: Types of A and B.
 FORMATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
@@ -35,15 +34,15 @@ _UNROLLED = 64
 
 
 def fp8_scaled_matmul(
-    A: Any,
-    A_scale: Any,
-    B: Any,
-    B_scale: Any,
-    C: Any,
+    A: Tile,
+    A_scale: Tile | float,
+    B: Tile,
+    B_scale: Tile | float,
+    C: Tile,
     transpose_B: bool = False,
     *,
-    A_format: Any = None,
-    B_format: Any = None,
+    A_format: str | None = None,
+    B_format: str | None = None,
 ) -> None:
     """Multiply 8-bit floats with scales: ``C[i, j] = sum_k A[i, k] * B[k, j] * sA * sB``.
 
@@ -99,7 +98,7 @@ def fp8_scaled_matmul(
 class _Scale:
     """A scale operand: what it multiplies, and how to read it."""
 
-    def __init__(self, role: str, x: Any, length: int, k: int, *, rows_first: bool) -> None:
+    def __init__(self, role: str, x: Tile | float, length: int, k: int, *, rows_first: bool) -> None:
         region = operands.as_region("fp8_scaled_matmul", role, x)
         self.role, self.region, self.rows_first = role, region, rows_first
         if region.dtype not in SCALES:
@@ -126,7 +125,7 @@ class _Scale:
 
         view = View.of(self.region.ir())
         if self.kind == "tensor":
-            index: list[Any] = [nodes.int_const(0)]
+            index: list[Index] = [nodes.int_const(0)]
         elif self.kind == "row":
             index = [i]
         else:
@@ -134,7 +133,7 @@ class _Scale:
         return nodes.cast(nodes.load(view.buffer, view.spread(index)), "float32")
 
 
-def _operand(role: str, x: Any, fmt: Any) -> Region:
+def _operand(role: str, x: Tile, fmt: str | None) -> Region:
     region = operands.as_region("fp8_scaled_matmul", role, x)
     dtype: DType = region.dtype
     if fmt is not None and dtype != "uint8" and to_dtype(fmt) != dtype:
@@ -173,7 +172,7 @@ def _product(a: Region, b: Region, total: Buffer, k: int, trans_b: bool, *, clea
         gemm(left, right, total, False, trans_b, clear_accum=clear and start == 0)
 
 
-def _staged(region: Region) -> Any:
+def _staged(region: Region) -> Buffer | Region:
     if region.scope != "global":
         return region
     rows, cols = matrix_extents("fp8_scaled_matmul", region)
@@ -182,7 +181,7 @@ def _staged(region: Region) -> Any:
     return tile
 
 
-def _columns(region: Region, which: int, start: Any, width: int) -> Region:
+def _columns(region: Region, which: int, start: Index, width: int) -> Region:
     """Return a part of a matrix along its rows (0) or columns (1)."""
     from tile_core.ops.base import View
     from tile_core.values.value import add_index
@@ -200,7 +199,7 @@ def _blocked_product(
     m, n, k, block = sizes
     partial = allocate("alloc_fragment", (m, n), "float32", "local.fragment", "fragment")
 
-    def step(at: Expr, start: Any, first: bool) -> None:
+    def step(at: Expr, start: Index, first: bool) -> None:
         left, right = _columns(a, 1, start, block), _columns(b, 1 if trans_b else 0, start, block)
         _product(left, right, partial, block, trans_b, clear=True)
 
@@ -216,8 +215,8 @@ def _blocked_product(
         step(nodes.int_const(at), at * block, at == 0)
     if unrolled < count:
         with _serial(count - unrolled) as index:
-            at = index + unrolled
-            step(at.expr, at * block, False)
+            later = index + unrolled
+            step(later.expr, later * block, False)
 
 
 def _finish(total: Buffer, a: _Scale, b: _Scale, c: Region, m: int, n: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -12,10 +12,10 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.values.allocation import allocate
-from tile_core.values.value import Buffer, Region, Value
+from tile_core.values.value import Buffer, Region, Tile, Value
 
 
-def gather(src: Any, rows: Any, dst: Any) -> None:
+def gather(src: Tile, rows: Tile | Sequence[int], dst: Tile) -> None:
     """Copy rows: ``dst[i, ...] = src[rows[i], ...]``.
 
     Parameters
@@ -44,7 +44,7 @@ def gather(src: Any, rows: Any, dst: Any) -> None:
     operands.emit("gather", [source, index, to], [to])
 
 
-def scatter(src: Any, dst: Any, rows: Any) -> None:
+def scatter(src: Tile, dst: Tile, rows: Tile | Sequence[int]) -> None:
     """Write rows: ``dst[rows[i], ...] = src[i, ...]`` (see ``gather``).
 
     Notes
@@ -63,20 +63,19 @@ def scatter(src: Any, dst: Any, rows: Any) -> None:
     operands.emit("scatter", [source, to, index], [to])
 
 
-def _table(op: str, role: str, x: Any, tile: Region) -> Region:
+def _table(op: str, role: str, x: Tile, tile: Region) -> Region:
     """Return the region whose rows are chosen; a corner takes its columns from the tile, and all rows below it."""
     if isinstance(x, Value) and x.element is not None:
         buffer, corner = x.element
-        columns: list[Any] = list(tile.extents[1:])
-        columns = columns[-(len(corner) - 1) :] if len(corner) > 1 else []
-        columns = [1] * (len(corner) - 1 - len(columns)) + columns
+        columns = list(tile.extents[1:])[-(len(corner) - 1) :] if len(corner) > 1 else []
+        columns[:0] = [1] * (len(corner) - 1 - len(columns))
         first = corner[0]
         height = buffer.shape[0] if isinstance(first, int) and first == 0 else buffer.shape[0] - first
         return Region(buffer, corner, [height, *columns])
     return operands.as_region(op, role, x)
 
 
-def _rows(op: str, rows: Any) -> Region:
+def _rows(op: str, rows: Tile | Sequence[int]) -> Region:
     if isinstance(rows, (list, tuple)):
         if not rows or not all(isinstance(r, int) and not isinstance(r, bool) and -(2**31) <= r < 2**31 for r in rows):
             raise RowsOperand(op=op, found=f"{rows!r}")
@@ -113,7 +112,14 @@ def _place(table: View, row: Var, columns: list[Expr]) -> list[Expr]:
     return [corner, *table.at([0, *columns])[1:]]
 
 
-def _loops(call: OpCall, tile: View, table: View, rows: View, inside: Any, outside: Any) -> Stmt:
+def _loops(
+    call: OpCall,
+    tile: View,
+    table: View,
+    rows: View,
+    inside: Callable[[Expr, list[Expr]], Stmt],
+    outside: Callable[[Expr, list[Expr]], Stmt] | None,
+) -> Stmt:
     """For every row i in order: loops over its columns, of ``inside`` or ``outside``, by whether the row exists.
 
     Both get the index in the table and the index in the tile; ``outside`` may be ``None`` for nothing to do.
@@ -125,7 +131,7 @@ def _loops(call: OpCall, tile: View, table: View, rows: View, inside: Any, outsi
         row = nodes.fresh("row", "int64")
         height = nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
 
-        def columns(step: Any) -> Stmt:
+        def columns(step: Callable[[Expr, list[Expr]], Stmt]) -> Stmt:
             def cell(*at: Expr) -> Stmt:
                 wide = [c for c, e in zip(at, extents, strict=True) if e != 1]
                 index = ([i] if count != 1 else []) + wide

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from collections.abc import Mapping
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -14,7 +14,7 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.values import checks
-from tile_core.values.value import Region
+from tile_core.values.value import Region, Tile
 
 
 class GemmWarpPolicy(enum.IntEnum):
@@ -26,9 +26,9 @@ class GemmWarpPolicy(enum.IntEnum):
 
 
 def gemm(
-    A: Any,
-    B: Any,
-    C: Any,
+    A: Tile,
+    B: Tile,
+    C: Tile,
     transpose_A: bool = False,
     transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square,
@@ -37,7 +37,7 @@ def gemm(
     wg_wait: int = 0,
     *,
     variant: str | None = None,
-    **hints: Any,
+    **hints: object,
 ) -> None:
     """Multiply tiles: ``C += A @ B``, or ``C = A @ B`` with ``clear_accum``.
 
@@ -81,8 +81,15 @@ def gemm(
 
 
 def attributes(
-    op: str, transposes: dict[str, Any], *, policy: Any, k_pack: Any, wg_wait: Any, variant: Any, hints: dict[str, Any]
-) -> dict[str, Any]:
+    op: str,
+    transposes: Mapping[str, bool],
+    *,
+    policy: GemmWarpPolicy | int,
+    k_pack: int,
+    wg_wait: int,
+    variant: str | None,
+    hints: Mapping[str, object],
+) -> dict[str, object]:
     """Return the compile-time arguments of a product as the attributes of its call.
 
     Raises
@@ -92,7 +99,7 @@ def attributes(
     """
     if variant is not None and not isinstance(variant, str):
         raise BadAttribute(op=op, name="variant", found=operands.named(variant), legal="the name of a variant")
-    attrs: dict[str, Any] = {f"transpose_{r}": operands.flag(op, f"transpose_{r}", x) for r, x in transposes.items()}
+    attrs: dict[str, object] = {f"transpose_{r}": operands.flag(op, f"transpose_{r}", x) for r, x in transposes.items()}
     attrs["policy"] = operands.integer(op, "policy", policy, 0, max(GemmWarpPolicy))
     attrs["k_pack"] = operands.integer(op, "k_pack", k_pack, 1, 2)
     attrs["wg_wait"] = operands.integer(op, "wg_wait", wg_wait, -1)
@@ -164,7 +171,7 @@ def matrix_extents(op: str, region: Region) -> tuple[int, int]:
 def matrix(view: View, transposed: bool, i: Expr, j: Expr) -> list[Expr]:
     """Return buffer indices of element (i, j) of a matrix operand."""
     rows, cols = view.matrix_dims()
-    full: list[Any] = [0] * len(view.extents)
+    full: list[Expr] = [0] * len(view.extents)
     full[rows], full[cols] = (j, i) if transposed else (i, j)
     return view.at(full)
 

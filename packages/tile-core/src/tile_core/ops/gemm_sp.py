@@ -8,8 +8,6 @@ hardware indexes 16-bit halves.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
@@ -19,17 +17,19 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import GemmWarpPolicy, attributes, check_types, matrix, matrix_extents
-from tile_core.values.value import Region
+from tile_core.values.value import Region, Tile
 
+#: Nibbles of a word of metadata that keep elements 0 and 1, for groups whose kept values are zero.
+EMPTY = 0x44444444
 #: Element types that hold metadata.
 METADATA = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 
 
 def gemm_sp(
-    A_sparse: Any,
-    E: Any,
-    B: Any,
-    C: Any,
+    A_sparse: Tile,
+    E: Tile,
+    B: Tile,
+    C: Tile,
     transpose_A: bool = False,
     transpose_E: bool = False,
     transpose_B: bool = False,
@@ -39,7 +39,7 @@ def gemm_sp(
     wg_wait: int = 0,
     *,
     variant: str | None = None,
-    **hints: Any,
+    **hints: object,
 ) -> None:
     """Multiply a 2:4 sparse tile by a dense one: ``C += decompress(A_sparse, E) @ B``.
 
@@ -147,6 +147,18 @@ def kept(group: int, code: Expr) -> list[Expr]:
     if group == 2:
         return [tirx.shift_right(first, nodes.int_const(1))]
     return [first, tirx.bitwise_and(tirx.shift_right(code, nodes.int_const(2)), nodes.int_const(3))]
+
+
+def increasing(word: Expr) -> Expr:
+    """Return metadata whose empty nibbles keep elements 0 and 1.
+
+    A nibble is zero where a tail was padded, and where a compressor found nothing to keep; the kept values are zero
+    there. The behaviour of the instructions is undefined if indices do not increase. The second of two increasing
+    indices, in the upper half of the nibble, is never zero: its bits tell whether a nibble is empty.
+    """
+    third = nodes.const(EMPTY, "uint32")  # bits of nibbles; where it is set in the word, it stays set
+    upper = tirx.bitwise_and(tirx.shift_right(word, nodes.const(1, "uint32")), third)
+    return tirx.bitwise_or(word, tirx.bitwise_xor(upper, third))
 
 
 def meaning(call: OpCall) -> Stmt:

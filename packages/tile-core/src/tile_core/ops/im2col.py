@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors.ops import BadAttribute
@@ -12,11 +10,19 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
 from tile_core.values import checks
-from tile_core.values.value import Value, as_value
+from tile_core.values.value import Index, Scalar, Tile, Value, as_value
 
 
 def c2d_im2col(
-    img: Any, col: Any, nhw_step: Any, c_step: Any, kernel: int, stride: int, dilation: int, pad: int, **hints: Any
+    img: Tile,
+    col: Tile,
+    nhw_step: Index,
+    c_step: Index,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    pad: int,
+    **hints: object,
 ) -> None:
     """Gather a tile of convolution windows.
 
@@ -53,7 +59,7 @@ def c2d_im2col(
     operands.emit("c2d_im2col", [source, to, _step("nhw_step", nhw_step), _step("c_step", c_step)], [to], attrs)
 
 
-def _step(name: str, x: Any) -> Any:
+def _step(name: str, x: Scalar) -> Value:
     value = as_value(x)
     if not value.dtype.is_integer:
         found = operands.named(x) if not isinstance(x, Value) else f"a {value.dtype} value"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tile_core.compat.types import DTypeLike
+from tile_core.compat.types import Attrs, DTypeLike
 from tile_core.errors.ops import (
     BadAttribute,
     EmptyOperand,
@@ -19,12 +19,14 @@ from tile_core.errors.ops import (
 from tile_core.ir import nodes
 from tile_core.values import checks
 from tile_core.values.builder import Builder, current
-from tile_core.values.value import Buffer, Region, Value, as_value, simplify, to_index
+from tile_core.values.overlap import difference, disjoint
+from tile_core.values.value import Buffer, Index, Region, TileValue, Value, as_value, computed, simplify, to_index
 
-Tile = Any
+if TYPE_CHECKING:
+    from tile_core.dtypes import DType
 
 
-def as_region(op: str, role: str, x: Any, like: Region | None = None) -> Region:
+def as_region(op: str, role: str, x: object, like: Region | None = None) -> Region:
     """Return the region denoted by an operand.
 
     Parameters
@@ -32,15 +34,18 @@ def as_region(op: str, role: str, x: Any, like: Region | None = None) -> Region:
     op, role
         Names for messages, such as ``"copy"`` and ``"src"``.
     x
-        A buffer, a region, or one element, which is a corner: its extents come from ``like`` (right-aligned), or are 1.
+        A buffer, a region, an expression of them, which is computed first, or one element, which is a corner: its
+        extents come from ``like`` (right-aligned), or are 1.
 
     Raises
     ------
     NotATile
         If ``x`` is none of these.
     """
+    if isinstance(x, TileValue):
+        return computed(x).whole()
     if isinstance(x, Region):
-        return x
+        return x if op == "copy" or None not in x.kept else computed(TileValue(lambda v: v, (x,))).whole()
     if isinstance(x, Buffer):
         return x.whole()
     if isinstance(x, Value) and x.element is not None:
@@ -49,8 +54,8 @@ def as_region(op: str, role: str, x: Any, like: Region | None = None) -> Region:
     raise NotATile(op=op, role=role, found=_describe(x))
 
 
-def _from_corner(buffer: Buffer, corner: Sequence[Any], like: Region | None) -> Region:
-    extents: list[Any] = [1] * len(corner)
+def _from_corner(buffer: Buffer, corner: Sequence[Index], like: Region | None) -> Region:
+    extents: list[Index] = [1] * len(corner)
     if like is not None:
         wanted = list(like.extents)
         while len(wanted) > len(corner) and wanted[0] == 1:
@@ -95,7 +100,7 @@ def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
     aligned
         The op reads exactly the elements that it writes, so equal regions need no copy.
     """
-    if _root(source.buffer) is not _root(to.buffer) or _disjoint(source, to):
+    if disjoint(source, to):
         return source
     if aligned and source.buffer.var.same_as(to.buffer.var) and _equal(source, to):
         return source
@@ -115,28 +120,11 @@ def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
     return kept
 
 
-def _root(buffer: Buffer) -> Buffer:
-    base = getattr(buffer, "base", None)
-    return buffer if base is None else base
-
-
-def _disjoint(a: Region, b: Region) -> bool:
-    """Whether two regions of one storage are provably disjoint."""
-    if not a.buffer.var.same_as(b.buffer.var):
-        return False
-    for low_a, size_a, low_b, size_b in zip(a.mins, a.extents, b.mins, b.extents, strict=True):
-        distance = nodes.as_int(simplify(to_index(low_b) - to_index(low_a)))
-        known = isinstance(distance, int) and isinstance(size_a, int) and isinstance(size_b, int)
-        if known and (distance >= size_a or -distance >= size_b):
-            return True
-    return False
-
-
 def _equal(a: Region, b: Region) -> bool:
-    return all(nodes.as_int(simplify(to_index(x) - to_index(y))) == 0 for x, y in zip(a.mins, b.mins, strict=True))
+    return all(difference(x, y) == 0 for x, y in zip(a.mins, b.mins, strict=True))
 
 
-def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str, Any] | None = None) -> None:
+def emit(op: str, args: Sequence[Region | Value], writes: Sequence[Region], attrs: Attrs | None = None) -> None:
     """Emit the call of a tile op at the user's line; values that depend on ``writes`` are bound first."""
     from tile_core.compat.tvm import tirx
 
@@ -146,11 +134,13 @@ def emit(op: str, args: Sequence[Any], writes: Sequence[Region], attrs: dict[str
     for region in writes:
         if region.buffer.scope == "local.var":
             raise WritesReadOnly(op=op, name=region.buffer.name)
+        if region.buffer.temporary:
+            raise NotATile(op=op, role="the destination", found="an expression")
     if any(0 in r.extents for r in writes):
         return  # nothing is written
-    for region in args if writes else ():
-        if isinstance(region, Region) and 0 in region.extents:
-            raise EmptyOperand(op=op, found=repr(region))
+    for operand in args if writes else ():
+        if isinstance(operand, Region) and 0 in operand.extents:
+            raise EmptyOperand(op=op, found=repr(operand))
     builder.materialise([r.buffer.var for r in writes])
     if builder.requires:
         attrs = {**(attrs or {}), nodes.REQUIRES: builder.requires}
@@ -172,17 +162,18 @@ def requires(variants: str) -> Iterator[None]:
         builder.requires = before
 
 
-def scalar(x: Any, dtype: DTypeLike) -> Any:
+def scalar(x: object, dtype: DTypeLike) -> Value:
     """Return a scalar operand converted to ``dtype``, as a value."""
     from tile_core.values.promotion import check_fits
+    from tile_core.values.scalar import is_python
     from tile_core.values.value import cast
 
-    if type(x) in (int, float) and dtype.is_narrow:
+    if is_python(x) and not isinstance(x, bool) and dtype.is_narrow:
         check_fits(x, dtype)
     return cast(x if isinstance(x, Value) else as_value(x, _literal_type(x, dtype)), dtype)
 
 
-def flag(op: str, name: str, x: Any) -> bool:
+def flag(op: str, name: str, x: object) -> bool:
     """Return a compile-time flag.
 
     Raises
@@ -195,7 +186,7 @@ def flag(op: str, name: str, x: Any) -> bool:
     raise BadAttribute(op=op, name=name, found=named(x), legal="True or False, known while the kernel is traced")
 
 
-def integer(op: str, name: str, x: Any, low: int, high: int = 2**31 - 1) -> int:
+def integer(op: str, name: str, x: object, low: int, high: int = 2**31 - 1) -> int:
     """Return a compile-time integer.
 
     Raises
@@ -213,14 +204,14 @@ def integer(op: str, name: str, x: Any, low: int, high: int = 2**31 - 1) -> int:
 class named:
     """An argument of any type as messages show it: short, and on one line."""
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x: object) -> None:
         self.x = x
 
     def __repr__(self) -> str:
         return checks.shown(self.x)
 
 
-def _literal_type(x: Any, dtype: DTypeLike) -> Any:
+def _literal_type(x: object, dtype: DType) -> DType | None:
     from tile_core.dtypes import DTYPES
 
     if isinstance(x, Buffer):
@@ -230,7 +221,7 @@ def _literal_type(x: Any, dtype: DTypeLike) -> Any:
     return dtype if not (dtype == "bool" and not isinstance(x, bool)) else None
 
 
-def _describe(x: Any) -> str:
+def _describe(x: object) -> str:
     if isinstance(x, Value):
         return f"a computed {x.dtype} value"
     return f"{x!r}" if isinstance(x, (int, float, str, type(None))) else f"an object of type {type(x).__name__}"

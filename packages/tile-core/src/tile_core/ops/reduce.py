@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import BinaryNode, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadDim, BadElementType
 from tile_core.ir import nodes
@@ -15,12 +14,17 @@ from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
 from tile_core.values import checks
 from tile_core.values.builder import current
-from tile_core.values.value import Region
+from tile_core.values.value import Region, Tile
 
-KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
+KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor", "prod", "any", "all")
+
+#: Kinds that combine something else than the elements: their combination. Signs are dropped, or truth values taken.
+_COMBINED_AS = {"abssum": "sum", "absmax": "max", "any": "bitor", "all": "bitand"}
+#: Kinds of truth values.
+_TRUTHS = ("any", "all")
 
 
-def reduce_sum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+def reduce_sum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
     """Sum a tile along one dimension: ``out[i] = sum_k buffer[i, k]``, or ``out[i] += …`` with ``clear=False``.
 
     Parameters
@@ -47,54 +51,72 @@ def reduce_sum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints
 
 
 def reduce_max(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any
+    buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: object
 ) -> None:
     """Largest element along a dimension; NaN is left out, or wins with ``nan_propagate`` (see ``reduce_sum``)."""
     _emit("max", buffer, out, dim, clear, nan_propagate, hints)
 
 
 def reduce_min(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any
+    buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: object
 ) -> None:
     """Smallest element along a dimension; NaN is left out, or wins with ``nan_propagate`` (see ``reduce_sum``)."""
     _emit("min", buffer, out, dim, clear, nan_propagate, hints)
 
 
-def reduce_abssum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
     """Sum of absolute values along a dimension (see ``reduce_sum``)."""
     _emit("abssum", buffer, out, dim, clear, False, hints)
 
 
 def reduce_absmax(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: Any
+    buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, nan_propagate: bool = False, **hints: object
 ) -> None:
     """Largest absolute value along a dimension (see ``reduce_max``)."""
     _emit("absmax", buffer, out, dim, clear, nan_propagate, hints)
 
 
-def reduce_bitand(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+def reduce_bitand(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
     """Bitwise and along a dimension of integers or bools (see ``reduce_sum``)."""
     _emit("bitand", buffer, out, dim, clear, False, hints)
 
 
-def reduce_bitor(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+def reduce_bitor(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
     """Bitwise or along a dimension of integers or bools (see ``reduce_sum``)."""
     _emit("bitor", buffer, out, dim, clear, False, hints)
 
 
-def reduce_bitxor(buffer: Any, out: Any, dim: int = -1, clear: bool = True, **hints: Any) -> None:
+def reduce_bitxor(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
     """Bitwise exclusive or along a dimension of integers or bools (see ``reduce_sum``)."""
     _emit("bitxor", buffer, out, dim, clear, False, hints)
 
 
-def reduce(buffer: Any, out: Any, kind: str, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
+def reduce_prod(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
+    """Product along a dimension, of no particular order; accumulates as ``reduce_sum`` does, which see."""
+    _emit("prod", buffer, out, dim, clear, False, hints)
+
+
+def reduce_any(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
+    """Whether some element along a dimension is not zero: bool, or 1 and 0 of integers (see ``reduce_sum``).
+
+    A NaN is not zero, and -0 is zero. With ``clear=False`` the destination takes part, as one more element.
+    """
+    _emit("any", buffer, out, dim, clear, False, hints)
+
+
+def reduce_all(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
+    """Whether no element along a dimension is zero: bool, or 1 and 0 of integers (see ``reduce_any``)."""
+    _emit("all", buffer, out, dim, clear, False, hints)
+
+
+def reduce(buffer: Tile, out: Tile, kind: str, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
     """Reduce with the kind given by name (``"sum"``, ``"max"``, …; see ``reduce_sum``)."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise BadAttribute(op="reduce", name="kind", found=operands.named(kind), legal=", ".join(KINDS))
     _emit(kind, buffer, out, dim, clear, nan_propagate, {})
 
 
-def finalize_reducer(reducer: Any, batch: int = 1) -> None:
+def finalize_reducer(reducer: Tile, batch: int = 1) -> None:
     """Combine the partial results of an ``alloc_reducer`` buffer; afterwards it holds the whole result.
 
     Parameters
@@ -114,7 +136,7 @@ def finalize_reducer(reducer: Any, batch: int = 1) -> None:
     operands.emit("finalize_reducer", [region], [region], {"kind": made["op"]})
 
 
-def axis(op: str, region: Region, dim: Any) -> int:
+def axis(op: str, region: Region, dim: int) -> int:
     """Return ``dim`` as a non-negative dimension of ``region.shape``.
 
     Raises
@@ -128,7 +150,7 @@ def axis(op: str, region: Region, dim: Any) -> int:
     return dim % rank
 
 
-def _emit(kind: str, src: Any, dst: Any, dim: int, clear: bool, nan: bool, hints: dict[str, Any]) -> None:
+def _emit(kind: str, src: Tile, dst: Tile, dim: int, clear: bool, nan: bool, hints: Mapping[str, object]) -> None:
     op = f"reduce_{kind}"
     flags = {"clear": operands.flag(op, "clear", clear), "nan_propagate": operands.flag(op, "nan_propagate", nan)}
     known = checks.hints(op, hints, ("batch", "annotations"))
@@ -152,11 +174,15 @@ def _check_type(op: str, kind: str, src: DType, dst: DType) -> None:
         for role, d in (("src", src), ("dst", dst)):
             if d.is_float:
                 raise BadElementType(op=op, role=role, found=d, legal="integers and bool")
+    if kind in _TRUTHS:
+        if dst.is_float:
+            raise BadElementType(op=op, role="dst", found=dst, legal="bool and integers: the results are truth values")
+        return
     if src.is_float and not dst.is_float:
         raise BadElementType(op=op, role="dst", found=dst, legal="floating-point types, since src is one")
     if dst.is_narrow and kind not in ("max", "min", "absmax"):
         raise BadElementType(op=op, role="dst", found=dst, legal="types of 16 bits or more; max and min take all")
-    if dst == "bool" and kind in ("sum", "abssum"):
+    if dst == "bool" and kind in ("sum", "abssum", "prod"):
         raise BadElementType(op=op, role="dst", found=dst, legal="integers or floats")
 
 
@@ -168,8 +194,10 @@ def accumulator(dst: str) -> str:
 def neutral(kind: str, dtype: str) -> Expr:
     """Return the neutral element."""
     d = DTYPES[dtype]
-    if kind in ("sum", "abssum", "bitor", "bitxor", "absmax"):
+    if kind in ("sum", "abssum", "bitor", "bitxor", "absmax", "any"):
         return nodes.zero(dtype)
+    if kind in ("prod", "all"):
+        return nodes.const(1, dtype)
     if kind == "bitand":
         return nodes.const(1 if d == "bool" else -1 if d.kind == "int" else 2**d.bits - 1, dtype)
     sign = -1 if kind == "max" else 1
@@ -181,23 +209,29 @@ def neutral(kind: str, dtype: str) -> Expr:
     return nodes.const(low if kind == "max" else high, dtype)
 
 
-def combiner(kind: str, dtype: str, nan_propagate: bool) -> Callable[[Any, Any], Any]:
-    """Return the function that combines an accumulator with an element (absolute values are taken by ``element``)."""
+def combiner(kind: str, dtype: str, nan_propagate: bool) -> BinaryNode:
+    """Return the function that combines an accumulator with a value that ``element`` returned."""
     from tile_core.numerics.extremes import extreme
 
     boolean = dtype == "bool"
-    table: dict[str, Callable[[Any, Any], Any]] = {
+    table: dict[str, BinaryNode] = {
         "sum": lambda a, b: a + b,
+        "prod": lambda a, b: a * b,
         "max": lambda a, b: tirx.Or(a, b) if boolean else extreme("max", a, b, nan_propagate),
         "min": lambda a, b: tirx.And(a, b) if boolean else extreme("min", a, b, nan_propagate),
         "bitand": lambda a, b: tirx.And(a, b) if boolean else tirx.bitwise_and(a, b),
         "bitor": lambda a, b: tirx.Or(a, b) if boolean else tirx.bitwise_or(a, b),
         "bitxor": lambda a, b: tirx.NE(a, b) if boolean else tirx.bitwise_xor(a, b),
     }
-    return table[kind.replace("abs", "")]
+    return table[combined_as(kind)]
 
 
-def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
+def combined_as(kind: str) -> str:
+    """Return the kind that combines what ``element`` returned for this one."""
+    return _COMBINED_AS.get(kind, kind)
+
+
+def absorber(kind: str, dtype: str) -> BinaryNode | None:
     """Return how an accumulator absorbs a value, for kinds with a shorter form than ``combiner``'s; else ``None``.
 
     The accumulator starts at an infinity and so never becomes NaN, and every comparison with a NaN is false: a NaN is
@@ -221,9 +255,16 @@ def absorber(kind: str, dtype: str) -> Callable[[Any, Any], Any] | None:
 
 
 def element(kind: str, value: Expr, dtype: str) -> Expr:
-    """Return one element as it enters the reduction: converted, and without sign for the absolute kinds."""
+    """Return one element as it enters the reduction: converted; as a truth value or without sign where kinds ask."""
+    if kind in _TRUTHS:
+        return convert(convert(value, "bool"), dtype)
     value = convert(value, dtype)
     return tirx.abs(value) if kind.startswith("abs") and not dtype.startswith(("uint", "bool")) else value
+
+
+def before(kind: str, value: Expr, dtype: str) -> Expr:
+    """Return the old value of a destination as it takes part without ``clear``: one more result."""
+    return element(kind, value, dtype) if kind in _TRUTHS else convert(value, dtype)
 
 
 def meaning(call: OpCall) -> Stmt:
@@ -237,12 +278,12 @@ def meaning(call: OpCall) -> Stmt:
 
     def body(*indices: Expr) -> Stmt:
         k = nodes.fresh("k")
-        full: list[Any] = [0] * len(src.extents)
+        full: list[Expr] = [0] * len(src.extents)
         for d, i in zip(outer, indices, strict=False):
             full[d] = i
         full[dim] = k
         to = dst.spread(indices)
-        first = neutral(kind, acc) if call.attrs["clear"] else nodes.cast(nodes.load(dst.buffer, to), acc)
+        first = neutral(kind, acc) if call.attrs["clear"] else before(kind, nodes.load(dst.buffer, to), acc)
         step = nodes.store(total, combine(total[0], element(kind, src.load(full), acc)), [0])
         return nodes.seq([
             allocate,

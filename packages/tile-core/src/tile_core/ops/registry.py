@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tile_core.ops import atomic, copy, dp4a, fill, gather, gemm, gemm_sp, im2col, reduce, scan, transpose
+from tile_core.ops import (
+    atomic,
+    copy,
+    dp4a,
+    fill,
+    fold,
+    gather,
+    gemm,
+    gemm_sp,
+    im2col,
+    reduce,
+    scan,
+    sort,
+    topk,
+    transpose,
+)
 from tile_core.ops.base import TileOp
 
 OPS: dict[str, TileOp] = {
@@ -18,6 +33,10 @@ OPS: dict[str, TileOp] = {
         reduce.OP,
         reduce.FINALIZE,
         scan.OP,
+        fold.OP,
+        fold.SCAN,
+        topk.OP,
+        sort.OP,
         atomic.OP,
         atomic.TILE,
         atomic.FILL,

@@ -1,8 +1,8 @@
-"""Prefix sums and prefix maxima along one dimension."""
+"""Prefix sums, products and maxima along one dimension."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Expr, Stmt
 from tile_core.errors.ops import BadElementType
@@ -12,8 +12,11 @@ from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, axis, combiner, neutral
 
+if TYPE_CHECKING:
+    from tile_core.values.value import Tile
 
-def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+
+def cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False) -> None:
     """Inclusive prefix sum along ``dim``: ``dst[.., i, ..] = src[.., 0, ..] + … + src[.., i, ..]``.
 
     Parameters
@@ -33,12 +36,19 @@ def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> No
     _emit("cumsum", "sum", src, dst, dim, reverse, False)
 
 
-def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, nan_propagate: bool = False) -> None:
+def cumprod(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False) -> None:
+    """Inclusive prefix product along ``dim`` (see ``cumsum``)."""
+    _emit("cumprod", "prod", src, dst, dim, reverse, False)
+
+
+def cummax(
+    src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False, nan_propagate: bool = False
+) -> None:
     """Inclusive prefix maximum along ``dim`` (see ``cumsum``); NaN is left out, or stays with ``nan_propagate``."""
     _emit("cummax", "max", src, dst, dim, reverse, nan_propagate)
 
 
-def _emit(op: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool, nan: bool) -> None:
+def _emit(op: str, kind: str, src: Tile, dst: Tile | None, dim: int, reverse: bool, nan: bool) -> None:
     flags = {"reverse": operands.flag(op, "reverse", reverse), "nan_propagate": operands.flag(op, "nan_propagate", nan)}
     source = operands.as_region(op, "src", src)
     out = source if dst is None else operands.as_region(op, "dst", dst)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Expr, Stmt
 from tile_core.errors.ops import ShapesDiffer
@@ -11,8 +11,11 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 
+if TYPE_CHECKING:
+    from tile_core.values.value import Tile
 
-def transpose(src: Any, dst: Any) -> None:
+
+def transpose(src: Tile, dst: Tile) -> None:
     """Copy a tile with its last two dimensions exchanged: ``dst[..., j, i] = src[..., i, j]``.
 
     Parameters
@@ -54,7 +57,7 @@ def meaning(call: OpCall) -> Stmt:
 
 
 def _place(view: View, dims: list[int], indices: tuple[Expr, ...]) -> list[Expr]:
-    full: list[Any] = [0] * len(view.extents)
+    full: list[Expr] = [0] * len(view.extents)
     for d, i in zip(dims, indices, strict=True):
         full[d] = i
     return view.at(full)

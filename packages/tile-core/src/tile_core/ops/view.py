@@ -8,16 +8,17 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import DTypeLike
+from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadAttribute, NotATile, ViewOfPart, ViewSize
 from tile_core.ir import nodes
 from tile_core.ops import operands
 from tile_core.values import checks
 from tile_core.values.builder import current
-from tile_core.values.value import Buffer, Region, Value, simplify, to_index, tvm_name
+from tile_core.values.value import Buffer, Index, Region, Tile, Value, simplify, to_index, tvm_name
 
 
-def reshape(buffer: Any, shape: Sequence[Any] | int) -> Buffer:
+def reshape(buffer: Tile, shape: Sequence[int] | int) -> Buffer:
     """Return the buffer with another shape and the same row-major order of elements (see ``view``)."""
     if shape is None:
         raise ViewOfPart(
@@ -26,7 +27,7 @@ def reshape(buffer: Any, shape: Sequence[Any] | int) -> Buffer:
     return _view("reshape", buffer, shape, None)
 
 
-def view(buffer: Any, shape: Sequence[Any] | int | None = None, dtype: Any = None) -> Buffer:
+def view(buffer: Tile, shape: Sequence[int] | int | None = None, dtype: DTypeLike = None) -> Buffer:
     """Return a buffer that shares storage with another.
 
     Parameters
@@ -53,7 +54,7 @@ def view(buffer: Any, shape: Sequence[Any] | int | None = None, dtype: Any = Non
     return _view("view", buffer, shape, dtype)
 
 
-def _view(op: str, buffer: Any, shape: Any, dtype: Any) -> Buffer:
+def _view(op: str, buffer: Tile, shape: Sequence[int] | int | None, dtype: DTypeLike) -> Buffer:
     whole = _whole(op, buffer)
     new_type = whole.dtype if dtype is None else to_dtype(dtype)
     if new_type != whole.dtype and (new_type.is_packed or whole.dtype.is_packed or "bool" in (new_type, whole.dtype)):
@@ -75,7 +76,7 @@ def _view(op: str, buffer: Any, shape: Any, dtype: Any) -> Buffer:
     return result
 
 
-def _whole(op: str, buffer: Any) -> Buffer:
+def _whole(op: str, buffer: Tile) -> Buffer:
     if isinstance(buffer, Region):
         raise ViewOfPart(op=op, found=f"the slice {buffer!r}", fix="view the whole buffer and slice the view")
     if isinstance(buffer, Value) or not isinstance(buffer, Buffer):
@@ -87,8 +88,8 @@ def _whole(op: str, buffer: Any) -> Buffer:
     return buffer
 
 
-def _dims(shape: Any) -> list[Any]:
-    dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+def _dims(shape: Sequence[int] | int) -> list[Index]:
+    dims: list[Any] = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     found = [d if isinstance(d, Value) or (n := checks.python_int(d)) is None else n for d in dims]
     for d in found:
         if not isinstance(d, Value) and (not isinstance(d, int) or isinstance(d, bool) or d < 0):
@@ -96,17 +97,18 @@ def _dims(shape: Any) -> list[Any]:
     return found
 
 
-def _default_shape(buffer: Buffer, dtype: DTypeLike) -> list[Any]:
+def _default_shape(buffer: Buffer, dtype: DType) -> list[Index]:
     last = buffer.shape[-1]
     if dtype.bits == buffer.dtype.bits:
         return list(buffer.shape)
     return [*buffer.shape[:-1], last * buffer.dtype.bits // dtype.bits]
 
 
-def _bits(shape: Sequence[Any], bits: int) -> Any:
+def _bits(shape: Sequence[Index], bits: int) -> int | str:
     """Return the size as an int, or as the text of one canonical expression for all equal products."""
-    if all(isinstance(d, int) for d in shape):
-        return math.prod(shape) * bits
+    known = [d for d in shape if isinstance(d, int)]
+    if len(known) == len(shape):
+        return math.prod(known) * bits
     product = nodes.int_const(bits, "int64")
     for d in shape:
         product = product * nodes.cast(to_index(d), "int64")

@@ -7,18 +7,21 @@ it plans its memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.errors.lowering import LayoutUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, map_expr
 from tile_core.layout.expressions import place_of
 
+if TYPE_CHECKING:
+    from tile_core.layout.base import LayoutMap
 
-def apply_layouts(body: Stmt, params: Any, layouts: Mapping[str, Any]) -> Stmt:
+
+def apply_layouts(body: Stmt, params: tuple[Var, ...], layouts: Mapping[str, LayoutMap]) -> Stmt:
     """Return the body with accesses of annotated parameters at their addresses in memory.
 
     Parameters
@@ -43,7 +46,7 @@ def apply_layouts(body: Stmt, params: Any, layouts: Mapping[str, Any]) -> Stmt:
 
 
 class _ApplyToTensors(StmtRewriter):
-    def __init__(self, layouts: dict[Any, Any]) -> None:
+    def __init__(self, layouts: Mapping[BufferVar, LayoutMap]) -> None:
         self.layouts = layouts
 
     def expr(self, e: Expr) -> Expr:
@@ -58,7 +61,7 @@ class _ApplyToTensors(StmtRewriter):
             return new
         return tirx.BufferStore(new.buffer, new.value, self.at(new.buffer, new.indices), new.span)
 
-    def at(self, buffer: BufferVar, indices: Any) -> list[Expr]:
+    def at(self, buffer: BufferVar, indices: Sequence[Expr]) -> list[Expr]:
         place = place_of(self.layouts[buffer], list(indices))
         shape = nodes.shape_of(buffer)
         result = []

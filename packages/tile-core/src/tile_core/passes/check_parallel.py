@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.accesses import Access
+from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import Body, NestAccess, Space, Touched, body_of
+from tile_core.analysis.iteration_space import Body, Space, Touched, body_of
+from tile_core.analysis.point import Point
 from tile_core.analysis.value_numbering import Fingerprint, apart, element_number
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
@@ -25,7 +28,7 @@ from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.names import as_written
-from tile_core.ir.visit import StmtRewriter, collect, role, uses_var
+from tile_core.ir.visit import collect, role, uses_var
 
 _INDEPENDENT = ("parallel", "vectorized")
 _SIZES = (64, 67, 128, 1, 1000, 3, 16, 4099, 17, 255)
@@ -48,60 +51,36 @@ def check_parallel(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
     ParallelRace
         Naming the store or load, and two iterations that conflict.
     """
-    _CheckIterations(reducers, _bases(body)).stmt(body)
+    flow = Flow(body)
+    for p in flow.points:
+        if p.kind == "for" and role(p.stmt) in _INDEPENDENT:
+            _check_nest(_Around(flow, p, reducers), p)
 
 
-def _bases(body: Stmt) -> dict[BufferVar, BufferVar]:
-    """Return the buffer that each view aliases."""
-    found: dict[Any, Any] = {}
-    for view in collect(body, tirx.DeclBuffer):
-        for var in collect(view.data, tirx.Var):
-            found[view.buffer] = found.get(var, var)
-    return found
+class _Around:
+    """What surrounds a nest: loops, conditions and names."""
+
+    def __init__(self, flow: Flow, p: Point, reducers: frozenset[str]) -> None:
+        self.reducers, self.root, self.binds = reducers, flow.root, flow.binds
+        self.loops = [x.stmt for x in p.loops if x.kind == "for"]
+        self.conditions = p.conditions
 
 
-class _CheckIterations(StmtRewriter):
-    def __init__(self, reducers: frozenset[str], bases: Mapping[Any, Any]) -> None:
-        self.reducers, self.bases = reducers, bases
-        self.loops: list[Any] = []
-        self.conditions: list[tuple[Any, bool]] = []
-        self.binds: dict[Any, Any] = {}
-
-    def visit_For(self, s: Stmt) -> Stmt:
-        if role(s) in _INDEPENDENT:
-            self._nest(s)
-        self.loops.append(s)
-        self.stmt(s.body)
-        self.loops.pop()
-        return s
-
-    def visit_IfThenElse(self, s: Stmt) -> Stmt:
-        for side, holds in ((s.then_case, True), (s.else_case, False)):
-            if side is not None:
-                self.conditions.append((s.condition, holds))
-                self.stmt(side)
-                self.conditions.pop()
-        return s
-
-    def visit_Bind(self, s: Stmt) -> Stmt:
-        self.binds[s.var] = s.value
-        return s
-
-    def _nest(self, s: Stmt) -> None:
-        nest, body = [s], s.body
-        while isinstance(body, tirx.For) and role(body) in _INDEPENDENT:
-            nest.append(body)
-            body = body.body
-        if self.loops and role(self.loops[-1]) in _INDEPENDENT and self.loops[-1].body.same_as(s):
-            return  # checked with the enclosing loop
-        if any(_several(loop) for loop in nest) and all(nodes.as_int(loop.extent) != 0 for loop in nest):
-            _IndependentNest(self, nest, body).check()
+def _check_nest(around: _Around, p: Point) -> None:
+    nest, body = [p.stmt], p.stmt.body
+    while isinstance(body, tirx.For) and role(body) in _INDEPENDENT:
+        nest.append(body)
+        body = body.body
+    if around.loops and role(around.loops[-1]) in _INDEPENDENT and around.loops[-1].body.same_as(p.stmt):
+        return  # checked with the enclosing loop
+    if any(_several(loop) for loop in nest) and all(nodes.as_int(loop.extent) != 0 for loop in nest):
+        _IndependentNest(around, nest, body).check()
 
 
 class _IndependentNest:
     """One nest of independent loops and what surrounds it."""
 
-    def __init__(self, around: _CheckIterations, nest: list[Stmt], body: Stmt) -> None:
+    def __init__(self, around: _Around, nest: list[Stmt], body: Stmt) -> None:
         self.around, self.nest, self.statement = around, nest, body
         self.own = {str(a.buffer.name) for a in collect(body, tirx.AllocBuffer)} | around.reducers
         self.body: Body = body_of(body)
@@ -123,9 +102,9 @@ class _IndependentNest:
         return nodes.scope_of(buffer) not in PRIVATE and str(buffer.name) not in self.own
 
     def base(self, buffer: BufferVar) -> BufferVar:
-        return self.around.bases.get(buffer, buffer)
+        return self.around.root(buffer)
 
-    def _elements(self, accesses: list[NestAccess]) -> None:
+    def _elements(self, accesses: list[Access]) -> None:
         """Refuse if iterations conflict under every assignment that is tried."""
         met: list[ParallelRace] = []
         decided: set[int] = set()
@@ -149,16 +128,16 @@ class _IndependentNest:
             if access.value is not None and access.order not in decided:
                 _check_left_out(access.statement, self.nest, self.statement)
 
-    def _free(self, accesses: list[NestAccess]) -> list[Any]:
+    def _free(self, accesses: list[Access]) -> list[Var]:
         """Return the variables of unknown value: symbols, scalars, names bound to values from memory."""
         inner = {loop.loop_var for loop in (*self.nest, *self.around.loops)} | set(self.body.binds)
         inner |= {loop.loop_var for a in accesses for loop in a.loops}
-        parts: list[Any] = [loop.extent for loop in (*self.nest, *self.around.loops)]
+        parts: list[Expr] = [loop.extent for loop in (*self.nest, *self.around.loops)]
         for a in accesses:
             parts += [*a.indices, *a.buffer.shape, *(c for c, _ in a.conditions)]
             parts += [x for loop in a.loops for x in (loop.min, loop.extent)]
         parts += self.body.binds.values()
-        found: dict[Any, None] = {}
+        found: dict[Var, Expr] = {}
         while parts:
             for var in collect(parts.pop(), tirx.Var):
                 if var in inner or var in found or tirx.is_buffer_var(var):
@@ -171,10 +150,10 @@ class _IndependentNest:
                     found[var] = None
         return sorted(found, key=lambda v: str(v.name))
 
-    def _places(self, sizes: Mapping[Any, int]) -> Iterator[dict[Any, Any]]:
+    def _places(self, sizes: Mapping[Var, int]) -> Iterator[dict[Var, int]]:
         """Yield values of the loops and names around the nest, under the conditions around it."""
         for picks in _picks(len(self.around.loops)):
-            env: dict[Any, Any] = dict(sizes)
+            env: dict[Var, Array] = dict(sizes)
             self._name(env)
             try:
                 for loop, pick in zip(self.around.loops, picks, strict=True):
@@ -188,7 +167,7 @@ class _IndependentNest:
             if all(_holds(c, env) in (holds, None) for c, holds in self.around.conditions):
                 yield env
 
-    def _name(self, env: dict[Var, Any]) -> None:
+    def _name(self, env: dict[Var, int]) -> None:
         for var, value in self.around.binds.items():
             if var not in env:
                 try:
@@ -197,7 +176,7 @@ class _IndependentNest:
                     continue
 
 
-def _holds(condition: Expr, env: Mapping[Var, Any]) -> bool | None:
+def _holds(condition: Expr, env: Mapping[Var, Array]) -> bool | None:
     try:
         return bool(evaluate(condition, env))
     except Unknown:
@@ -213,7 +192,7 @@ def _picks(loops: int) -> list[tuple[int, ...]]:
     return same + [tuple(draw.choice((0, 1, 3, 7, sys.maxsize)) for _ in range(loops)) for _ in range(loops - 1)]
 
 
-def _assignments(free: list[Var]) -> Iterator[dict[Any, int]]:
+def _assignments(free: list[Var]) -> Iterator[dict[Var, int]]:
     """Yield values to try for the unknown variables: one empty assignment if there are none."""
     if not free:
         yield {}
@@ -225,15 +204,15 @@ def _assignments(free: list[Var]) -> Iterator[dict[Any, int]]:
 
 @dataclass(frozen=True)
 class _Rows:
-    access: NestAccess
+    access: Access
     touched: Touched
-    value: Any
+    value: Array
 
 
 class _Table:
     """The elements that the accesses of one buffer touch, for one assignment of the enclosing variables."""
 
-    def __init__(self, nest: _IndependentNest, accesses: list[NestAccess], outer: Mapping[Var, Any]) -> None:
+    def __init__(self, nest: _IndependentNest, accesses: list[Access], outer: Mapping[Var, int]) -> None:
         self.nest = nest
         self.stores: list[_Rows] = []
         self.loads: list[_Rows] = []
@@ -281,9 +260,8 @@ class _Table:
         a, b = first + one, first + two
         store = known[int(which[b])].access
         names = [self._iteration(int(who[x])) for x in (a, b)]
-        found = (
-            f"iterations {names[0]} and {names[1]} of T.Parallel both write {self._element(store, int(at[a]), unit)}"
-        )
+        both = f"iterations {names[0]} and {names[1]} of {_kind(self.nest.nest)} both write"
+        found = f"{both} {self._element(store, int(at[a]), unit)}"
         loops = ", ".join(str(loop.loop_var.name) for loop in self.nest.nest if _several(loop))
         fix = f"use {loops} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
         return _refusal(found, sizes, fix, store.statement)
@@ -313,20 +291,20 @@ class _Table:
                 x = int(np.flatnonzero(meets)[0])
                 other = int(low[k[x]] if low[k[x]] != mine[x] else high[k[x]])
                 found = (
-                    f"iteration {self._iteration(int(mine[x]))} of T.Parallel reads "
+                    f"iteration {self._iteration(int(mine[x]))} of {_kind(self.nest.nest)} reads "
                     f"{self._element(row.access, int(here[x]), unit)}, which iteration {self._iteration(other)} writes"
                 )
                 return _refusal(found, sizes, _READ_FIX, row.access.statement)
         return None
 
-    def _value(self, access: NestAccess, touched: Touched) -> Array:
+    def _value(self, access: Access, touched: Touched) -> Array:
         """Return the value number of a store's value, or ``None`` if it is unknown."""
         assert self.space is not None
         number = np.arange(self.space.count).reshape(
             self.space.shape + (1,) * (touched.kept.ndim - len(self.space.shape))
         )
 
-        def element(load: Expr, env: Mapping[Var, Any]) -> Array:
+        def element(load: Expr, env: Mapping[Var, Array]) -> Array:
             if nodes.scope_of(load.source) in PRIVATE and load.source in self.nest.written:
                 return apart(number)
             at: Any = np.int64(0)
@@ -348,7 +326,7 @@ class _Table:
         text = ", ".join(f"{n}={v}" for n, v in self.space.named(number).items())
         return text if len(self.space.nest) == 1 else f"({text})"
 
-    def _element(self, access: NestAccess, at: int, unit: int) -> str:
+    def _element(self, access: Access, at: int, unit: int) -> str:
         element = at * unit // _bits(access.buffer)
         extents = [nodes.as_int(e) for e in access.buffer.shape]
         if not extents or not all(isinstance(e, int) for e in extents[1:]):
@@ -366,7 +344,7 @@ def _bits(buffer: BufferVar) -> int:
     return int(DTYPES[nodes.element_type(buffer)].bits)
 
 
-def _columns(rows: _Rows, unit: int, number: int) -> tuple[Any, Any, Any, Any]:
+def _columns(rows: _Rows, unit: int, number: int) -> tuple[Array, ...]:
     """Return (unit of storage, iteration, value, index of the access); wide elements take several units."""
     parts = _bits(rows.access.buffer) // unit
     touched, count = rows.touched, len(rows.touched.element)
@@ -397,7 +375,7 @@ def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Stmt) -> Para
     return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
 
 
-def _plainly_apart(accesses: list[NestAccess], nest: list[Stmt]) -> bool:
+def _plainly_apart(accesses: list[Access], nest: list[Stmt]) -> bool:
     """Whether all accesses have the same indices and each loop variable by itself is one of them: the usual case."""
     first = accesses[0]
     for a in accesses[1:]:
@@ -415,9 +393,14 @@ def _several(loop: Stmt) -> bool:
     return nodes.as_int(loop.extent) not in (0, 1)
 
 
+def _kind(nest: list[Stmt]) -> str:
+    """Return the name under which the user wrote the loops."""
+    return "T.vectorized" if all(loop.kind == tirx.ForKind.VECTORIZED for loop in nest) else "T.Parallel"
+
+
 def _check_left_out(store: Stmt, nest: list[Stmt], body: Stmt) -> None:
     """Refuse a store of varying values whose index omits a loop, where elements cannot be computed."""
-    used: set[Any] = set()
+    used: set[Var] = set()
     for index in store.indices:
         if collect(index, ir.TensorLoad):
             return  # an index read from memory may differ in every iteration
@@ -431,12 +414,12 @@ def _check_left_out(store: Stmt, nest: list[Stmt], body: Stmt) -> None:
             continue
         if _pinned(store, v, body) or not _depends(store.value, v, inner):
             continue
-        found = f"all iterations of T.Parallel over {v.name} ({loop.extent}) write the same element of"
+        found = f"all iterations of {_kind([loop])} over {v.name} ({loop.extent}) write the same element of"
         fix = f"use {v.name} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
         raise _refusal(f"{found} {store.buffer.name}", {}, fix, store)
 
 
-def _depends(value: Any, v: Var, inner: dict[Any, Any]) -> bool:
+def _depends(value: Expr, v: Var, inner: Mapping[Var, Expr]) -> bool:
     """Whether the value may differ between iterations of ``v``, or accumulates."""
     if uses_var(value, v):
         return True

@@ -7,7 +7,7 @@ iteration must write before it reads, and no code after the loop may read what t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from tile_core.analysis.uniformity import uses_threads
@@ -25,20 +25,7 @@ _FIX = "T.reduce_* of a tile, T.alloc_reducer or a T.serial loop combine iterati
 
 
 def check_private(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
-    """Check all T.Parallel loops of a program.
-
-    Parameters
-    ----------
-    body
-        The program.
-    reducers
-        Names of ``alloc_reducer`` buffers, which iterations may share.
-
-    Raises
-    ------
-    ParallelRace
-        Naming the read.
-    """
+    """Raise `ParallelRace` where private memory carries a value between iterations, but for those of ``reducers``."""
     # The lanes of T.vectorized belong to one thread where threads have indices.
     independent = ("parallel",) if uses_threads(body) else ("parallel", "vectorized")
     _PrivateFlow(independent, reducers).stmt(body)
@@ -54,9 +41,9 @@ class _PrivateFlow:
     def __init__(self, independent: tuple[str, ...], reducers: frozenset[str]) -> None:
         self.independent, self.reducers = independent, reducers
         self.left: dict[Any, Any] = {}
-        self.nest: Any = None
-        self.fresh: set[Any] = set()
-        self.shared: set[Any] = set()
+        self.nest: Stmt | None = None
+        self.fresh: set[BufferVar] = set()
+        self.shared: set[BufferVar] = set()
 
     def stmt(self, s: Stmt) -> None:
         for part in statements(s):
@@ -116,7 +103,7 @@ class _PrivateFlow:
     def reads(self, e: Expr, s: Stmt) -> None:
         self.touch((x.source for x in collect(e, ir.TensorLoad)), s)
 
-    def touch(self, buffers: Iterator[Any], s: Stmt) -> None:
+    def touch(self, buffers: Iterable[BufferVar], s: Stmt) -> None:
         for b in buffers:
             if self.nest is not None and b in self.shared:
                 if b not in self.fresh:
@@ -126,7 +113,7 @@ class _PrivateFlow:
                 raise _race(b, self.left[b], s, "{0} is read after the T.Parallel loop whose iterations write it: each"
                             " thread has the value of another iteration")  # fmt: skip
 
-    def wrote(self, buffers: Any) -> None:
+    def wrote(self, buffers: Iterable[BufferVar]) -> None:
         for b in buffers:
             self.fresh.add(b)
             if self.nest is None:

@@ -57,7 +57,7 @@ def check_reach(program: Program, offset_bits: int) -> None:
         raise _too_many(program, *max(large.items(), key=lambda item: item[1]))
 
 
-def _span(shape: Any, strides: Any) -> int:
+def _span(shape: tuple[Any, ...], strides: tuple[Any, ...] | None) -> int:
     if 0 in shape:
         return 0
     if strides is None:

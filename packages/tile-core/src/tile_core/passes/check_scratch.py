@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.accesses import Access
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import LIMIT, NestAccess, body_of, some_of
+from tile_core.analysis.iteration_space import LIMIT, body_of, some_of
 from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.compat.types import Array, Call, Expr, Stmt, Var
 from tile_core.errors.language import NegativeIndex
 from tile_core.errors.ops import OutsideOfScratch
 from tile_core.ir import nodes
@@ -75,11 +76,11 @@ class _Corners(StmtRewriter):
         return nodes.seq(ends) if ends else s
 
 
-def _filled(extents: tuple[Any, ...]) -> bool:
+def _filled(extents: tuple[int, ...]) -> bool:
     return all(isinstance(e, int) and e > 0 for e in extents)
 
 
-def _check_unrolled(access: NestAccess, binds: dict[Var, Expr], ranges: Ranges) -> None:
+def _check_unrolled(access: Access, binds: dict[Var, Expr], ranges: Ranges) -> None:
     """Refuse indices of a tensor that are negative in a copy of an unrolled body."""
     unrolled = {loop.loop_var for loop in access.loops if role(loop) == "unroll" and not _factor(loop)}
     if not unrolled:
@@ -97,7 +98,7 @@ def _factor(loop: Stmt) -> bool:
     return annotation(loop, "tile.unroll_factor") is not None
 
 
-def _inside(access: NestAccess, ranges: Ranges) -> bool:
+def _inside(access: Access, ranges: Ranges) -> bool:
     """Whether the ranges of all indices fit, or an extent is unknown."""
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):
         size = nodes.as_int(extent)
@@ -116,14 +117,14 @@ class _Executions:
         If an index or a condition depends on an unknown value.
     """
 
-    def __init__(self, access: NestAccess, binds: dict[Var, Call], ranges: Ranges) -> None:
+    def __init__(self, access: Access, binds: dict[Var, Call], ranges: Ranges) -> None:
         self.access, self.binds, self.ranges = access, binds, ranges
-        self.env: dict[Any, Any] = {}
-        self.used: dict[Any, None] = {}
+        self.env: dict[Var, Array] = {}
+        self.used: dict[Var, None] = {}
         inner = {loop.loop_var for loop in access.loops} | set(binds)
         for part in (*access.indices, *(c for c, _ in access.conditions)):
             self.look(part)
-        self.loops: list[Any] = []
+        self.loops: list[Stmt] = []
         for loop in reversed(access.loops):
             trips = (loop.min, loop.extent)
             # A loop that the access does not depend on is assumed to run, unless another loop decides that.
@@ -176,14 +177,14 @@ class _Executions:
                 where=nodes.where_of(self.access.statement),
             )  # fmt: skip
 
-    def happening(self) -> Any:
+    def happening(self) -> Array:
         """Give the loops' variables their values; return which executions happen."""
         happens = self.iterations()
         for condition, holds in self.access.conditions:
             happens = happens & (np.asarray(evaluate(condition, self.env), bool) == holds)
         return happens
 
-    def iterations(self) -> Any:
+    def iterations(self) -> Array:
         """Give the loops' variables their values; return which combinations happen."""
         dims = len(self.loops)
         happens: Any = np.ones((1,) * dims, bool)
@@ -210,11 +211,11 @@ class _Executions:
                     continue
 
     def refusal(
-        self, dim: int, size: int, at: tuple[int, ...], values: list[Any], shape: tuple[int, ...]
+        self, dim: int, size: int, at: tuple[int, ...], values: list[Array], shape: tuple[int, ...]
     ) -> OutsideOfScratch:
         """Return the error about one execution."""
 
-        def here(value: Any) -> int:
+        def here(value: Array) -> int:
             return int(np.broadcast_to(value, shape)[at])
 
         index = ", ".join(str(here(v)) for v in values)

@@ -1,16 +1,18 @@
-"""Refuse, before lowering, what a target lacks entirely: too many threads, or names of other targets."""
+"""Refuse, before lowering, what a target lacks entirely: element types, threads, names of other targets."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt
-from tile_core.errors.lowering import RoundingUnsupported, TooManyThreads, VariantMissing
+from tile_core.dtypes import DTYPES
+from tile_core.errors.lowering import RoundingUnsupported, TooManyThreads, TypeUnsupported, VariantMissing
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.target import ABSENT
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -19,12 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["check_target"]
 
+_INNERMOST = (tirx.BufferStore, tirx.Bind, tirx.Evaluate)
+
 
 def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx: Context) -> None:
     """Refuse a program that uses features that the target lacks.
 
     Raises
     ------
+    TypeUnsupported
+        A parameter or tile of an element type that the target does not have.
     TooManyThreads
         A block has more threads than the target's blocks.
     VariantMissing
@@ -32,12 +38,13 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
     RoundingUnsupported
         A rounding that the target's instructions do not have.
     """
+    _check_types(body, program, ctx)
     most = ctx.capabilities.max_threads
-    threads = math.prod(_threads(body))
+    launch = _launch(body)
+    threads = math.prod(int(nodes.as_int(t)) for t in launch.annotations[nodes.THREADS]) if launch is not None else 1
     if threads > most:
-        raise TooManyThreads(
-            kernel=program.name, found=threads, limit=most, target=ctx.target.text, where=program.where
-        )
+        facts = {"kernel": program.name, "found": threads, "limit": most, "target": ctx.target.text}
+        raise TooManyThreads(**facts, where=nodes.where_of(launch) or program.where)
     for statement in collect(body, tirx.Evaluate):
         call = statement.value
         if isinstance(call, ir.Call) and call.attrs is not None and nodes.REQUIRES in call.attrs:
@@ -49,19 +56,38 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
                 facts = {"target": ctx.target.text, "found": wanted, "op": op, "known": known, "hint": advice}
                 raise VariantMissing(where=nodes.where_of(statement), **facts)
 
-    for call in collect(body, ir.Call):
-        name = nodes.operator_name(call)
-        if name.startswith("ieee_"):
-            op, mode, _ = name.rsplit("_", 2)
-            modes = ctx.capabilities.roundings
-            if mode not in modes:
-                facts = {"op": op, "target": ctx.target.text, "found": mode, "known": ", ".join(sorted(modes))}
-                raise RoundingUnsupported(where=program.where, **facts)
+    modes = ctx.capabilities.roundings
+    for statement in [*collect(body, _INNERMOST), body]:
+        for call in collect(statement, ir.Call):
+            name = nodes.operator_name(call)
+            if name.startswith("ieee_") and (mode := name.rsplit("_", 2)[1]) not in modes:
+                facts = {"op": name.rsplit("_", 2)[0], "target": ctx.target.text, "found": mode}
+                place = program.where if statement is body else nodes.where_of(statement)
+                raise RoundingUnsupported(where=place, known=", ".join(sorted(modes)), **facts)
 
 
-def _threads(body: Stmt) -> list[int]:
-    for loop in collect(body, tirx.For):
-        found = (loop.annotations or {}).get(nodes.THREADS)
-        if found is not None:
-            return [int(nodes.as_int(t)) for t in found]
-    return [1]
+def _check_types(body: Stmt, program: Program, ctx: Context) -> None:
+    absent = {str(name) for name in ctx.capabilities.fact(ABSENT)} & DTYPES.keys()
+    if not absent:
+        return
+    held = [(p.name, p.dtype, program.where) for p in program.params]
+    for alloc in collect(body, tirx.AllocBuffer):
+        held.append((str(alloc.buffer.name), nodes.element_type(alloc.buffer), nodes.where_of(alloc)))
+    for name, found, where in held:
+        if found in absent:
+            facts = {"kernel": program.name, "name": name, "found": found, "target": ctx.target.text}
+            raise TypeUnsupported(**facts, hint=_instead(found, absent), where=where or program.where)
+
+
+def _instead(found: str, absent: Collection[str]) -> str:
+    """Return the advice of the widest type of the same kind that a target has."""
+    kind = DTYPES[found].kind
+    present = [d for name, d in DTYPES.items() if d.kind == kind and name not in absent]
+    if not present:
+        return "choose another target"
+    return f"use {max(present, key=lambda d: d.bits)}, or choose another target"
+
+
+def _launch(body: Stmt) -> Stmt | None:
+    """Return the loop of the grid that says how many threads a block has."""
+    return next((loop for loop in collect(body, tirx.For) if nodes.THREADS in (loop.annotations or {})), None)

@@ -7,14 +7,13 @@ undefined. Branches that only differ between warps (``if T.get_warp_idx() == 0``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.uniformity import VARYING_CALLS, Varying
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Expr, Node, Stmt
+from tile_core.compat.types import Array, Call, Expr, Node, Stmt, Var
 from tile_core.errors.ops import DivergentWarp
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -55,7 +54,7 @@ class _Launches(StmtRewriter):
             return super().visit_For(s)
         sizes = [nodes.as_int(t) for t in threads]
         if all(isinstance(t, int) for t in sizes):
-            _CheckLanes(LaneVarying(s.body, [*sizes, 1, 1][:_AXES], self.width)).walk(s.body, False)
+            _CheckLanes(LaneVarying(s.body, [*sizes, 1, 1][:_AXES], self.width)).check()
         return s
 
 
@@ -78,8 +77,8 @@ class LaneVarying(Varying):
         x, y = threads[:2]
         self.places = {f"thread_index{i}": v for i, v in enumerate((number % x, number // x % y, number // (x * y)))}
         self.places.update(lane_index=number % width, warp_index=number // width)
-        self.names: dict[str, Any] = {name: nodes.fresh(name) for name in self.places}
-        self.env: dict[Any, Any] = {self.names[name]: value for name, value in self.places.items()}
+        self.names: dict[str, Var] = {name: nodes.fresh(name) for name in self.places}
+        self.env: dict[Var, Array] = {self.names[name]: value for name, value in self.places.items()}
         for bind in collect(body, tirx.Bind):
             value = self._value(bind.value)
             if value is not None:
@@ -106,7 +105,7 @@ class LaneVarying(Varying):
             return name in UNIFORM_CALLS or (name not in VARYING_CALLS and all(self._same(a) for a in e.args))
         return all(self._same(part) for part in _parts(e)) and (bool(_parts(e)) or not super().expr(e))
 
-    def _value(self, e: Expr) -> Any:
+    def _value(self, e: Expr) -> Array | None:
         """Return the value of an expression of thread indices for all threads; ``None`` if it is not one."""
 
         def known(call: Call) -> Expr:
@@ -125,29 +124,11 @@ class _CheckLanes:
     def __init__(self, varying: LaneVarying) -> None:
         self.varying = varying
 
-    def walk(self, s: Stmt, apart: bool) -> None:
-        """Check a statement; ``apart`` if it is in divergent control flow."""
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                self.walk(x, apart)
-        elif isinstance(s, tirx.AttrStmt):
-            self.walk(s.body, apart)
-        elif isinstance(s, tirx.For):
-            self.own([s.min, s.extent], apart, s)
-            if role(s) not in ("parallel", "vectorized"):
-                self.walk(s.body, apart or self.varying.loop(s))
-        elif isinstance(s, tirx.While):
-            inner = apart or self.varying.loop(s)
-            self.own([s.condition], inner, s)
-            self.walk(s.body, inner)
-        elif isinstance(s, tirx.IfThenElse):
-            self.own([s.condition], apart, s)
-            inner = apart or self.varying.expr(s.condition)
-            self.walk(s.then_case, inner)
-            if s.else_case is not None:
-                self.walk(s.else_case, inner)
-        else:
-            self.own([s], apart, s)
+    def check(self) -> None:
+        for p in self.varying.flow.walk(lambda p: p.kind != "for" or role(p.stmt) not in ("parallel", "vectorized")):
+            # The condition of a loop is evaluated again by those that stay.
+            apart = self.varying.divergent(p) or (p.kind == "while" and self.varying.loop(p.stmt))
+            self.own(p.own, apart, p.stmt)
 
     def own(self, parts: list[Node], apart: bool, s: Stmt) -> None:
         """Check the expressions of a statement; parts may be evaluated conditionally."""

@@ -8,17 +8,17 @@ the next, the read counts only if the loop's first iteration certainly reaches i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tile_core.analysis.iteration_space import parts_of, sides_of
-from tile_core.compat.tvm import ir, tirx
+from tile_core.analysis.accesses import Access, accesses_in, accesses_of
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.point import Point, is_grid
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.errors.ops import NeverWritten
 from tile_core.ir import nodes
 from tile_core.ir.names import as_written
-from tile_core.ir.visit import collect, role
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
 
@@ -28,6 +28,7 @@ _WRITE_FIRST = "write it first, with T.copy, T.clear, T.fill or element by eleme
 _AFRESH = {"gemm": "clear_accum=True", "gemm_sp": "clear_accum=True", "reduce": "clear=True"}
 
 _Box = tuple[tuple[int, int], ...] | None
+_At = Sequence[tuple[Expr, int]] | None  # corner and extent per dimension; None for the whole buffer
 
 
 @dataclass(frozen=True)
@@ -38,21 +39,23 @@ class _Event:
     ----------
     buffer
         The buffer that owns the storage.
-    path
-        Branches and loops around it, outermost first, as (statement, side).
+    point
+        The statement.
+    chosen
+        Whether a conditional expression decides that it happens.
     box
         First and last index in each dimension, or ``None`` for anything in the buffer.
     order
         Position in program order; a statement reads before it writes.
-    statement, what, fix
-        For the message: the statement, the reader, and the remedy.
+    what, fix
+        For the message: the reader, and the remedy.
     """
 
-    buffer: Any
-    path: tuple[tuple[Any, Any], ...]
+    buffer: BufferVar
+    point: Point
+    chosen: bool
     box: _Box
     order: int
-    statement: Any
     what: str = ""
     fix: str = ""
 
@@ -65,49 +68,27 @@ def check_written(body: Stmt) -> None:
     NeverWritten
         Naming the first uninitialized read.
     """
-    walk = _WrittenFlow(body)
-    walk.stmt(body, ())
-    written: dict[Any, list[_Event]] = {}
-    for event in walk.writes:
+    found = _Events(Flow(body))
+    written: dict[BufferVar, list[_Event]] = {}
+    for event in found.writes:
         written.setdefault(event.buffer, []).append(event)
-    for read in walk.reads:
-        if not any(_may_come_first(write, read) for write in written.get(read.buffer, ())):
-            where = nodes.where_of(read.statement)
+    for read in found.reads:
+        if not any(_may_come_first(found.flow, write, read) for write in written.get(read.buffer, ())):
+            where = nodes.where_of(read.point.stmt)
             name = as_written(str(read.buffer.name), where)
             raise NeverWritten(what=read.what, buffer=name, fix=read.fix.format(buffer=name), where=where)
 
 
-def _may_come_first(write: _Event, read: _Event) -> bool:
+def _may_come_first(flow: Flow, write: _Event, read: _Event) -> bool:
     """Whether a write of the elements may happen before the read."""
     if not _meet(write.box, read.box):
         return False
     if write.order < read.order:
         return True
-    if nodes.scope_of(read.buffer) == "shared" and any(isinstance(s, (tirx.IfThenElse, _Choice)) for s, _ in read.path):
+    if nodes.scope_of(read.buffer) == "shared" and (read.chosen or read.point.conditions):
         return True  # other threads may be elsewhere in the program
-    for depth, ((mine, side), (theirs, other)) in enumerate(zip(read.path, write.path, strict=False)):
-        if not (mine is theirs or mine.same_as(theirs)) or side != other:
-            return False
-        if isinstance(mine, (tirx.For, tirx.While)):
-            return not _certain(read.path[depth:])
-    return False
-
-
-def _certain(path: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether the first iteration of the outermost of these loops reaches the body of the innermost."""
-    for depth, (s, _) in enumerate(path):
-        if not isinstance(s, (tirx.For, tirx.While)):
-            return False
-        if collect(s.body, (tirx.Break, tirx.Continue)):
-            return False
-        if depth and (isinstance(s, tirx.While) or not _runs(s)):
-            return False
-    return True
-
-
-def _runs(loop: Stmt) -> bool:
-    extent = nodes.as_int(loop.extent)
-    return isinstance(extent, int) and extent > 0
+    loop = next((p for p in read.point.loops if p in write.point.loops and not is_grid(p)), None)
+    return loop is not None and (read.chosen or not flow.always(read.point, loop))
 
 
 def _meet(a: _Box, b: _Box) -> bool:
@@ -116,68 +97,44 @@ def _meet(a: _Box, b: _Box) -> bool:
     return all(low <= top and bottom <= high for (low, high), (bottom, top) in zip(a, b, strict=True))
 
 
-class _Choice:
-    """One side of a conditional expression, where a path has a branch."""
-
-    def same_as(self, other: object) -> bool:
-        return self is other
-
-
-class _WrittenFlow:
-    def __init__(self, body: Stmt) -> None:
+class _Events:
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
         self.reads: list[_Event] = []
         self.writes: list[_Event] = []
-        self.bases: dict[Any, Any] = {}
         self.count = 0
-        for view in collect(body, tirx.DeclBuffer):
-            for var in collect(view.data, tirx.Var):
-                self.bases[view.buffer] = self.bases.get(var, var)
-
-    def stmt(self, s: Stmt, path: tuple[tuple[Any, Any], ...]) -> None:
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                self.stmt(x, path)
-        elif isinstance(s, tirx.For):
-            for part in (s.min, s.extent):
-                self.expr(part, path, s)
-            if nodes.as_int(s.extent) != 0:
-                self.stmt(s.body, path if role(s) == "grid" else (*path, (s, None)))
-        elif isinstance(s, tirx.While):
-            self.expr(s.condition, path, s)
-            self.stmt(s.body, (*path, (s, None)))
-        elif isinstance(s, tirx.IfThenElse):
-            self.expr(s.condition, path, s)
-            self.stmt(s.then_case, (*path, (s, True)))
-            if s.else_case is not None:
-                self.stmt(s.else_case, (*path, (s, False)))
-        elif isinstance(s, tirx.AttrStmt):
-            self.stmt(s.body, path)
-        elif isinstance(s, tirx.BufferStore):
-            for part in (s.value, *s.indices):
-                self.expr(part, path, s)
-            self.write(s.buffer, [(i, 1) for i in s.indices], path, s)
-        elif isinstance(s, (tirx.Evaluate, tirx.Bind)):
-            if nodes.is_tile_call(s.value):
-                self.call(s, path)
+        for p in flow.walk(lambda p: p.kind != "for" or nodes.as_int(p.stmt.extent) != 0):
+            if isinstance(p.stmt, (tirx.Evaluate, tirx.Bind)) and nodes.is_tile_call(p.stmt.value):
+                self.call(p)
             else:
-                self.expr(s.value, path, s)
+                self.plain(p, accesses_of(p))
 
-    def call(self, s: Stmt, path: tuple[tuple[Any, Any], ...]) -> None:
+    def plain(self, p: Point, accesses: Iterable[Access]) -> None:
+        """Record reads and writes of elements; where an address is given away, memory may be written first."""
+        for a in accesses:
+            if a.how != "element":
+                self.write(a.buffer, None, p)
+            elif a.write:
+                self.write(a.buffer, [(i, 1) for i in a.indices], p)
+            else:
+                at = [(i, 1) for i in a.indices]
+                self.read(a.buffer, at, p, "this statement reads", _WRITE_FIRST, len(a.conditions) > len(p.conditions))
+
+    def call(self, p: Point) -> None:
         """Record a tile call's reads, then its writes; an op that the core does not define may write first."""
-        call = OpCall.decode(s)
+        call = OpCall.decode(p.stmt)
         op = OPS.get(call.name)
         for arg in call.args:
             if not isinstance(arg, View):
-                self.expr(arg, path, s)
+                self.plain(p, accesses_in(arg, p))
         if op is None:
             for arg in call.args:
                 if isinstance(arg, View):
-                    self.write(arg.buffer, None, path, s)
+                    self.write(arg.buffer, None, p)
             return
         for view in op.views(call, op.writes) + op.views(call, op.reads):
             for index in view.mins:
-                if not isinstance(index, int):
-                    self.expr(index, path, s)
+                self.plain(p, accesses_in(index, p))
         targets = op.views(call, op.writes)
         for view in op.views(call, op.reads):
             accumulates = any(view is t for t in targets)
@@ -188,45 +145,25 @@ class _WrittenFlow:
                 more = f", or {_AFRESH[call.name]}" if call.name in _AFRESH else ""
                 fix = f"T.clear({{buffer}}) first{more}"
             does = f"T.{_name(call)} {'adds to' if accumulates else 'reads'}"
-            self.read(view.buffer, list(zip(view.mins, view.extents, strict=True)), path, s, does, fix)
+            self.read(view.buffer, list(zip(view.mins, view.extents, strict=True)), p, does, fix)
         for view in targets:
-            self.write(view.buffer, list(zip(view.mins, view.extents, strict=True)), path, s)
+            self.write(view.buffer, list(zip(view.mins, view.extents, strict=True)), p)
 
-    def expr(self, e: Expr, path: tuple[tuple[Any, Any], ...], s: Stmt) -> None:
-        if not isinstance(e, ir.Expr) or not collect(e, (ir.TensorLoad, ir.Call)):
-            return
-        if isinstance(e, ir.TensorLoad):
-            for index in e.indices:
-                self.expr(index, path, s)
-            self.read(e.source, [(i, 1) for i in e.indices], path, s, "this statement reads", _WRITE_FIRST)
-        elif nodes.is_tile_call(e):
-            for part in e.args:
-                pointed = isinstance(part, ir.TensorLoad) and nodes.is_tile_call(e, "address")
-                if pointed or hasattr(part, "region"):
-                    self.write(part.source, None, path, s)
-                else:
-                    self.expr(part, path, s)
-        elif (sides := sides_of(e)) is not None:
-            self.expr(sides[0], path, s)
-            for side in (x for x in sides[1:] if x is not None):
-                self.expr(side, (*path, (_Choice(), None)), s)
-        else:
-            for part in parts_of(e):
-                self.expr(part, path, s)
-
-    def read(self, buffer: BufferVar, at: Any, path: Any, s: Stmt, what: str, fix: str) -> None:
+    def read(self, buffer: BufferVar, at: _At, p: Point, what: str, fix: str, chosen: bool = False) -> None:
         if nodes.scope_of(buffer) in _SCRATCH:
-            self.reads.append(self.event(buffer, at, path, s, what, fix))
+            self.reads.append(self.event(buffer, at, p, chosen, what, fix))
 
-    def write(self, buffer: BufferVar, at: Any, path: Any, s: Stmt) -> None:
+    def write(self, buffer: BufferVar, at: _At, p: Point) -> None:
         if nodes.scope_of(buffer) in _SCRATCH:
-            self.writes.append(self.event(buffer, at, path, s))
+            self.writes.append(self.event(buffer, at, p))
 
-    def event(self, buffer: BufferVar, at: Any, path: Any, s: Stmt, what: str = "", fix: str = "") -> _Event:
+    def event(
+        self, buffer: BufferVar, at: _At, p: Point, chosen: bool = False, what: str = "", fix: str = ""
+    ) -> _Event:
         self.count += 1
-        base = self.bases.get(buffer)
-        box = None if at is None or base is not None else _box(at)
-        return _Event(buffer if base is None else base, path, box, self.count, s, what, fix)
+        root = self.flow.root(buffer)
+        box = None if at is None or root is not buffer else _box(at)
+        return _Event(root, p, chosen, box, self.count, what, fix)
 
 
 def _name(call: OpCall) -> str:
@@ -244,7 +181,7 @@ def _starts_afresh(call: OpCall) -> bool:
     return not (isinstance(clear, tirx.IntImm) and int(clear.value) == 0)
 
 
-def _box(at: Sequence[tuple[Any, Any]]) -> _Box:
+def _box(at: Sequence[tuple[Expr, int]]) -> _Box:
     found = []
     for low, extent in at:
         start, size = nodes.as_int(low), nodes.as_int(extent)

@@ -6,8 +6,6 @@ the target's text has the rule, and are expanded elsewhere.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
@@ -67,7 +65,7 @@ def _truncates(e: Expr) -> bool:
     return target in DTYPES and source in DTYPES and DTYPES[source].is_float and DTYPES[target].is_integer
 
 
-def _analyzer(body: Stmt) -> Any:
+def _analyzer(body: Stmt) -> Analyzer:
     analyzer = Analyzer()
     for loop in collect(body, tirx.For):
         start, extent = nodes.as_int(loop.min), nodes.as_int(loop.extent)

@@ -8,12 +8,11 @@ not constant so that both hold; a division costs more than the two comparisons.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from tile_core.analysis.ranges import RangedRewriter, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Mutator, Stmt, Var
+from tile_core.compat.types import BinaryNode, Expr, Mutator, Stmt, Var
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import bind, constant, equal, select, type_name
 
@@ -63,7 +62,7 @@ class _Total(RangedRewriter):
 class _Division:
     """A kind of division, and which operands need care."""
 
-    def __init__(self, node: Any, by_zero: bool, overflows: bool) -> None:
+    def __init__(self, node: BinaryNode, by_zero: bool, overflows: bool) -> None:
         self.node, self.by_zero, self.overflows = node, by_zero, overflows
 
     def total(self, a: Var, b: Var) -> Expr:

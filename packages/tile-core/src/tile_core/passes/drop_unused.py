@@ -6,7 +6,6 @@ Passes bind coordinates, slots and parts of an index before they know whether an
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -22,12 +21,12 @@ def drop_unused(body: Stmt) -> Stmt:
 
     A binding stays if evaluating its value may have a side effect: an atomic access, an instruction, a shuffle.
     """
-    binds: dict[Any, list[Any]] = {}
+    binds: dict[Var, list[Expr]] = {}
     for bind in collect(body, tirx.Bind):
         binds.setdefault(bind.var, []).append(bind)
     # A binding's own name occurs once at the binding.
     uses = Counter(collect(body, tirx.Var))
-    unused: set[Any] = set()
+    unused: set[Var] = set()
     candidates = list(binds)
     while candidates:
         var = candidates.pop()

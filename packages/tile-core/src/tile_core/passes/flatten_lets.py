@@ -8,8 +8,6 @@ them. The sides of an ``if_then_else`` cannot join the chain, since one of them 
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Mutator, Stmt, Var
@@ -24,7 +22,7 @@ def flatten_lets(body: Stmt) -> Stmt:
 
 class _FlattenLets(StmtRewriter):
     def __init__(self) -> None:
-        self.before: list[Any] = []
+        self.before: list[Stmt] = []
 
     def stmt(self, s: Stmt) -> Stmt:
         outer, self.before = self.before, []
@@ -32,7 +30,7 @@ class _FlattenLets(StmtRewriter):
         before, self.before = self.before, outer
         return nodes.seq([*before, new]) if before else new
 
-    def visit_While(self, s: Stmt) -> Any:
+    def visit_While(self, s: Stmt) -> Stmt:
         """Keep the condition, which is evaluated in every iteration."""
         body = self.body(s.body)
         return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
@@ -51,7 +49,7 @@ def _is_choice(e: Call) -> bool:
 
 def _chain(e: Expr) -> Expr:
     """Return the expression with all its bindings hoisted."""
-    found: dict[Any, Any] = {}
+    found: dict[Var, Expr] = {}
 
     def let(x: Expr, mutator: Mutator) -> Expr:
         if x.var not in found:
@@ -72,7 +70,7 @@ class _Statements:
     made twice.
     """
 
-    def __init__(self, out: list[Any], names: dict[Var, Var]) -> None:
+    def __init__(self, out: list[Stmt], names: dict[Var, Var]) -> None:
         self.out = out
         self.names = names
 
@@ -96,7 +94,7 @@ class _Statements:
         buffer, allocate = nodes.alloc([1], nodes.dtype_of(x), "chosen", "local")
         sides = []
         for side in list(x.args)[1:]:
-            inner: list[Any] = []
+            inner: list[Stmt] = []
             value = _Statements(inner, dict(self.names)).expr(side)
             sides.append(nodes.seq([*inner, nodes.store(buffer, value, [0])]))
         self.out += [allocate, tirx.IfThenElse(condition, *sides)]

@@ -7,14 +7,16 @@ tile runs at full speed, and the tile at the edge is correct.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tile_core.analysis.proofs import Proofs, linear_parts
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import BufferVar, Call, Expr, Stmt
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
+from tile_core.passes import wrapping
 from tile_core.passes.wide_indices import wide_index, widen_indices
 
 _VERSIONED = ("parallel", "vectorized")
@@ -22,7 +24,7 @@ _VERSIONED = ("parallel", "vectorized")
 _GUARDED = "tile.guarded"
 
 
-def guard(body: Stmt, safe_values: Mapping[str, Any] | None = None, symbols: Any = ()) -> Stmt:
+def guard(body: Stmt, safe_values: Mapping[str, Expr] | None = None, symbols: Iterable[Var] = ()) -> Stmt:
     """Return the body with every access inside its buffer.
 
     Parameters
@@ -48,7 +50,7 @@ def guarded(s: Stmt) -> Stmt:
 class _Condition:
     """An unproven bound: ``index < extent`` or ``index >= 0``."""
 
-    def __init__(self, index: Expr, extent: Any) -> None:
+    def __init__(self, index: Expr, extent: Expr | None) -> None:
         self.index = index
         self.extent = extent
 
@@ -59,7 +61,7 @@ class _Condition:
         """Return a key that is equal for equal conditions on the same variables; variable names may be reused."""
         return _identity(self.index), 0 if self.extent is None else _identity(self.extent)
 
-    def hull(self, loops: list[Stmt], wide: bool = False) -> Any:
+    def hull(self, loops: list[Stmt], wide: bool = False) -> Expr | None:
         """Return the condition that implies this one for all iterations of ``loops``, or ``None``.
 
         ``wide`` computes it in 64 bits: an index that overflows 32 is out of bounds.
@@ -82,11 +84,13 @@ class _Condition:
 
 
 class _Guard(StmtRewriter):
-    def __init__(self, safe_values: dict[str, Any], proofs: Proofs) -> None:
+    def __init__(self, safe_values: Mapping[str, Expr], proofs: Proofs) -> None:
         self.proofs = proofs
         self.safe_values = safe_values
         self.found: list[_Condition] = []
         self.assumed: set[tuple[int, int]] = set()
+        #: By index that may wrap: the plain sum that equals it under the assumed conditions.
+        self.plain: dict[int, Any] = {}
         self.inside_nest = False
 
     def visit_For(self, s: Stmt) -> Stmt:
@@ -100,14 +104,18 @@ class _Guard(StmtRewriter):
         self.inside_nest = False
         return guarded if fast is None else tirx.IfThenElse(fast[0], fast[1], guarded, s.span)
 
-    def unguarded(self, nest: Stmt, conditions: list[_Condition]) -> tuple[Any, Any] | None:
+    def unguarded(self, nest: Stmt, conditions: list[_Condition]) -> tuple[Expr, Stmt] | None:
         """Return (condition, nest without the guards that it makes redundant)."""
         loops = collect(nest, tirx.For)
         inner = {loop.loop_var for loop in loops} | {b.var for b in collect(nest, tirx.Bind)}
         written = {str(st.buffer.name) for st in collect(nest, tirx.BufferStore)}
-        hulls: dict[tuple[int, int], Any] = {}
+        hulls: dict[tuple[int, int], Expr] = {}
+        plain: dict[int, Any] = {}
         for c in conditions:
             hull = c.hull(loops, wide=self.proofs.wraps(c.index))
+            if hull is None and (total := self.without_wrapping(c.index, loops)) is not None:
+                hull = _Condition(total, c.extent).hull(loops, wide=True)
+                plain[_identity(c.index)] = total
             if hull is None or any(v in inner for v in collect(hull, tirx.Var)) or self.changes(hull, written):
                 continue
             hulls[c.key()] = self.proofs.simplify(hull)
@@ -115,13 +123,31 @@ class _Guard(StmtRewriter):
         if not hulls or any(isinstance(h, tirx.IntImm) and int(h.value) == 0 for h in useful):
             return None
         self.assumed |= hulls.keys()
+        self.plain = plain
         fast = renamed(super().visit_For(nest))
         self.assumed -= hulls.keys()
-        self.found = []
+        self.found, self.plain = [], {}
         if not useful:
             return nodes.const(True, "bool"), fast
         unique = {_identity(h): h for h in useful}
         return tirx.all(*unique.values()), fast
+
+    def without_wrapping(self, index: Expr, loops: list[Stmt]) -> Any:
+        """Return an index that may wrap as a sum that is equal where it lies inside a tensor: ``None`` if it is not.
+
+        The sum's first term is what the loops do not change, computed with wrapping; the rest cannot overflow.
+        """
+        if not nodes.operator_name(index).startswith(wrapping.PREFIX) or nodes.dtype_of(index) != "int32":
+            return None
+        variables = [loop.loop_var for loop in loops]
+        parts = linear_parts(wrapping.plain(index), variables)
+        factors = [nodes.as_int(p) for p in parts[:-1]]
+        if not parts or not all(isinstance(c, int) for c in factors):
+            return None
+        moved: Any = nodes.int_const(0)
+        for variable, c in zip(variables, factors, strict=True):
+            moved = moved if c == 0 else moved + variable * c
+        return None if self.proofs.wraps(moved) else wrapping.wrapped(parts[-1]) + moved
 
     def changes(self, condition: Expr, written: set[str]) -> bool:
         """Whether writes to the buffers of these names may change a condition."""
@@ -151,13 +177,15 @@ class _Guard(StmtRewriter):
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
-        conditions = self.conditions(new.buffer, new.indices)  # its indices are guarded themselves
+        indices, conditions = self.inside(new.buffer, new.indices)  # its indices are guarded themselves
+        if any(i is not old for i, old in zip(indices, new.indices, strict=True)):
+            new = tirx.BufferStore(new.buffer, new.value, indices, span=s.span)
         if not conditions:
             return new
-        before: list[Any] = []
+        before: list[Stmt] = []
         indices, value = [_bound(i, before) for i in new.indices], _bound(new.value, before)
         if before:
-            conditions = self.conditions(new.buffer, indices)
+            indices, conditions = self.inside(new.buffer, indices)
             new = tirx.BufferStore(new.buffer, value, indices, span=s.span)
         return nodes.seq([*before, tirx.IfThenElse(tirx.all(*conditions), new, None, s.span)])
 
@@ -179,7 +207,9 @@ class _Guard(StmtRewriter):
         return tirx.if_then_else(condition, yes, no)
 
     def load(self, e: Expr) -> Expr:
-        conditions = self.conditions(e.source, e.indices)
+        indices, conditions = self.inside(e.source, e.indices)
+        if any(i is not old for i, old in zip(indices, e.indices, strict=True)):
+            e = nodes.load(e.source, indices, e.span)
         if not conditions:
             return e
         dtype = nodes.dtype_of(e)
@@ -187,15 +217,16 @@ class _Guard(StmtRewriter):
         fill = nodes.zero(dtype) if safe is None else nodes.cast(safe, dtype)
         return tirx.if_then_else(tirx.all(*conditions), e, fill)
 
-    def conditions(self, buffer: BufferVar, indices: Any) -> list[Expr]:
-        """Return the bounds of an access that are not proven."""
-        open_bounds = []
-        for index, extent in zip(indices, buffer.shape, strict=True):
-            for c in self.unproven(index, extent):
-                self.found.append(c)
-                if c.key() not in self.assumed:
-                    open_bounds.append(c.expr())
-        return open_bounds
+    def inside(self, buffer: BufferVar, indices: Any) -> tuple[list[Expr], list[Expr]]:
+        """Return the indices of an access, and the bounds that are not proven."""
+        found, open_bounds = [], []
+        for index, extent in zip(indices, structural.items(buffer.shape), strict=True):
+            conditions = self.unproven(index, extent)
+            unknown = [c for c in conditions if c.key() not in self.assumed]
+            self.found += conditions
+            open_bounds += [c.expr() for c in unknown]
+            found.append(index if unknown else self.plain.get(_identity(index), index) if self.plain else index)
+        return found, open_bounds
 
     def unproven(self, index: Expr, extent: Expr) -> list[_Condition]:
         if isinstance(index, tirx.IntImm) and isinstance(extent, tirx.IntImm):
@@ -224,7 +255,7 @@ def _remains(index: Expr, extent: Expr) -> bool:
     return isinstance(index, tirx.FloorMod) and isinstance(extent, tirx.Var) and index.b.same_as(extent)
 
 
-def _alike(index: Expr, extent: Expr) -> tuple[Any, Any]:
+def _alike(index: Expr, extent: Expr) -> tuple[Expr, Expr]:
     """Return an index and an extent as numbers of one type that holds both."""
     kind, other = nodes.dtype_of(index), nodes.dtype_of(extent)
     if kind == other:
@@ -237,7 +268,7 @@ def _identity(e: Expr) -> int:
     return int(tvm_ffi.structural_hash(e))
 
 
-def _bound(value: Expr, before: list[Any]) -> Expr:
+def _bound(value: Expr, before: list[Stmt]) -> Expr:
     """Bind a value with a shuffle or vote before a guard: lanes whose store is dropped take part in it."""
     if not any(nodes.is_tile_call(c) for c in collect(value, ir.Call)):
         return value

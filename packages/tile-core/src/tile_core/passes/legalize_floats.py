@@ -16,15 +16,17 @@ rounded when they are traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, Stmt, Var
+from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, Stmt, UnaryNode, Var
+from tile_core.ir import nodes
 from tile_core.ir.calls import SPLIT
+from tile_core.ir.visit import collect
 from tile_core.numerics.build import bind, cast, constant, constants, equal, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
@@ -69,9 +71,9 @@ class Conversions:
         ``ir.calls.SPLIT`` marks become that.
     """
 
-    decode: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)
-    encode: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    split: Callable[[Any, list[Any], Any, str], Any] | None = None
+    decode: Mapping[str, Callable[[Expr, str], Expr]] = field(default_factory=dict)
+    encode: Mapping[str, UnaryNode] = field(default_factory=dict)
+    split: Callable[[BufferVar, list[Expr], Expr, str], Stmt] | None = None
 
 
 def legalize_floats(func: Expr, native: frozenset[str], conversions: Conversions | None = None) -> Expr:
@@ -107,8 +109,8 @@ class _RewriteStored:
 
     def __init__(self, foreign: frozenset[str], conversions: Conversions) -> None:
         self.foreign, self.conversions = foreign, conversions
-        self.vars: dict[Any, Any] = {}
-        self.packed: set[Any] = set()  # the buffers, as they were, whose new form holds two elements per byte
+        self.vars: dict[Var, Var] = {}
+        self.packed: set[BufferVar] = set()  # the buffers, as they were, whose new form holds two elements per byte
         self.packed_stores = 0
         self.split = False
 
@@ -126,7 +128,7 @@ class _RewriteStored:
 
     # Variables and buffers
 
-    def var(self, var: Var, _: Any = None) -> Var:
+    def var(self, var: Var, _: Mutator = None) -> Var:
         new = self.vars.get(var)
         if new is None:
             new = self.vars[var] = self._renewed(var)
@@ -172,7 +174,7 @@ class _RewriteStored:
         merged = bind(nibble, lambda v: _merge(old, v, indices[-1] if indices else None))
         return tirx.BufferStore(buffer, merged, place, s.span)
 
-    def half(self, buffer: BufferVar, place: list[Any], nibble: Any, index: Any, span: Span) -> Any:
+    def half(self, buffer: BufferVar, place: list[Expr], nibble: Expr, index: Expr, span: Span) -> Stmt:
         """Return the store of a nibble that preserves concurrent stores of the other one in its byte."""
         assert self.conversions.split is not None
         code = tirx.Var("code", "uint8")
@@ -185,7 +187,7 @@ class _RewriteStored:
             body = tirx.IfThenElse(even, low, high, span)
         return tirx.SeqStmt([tirx.Bind(code, nibble, span), body])
 
-    def attribute(self, s: Stmt, mutator: Mutator) -> Any:
+    def attribute(self, s: Stmt, mutator: Mutator) -> Stmt:
         if s.attr_key != SPLIT:
             return mutator.default_mutate(s)
         outer, self.split = self.split, True
@@ -215,9 +217,16 @@ class _RewriteStored:
         indices = [mutator.mutate(i) for i in e.indices]
         if e.source not in self.packed:
             return tirx.BufferLoad(buffer, indices, e.span)
-        byte = tirx.BufferLoad(buffer, [*indices[:-1], *[_halved(i) for i in indices[-1:]]], e.span)
+        byte = self.byte(e, mutator)
         code = nibble_expr(byte, indices[-1] if indices else constant(0, "int32", byte))
         return int4_expr(code, "int4") if _element(e.source) == "int4" else code
+
+    def byte(self, e: Expr, mutator: Mutator) -> Expr:
+        """The byte of an element of a packed buffer; an element of any other one."""
+        if e.source not in self.packed:
+            return mutator.mutate(e)
+        indices = [mutator.mutate(i) for i in e.indices]
+        return tirx.BufferLoad(self.var(e.source), [*indices[:-1], *[_halved(i) for i in indices[-1:]]], e.span)
 
     def number(self, e: Expr, _: Mutator) -> Expr:
         name = type_name(e)
@@ -263,7 +272,7 @@ class _RewriteStored:
         result = type(e)(a, b, e.span)
         return result if isinstance(e, _COMPARISONS) else self.code_of(result, name)
 
-    def inverted(self, e: Expr, mutator: Mutator) -> Any:
+    def inverted(self, e: Expr, mutator: Mutator) -> Expr:
         name = type_name(e)
         if name not in self.foreign:
             return mutator.default_mutate(e)
@@ -281,7 +290,10 @@ class _RewriteStored:
 
     def call(self, e: Call, mutator: Mutator) -> Expr:
         types = [type_name(a) for a in e.args if isinstance(a, ir.Expr) and hasattr(a.ty, "dtype")]
-        args = [mutator.mutate(a) for a in e.args]
+        if nodes.is_tile_call(e, "move"):
+            args = [self.byte(a, mutator) for a in e.args]
+        else:
+            args = [mutator.mutate(a) for a in e.args]
         name, result = getattr(e.op, "name", ""), type_name(e)
         if name in ("tirx.address_of", "tirx.buffer_data"):
             return self.pointer(e, args, name)
@@ -304,7 +316,7 @@ class _RewriteStored:
         compute = STORAGE[result] if result in _INTEGERS else "float32"
         return self.code_of(ir.Call(e.op, values, attrs=e.attrs, ret_ty=compute, span=e.span), result)
 
-    def pointer(self, e: Expr, args: list[Any], name: str) -> Any:
+    def pointer(self, e: Expr, args: Sequence[Expr], name: str) -> Call:
         """The address of a buffer or element; its pointer type follows the storage type."""
         if args[0].same_as(e.args[0]):
             return e
@@ -331,7 +343,10 @@ def _packed_buffers(func: Expr, types: frozenset[str]) -> set[BufferVar]:
     4-bit view of other memory always is; views between 4-bit types follow each other.
     """
     packed = {p for p in func.params if tirx.is_buffer_var(p) and _element(p) in types}
-    pairs: list[tuple[Any, Any]] = []
+    # What moves between memory and registers in bytes is packed on both sides.
+    moves = [c for c in collect(func.body, ir.Call) if nodes.is_tile_call(c, "move")] if types else []
+    packed |= {a.source for c in moves for a in c.args if _element(a.source) in types}
+    pairs: list[tuple[BufferVar, BufferVar]] = []
 
     def visit(s: Stmt) -> None:
         source = s.data.args[0] if isinstance(s.data, ir.Call) and len(s.data.args) else None

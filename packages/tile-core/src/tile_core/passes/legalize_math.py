@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Call, Expr
@@ -14,7 +13,7 @@ from tile_core.numerics.rounded import ROUNDED
 
 __all__ = ["MATH", "WIDE", "legalize_math"]
 
-Builder = Callable[..., Any]
+Builder = Callable[..., Expr]
 
 MATH: Mapping[str, Builder] = {
     **{

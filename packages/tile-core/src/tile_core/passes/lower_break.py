@@ -6,10 +6,9 @@ under the flag's negation. A counted loop with ``break`` keeps its count: its re
 
 from __future__ import annotations
 
-from typing import Any
-
+from tile_core.analysis.flow import jumps_of
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, statements
 
@@ -26,10 +25,10 @@ class _Loop:
 
     def __init__(self, body: Stmt) -> None:
         own = _own_jumps(body)
-        self.stop = nodes.alloc([1], "int32", "stop", "local.var") if own & {"Break"} else None
+        self.stop = nodes.alloc([1], "int32", "stop", "local.var") if own & {"break"} else None
         self.skip = nodes.alloc([1], "int32", "skip", "local.var") if own else None
 
-    def clear(self, flag: Any) -> list[Stmt]:
+    def clear(self, flag: BufferVar) -> list[Stmt]:
         return [] if flag is None else [flag[1], nodes.store(flag[0], nodes.int_const(0), [0])]
 
     def running(self) -> Expr:
@@ -48,7 +47,7 @@ class _LowerJumps(StmtRewriter):
         one = nodes.int_const(1)
         return nodes.seq([nodes.store(loop.stop[0], one, [0], s.span), nodes.store(loop.skip[0], one, [0], s.span)])
 
-    def visit_Continue(self, s: Stmt) -> Any:
+    def visit_Continue(self, s: Stmt) -> Stmt:
         loop = self.loops[-1]
         assert loop.skip is not None
         return nodes.store(loop.skip[0], nodes.int_const(1), [0], s.span)
@@ -83,7 +82,7 @@ class _LowerJumps(StmtRewriter):
         going = tirx.EQ(loop.stop[0][0], nodes.int_const(0))
         return nodes.seq([*loop.clear(loop.stop), replace_for(s, tirx.IfThenElse(going, body, None, s.span))])
 
-    def visit_While(self, s: Stmt) -> Any:
+    def visit_While(self, s: Stmt) -> Stmt:
         loop = _Loop(s.body)
         self.loops.append(loop)
         body = self.stmt(s.body)
@@ -101,12 +100,4 @@ class _LowerJumps(StmtRewriter):
 
 def _own_jumps(s: Stmt) -> set[str]:
     """Return the kinds of jumps in ``s`` that belong to its enclosing loop."""
-    if isinstance(s, (tirx.Break, tirx.Continue)):
-        return {type(s).__name__}
-    if isinstance(s, tirx.SeqStmt):
-        return set().union(*(_own_jumps(x) for x in s.seq))
-    if isinstance(s, tirx.IfThenElse):
-        return _own_jumps(s.then_case) | (set() if s.else_case is None else _own_jumps(s.else_case))
-    if isinstance(s, tirx.AttrStmt):
-        return _own_jumps(s.body)
-    return set()
+    return {p.kind for p in jumps_of(s)}

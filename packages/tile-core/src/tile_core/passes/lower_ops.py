@@ -72,7 +72,7 @@ class _LowerOps(StmtRewriter):
         return nodes.seq([tirx.Bind(s.var, mine, s.span), self.lower(call)])
 
 
-def lower_ops(body: Stmt, ctx: Context, variants: Sequence[Variant]) -> tuple[Any, list[OpChoice]]:
+def lower_ops(body: Stmt, ctx: Context, variants: Sequence[Variant]) -> tuple[Stmt, list[OpChoice]]:
     """Return the body without tile ops, and the choice for each.
 
     Raises

@@ -58,10 +58,16 @@ def wrap() -> Pass:
     return Pass("wrap", run, "before passes that add integer arithmetic of their own, which does not overflow")
 
 
-def extremes() -> Pass:
-    """Return the pass that lowers the maximum and minimum of floats to comparisons and selects."""
+def extremes(*, flushed: bool = False) -> Pass:
+    """Return the pass that lowers the maximum and minimum of floats to comparisons and selects.
+
+    Parameters
+    ----------
+    flushed
+        Whether the machine's comparisons may take subnormal numbers for zeros.
+    """
 
     def run(plan: Plan, ctx: Context) -> Plan:
-        return plan.replace(body=expand_extremes(plan.body))
+        return plan.replace(body=expand_extremes(plan.body, flushed))
 
     return Pass("extremes", run, "before floats: what is written out for bfloat16 is computed in float32")

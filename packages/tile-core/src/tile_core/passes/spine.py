@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tile_core.compat.tvm import reason_of
+from tile_core.compat.types import Stmt, Var
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.plugins import HookFailed, HookReturned
 from tile_core.ir.warp import WARP
@@ -24,6 +25,7 @@ from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
 from tile_core.passes.lower_ops import OpChoice, lower_ops
 from tile_core.passes.private_ops import private_ops
+from tile_core.passes.roles import check_roles
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -78,11 +80,11 @@ class Plan:
     """
 
     program: Program
-    body: Any
-    params: tuple[Any, ...]
+    body: Stmt
+    params: tuple[Var, ...]
     variants: tuple[Variant, ...] = ()
     choices: tuple[OpChoice, ...] = ()
-    defined: tuple[Any, ...] = ()
+    defined: tuple[Var, ...] = ()
     hidden: tuple[str, ...] = ()
     lowered: Any = None
     source: str = ""
@@ -156,8 +158,7 @@ class Pass:
         except BaseException as error:
             if getattr(self.run, "__module__", "").startswith("tile_core."):
                 raise
-            reason = f"{type(error).__name__}: {reason_of(error)}"
-            raise HookFailed(backend=ctx.target.backend, hook=hook, reason=reason) from error
+            raise HookFailed(backend=ctx.target.backend, hook=hook, reason=reason_of(error)) from error
         if not isinstance(new, Plan):
             expected = "a Plan"
             raise HookReturned(backend=ctx.target.backend, hook=hook, found=repr(new)[:80], expected=expected)
@@ -195,11 +196,13 @@ class Spine:
         With the knob ``verify_ir`` the grammar of the current stage is checked after every pass.
         """
         stage = "program"
+        verified: tuple[str, Plan] | None = None
         for step in self.passes:
             plan = step(plan, ctx)
             stage = step.stage or stage
-            if ctx.knobs.verify_ir:
+            if ctx.knobs.verify_ir and not (verified is not None and _as_verified(stage, plan, *verified)):
                 _verify(step.name, stage, plan)
+                verified = stage, plan
             if watch is not None:
                 watch(step.name, plan)
         return plan
@@ -216,6 +219,12 @@ class Spine:
         raise InternalError(stage="passes", detail=f"there is no pass {name!r} to insert at; there are: {known}")
 
 
+def _as_verified(stage: str, plan: Plan, before: str, old: Plan) -> bool:
+    """Whether a plan was verified already: most passes change nothing in most programs."""
+    names = plan.params is old.params and plan.defined is old.defined and plan.program is old.program
+    return stage == before and names and bool(plan.body.same_as(old.body))
+
+
 def _verify(name: str, stage: str, plan: Plan) -> None:
     from tile_core.ir.verify import verify
     from tile_core.ops.registry import OPS
@@ -229,6 +238,7 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
 
 def _check(plan: Plan, ctx: Context) -> Plan:
     check_target(plan.body, plan.program, plan.variants, ctx)
+    check_roles(plan.body, frozenset(plan.program.reducers))
     check_written(plan.body)
     check_layouts(plan.body, plan.program.layouts, frozenset(plan.program.reducers))
     check_parallel(plan.body, frozenset(plan.program.reducers))

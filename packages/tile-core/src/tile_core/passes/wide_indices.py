@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir import nodes
@@ -23,7 +21,7 @@ def widen_indices(body: Stmt) -> Stmt:
         same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))
         return new if same else nodes.load(new.source, indices, new.span)
 
-    def store(s: Stmt, mutator: Mutator) -> Any:
+    def store(s: Stmt, mutator: Mutator) -> Stmt:
         new = mutator.default_mutate(s)
         indices = [_widened(i) for i in new.indices]
         same = all(a.same_as(b) for a, b in zip(indices, new.indices, strict=True))
@@ -40,7 +38,7 @@ def _is_large(m: Expr) -> bool:
     return any(isinstance(x, tirx.IntImm) and abs(int(x.value)) >= LARGE for x in (m.a, m.b))
 
 
-def _widened(index: Any) -> Any:
+def _widened(index: Expr) -> Expr:
     return wide_index(index) if any(_is_large(m) for m in collect(index, tirx.Mul)) else index
 
 

@@ -7,8 +7,6 @@ operands as float32 and rounds its result once. The target then needs text only 
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir import nodes
@@ -58,11 +56,11 @@ class _RewriteWide:
     def __init__(self, types: frozenset[str], rounds_integers: bool) -> None:
         self.types, self.rounds_integers = types, rounds_integers
 
-    def wide(self, e: Expr) -> Any:
+    def wide(self, e: Expr) -> Expr:
         """Return the value of an operand in float32."""
         return cast("float32", e) if type_name(e) in self.types else e
 
-    def binary(self, e: Expr, mutator: Mutator) -> Any:
+    def binary(self, e: Expr, mutator: Mutator) -> Expr:
         name = type_name(e.a)
         if name not in self.types:
             return mutator.default_mutate(e)

@@ -4,14 +4,13 @@ TVM's LLVM code generator marks additions, subtractions and products of 32 and 6
 ones too: ``0 - x`` of unsigned integers becomes 0, ``x + 1 > x`` true. Its simplifier does the same. In the
 language integers wrap. ``hide`` replaces the arithmetic of *data* by opaque calls before the first simplification;
 ``reveal`` puts back forms that cannot overflow: 32-bit operations in 64 bits, which LLVM turns into single
-instructions again, and 64-bit ones with the top bit handled apart. Index arithmetic is unchanged: analyses must see
-it.
+instructions again, and 64-bit ones with the top bit handled apart. Indices are not data:
+``passes/wrap_unproven.py`` sees to them, and leaves plain what analyses may look into.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from tile_core.analysis.ranges import whole
 from tile_core.compat import structural
@@ -26,7 +25,7 @@ _NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}
 _WIDE = ("int32", "int64", "uint32", "uint64")
 
 #: Name prefix of the operators for wrapping operations.
-PREFIX = "tile.wrapping_"
+PREFIX = nodes.WRAPPING_PREFIX
 
 
 def hide(body: Stmt, params: Iterable[Var] = ()) -> Stmt:
@@ -58,6 +57,19 @@ def reveal(body: Stmt) -> Stmt:
 def operation(e: Expr, a: Expr, b: Expr) -> Call:
     """Return the call for an addition, subtraction or product of ``a`` and ``b`` like ``e``."""
     return ir.Call(nodes.register_scalar_op(PREFIX + _NAMES[type(e).__name__]), [a, b], ret_ty=e.ty, span=e.span)
+
+
+def plain(e: Expr) -> Expr:
+    """Return a sum of products with plain operations instead of calls; what is not a sum or product is left."""
+    name = nodes.operator_name(e)
+    if name.startswith(PREFIX):
+        return _OPERATIONS[name[len(PREFIX) :]](plain(e.args[0]), plain(e.args[1]))
+    return type(e)(plain(e.a), plain(e.b)) if type(e).__name__ in _NAMES else e
+
+
+def wrapped(e: Expr) -> Expr:
+    """Return a sum of products, its operations as calls: the inverse of ``plain``."""
+    return operation(e, wrapped(e.a), wrapped(e.b)) if type(e).__name__ in _NAMES else e
 
 
 class _Hide(StmtRewriter):
@@ -169,7 +181,7 @@ def _add64(x: Var, y: Expr) -> Expr:
     return tirx.bitwise_xor(tirx.Add(_low63(x), _low63(y)), top)
 
 
-def _sub64(x: Expr, y: Expr) -> Any:
+def _sub64(x: Expr, y: Expr) -> Expr:
     """With the top bit of ``x`` set and that of ``y`` clear there is no borrow."""
     top = tirx.bitwise_and(tirx.bitwise_not(tirx.bitwise_xor(x, y)), _high(x))
     return tirx.bitwise_xor(tirx.Sub(tirx.bitwise_or(x, _high(x)), _low63(y)), top)

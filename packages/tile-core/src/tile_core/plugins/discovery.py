@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+
+from tile_core.compat import distributions, known_packages
 
 GROUP = "tile.backends"
 
@@ -52,7 +53,7 @@ class Offer:
 
     @property
     def source(self) -> str:
-        """FragmentLayout and version, for messages."""
+        """Distribution and version, for messages."""
         return f"{self.distribution} {self.version}"
 
 
@@ -67,11 +68,11 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Off
     Returns
     -------
     dict
-        In the order of names, the built-in backend last. Its name is reserved: other offers of it, and invalid
-        names, are left out with a ``BackendWarning``.
+        In the order of names, the built-in backend last. Its name is reserved, and so are those of published packages
+        that are installed: other offers of them, and invalid names, are left out with a ``BackendWarning``.
     """
     found: dict[str, dict[tuple[str, str], Offer]] = {}
-    for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
+    for entry in distributions.entry_points(GROUP) if entries is None else entries:
         offer = _offer(entry)
         if _NAME.fullmatch(offer.name) is None:
             _left_out(offer, "which is no name")
@@ -81,9 +82,19 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Off
             continue
         # A distribution appears twice if two copies of its metadata are on the path; the first wins, as in import.
         found.setdefault(offer.name, {}).setdefault((offer.distribution.lower(), offer.entry.value), offer)
-    offers = {name: tuple(found[name].values()) for name in sorted(found)}
+    offers = {name: _of_its_owner(name, tuple(found[name].values())) for name in sorted(found)}
     builtin = offers.pop(BUILTIN.name, None) or (_offer(BUILTIN),)
     return {**offers, BUILTIN.name: builtin}
+
+
+def _of_its_owner(name: str, offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
+    """Return the offers of a name, but only that of the published package of this name if it is among them."""
+    owner = known_packages.KINDS.get(name)
+    own = tuple(offer for offer in offers if offer.distribution == owner)
+    for offer in offers if own else ():
+        if offer not in own:
+            _left_out(offer, f"which is the name of the backend of {owner}")
+    return own or offers
 
 
 def _left_out(offer: Offer, reason: str) -> None:
@@ -95,4 +106,4 @@ def _offer(entry: EntryPoint) -> Offer:
     dist = getattr(entry, "dist", None)
     if dist is None:
         return Offer(entry.name, entry, "tile-core" if entry == BUILTIN else NO_DISTRIBUTION, "source")
-    return Offer(entry.name, entry, str(dist.metadata["Name"]), str(dist.version))
+    return Offer(entry.name, entry, *distributions.identity_of(dist))

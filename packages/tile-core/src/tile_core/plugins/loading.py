@@ -15,6 +15,8 @@ from typing import Any
 
 import pluggy
 
+from tile_core import __version__
+from tile_core.compat.distributions import load_entry
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import hint
 from tile_core.errors.plugins import (
@@ -31,6 +33,7 @@ from tile_core.lowering.variant import Variant
 from tile_core.manifest import API_VERSION, BackendManifest
 from tile_core.plugins import hookspecs
 from tile_core.plugins.discovery import Offer
+from tile_core.plugins.versions import CORE, check_in_step
 from tile_core.target import Target
 
 
@@ -63,7 +66,7 @@ class Registry:
         ------
         UnknownBackend
             If none is installed with this name.
-        DuplicateBackend, IncompatibleApi, InvalidHook, InvalidManifest, HookFailed, HookReturned
+        DuplicateBackend, OutOfStep, IncompatibleApi, InvalidHook, InvalidManifest, HookFailed, HookReturned
             If it breaks the contract.
         BackendBroken
             If its import raised; that exception is the cause.
@@ -86,7 +89,7 @@ class Registry:
         error = self.failures[name]
         if isinstance(error, TileError):
             return error.with_traceback(self._tracebacks[name])  # it would grow with each raise
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {_cut(str(error), 500)}"
         broken = BackendBroken(backend=name, distribution=self.offers[name][0].source, reason=reason)
         broken.__cause__ = error
         return broken
@@ -97,7 +100,7 @@ class Registry:
         plugin = self._pluggy.get_plugin(name)
         return any(impl.plugin is plugin for impl in getattr(self._pluggy.hook, hook).get_hookimpls())
 
-    def ask(self, name: str, hook: str, **arguments: Any) -> Any:
+    def ask(self, name: str, hook: str, **arguments: object) -> Any:
         """Call one hook of one backend, and check the type of the answer.
 
         Returns
@@ -140,7 +143,8 @@ class Registry:
 
     def _load(self, offer: Offer) -> BackendManifest:
         name = offer.name
-        plugin = offer.entry.load()
+        check_in_step(offer.entry, f"backend {name!r}")
+        plugin = load_entry(offer.entry)
         function = getattr(plugin, "tile_backend", None)
         if function is None:
             detail = f"{offer.entry.value} does not implement the mandatory hook tile_backend"
@@ -150,8 +154,7 @@ class Registry:
         if manifest.name != name:
             raise InvalidManifest(backend=name, field="name", found=manifest.name, expected="its entry point's name")
         if not manifest.accepts_api():
-            distribution, found = offer.distribution, manifest.api
-            raise IncompatibleApi(backend=name, found=found, expected=API_VERSION, distribution=distribution)
+            raise _incompatible(offer, manifest)
         for kind in manifest.target_kinds:
             if kind != name and kind in self.offers:
                 second = self.offers[kind][0].source
@@ -174,6 +177,14 @@ class Registry:
         except InvalidHook:
             self._pluggy.unregister(name=name)
             raise
+
+
+def _incompatible(offer: Offer, manifest: BackendManifest) -> IncompatibleApi:
+    older = CORE if manifest.needs_newer_api() else offer.distribution
+    return IncompatibleApi(
+        backend=offer.name, distribution=offer.source, found=manifest.api, core=__version__, older=older,
+        expected=".".join(map(str, API_VERSION)),
+    )  # fmt: skip
 
 
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(hookspecs.PREFIX))
@@ -215,17 +226,17 @@ def _is_language(answer: Any) -> bool:
     return names and all(isinstance(ref, str) and ref.count(":") == 1 for ref in answer.values())
 
 
-def _is_runtimes(answer: Any) -> bool:
+def _is_runtimes(answer: object) -> bool:
     return isinstance(answer, Sequence) and all(_has(a, "name devices convention load synchronize") for a in answer)
 
 
-def _has(answer: Any, names: str) -> bool:
+def _has(answer: object, names: str) -> bool:
     """Whether an answer has the required attributes; this layer does not import classes of other layers."""
     return not isinstance(answer, type) and all(hasattr(answer, name) for name in names.split())
 
 
 # The requirement on the answer of each hook, in words and as a test.
-_ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_ANSWERS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "tile_backend": ("a BackendManifest", lambda a: isinstance(a, BackendManifest)),
     "tile_target": ("a Target or None", lambda a: a is None or isinstance(a, Target)),
     "tile_detect": ("a Target or None", lambda a: a is None or isinstance(a, Target)),
@@ -243,7 +254,8 @@ def _checked(name: str, hook: str, function: Callable[[], Any]) -> Any:
     except (TileError, KeyboardInterrupt):
         raise
     except BaseException as error:  # even a plugin that exits the process only fails its own call
-        raise HookFailed(backend=name, hook=hook, reason=f"{type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {_cut(str(error), 500)}"
+        raise HookFailed(backend=name, hook=hook, reason=reason) from error
     expected, holds = _ANSWERS[hook]
     if not holds(answer):
         raise HookReturned(backend=name, hook=hook, found=_shown(answer), expected=expected)
@@ -251,8 +263,11 @@ def _checked(name: str, hook: str, function: Callable[[], Any]) -> Any:
 
 
 def _shown(answer: object) -> str:
-    text = repr(answer)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return _cut(repr(answer), 80)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _before(hook: str, implementations: Sequence[Any], arguments: Mapping[str, Any]) -> None:

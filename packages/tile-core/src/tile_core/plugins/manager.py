@@ -58,6 +58,8 @@ class BackendInfo:
         Target kinds that it owns, if it is loaded.
     architectures
         Targets that it lists, if it is loaded.
+    remedy
+        One thing to do if it is broken; empty otherwise.
     """
 
     name: str
@@ -67,6 +69,7 @@ class BackendInfo:
     reason: str = ""
     target_kinds: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 def installed() -> Plugins:
@@ -116,6 +119,7 @@ class Plugins:
     ) -> None:
         hidden = set(disabled)
         offers = {name: offer for name, offer in discover(entries).items() if name not in hidden}
+        self._hidden = hidden
         self._registry = Registry(offers, trace)
         self._targets: dict[str, Target] = {}
         self._languages: dict[str, Mapping[str, str]] = {}
@@ -126,6 +130,10 @@ class Plugins:
     def names(self) -> tuple[str, ...]:
         """Names of the installed backends (without add-ons), the built-in one last. Imports nothing."""
         return tuple(name for name, offers in self._registry.offers.items() if not offers[0].is_addon)
+
+    def all_names(self) -> tuple[str, ...]:
+        """The same with the names of add-ons. Imports nothing."""
+        return tuple(self._registry.offers)
 
     def addons(self, kind: str) -> tuple[str, ...]:
         """Names of the add-ons for a target kind. Imports nothing."""
@@ -139,7 +147,21 @@ class Plugins:
         load
             Load all of them first, to see which are broken; without it nothing is imported.
         """
-        return tuple(self._info(name, load) for name in self._registry.offers)
+        return tuple(self.info(name, load) for name in self.all_names())
+
+    def info(self, name: str, load: bool = True) -> BackendInfo:
+        """One line of that list, of an installed backend or add-on; ``load`` as there."""
+        offer = self._registry.offers[name][0]
+        if load or len(self._registry.offers[name]) > 1:  # a clash of names is found without an import
+            self._loadable([name])
+        where = (name, offer.distribution, offer.version)
+        if name in self._registry.manifests:
+            manifest = self._registry.manifests[name]
+            return BackendInfo(*where, "ok", "", manifest.target_kinds, manifest.architectures)
+        if name in self._registry.failures:
+            error = self._registry.failure(name)
+            return BackendInfo(*where, "broken", error.message, remedy=error.help)
+        return BackendInfo(*where, "not loaded")
 
     def manifest(self, name: str) -> BackendManifest:
         """The manifest of a backend, which this loads (errors: see ``Registry.load``)."""
@@ -175,6 +197,13 @@ class Plugins:
             found = self._detect() if text == AUTO else self._find(text)
             self._targets[text] = self._targets.setdefault(found.text, found)
         return self._targets[text]
+
+    def detect(self, name: str) -> Target | None:
+        """The target of this machine's device that a backend finds, if any (errors: see ``Registry.ask``)."""
+        found: Target | None = self._registry.ask(name, "tile_detect")
+        if found is not None:
+            self._check_owner(name, "tile_detect", found)
+        return found
 
     # --- the language ---
 
@@ -217,6 +246,11 @@ class Plugins:
             raise NotOffered(found=name, distribution=package)
         return None
 
+    def names_of(self, name: str) -> Mapping[str, str]:
+        """The names that one backend adds to ``T``, as references (errors: see ``Registry.ask``)."""
+        found: Mapping[str, str] = self._registry.ask(name, "tile_language")
+        return found
+
     def language_names(self) -> dict[str, str]:
         """All names that backends add to ``T``, with the backend's name. Loads all backends; broken ones add none."""
         names = ((name, b) for b in reversed(self._loadable(self._registry.offers)) for name in self._language(b))
@@ -258,18 +292,6 @@ class Plugins:
 
     # --- inside ---
 
-    def _info(self, name: str, load: bool) -> BackendInfo:
-        offer = self._registry.offers[name][0]
-        if load or len(self._registry.offers[name]) > 1:  # a clash of names is found without an import
-            self._loadable([name])
-        where = (name, offer.distribution, offer.version)
-        if name in self._registry.manifests:
-            manifest = self._registry.manifests[name]
-            return BackendInfo(*where, "ok", "", manifest.target_kinds, manifest.architectures)
-        if name in self._registry.failures:
-            return BackendInfo(*where, "broken", self._registry.failure(name).message)
-        return BackendInfo(*where, "not loaded")
-
     def _loadable(self, names: Iterable[str]) -> list[str]:
         """Those of ``names`` that load; the failures of the others are recorded."""
         loaded = []
@@ -283,10 +305,11 @@ class Plugins:
 
     def _find(self, text: str) -> Target:
         kind = split_target(text).kind
-        if kind in self.names() and (found := self._ask_target(kind, text)) is not None:
-            return found
-        others = self._loadable(name for name in self.names() if name != kind)
-        owners = [name for name in others if kind in self._registry.manifests[name].target_kinds]
+        if kind in self.names():  # no other may own it: see `Registry.load`
+            if (found := self._ask_target(kind, text)) is not None:
+                return found
+            raise UnknownTarget(found=text, known=", ".join(self.names()), hint=self._other(kind, text))
+        owners = [n for n in self._loadable(self.names()) if kind in self._registry.manifests[n].target_kinds]
         answers = [t for t in (self._ask_target(name, text) for name in owners) if t is not None]
         if len(answers) > 1:
             raise AmbiguousTarget(found=text, backends=", ".join(t.backend for t in answers))
@@ -294,8 +317,17 @@ class Plugins:
             raise UnknownTarget(found=text, known=", ".join(self.names()), hint=self._hint(text))
         return answers[0]
 
+    def _other(self, kind: str, text: str) -> str:
+        """What to do about a target that the backend of its kind does not answer for."""
+        listed = self._registry.manifests[kind].architectures
+        if text in listed or not listed:
+            return f"backend {kind!r} does not answer for its own target: please report it to its authors"
+        return f"it lists: {', '.join(listed)}"
+
     def _hint(self, text: str) -> str:
         kind = split_target(text).kind
+        if kind in self._hidden:
+            return "TILE_DISABLE_BACKENDS excludes its backend: unset it, or choose another target"
         package = known_packages.KINDS.get(kind)
         if package is not None and kind not in self._registry.offers:
             return f"it is provided by {package}: pip install {package}"
@@ -340,9 +372,8 @@ class Plugins:
         """Ask each backend for a device; the built-in one, which every machine can run, is the last."""
         for name in self.names():
             try:
-                found: Target | None = self._registry.ask(name, "tile_detect")
+                found = self.detect(name)
                 if found is not None:
-                    self._check_owner(name, "tile_detect", found)
                     return found
             except TileError as error:
                 if name == BUILTIN.name:
@@ -374,7 +405,7 @@ class Plugins:
         """The names that a loaded backend adds to ``T``; none if its hook fails."""
         if backend not in self._languages:
             try:
-                self._languages[backend] = self._registry.ask(backend, "tile_language")
+                self._languages[backend] = self.names_of(backend)
             except TileError as error:
                 self._languages[backend] = {}
                 _warn(f"backend {backend!r} adds no names: {error.message}")

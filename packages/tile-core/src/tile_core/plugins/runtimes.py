@@ -9,21 +9,24 @@ The entry point's name is the runtime's name, as in ``tile.compile(..., runtime=
 is called as ``make(target, dialect)``, with the target and its backend's answer to ``tile_emulation`` (a ``Dialect`` or
 ``None``), whenever a kernel asks for the runtime and the target's own backend has none of that name. It returns a
 ``RuntimeAdapter``, whose ``load`` is given what the backend's own adapters are given, or raises an error of the
-catalogue if it cannot serve the target. Nothing is imported earlier.
+catalogue if it cannot serve the target. Nothing is imported earlier; only ``tile doctor`` makes one for the built-in
+target, to see whether it works.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import Built, RuntimeAdapter
+from tile_core.compat import distributions
 from tile_core.compat.known_packages import RUNTIMES
 from tile_core.compat.types import Expr
 from tile_core.errors.base import TileError
+from tile_core.errors.plugins import DuplicateBackend
 from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
+from tile_core.plugins.versions import check_in_step
 
 if TYPE_CHECKING:
     from tile_core.plugins.manager import Plugins
@@ -78,7 +81,7 @@ def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Expr) -> Any:
     return answer
 
 
-_ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_ANSWERS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "load": ("a function", callable),
     "toolchain": ("text", lambda a: isinstance(a, str)),
     "build": ("a Built or None", lambda a: a is None or isinstance(a, Built)),
@@ -86,33 +89,61 @@ _ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
-    """Return the runtimes of the installed distributions by name; of two with one name the first on the path wins.
+def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[EntryPoint, ...]]:
+    """Return the runtimes of the installed distributions by name; those of one name are a conflict for who asks for it.
+
+    The name of a published runtime belongs to its distribution: offers of it by others count only without that.
 
     Parameters
     ----------
     entries
         The entry points to use; those of the installed distributions if not given.
     """
-    found: dict[str, EntryPoint] = {}
-    for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
-        found.setdefault(entry.name, entry)
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in distributions.entry_points(GROUP) if entries is None else entries:
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    for name, all_of_it in found.items():
+        found[name] = tuple(entry for entry in all_of_it if owner_of(entry)[0] == RUNTIMES.get(name)) or all_of_it
     return dict(sorted(found.items()))
 
 
-def make_runtime(entry: EntryPoint, target: Target, plugins: Plugins) -> RuntimeAdapter:
-    """Make the runtime of an entry point for a target.
+def owner_of(entry: EntryPoint) -> tuple[str, str]:
+    """Return the name and version of the distribution that an entry point is of."""
+    dist = getattr(entry, "dist", None)
+    return distributions.identity_of(dist) if dist is not None else ("an unknown distribution", "source")
+
+
+def make_runtime(entries: Sequence[EntryPoint], target: Target, plugins: Plugins) -> RuntimeAdapter:
+    """Make a runtime for a target.
+
+    Parameters
+    ----------
+    entries
+        All offers of one name, see `offered`.
+    target
+        The target.
+    plugins
+        The installed backends.
 
     Raises
     ------
+    DuplicateBackend
+        Several distributions offer it.
+    OutOfStep, DamagedDistribution
+        Its distribution is made for another tile-core, or nobody can tell.
     RuntimeBroken
         It cannot be imported, or does not make a runtime.
     TileError
         It does not serve the target.
     """
+    entry = entries[0]
+    if len(entries) > 1:
+        first, second = (" ".join(owner_of(one)) for one in entries[:2])
+        raise DuplicateBackend(what="runtime", found=entry.name, first=first, second=second)
+    check_in_step(entry, f"runtime {entry.name!r}")
     dialect = plugins.emulation(target)
     try:
-        adapter = entry.load()(target, dialect)
+        adapter = distributions.load_entry(entry)(target, dialect)
     except (TileError, KeyboardInterrupt):
         raise
     except BaseException as error:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tile_core.compat.types import Argument
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -28,7 +30,7 @@ _lock = threading.Lock()
 
 def execute(
     program: Program,
-    arrays_and_scalars: Sequence[Any] | Mapping[str, Any],
+    arrays_and_scalars: Sequence[Argument] | Mapping[str, Argument],
     *,
     check: bool = True,
     width: int = 32,
@@ -48,7 +50,7 @@ def execute(
     arrays_and_scalars
         One per parameter, in their order or by name: NumPy arrays with the elements that a launch takes (``uint8`` or
         the type itself for the floats of 8 bits, packed bytes for 4-bit types), numbers, and addresses (or arrays) for
-        pointers.
+        pointers. Workspaces may be left out.
     check
         Watch memory: refuse uninitialized reads, and races.
     width
@@ -78,14 +80,31 @@ def execute(
     from tile_core.reference.sanitizer import Sanitizer
 
     compiled = _made(program, loops)
-    if isinstance(arrays_and_scalars, Mapping):
-        arrays_and_scalars = [arrays_and_scalars[p.name] for p in program.params]
+    arrays_and_scalars, nothing = _given(program, arrays_and_scalars, symbols or {}, unwritten)
     state = compiled.state(width, Sanitizer(bounds) if check or bounds else None, shake)
-    nothing = frozenset(program.outputs if unwritten is None else unwritten)
     bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
     state.printed = [] if printed is None else printed
     compiled.run(state)
     unbind(compiled, state, arrays_and_scalars)
+
+
+def _given(
+    program: Program,
+    arguments: Sequence[Argument] | Mapping[str, Argument],
+    symbols: Mapping[str, int],
+    unwritten: Collection[int] | None,
+) -> tuple[Sequence[Argument], frozenset[int]]:
+    """Return all arguments in order, with workspaces, and the positions of those that hold nothing."""
+    from tile_core.reference.arguments import workspaces
+
+    own = len(program.params) - len(program.workspaces)
+    if isinstance(arguments, Mapping):
+        names = [p.name for p in program.params]
+        arguments = [arguments[n] for n in names if n in arguments or n not in program.workspaces]
+    if len(arguments) == own:
+        arguments = [*arguments, *workspaces(program, arguments, symbols)]
+    nothing = frozenset(program.outputs if unwritten is None else unwritten)
+    return arguments, nothing | frozenset(range(own, len(program.params)))
 
 
 def _made(program: Program, loops: bool) -> Compiled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def load(state: State, number: int, indices: Sequence[Array], where: Where | Non
     return value if inside is None else np.where(inside, value, fill(state, number))
 
 
-def store(state: State, number: int, indices: Sequence[Array], value: Any, where: Where | None) -> None:
+def store(state: State, number: int, indices: Sequence[Array], value: Array, where: Where | None) -> None:
     """Write an element of a buffer in each active lane; nothing where that lies outside."""
     if state.mask is False:
         return
@@ -64,14 +64,14 @@ def store(state: State, number: int, indices: Sequence[Array], value: Any, where
     _write(state, number, memory, flat, value, active, where)
 
 
-def fill(state: State, number: int) -> Any:
+def fill(state: State, number: int) -> Array:
     """Return the value of an out-of-bounds read."""
     found = state.fills.get(number)
     return constant(0, state.memories[number].dtype) if found is None else found
 
 
 def _write(
-    state: State, number: int, memory: LaneMemory, flat: Array, value: Any, active: Array, where: Where | None
+    state: State, number: int, memory: LaneMemory, flat: Array, value: Array, active: Array, where: Where | None
 ) -> None:
     watch, root = state.sanitizer, memory.root
     if watch is None:
@@ -89,12 +89,12 @@ def _write(
         root.touched[at] = True
 
 
-def _units(memory: LaneMemory, flat: Any) -> Any:
+def _units(memory: LaneMemory, flat: Array) -> Array:
     """Return the units of elements."""
     return (np.atleast_1d(flat)[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
 
 
-def bits(x: Any) -> Array:
+def bits(x: Array) -> Array:
     """Return values as what compares equal exactly if all bits do."""
     x = np.asarray(x)
     return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "f" else x

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tile_core.abi.signature import evaluate
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Array, BufferVar, Expr, Var
+from tile_core.compat.types import Argument, Array, BufferVar, Expr, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError
 from tile_core.ir import nodes
@@ -20,14 +21,19 @@ from tile_core.reference.elements import constant, holder, wrap
 from tile_core.reference.memory import LaneMemory, Root
 
 if TYPE_CHECKING:
+    from tile_core.ir.program import Program
     from tile_core.reference.program import Compiled
     from tile_core.reference.state import State
 
-__all__ = ["bind", "unbind"]
+__all__ = ["bind", "unbind", "workspaces"]
 
 
 def bind(
-    compiled: Compiled, state: State, arguments: Sequence[Any], symbols: Mapping[str, int], unwritten: frozenset[int]
+    compiled: Compiled,
+    state: State,
+    arguments: Sequence[Argument],
+    symbols: Mapping[str, int],
+    unwritten: frozenset[int],
 ) -> None:
     """Give a state its arguments.
 
@@ -54,7 +60,7 @@ def bind(
         state.fills[number] = value(state)
 
 
-def unbind(compiled: Compiled, state: State, arguments: Sequence[Any]) -> None:
+def unbind(compiled: Compiled, state: State, arguments: Sequence[Argument]) -> None:
     """Pack the 4-bit elements that the launch may have written into the caller's arrays."""
     for (param, number), argument in zip(compiled.params, arguments, strict=True):
         if not (
@@ -72,16 +78,37 @@ def unbind(compiled: Compiled, state: State, arguments: Sequence[Any]) -> None:
         array[...] = packed
 
 
-def _scalar(argument: Any, param: Var) -> Any:
+def workspaces(program: Program, arguments: Sequence[Argument], symbols: Mapping[str, int]) -> list[Array]:
+    """Return memory for the workspaces of a program, with every bit set."""
+    known = dict(symbols)
+    for param, argument in zip(program.params, arguments, strict=False):
+        if param.kind == "tensor":
+            pairs = zip(param.shape, np.shape(argument), strict=False)
+            known = {**{dim: n for dim, n in pairs if isinstance(dim, str)}, **known}
+        elif param.kind == "scalar" and isinstance(argument, (int, np.integer)):
+            known[param.name] = int(argument)
+    made = []
+    for param in program.params[len(arguments) :]:
+        shape = [int(evaluate(dim, known) or 0) for dim in param.shape]
+        element = DTYPES[param.dtype]
+        if element.is_packed:
+            shape[-1] = -(-shape[-1] // 2)
+        array = np.empty(shape, np.uint8 if element.is_packed else element.numpy())
+        array.view(np.uint8)[...] = 0xFF
+        made.append(array)
+    return made
+
+
+def _scalar(argument: Argument, param: Var) -> Array:
     if not hasattr(param.ty, "dtype"):
         return argument  # a pointer
     return constant(argument, nodes.dtype_of(param))
 
 
-def _solve(compiled: Compiled, state: State, arguments: Sequence[Any], symbols: Mapping[str, int]) -> None:
+def _solve(compiled: Compiled, state: State, arguments: Sequence[Argument], symbols: Mapping[str, int]) -> None:
     """Give symbols values: those that are given, and those that are an extent or stride by themselves."""
     known: dict[int, int] = {}
-    idle: list[tuple[Any, int]] = []
+    idle: list[tuple[Expr, int]] = []
     for (param, _), argument in zip(compiled.params, arguments, strict=True):
         if not tirx.is_buffer_var(param):
             continue

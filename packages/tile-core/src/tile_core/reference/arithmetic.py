@@ -6,7 +6,6 @@ Quotients and remainders by zero are 0, and the least integer divided by -1 is i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from tile_core.reference.elements import CODED, decode, encode, wrap
 
 __all__ = ["binary", "ceiling_divide", "floor_divide", "truncated_divide"]
 
-Function = Callable[[Any, Any], Any]
+Function = Callable[[Array, Array], Array]
 
 
 def binary(node: str, dtype: str) -> Function | None:
@@ -41,12 +40,12 @@ def binary(node: str, dtype: str) -> Function | None:
     return lambda a, b: wrap(function(a, b), dtype)
 
 
-def floor_divide(a: Any, b: Any) -> Array:
+def floor_divide(a: Array, b: Array) -> Array:
     """Return the quotient of integers rounded down; 0 for a divisor of 0."""
     return np.floor_divide(a, b)
 
 
-def truncated_divide(a: Any, b: Any) -> Array:
+def truncated_divide(a: Array, b: Array) -> Array:
     """Return the quotient of integers rounded towards zero; 0 for a divisor of 0."""
     down = np.floor_divide(a, b)
     rest = a - down * b
@@ -54,13 +53,13 @@ def truncated_divide(a: Any, b: Any) -> Array:
     return down + up.astype(down.dtype)
 
 
-def ceiling_divide(a: Any, b: Any) -> Any:
+def ceiling_divide(a: Array, b: Array) -> Array:
     """Return the quotient of integers rounded up; 0 for a divisor of 0."""
     down = np.floor_divide(a, b)
     return down + ((a - down * b != 0) & (b != 0)).astype(down.dtype)
 
 
-def _float_floor_divide(a: Any, b: Any) -> Any:
+def _float_floor_divide(a: Array, b: Array) -> Array:
     return np.floor(np.divide(a, b))
 
 

@@ -34,7 +34,7 @@ def holder(dtype: str) -> Any:
     return _FOUR_BITS.get(dtype) or DTYPES[dtype].numpy()
 
 
-def constant(value: Any, dtype: str) -> Any:
+def constant(value: Array, dtype: str) -> Array:
     """Return a Python number as a scalar of a type; integers wrap, floats are rounded."""
     d = DTYPES[dtype]
     if dtype in CODED:
@@ -67,7 +67,7 @@ def encode(x: Array, dtype: str) -> Array:
     return encode_values(x, dtype)[()]
 
 
-def convert(x: Any, source: str, target: str) -> Any:
+def convert(x: Array, source: str, target: str) -> Array:
     """Return values converted between element types, as the language says.
 
     To floats: one rounding to nearest even. Integers to integers wrap. Floats to integers truncate and saturate; NaN

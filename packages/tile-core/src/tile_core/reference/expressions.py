@@ -7,7 +7,6 @@ compute too; only reads of active lanes are checked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,7 @@ def thread_number(state: State, axis: int) -> Array:
 
 def _constant(e: Expr, kind: str) -> Expression:
     if kind in ("int", "float", "bool"):
-        value: Any = np.int32(e) if kind == "int" else np.float32(e) if kind == "float" else np.bool_(e)
+        value: Array = np.int32(e) if kind == "int" else np.float32(e) if kind == "float" else np.bool_(e)
     elif kind == "StringImm":
         value = str(e.value)
     else:
@@ -81,7 +80,7 @@ def _constant(e: Expr, kind: str) -> Expression:
     return lambda state: value
 
 
-def _binary(function: Callable[[Any, Any], Any], a: Expression, b: Expression) -> Expression:
+def _binary(function: Callable[[Array, Array], Array], a: Expression, b: Expression) -> Expression:
     return lambda state: function(a(state), b(state))
 
 
@@ -97,10 +96,10 @@ def _and(e: Expr, scope: CompileScope) -> Expression:
     return evaluate
 
 
-def _or(e: Any, scope: CompileScope) -> Expression:
+def _or(e: Expr, scope: CompileScope) -> Expression:
     a, b = compile_expression(e.a, scope), compile_expression(e.b, scope)
 
-    def evaluate(state: State) -> Any:
+    def evaluate(state: State) -> Array:
         first = a(state)
         if not isinstance(first, np.ndarray):
             return first if first else b(state)
@@ -109,7 +108,7 @@ def _or(e: Any, scope: CompileScope) -> Expression:
     return evaluate
 
 
-def _masked(state: State, e: Expression, condition: Array, otherwise: Any) -> Array:
+def _masked(state: State, e: Expression, condition: Array, otherwise: Array) -> Array:
     """Evaluate where a condition holds; something else if that is nowhere."""
     before = state.mask
     state.mask = both(before, condition)
@@ -121,12 +120,12 @@ def _masked(state: State, e: Expression, condition: Array, otherwise: Any) -> Ar
     return value
 
 
-def _not(e: Any, scope: CompileScope) -> Expression:
+def _not(e: Expr, scope: CompileScope) -> Expression:
     a = compile_expression(e.a, scope)
     return lambda state: np.logical_not(a(state))
 
 
-def _invert(e: Any, scope: CompileScope) -> Expression:
+def _invert(e: Expr, scope: CompileScope) -> Expression:
     a, dtype = compile_expression(e.a, scope), nodes.dtype_of(e)
     return lambda state: elements.wrap(np.invert(a(state)), dtype)
 
@@ -260,7 +259,7 @@ def _tile_call(e: Call, name: str, scope: CompileScope) -> Expression:
     raise NoReferenceMeaning(what=f"T.{name}", where=scope.where)
 
 
-_MAKERS: dict[str, Callable[[Any, Any], Expression]] = {
+_MAKERS: dict[str, Callable[[Expr, CompileScope], Expression]] = {
     "And": _and, "Or": _or, "Not": _not, "BitwiseNot": _invert, "Cast": _cast, "Select": _select, "Let": _let,
     "TensorLoad": _load, "BufferLoad": _load, "Call": _call,
 }  # fmt: skip

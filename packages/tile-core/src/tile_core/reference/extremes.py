@@ -45,7 +45,7 @@ def reduce_runs(kind: str, x: Array, starts: Array) -> Array:
     return _values(pick.reduceat(_keys(kind, x, False), starts), x.dtype)
 
 
-def accumulate(kind: str, x: Any, axis: int, nan_propagate: bool) -> Any:
+def accumulate(kind: str, x: Array, axis: int, nan_propagate: bool) -> Array:
     """Return the running extremes along an axis (see ``reduce``)."""
     pick = np.maximum if kind == "max" else np.minimum
     if x.dtype.kind != "f":
@@ -62,7 +62,7 @@ def _keys(kind: str, x: Array, nan_propagate: bool) -> Array:
     return np.where(np.isnan(x), signed.type(info.max if wins else info.min), keys)
 
 
-def _values(keys: Array, kind: Any) -> Array:
+def _values(keys: Array, kind: np.dtype[Any]) -> Array:
     """Return the numbers of keys; what no number has is NaN."""
     info = np.iinfo(keys.dtype)
     bits = np.where(keys < 0, keys ^ keys.dtype.type(info.max), keys)

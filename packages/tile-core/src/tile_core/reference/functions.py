@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ def reinterpret(x: Array, source: str, target: str) -> Array:
     return np.ascontiguousarray(x).view(holder(target)).reshape(x.shape)[()]
 
 
-def _each(function: Callable[..., float], count: int) -> Callable[..., Any]:
+def _each(function: Callable[..., float], count: int) -> Callable[..., Array]:
     """Apply a function of Python's library to every element; it raises where IEEE has a result."""
 
     def one(*x: float) -> float:
@@ -54,16 +53,16 @@ def _sigmoid(x: Array) -> Array:
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
 
-def _round_away(x: Any) -> Any:
+def _round_away(x: Array) -> Array:
     whole = np.trunc(x)
     return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
 
 
-def _popcount(x: Any) -> Any:
+def _popcount(x: Array) -> Array:
     return np.bitwise_count(x)
 
 
-def _clz(x: Any) -> Any:
+def _clz(x: Array) -> Array:
     bits = 8 * x.dtype.itemsize
     wide = x.astype(np.uint64) & np.uint64(2**bits - 1)
     zeros = np.full(np.shape(x), bits)
@@ -73,7 +72,7 @@ def _clz(x: Any) -> Any:
 
 
 #: Functions of float64 arrays.
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Array]] = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "expm1": np.expm1, "log": np.log,
     "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
     "cbrt": np.cbrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
@@ -86,6 +85,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 FUNCTIONS.update(rounded.FUNCTIONS)
 #: Functions of integers that count bits.
-BITS: dict[str, Callable[[Any], Any]] = {"popcount": _popcount, "clz": _clz}
+BITS: dict[str, Callable[[Array], Array]] = {"popcount": _popcount, "clz": _clz}
 #: Functions from floats to bools.
-PREDICATES: dict[str, Callable[[Any], Any]] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
+PREDICATES: dict[str, Callable[[Array], Array]] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}

@@ -31,19 +31,19 @@ class LaneSet:
         For each lane the number of its parent; ``None`` if that is lane 0 for all.
     """
 
-    def __init__(self, count: int, parent: LaneSet | None = None, index: Any = None) -> None:
+    def __init__(self, count: int, parent: LaneSet | None = None, index: Array | None = None) -> None:
         self.count, self.parent, self.index = count, parent, index
-        self._maps: dict[int, Any] = {}
-        self._numbers: Any = None
+        self._maps: dict[int, Array] = {}
+        self._numbers: Array | None = None
 
     @property
-    def numbers(self) -> Any:
+    def numbers(self) -> Array:
         """The numbers of the lanes."""
         if self._numbers is None:
             self._numbers = np.arange(self.count)
         return self._numbers
 
-    def within(self, home: LaneSet) -> Any:
+    def within(self, home: LaneSet) -> Array:
         """Return for each lane the number of its ancestor in ``home``: an array, or 0 if that is the same for all."""
         if home is self:
             return self.numbers if self.count > 1 else 0
@@ -80,7 +80,7 @@ def either(a: Mask, b: Mask) -> Mask:
         return b
     if b is False:
         return a
-    result: Any = np.logical_or(a, b)
+    result: Array = np.logical_or(a, b)
     return None if result.all() else result
 
 
@@ -89,7 +89,7 @@ def without(mask: Mask, condition: Array) -> Mask:
     return both(mask, np.logical_not(condition))
 
 
-def expanded(value: Any, index: Any) -> Any:
+def expanded(value: Array, index: Array | None) -> Array:
     """Return a value of the lanes around a loop for the lanes in it."""
     if not isinstance(value, np.ndarray) or value.ndim == 0:
         return value

@@ -46,7 +46,9 @@ class Root:
         Reads and writes since the lanes last synchronized, see ``sanitizer``.
     """
 
-    def __init__(self, data: Array, home: LaneSet | None, valid: Any, unit: int, name: str, scope: str) -> None:
+    def __init__(
+        self, data: Array, home: LaneSet | None, valid: Array | None, unit: int, name: str, scope: str
+    ) -> None:
         self.data, self.home, self.valid, self.unit = data, home, valid, unit
         self.name, self.scope = name, scope
         self.members: list[LaneMemory] = []
@@ -92,7 +94,12 @@ class LaneMemory:
     """
 
     def __init__(
-        self, root: Root, dtype: str, shape: Sequence[int], strides: Sequence[int] | None = None, table: Any = None
+        self,
+        root: Root,
+        dtype: str,
+        shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        table: Array | None = None,
     ) -> None:
         self.root, self.dtype, self.kind, self.table = root, dtype, holder(dtype), table
         self.shape = tuple(shape)
@@ -105,7 +112,7 @@ class LaneMemory:
         root.members.append(self)
 
     @property
-    def block(self) -> Any:
+    def block(self) -> Array:
         """The memory of the block as an array of the buffer's shape, where a stride does not repeat elements."""
         if self.dense:
             return self.flat[: self.size].reshape(self.shape)
@@ -113,7 +120,7 @@ class LaneMemory:
         return np.lib.stride_tricks.as_strided(self.flat, self.shape, [s * step for s in self.strides])
 
     @property
-    def block_valid(self) -> Any:
+    def block_valid(self) -> Array:
         """As ``block``: whether each element is written (with an axis for its units if it has several), or ``None``."""
         valid = self.root.valid
         if valid is None:
@@ -123,7 +130,7 @@ class LaneMemory:
             return whole.reshape(self.shape if self.ratio == 1 else (*self.shape, self.ratio))
         return np.lib.stride_tricks.as_strided(valid, self.shape, self.strides)
 
-    def locate(self, indices: Sequence[Any], slot: Any) -> tuple[Any, Any]:
+    def locate(self, indices: Sequence[Array], slot: Array) -> tuple[Array, Array | None]:
         """Return flat indices and which of them lie inside: ``None`` for all, ``False`` for none, or bools.
 
         Parameters
@@ -133,8 +140,8 @@ class LaneMemory:
         slot
             Number of the slot (or 0 for memory of the block), a scalar or an array.
         """
-        flat: Any = 0
-        inside: Any = None
+        flat: Array = 0
+        inside: Array | None = None
         for index, extent, stride in zip(indices, self.shape, self.strides, strict=True):
             if not isinstance(index, np.ndarray) or index.ndim == 0:
                 at = int(index)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Array, BufferVar, Stmt
+from tile_core.compat.types import Array, BufferVar, Expr, Stmt
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, role
@@ -28,8 +28,10 @@ from tile_core.reference.state import State
 if TYPE_CHECKING:
     from tile_core.reference.memory import LaneMemory, Root
 
-__all__ = ["combine", "compile_parallel", "compile_update", "ranks"]
+__all__ = ["BITS", "combine", "compile_parallel", "compile_update", "ranks"]
 
+#: Kinds that combine integers bit by bit.
+BITS = {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}
 #: The most lanes that run in parallel; further iterations run in later batches, and races between batches are missed.
 _MOST = 1 << 20
 
@@ -89,7 +91,7 @@ class _ParallelNest:
                 inner = LaneSet(len(columns[0]), outer, None if single else parents)
                 self.piece(state, inner, columns, block)
 
-    def piece(self, state: State, inner: LaneSet, columns: list[Any], block: bool) -> None:
+    def piece(self, state: State, inner: LaneSet, columns: list[Array], block: bool) -> None:
         """Execute iterations side by side."""
         outer, mask, frames = state.lanes, state.mask, state.frames
         saved = [(n, state.values[n]) for n in self.outside]
@@ -108,7 +110,7 @@ class _ParallelNest:
         for root, data, home, valid, touched in kept:
             _collapse(root, data, home, valid, touched, inner, block)
 
-    def pieces(self, state: State, single: bool) -> Iterator[tuple[Any, list[Any]]]:
+    def pieces(self, state: State, single: bool) -> Iterator[tuple[Array, list[Array]]]:
         """Yield the parent of each lane, and its values of the loop variables; many iterations come in pieces."""
         bounds = [(start(state), extent(state)) for start, extent, _, _ in self.loops]
         parents = np.zeros(1, np.int64) if single else state.active()
@@ -131,9 +133,9 @@ class _ParallelNest:
                 self.domain = (key, found)
             yield found
 
-    def uneven(self, state: State, bounds: list[tuple[Any, Any]], parents: Any) -> tuple[Any, list[Any]]:
+    def uneven(self, state: State, bounds: list[tuple[Array, Array]], parents: Array) -> tuple[Array, list[Array]]:
         """Return the same for loops whose bounds differ between lanes."""
-        columns: list[Any] = []
+        columns: list[Array] = []
         for (start, extent), (_, _, _, kind) in zip(bounds, self.loops, strict=True):
             count, first = (np.broadcast_to(x, state.count)[parents].astype(np.int64) for x in (extent, start))
             count = np.maximum(count, 0)
@@ -182,7 +184,9 @@ class _Watch:
             self.watch.outer, self.watch.hot, self.watch.epoch, self.watch.inner = self.before
 
 
-def _collapse(root: Root, data: Array, home: Any, valid: Array, touched: Any, inner: LaneSet, block: bool) -> None:
+def _collapse(
+    root: Root, data: Array, home: LaneSet, valid: Array, touched: Array | None, inner: LaneSet, block: bool
+) -> None:
     """Bring what lanes wrote to their copies back to the array around the loop."""
     unit = f"u{root.unit}"
     copies = root.data.view(unit).reshape(inner.count, -1)
@@ -251,7 +255,7 @@ def ranks(flat: Array) -> Array:
 
 
 def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Array, dtype: str) -> None:
-    """Combine elements with values (``"sum"``, ``"max"`` or ``"min"``), where several may update one element."""
+    """Combine elements with values by a kind of reduction, where several may update one element."""
     if not len(flat):
         return
     order = np.argsort(flat, kind="stable")
@@ -264,13 +268,15 @@ def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Ar
         total = np.add.reduceat(wide, starts) + old
         if state.shaker is not None and x.dtype.kind == "f":
             total = state.shaker.shaken(total, np.add.reduceat(np.abs(wide), starts) + np.abs(old), dtype)
+    elif kind in BITS:
+        total = BITS[kind](BITS[kind].reduceat(x, starts), old)
     else:
         name = "float32" if dtype in elements.CODED else dtype
         total = extremes.extreme(kind, extremes.reduce_runs(kind, x, starts), old, name)
     memory.flat[places] = elements.encode(total, dtype) if dtype in elements.CODED else total.astype(memory.kind)
 
 
-def _operand(s: Stmt) -> tuple[str, Any] | None:
+def _operand(s: Stmt) -> tuple[str, Expr] | None:
     """Return how a store updates its own element, and with what, if it is a plain update."""
     node = s.value
     kind = {"Add": "sum", "Max": "max", "Min": "min"}.get(type(node).__name__)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
 from tile_core.ir.program import Program
@@ -20,7 +20,7 @@ from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import LaneSet
 from tile_core.reference.rounding import Shaker
 from tile_core.reference.sanitizer import Sanitizer
-from tile_core.reference.scope import CompileScope, Expression, Statement
+from tile_core.reference.scope import CompileScope, Expression, Statement, uses_threads
 from tile_core.reference.state import State
 from tile_core.reference.statements import compile_statement
 
@@ -54,7 +54,7 @@ class Compiled:
         self.program = program
         scope = self.scope = CompileScope(program, loops, compile_statement)
         self.symbols = scope.symbols
-        self.params: list[tuple[Any, int]] = []
+        self.params: list[tuple[Var, int]] = []
         for param in program.func.params:
             is_buffer = tirx.is_buffer_var(param)
             self.params.append((param, scope.allocate(param) if is_buffer else scope.define(param)))
@@ -63,16 +63,13 @@ class Compiled:
             for param, number in self.params
             if tirx.is_buffer_var(param)
         }
-        safe = program.attrs.get("safe_values", {})
-        self.fills = {
-            number: compile_expression(nodes.cast(safe[str(p.name)], nodes.element_type(p)), scope)
-            for p, number in self.params
-            if tirx.is_buffer_var(p) and str(p.name) in safe
-        }
+        self.fills = self._fills(program.attrs)
         access = accesses(program.func.body, effects)
         self.written = {n for p, n in self.params if access.get(str(p.name), "read") != "read"}
-        self.threads = _threads_of(program.func.body)
-        self.body = self._grid(program.func.body)
+        body = program.func.body
+        self.threads = _threads_of(body)
+        several = len(program.launches) > 1
+        self.body = self._launches(program, list(body.seq)) if several else self._grid(body, self.threads)
 
     def state(self, width: int, sanitizer: Sanitizer | None, shake: int | None) -> State:
         """Return the state before the launch, without arguments; ``shake`` is the seed of a ``Shaker``."""
@@ -84,17 +81,42 @@ class Compiled:
         with np.errstate(all="ignore"):
             self.body(state)
 
-    def _dims(self, dims: Sequence[Any]) -> list[Expression]:
+    def _dims(self, dims: Sequence[Expr]) -> list[Expression]:
         return [compile_expression(d, self.scope) for d in dims]
 
-    def _grid(self, s: Stmt) -> Statement:
+    def _fills(self, attrs: Mapping[str, Any]) -> dict[int, Expression]:
+        """Return what reads outside of a tensor give, by its number."""
+        safe = attrs.get("safe_values", {})
+        return {
+            number: compile_expression(nodes.cast(safe[str(p.name)], nodes.element_type(p)), self.scope)
+            for p, number in self.params
+            if tirx.is_buffer_var(p) and str(p.name) in safe
+        }
+
+    def _launches(self, program: Program, bodies: Sequence[Stmt]) -> Statement:
+        """Return several launches in order, each with its own threads and values outside."""
+        made = []
+        for body, attrs in zip(bodies, program.launches, strict=True):
+            self.scope.threads = uses_threads(body)
+            threads = _threads_of(body)
+            made.append((threads, self._fills(attrs), self._grid(body, threads)))
+
+        def run(state: State) -> None:
+            for threads, fills, launch in made:
+                state.threads, state.grid = threads, {}
+                state.fills = {number: value(state) for number, value in fills.items()}
+                launch(state)
+
+        return run
+
+    def _grid(self, s: Stmt, threads: tuple[int, int, int]) -> Statement:
         scope = self.scope
         if not (isinstance(s, tirx.For) and role(s) == "grid"):
-            return self._block(s)
+            return self._block(s, threads)
         extent, number = compile_expression(s.extent, scope), scope.define(s.loop_var)
         axis = int(nodes.as_int(s.annotations[nodes.AXIS]))
         kind = holder(nodes.dtype_of(s.loop_var)).type
-        inner = self._grid(s.body)
+        inner = self._grid(s.body, threads)
 
         def run(state: State) -> None:
             for at in range(int(extent(state))):
@@ -103,12 +125,12 @@ class Compiled:
 
         return run
 
-    def _block(self, s: Stmt) -> Statement:
+    def _block(self, s: Stmt, threads: tuple[int, int, int]) -> Statement:
         scope, body = self.scope, compile_statement(s, self.scope)
-        threads = math.prod(self.threads) if scope.threads else 1
+        lanes = math.prod(threads) if scope.threads else 1
 
         def run(state: State) -> None:
-            state.lanes, state.mask = LaneSet(threads), None
+            state.lanes, state.mask = LaneSet(lanes), None
             body(state)
 
         return run

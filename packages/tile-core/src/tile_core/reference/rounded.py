@@ -6,13 +6,14 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array
+
 __all__ = ["FUNCTIONS"]
 
-_PLAIN: dict[str, Callable[..., Any]] = {
+_PLAIN: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "fma": lambda a, b, c: a * b + c,
     "fdiv": lambda a, b: a / b, "frcp": lambda a: type(a)(1) / a, "fsqrt": np.sqrt,
     "frsqrt": lambda a: type(a)(1) / np.sqrt(a),
@@ -20,7 +21,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 _ARITY = {"fma": 3, "frcp": 1, "fsqrt": 1, "frsqrt": 1}
 
 
-def _rounded(op: str, mode: str, kind: Any, *x: float) -> float:
+def _rounded(op: str, mode: str, kind: type[np.floating], *x: float) -> float:
     """Return the operation's value in a float type, as a Python float."""
     plain = _PLAIN[op](*(kind(v) for v in x))
     root, value = op in ("fsqrt", "frsqrt"), Fraction(1)
@@ -61,7 +62,7 @@ def _root(square: Fraction) -> Callable[[Fraction], int]:
     return lambda candidate: (candidate**2 > square) - (candidate**2 < square)
 
 
-def _nearest(side: Callable[[Fraction], int], kind: Any, mode: str, guess: float) -> float:
+def _nearest(side: Callable[[Fraction], int], kind: type[np.floating], mode: str, guess: float) -> float:
     """Return the float on the wanted side of a positive number: ``side`` tells where a candidate lies."""
     low = kind(guess)
     while side(Fraction(float(low))) > 0:
@@ -82,17 +83,17 @@ def _nearest(side: Callable[[Fraction], int], kind: Any, mode: str, guess: float
     return float(low if middle > 0 or (middle == 0 and even) else high)
 
 
-def _each(op: str, mode: str, kind: Any) -> Callable[..., Any]:
+def _each(op: str, mode: str, kind: type[np.floating]) -> Callable[..., Array]:
     ufunc = np.frompyfunc(functools.partial(_rounded, op, mode, kind), _ARITY.get(op, 2), 1)
 
-    def apply(*x: Any) -> Any:
+    def apply(*x: Array) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(ufunc(*x)).astype(np.float64)
 
     return apply
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Array]] = {
     f"ieee_{op}_{mode}_{name}": _each(op, mode, kind)
     for op in _PLAIN
     for mode in ("rn", "rz", "ru", "rd")

@@ -6,8 +6,6 @@ with sums that are shaken, a program shows how far its outputs depend on that or
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tile_core.compat.types import Array
@@ -34,7 +32,7 @@ class Shaker:
     def __init__(self, seed: int) -> None:
         self._random = np.random.default_rng(seed) if seed else None
 
-    def shaken(self, total: Array, size: Array, dtype: str, start: Any = 0.0, count: int = 1) -> Array:
+    def shaken(self, total: Array, size: Array, dtype: str, start: Array = 0.0, count: int = 1) -> Array:
         """Return sums of a type, changed.
 
         Parameters

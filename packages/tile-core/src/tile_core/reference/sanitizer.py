@@ -8,6 +8,7 @@ different values to one element.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,7 +32,7 @@ class _LastAccess:
         self.epoch, self.inner = (np.zeros(units, np.int64) for _ in range(2))
         self.who, self.part = (np.zeros(units, np.int32) for _ in range(2))
 
-    def others(self, units: Any, now: _Now) -> Any:
+    def others(self, units: Array, now: _Now) -> Array:
         """Whether another iteration accessed units in this loop."""
         here = self.epoch[units] == now.epoch
         if not here.any():
@@ -41,7 +42,7 @@ class _LastAccess:
             other |= (self.inner[units] == now.inner) & (self.part[units] != now.part)
         return here & other
 
-    def note(self, units: Any, now: _Now) -> None:
+    def note(self, units: Array, now: _Now) -> None:
         """Remember an access."""
         self.epoch[units], self.who[units] = now.epoch, now.who
         self.inner[units], self.part[units] = now.inner, now.part
@@ -57,7 +58,7 @@ class LaneState(Protocol):
     def count(self) -> int:
         """Lanes side by side."""
 
-    def active(self) -> Any:
+    def active(self) -> Array:
         """The numbers of the active lanes."""
 
 
@@ -67,8 +68,8 @@ class _Now:
 
     epoch: int
     inner: int
-    who: Any
-    part: Any
+    who: Array
+    part: Array
 
 
 class Sanitizer:
@@ -93,7 +94,7 @@ class Sanitizer:
         self.hot: frozenset[int] = frozenset()
         self.epoch, self.inner, self._last = 0, 0, 0
 
-    def begin(self, outer: Any, hot: frozenset[int]) -> None:
+    def begin(self, outer: LaneSet, hot: frozenset[int]) -> None:
         """A parallel loop begins that is in no other; ``outer`` are its lanes."""
         self._last += 1
         self.outer, self.hot, self.epoch, self.inner = outer, hot, self._last, 0
@@ -104,7 +105,13 @@ class Sanitizer:
         self.inner = self._last
 
     def outside(
-        self, state: LaneState, memory: LaneMemory, indices: Any, inside: Array, action: str, where: Where | None
+        self,
+        state: LaneState,
+        memory: LaneMemory,
+        indices: Sequence[Array],
+        inside: Array,
+        action: str,
+        where: Where | None,
     ) -> None:
         """Report an access of an active lane outside a scratch buffer, if that is wanted."""
         if not self.bounds or memory.root.scope == "global":
@@ -119,7 +126,7 @@ class Sanitizer:
             )
 
     def read(
-        self, state: LaneState, number: int, memory: LaneMemory, flat: Any, inside: Any, where: Where | None
+        self, state: LaneState, number: int, memory: LaneMemory, flat: Array, inside: Array | None, where: Where | None
     ) -> None:
         """An element a lane is read; ``flat`` and ``inside`` as of ``LaneMemory.locate``."""
         root = memory.root
@@ -216,7 +223,7 @@ class Sanitizer:
         return _Now(self.epoch, self.inner, who, part)
 
     @staticmethod
-    def track(root: Root) -> Any:
+    def track(root: Root) -> tuple[_LastAccess, _LastAccess, Array]:
         """Return who wrote, who read, and since when several lanes have read."""
         if root.track is None:
             root.track = (_LastAccess(root.units), _LastAccess(root.units), np.zeros(root.units, np.int64))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from tile_core.compat.tvm import ir
-from tile_core.compat.types import BufferVar, Stmt, Var
+from tile_core.compat.types import Array, BufferVar, Stmt, Var
 from tile_core.errors import Where
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
@@ -19,7 +18,7 @@ from tile_core.reference.state import State
 __all__ = ["Expression", "CompileScope", "Statement"]
 
 #: The compiled forms of an expression and a statement of the IR.
-Expression = Callable[[State], Any]
+Expression = Callable[[State], Array]
 Statement = Callable[[State], None]
 #: Calls that make a kernel one whose body every thread of a block executes.
 _THREAD_CALLS = WARP_CALLS | {"thread_index", "lane_index", "warp_index", "sync_threads", "sync_warp"}
@@ -51,11 +50,11 @@ class CompileScope:
     """
 
     def __init__(
-        self, program: Program, loops: bool, compile_statement: Callable[[Any, CompileScope], Statement]
+        self, program: Program, loops: bool, compile_statement: Callable[[Stmt, CompileScope], Statement]
     ) -> None:
         self._compile = compile_statement
-        self.variables: dict[Any, int] = {}
-        self.buffers: dict[Any, int] = {}
+        self.variables: dict[Var, int] = {}
+        self.buffers: dict[BufferVar, int] = {}
         self.base: dict[int, int] = {}
         self.units: dict[int, int] = {}
         self.reducers: dict[int, str] = {}
@@ -84,7 +83,7 @@ class CompileScope:
             raise NoReferenceMeaning(what=f"the variable {var.name}", where=self.where)
         return number
 
-    def allocate(self, buffer: BufferVar, base: Any = None) -> int:
+    def allocate(self, buffer: BufferVar, base: BufferVar | None = None) -> int:
         """Return the number of a buffer that is defined here; ``base`` is the one whose storage it shows."""
         number = self.buffers.setdefault(buffer, len(self.buffers))
         root = number if base is None else self.base[self.buffers[base]]
@@ -100,7 +99,7 @@ class CompileScope:
         """Return the number of a buffer that is defined."""
         return self.buffers[buffer]
 
-    def sharing(self, numbers: Any) -> frozenset[int]:
+    def sharing(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the numbers of all buffers that show the storage of one of ``numbers``."""
         roots = {self.base[n] for n in numbers}
         return frozenset(n for n, root in self.base.items() if root in roots)

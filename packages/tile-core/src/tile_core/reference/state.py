@@ -73,12 +73,12 @@ class State:
     ) -> None:
         self.values: list[Any] = [None] * variables
         self.memories: list[LaneMemory | Any] = [None] * buffers
-        self.fills: dict[int, Any] = {}
+        self.fills: dict[int, Array] = {}
         self.threads, self.width, self.sanitizer, self.shaker = threads, width, sanitizer, shaker
         self.lanes = LaneSet(1)
         self.mask: Mask = None
         self.frames: list[LoopFrame] = []
-        self.grid: dict[int, Any] = {}
+        self.grid: dict[int, Array] = {}
         self.printed: list[str] = []
 
     @property
@@ -86,7 +86,7 @@ class State:
         """Lanes side by side."""
         return self.lanes.count
 
-    def slot(self, root: Root) -> Any:
+    def slot(self, root: Root) -> Array:
         """Return the number of each lane's slot in a piece of storage."""
         return 0 if root.home is None else self.lanes.within(root.home)
 

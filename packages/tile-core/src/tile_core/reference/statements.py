@@ -93,7 +93,7 @@ def _for(s: Stmt, scope: CompileScope) -> Statement:
     return run
 
 
-def _next(state: State, before: Any) -> bool:
+def _next(state: State, before: Array | None) -> bool:
     """Return whether an iteration that was left goes on with the next one."""
     frame = state.frames[-1]
     if state.mask is False and frame.continued is False:
@@ -102,7 +102,7 @@ def _next(state: State, before: Any) -> bool:
     return True
 
 
-def _lane_loop(state: State, first: Any, count: Array, step: int, number: int, kind: Any, body: Statement) -> None:
+def _lane_loop(state: State, first: Array, count: Array, step: int, number: int, kind: Any, body: Statement) -> None:
     """Execute a loop whose bounds, or whose end, differ between lanes."""
     before = state.mask
     state.frames.append(LoopFrame())
@@ -262,7 +262,7 @@ def _evaluate(s: Stmt, scope: CompileScope) -> Statement:
     return run
 
 
-_MAKERS: dict[str, Callable[[Any, Any], Statement]] = {
+_MAKERS: dict[str, Callable[[Stmt, CompileScope], Statement]] = {
     "SeqStmt": _sequence, "For": _for, "While": _while, "IfThenElse": _if, "AttrStmt": _attribute, "Break": _break,
     "Continue": _continue, "AllocBuffer": _allocate, "DeclBuffer": _declare, "Bind": _bind, "BufferStore": _store,
     "Evaluate": _evaluate,

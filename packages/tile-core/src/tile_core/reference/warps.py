@@ -5,7 +5,7 @@ A warp is ``width`` neighbouring threads of a block; the last one may have fewer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def _typed(x: Array, dtype: str) -> Array:
     return encode(x, dtype) if dtype == "bfloat16" else x.astype(holder(dtype))
 
 
-def _rows(state: State, x: Array, filler: Any) -> Array:
+def _rows(state: State, x: Array, filler: Array) -> Array:
     padded = np.full(-(-state.count // state.width) * state.width, filler, x.dtype)
     padded[: state.count] = x
     return padded.reshape(-1, state.width)

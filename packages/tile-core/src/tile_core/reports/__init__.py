@@ -40,16 +40,27 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
     """
     from tile_core.reports.report import as_text
 
-    return as_text(explain_facts(program, target, options))
+    return "\n\n".join(map(as_text, explain_launches(program, target, options)))
 
 
 def report_json(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> dict[str, Any]:
-    """Like `explain`, as a value of dicts, lists, strings and numbers."""
-    return explain_facts(program, target, options).to_json()
+    """Like `explain`, as a value of dicts, lists, strings and numbers; several launches are the list ``"launches"``."""
+    return as_json(explain_launches(program, target, options))
+
+
+def as_json(facts: list[Facts]) -> dict[str, Any]:
+    """Return the facts of all launches as one value."""
+    return facts[0].to_json() if len(facts) == 1 else {"launches": [one.to_json() for one in facts]}
 
 
 def explain_facts(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> Facts:
-    """Like `explain`, as data."""
+    """Like `explain`, as data, for a program of one launch."""
+    (facts,) = explain_launches(program, target, options)
+    return facts
+
+
+def explain_launches(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> list[Facts]:
+    """Like `explain`, as data of each launch."""
     from tile_core.plugins.contexts import make_context
     from tile_core.plugins.manager import installed
     from tile_core.reports.built import building
@@ -61,5 +72,5 @@ def explain_facts(program: Program | Kernel, target: Target | str = "auto", opti
     plugins = installed()
     ctx = make_context(target, options, plugins=plugins)
     traced: Any = program_of("tile.explain", program.program if isinstance(program, Kernel) else program)
-    plan = timed(traced, ctx, plugins)
-    return gather(plan, ctx, building(plan.lowered, ctx, plugins))
+    plans = [timed(one, ctx, plugins) for one in traced.stages]
+    return [gather(plan, ctx, building(plan.lowered, ctx, plugins)) for plan in plans]

@@ -92,6 +92,10 @@ class LoopFacts:
         Buffers that are copied ahead.
     kept
         Buffers whose copies are not moved, each with the reason.
+    schedule
+        Its groups, barriers and steps, a line each.
+    notes
+        Buffers that are copied ahead, each with what the target says about the way.
     """
 
     place: str
@@ -100,17 +104,20 @@ class LoopFacts:
     buffers: tuple[str, ...]
     kept: tuple[tuple[str, str], ...]
     reason: str
+    schedule: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class BarrierFacts:
-    """A barrier that was added, with the accesses that it orders and their lines."""
+    """A barrier that was added: the accesses that it orders, their lines, and the threads, if they are not all."""
 
     after: str
     before: str
     earlier: str
     later: str
     hazard: str
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,10 +197,11 @@ def block_facts(plan: Plan) -> BlockFacts | None:
         shared=_shared(plan),
         shared_bytes=plan[ARENA].bytes,
         loops=tuple(
-            LoopFacts(_place(r.where), r.name, r.stages, r.buffers, r.kept, r.reason) for r in plan[PIPELINE].loops
+            LoopFacts(_place(r.where), r.name, r.stages, r.buffers, r.kept, r.reason, r.steps, r.notes)
+            for r in plan[PIPELINE].loops
         ),
         barriers=tuple(
-            BarrierFacts(_place(b.after), _place(b.where), b.earlier, b.later, b.hazard) for b in plan[BARRIERS]
+            BarrierFacts(_place(b.after), _place(b.where), b.earlier, b.later, b.hazard, b.role) for b in plan[BARRIERS]
         ),
         accesses=_Accesses().of(plan.body),
         promises=_promises(plan[RELIED]),

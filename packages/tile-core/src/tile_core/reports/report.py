@@ -132,7 +132,10 @@ def _course(console: Console, block: BlockFacts) -> None:
     loops += [
         (_line(x.place), x.name, f"{name} is copied in place: {why}") for x in block.loops for name, why in x.kept
     ]
+    loops += [(_line(x.place), x.name, f"{name}: {note}") for x in block.loops for name, note in x.notes]
     _section(console, "pipelined loops", ("line", "loop", "what became of it"), loops)
+    steps = [(_line(x.place), x.name, line) for x in block.loops for line in x.schedule]
+    _section(console, "schedules of pipelined loops", ("line", "loop", "what happens when"), steps)
     rolled = [(_line(x.place), x.reason) for x in block.rolled]
     _section(console, "loops that are not written out", ("line", "because"), rolled)
     barriers = [
@@ -141,10 +144,11 @@ def _course(console: Console, block: BlockFacts) -> None:
             _line(b.before) or "?",
             b.hazard,
             b.earlier if b.earlier == b.later else f"{b.earlier}, {b.later}",
+            b.role or "all of the block",
         )
         for b in block.barriers
     ]
-    _section(console, "barriers that were added", ("after", "before", "between", "of"), barriers)
+    _section(console, "barriers that were added", ("after", "before", "between", "of", "threads"), barriers)
     accesses = [(_line(a.place), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
     _section(console, "global memory", ("line", "buffer", "access", "width"), accesses)
     promises = [

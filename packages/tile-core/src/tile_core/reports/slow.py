@@ -70,7 +70,7 @@ def warn_of_slow(plan: Plan, ctx: Context) -> None:
     for sentence in slow_ops(plan, ctx):
         if sentence not in _said:
             _said.add(sentence)
-            warnings.warn(f"{plan.program.name} for {ctx.target.text}: {sentence}", SlowPath, stacklevel=7)
+            warnings.warn(f"{plan.program.name} for {ctx.target.text}: {sentence}", SlowPath, stacklevel=6)
 
 
 def _is_slow(choice: OpChoice) -> bool:

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
 from tile_core.abi.signature import Param, Signature
-from tile_core.compat.types import Array
+from tile_core.compat.types import Argument, Array
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import CannotAllocate
 from tile_core.runtime.arrays import IMMUTABLE_LIBRARIES, Unreadable, facts_of
 
-Make = Callable[[], "tuple[Any, Any]"]
+Make = Callable[[], "tuple[Argument, Argument]"]
 """Returns the array to launch with and the array to return; both are the same memory."""
 
 _ALIGNMENT = 64
@@ -38,7 +37,7 @@ def allocator(
 
     if adapter.allocate(place.library, shape, name, place.device) is not None:
 
-        def from_adapter() -> tuple[Any, Any]:
+        def from_adapter() -> tuple[Argument, Argument]:
             out = adapter.allocate(place.library, shape, name, place.device)
             return out, out
 
@@ -55,20 +54,20 @@ def _numpy(shape: tuple[int, ...], name: str) -> Make:
 
     kind, empty = dtype(name).numpy(), np.empty
 
-    def make() -> tuple[Any, Any]:
+    def make() -> tuple[Array, Argument]:
         out = empty(shape, kind)
         return out, out
 
     return make
 
 
-def _torch(shape: tuple[int, ...], name: str, device: Any, refuse: Callable[[str], CannotAllocate]) -> Make:
+def _torch(shape: tuple[int, ...], name: str, device: object, refuse: Callable[[str], CannotAllocate]) -> Make:
     torch = sys.modules["torch"]
     kind = getattr(torch, name, None)
     if kind is None:
         raise refuse(f"this torch has no dtype {name}")
 
-    def make() -> tuple[Any, Any]:
+    def make() -> tuple[Array, Argument]:
         out = torch.empty(shape, dtype=kind, device=device)
         return out, out
 
@@ -80,7 +79,7 @@ def _adopted(shape: tuple[int, ...], name: str, library: str, refuse: Callable[[
     if adopt is None:
         raise refuse(f"{library} has no from_dlpack")
 
-    def make() -> tuple[Any, Any]:
+    def make() -> tuple[Array, Argument]:
         memory = _aligned(shape, name)
         try:
             result = adopt(memory)
@@ -99,7 +98,7 @@ def _foreign(shape: tuple[int, ...], name: str, place: Place, refuse: Callable[[
     if empty is None or place.library in IMMUTABLE_LIBRARIES or place.library == "numpy":
         raise refuse("it has no writable arrays on this device")
 
-    def make() -> tuple[Any, Any]:
+    def make() -> tuple[Array, Argument]:
         try:
             out = empty(shape, dtype=name)
             device = facts_of(out).device
@@ -112,16 +111,16 @@ def _foreign(shape: tuple[int, ...], name: str, place: Place, refuse: Callable[[
     return make
 
 
-def _from_dlpack(library: str) -> Callable[[Any], Any] | None:
+def _from_dlpack(library: str) -> Callable[[Array], Argument] | None:
     for module in (library, f"{library}.numpy", f"{library}.dlpack", f"{library}.utils.dlpack"):
         adopt = getattr(sys.modules.get(module), "from_dlpack", None)
         if adopt is not None:
-            found: Callable[[Any], Any] = adopt
+            found: Callable[[Array], Argument] = adopt
             return found
     return None
 
 
-def _aligned(shape: tuple[int, ...], name: str) -> Any:
+def _aligned(shape: tuple[int, ...], name: str) -> Array:
     import numpy as np
 
     kind = dtype(name).numpy()

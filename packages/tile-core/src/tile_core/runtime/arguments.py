@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tile_core.abi.signature import Param, Signature, shape_text, solvable
+from tile_core.compat.types import Argument
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
 from tile_core.errors.base import InternalError, TileError, Where
@@ -31,7 +32,9 @@ def defect(stage: str, error: Exception, where: Where | None, kernel: str) -> Ti
     return InternalError(stage=stage, detail=f"{type(error).__name__}: {error}", where=where)
 
 
-def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequence[int] | None) -> tuple[int, ...]:
+def normalise_out_idx(
+    name: str, params: Sequence[Param], out_idx: int | Sequence[int] | None, where: Where | None = None
+) -> tuple[int, ...]:
     """Positions of the parameters that a call allocates, negative ones counted from the end.
 
     Raises
@@ -39,7 +42,7 @@ def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequenc
     BadOutIdx
         A position is out of range, repeated, or not that of a written array.
     """
-    given: tuple[Any, ...] = () if out_idx is None else (out_idx,)
+    given: tuple[Argument, ...] = () if out_idx is None else (out_idx,)
     given = tuple(out_idx) if isinstance(out_idx, (tuple, list, range)) else given
     found: list[int] = []
     for index in given:
@@ -61,7 +64,7 @@ def normalise_out_idx(name: str, params: Sequence[Param], out_idx: int | Sequenc
                 "and pass an array, which then holds what is read first"
             )
         if reason:
-            raise errors.BadOutIdx(kernel=name, found=out_idx, reason=reason, fix=fix)
+            raise errors.BadOutIdx(kernel=name, found=out_idx, reason=reason, fix=fix, where=where)
         found.append(position)
     return tuple(found)
 
@@ -79,7 +82,7 @@ def check_signature(signature: Signature) -> None:
             raise error.at(signature.where)
 
 
-def arrange(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+def arrange(signature: Signature, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> tuple[Argument, ...]:
     """Positional order of the arguments that the caller passes.
 
     Raises
@@ -89,7 +92,7 @@ def arrange(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
     names = [signature.params[i].name for i in signature.inputs]
     facts: dict[str, Any] = {"kernel": signature.name, "usage": signature.usage}
     if len(args) > len(names):
-        outs = ", ".join(signature.params[i].name for i in signature.out_idx)
+        outs = ", ".join(signature.params[i].name for i in signature.results)
         note = f"; {outs} is allocated and returned" if outs else ""
         raise errors.TooManyArguments(found=len(args), expected=len(names), note=note, **facts)
     given = dict(zip(names, args, strict=False))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE
-from tile_core.compat.types import Array
+from tile_core.compat.types import Argument, Array, TorchTensor
 from tile_core.runtime.dlpack import (
     CODES,
     HANDLE_DEVICES,
@@ -88,7 +88,7 @@ class ArrayFacts:
     writable: bool
     why_read_only: str = ""
     requires_grad: bool = False
-    keep: Any = field(default=None, compare=False, repr=False)
+    keep: object = field(default=None, compare=False, repr=False)
     handle: int = 0
 
     @property
@@ -164,7 +164,7 @@ def library_of(value: Array) -> str:
     return _PUBLIC_NAMES.get(package, package)
 
 
-def writable_alias(array: Any, storage: str) -> Any:
+def writable_alias(array: Array, storage: str) -> Array:
     """A NumPy array that may be exported through DLPack, over the memory of a read-only one, without a copy.
 
     NumPy refuses to export read-only memory. The alias is only handed to launches that do not write it.
@@ -245,12 +245,12 @@ def device_text(device: tuple[int, int]) -> str:
 
 
 class _ForeignMemory:
-    def __init__(self, owner: Any, interface: dict[str, Any]) -> None:
+    def __init__(self, owner: object, interface: dict[str, object]) -> None:
         self.owner = owner
         self.__array_interface__ = interface
 
 
-def _describe(value: Any) -> str:
+def _describe(value: Argument) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 
@@ -283,7 +283,7 @@ def _numpy_facts(array: Array) -> ArrayFacts:
     )
 
 
-def _torch_facts(tensor: Any) -> ArrayFacts:
+def _torch_facts(tensor: TorchTensor) -> ArrayFacts:
     torch = sys.modules["torch"]
     if tensor.is_nested:
         raise Unreadable("it is a nested tensor, whose parts have shapes of their own")
@@ -319,7 +319,7 @@ def _torch_facts(tensor: Any) -> ArrayFacts:
     )
 
 
-def _require_memory(tensor: Any, pointer: int) -> None:
+def _require_memory(tensor: TorchTensor, pointer: int) -> None:
     """Refuse placeholder tensors, and those whose memory was freed."""
     storage = tensor.untyped_storage()
     reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -333,12 +333,12 @@ def _require_memory(tensor: Any, pointer: int) -> None:
         raise Unreadable("it stands for a tensor of a transformation, and has no memory")
 
 
-def _torch_name(kind: Any) -> str:
+def _torch_name(kind: object) -> str:
     name = str(kind).rpartition(".")[2]
     return name[: -len("_x2")] if name.endswith("_x2") else name
 
 
-def _dlpack_facts(value: Any) -> ArrayFacts:
+def _dlpack_facts(value: Argument) -> ArrayFacts:
     try:
         try:
             capsule = value.__dlpack__(max_version=(1, 1))

@@ -35,15 +35,15 @@ from tile_core.errors.artefacts import DamagedArtefact, NewerArtefact, NotAnArte
 from tile_core.errors.base import TileError, Where
 from tile_core.runtime import schema
 
-FORMAT = 2
-"""Incremented when older versions of the package could misread files of this one."""
+FORMAT = 3
+"""Incremented when older versions of the package could misread files of this one; one launch is of the one before."""
 
 KIND = "tile kernel"
 FACTS = "tile.json"
 LIMIT = 256 << 20
 """Limit on the total size of a file's members, in bytes."""
 
-_MEMBER = re.compile(r"tile\.json|(kernel|general[1-9][0-9]?)\.(txt|bin)")
+_MEMBER = re.compile(r"tile\.json|(kernel|general[1-9][0-9]?)\.(txt|bin)|launch[1-9][0-9]{0,3}\.tile")
 _MAGIC = b"PK\x03\x04"
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -70,6 +70,9 @@ class Artefact:
         Versions of the distributions that it was made with.
     key
         Key in the cache; empty for an exported file.
+    launches
+        Where a call launches several texts: an artefact of each, called with the parameters of that name. ``text`` is
+        that of the first.
     """
 
     signature: Signature
@@ -81,9 +84,10 @@ class Artefact:
     has_general: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     key: str = ""
+    launches: tuple[Artefact, ...] = ()
 
 
-def to_bytes(artefact: Artefact, general: Sequence[KernelText] = ()) -> bytes:
+def to_bytes(artefact: Artefact, general: Sequence[KernelText] = (), launches: Sequence[bytes] = ()) -> bytes:
     """Return the file's content.
 
     Parameters
@@ -92,12 +96,15 @@ def to_bytes(artefact: Artefact, general: Sequence[KernelText] = ()) -> bytes:
         What to write, except for ``text.general``.
     general
         The general forms to store, each one that of the previous.
+    launches
+        The contents of the files of the launches, if there are several; then the text is in those.
     """
-    members: dict[str, bytes] = {}
-    parts = [_part(name, text, members) for name, text in zip(_names(), (artefact.text, *general), strict=False)]
+    members: dict[str, bytes] = {f"launch{n}.tile": content for n, content in enumerate(launches, 1)}
+    texts = () if launches else (artefact.text, *general)
+    parts = [_part(name, text, members) for name, text in zip(_names(), texts, strict=False)]
     facts = {
         "kind": KIND,
-        "format": FORMAT,
+        "format": FORMAT if launches else FORMAT - 1,
         "tile-core": __version__,
         "versions": dict(artefact.versions),
         "target": artefact.target,
@@ -108,6 +115,7 @@ def to_bytes(artefact: Artefact, general: Sequence[KernelText] = ()) -> bytes:
         "has_general": artefact.has_general or bool(general),
         "key": artefact.key,
         "parts": parts,
+        **({"launches": len(launches)} if launches else {}),
     }
     members = {FACTS: json.dumps(facts).encode(), **members}
     out = io.BytesIO()
@@ -159,7 +167,7 @@ def moved(text: KernelText, place: Callable[[Where], Where]) -> KernelText:
     return dataclasses.replace(text, facts=facts)
 
 
-def _part(name: str, text: KernelText, members: dict[str, bytes]) -> dict[str, Any]:
+def _part(name: str, text: KernelText, members: dict[str, bytes]) -> dict[str, object]:
     members[f"{name}.txt"] = text.text.encode()
     built = text.built
     if built is not None:
@@ -171,7 +179,8 @@ def _part(name: str, text: KernelText, members: dict[str, bytes]) -> dict[str, A
 
 
 def _read(facts: Mapping[str, Any], members: Mapping[str, bytes]) -> Artefact:
-    text: KernelText | None = None
+    launches = tuple(from_bytes(members[f"launch{n}.tile"], n) for n in range(1, facts.get("launches", 0) + 1))
+    text: KernelText | None = launches[0].text if launches else None
     for name, part in reversed(list(zip(_names(), facts["parts"], strict=False))):
         text = _text(name, part, members, text)
     if text is None:
@@ -186,6 +195,7 @@ def _read(facts: Mapping[str, Any], members: Mapping[str, bytes]) -> Artefact:
         has_general=facts["has_general"],
         versions=facts["versions"],
         key=facts["key"],
+        launches=launches,
     )
 
 

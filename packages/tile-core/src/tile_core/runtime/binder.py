@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tile_core.abi.adapter import AdapterFacts, HostMemory
 from tile_core.abi.signature import Signature
-from tile_core.errors.base import TileError
+from tile_core.compat.types import Argument
+from tile_core.errors.base import InternalError, TileError
+from tile_core.errors.setup import RuntimeBroken
 from tile_core.runtime import checks
 from tile_core.runtime.arguments import arrange, check_signature, defect, only_catalogue
 from tile_core.runtime.form import Bound, Form, FormKeys, form_of
@@ -47,7 +48,7 @@ class Binder:
     def __init__(
         self,
         signature: Signature,
-        launch: Callable[..., Any],
+        launch: Callable[..., object],
         adapter: AdapterFacts | None = None,
         hidden: Sequence[str] | None = None,
     ) -> None:
@@ -56,7 +57,7 @@ class Binder:
         self.adapter: AdapterFacts = adapter or HostMemory()
         self._packed = self.adapter.convention == "packed"
         self.hidden = tuple(hidden if hidden is not None else () if self._packed else signature.symbols)
-        self.forms: dict[tuple[Any, ...], Call] = {}
+        self.forms: dict[tuple[object, ...], Call] = {}
         """The function of each form that was seen, by its key."""
         self._keys = FormKeys(signature)
         self._told: tuple[tuple[Form, Link], ...] = ()
@@ -64,11 +65,11 @@ class Binder:
         """Makes a call, given its arguments by position as one tuple: tries the forms seen last, then all others."""
         check_signature(signature)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Argument, **kwargs: Argument) -> Argument:
         """Check, allocate the outputs of ``out_idx``, launch, and return them."""
         return self.call(self._arranged(args, kwargs) if kwargs else args)
 
-    def call_by_key(self, args: tuple[Any, ...]) -> Any:
+    def call_by_key(self, args: tuple[Argument, ...]) -> Argument:
         """Make a call by the function of its form; a call of a new form is checked fully."""
         parts = self._keys.parts
         try:
@@ -77,13 +78,13 @@ class Binder:
             call = self.call_checked
         return call(args)
 
-    def call_checked(self, args: tuple[Any, ...]) -> Any:
+    def call_checked(self, args: tuple[Argument, ...]) -> Argument:
         """Make a call after the full checks."""
         bound = self.bind(*args)
         self.launch_bound(bound)
         return bound.result
 
-    def bind(self, *args: Any, **kwargs: Any) -> Bound:
+    def bind(self, *args: Argument, **kwargs: Argument) -> Bound:
         """Check the arguments fully and allocate the outputs; launches nothing.
 
         Raises
@@ -107,16 +108,16 @@ class Binder:
         except Exception as error:
             raise self._wrong(error) from error
 
-    def _arranged(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _arranged(self, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]) -> tuple[Argument, ...]:
         with only_catalogue("the checks of a call", self.signature.where):
             return arrange(self.signature, args, kwargs)
 
-    def _checked(self, args: tuple[Any, ...]) -> Form:
+    def _checked(self, args: tuple[Argument, ...]) -> Form:
         """Return the form of a call that passes all checks, and keep it."""
         signature = self.signature
         values = dict(zip(signature.inputs, args, strict=True))
         arrays = checks.check_arrays(signature, self.adapter, values)
-        scalars: dict[int, Any] = {}
+        scalars: dict[int, Argument] = {}
         for i, value in values.items():
             param = signature.params[i]
             if param.kind == "scalar":
@@ -134,7 +135,7 @@ class Binder:
             self.forms[key] = functools.partial(self._specialise, key)
         return form
 
-    def _specialise(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
+    def _specialise(self, key: tuple[object, ...], args: tuple[Argument, ...]) -> Argument:
         """Make the second call of a form, and the functions for those that follow."""
         args = self._arranged(args, {})
         with only_catalogue("the checks of a call", self.signature.where):
@@ -151,7 +152,7 @@ class Binder:
         """Return a function of a displaced form that, once called often, is again tried before the key."""
         count = 0
 
-        def counted(args: tuple[Any, ...]) -> Any:
+        def counted(args: tuple[Argument, ...]) -> Argument:
             nonlocal count
             result = call(args)
             count += 1
@@ -161,7 +162,7 @@ class Binder:
 
         return counted
 
-    def _tell(self, form: Form, args: tuple[Any, ...], values: Sequence[Any]) -> None:
+    def _tell(self, form: Form, args: tuple[Argument, ...], values: Sequence[Argument]) -> None:
         """Try calls of a form before all others.
 
         A packed launch is so short that many trials cost more than a key lookup: then no form is tried.
@@ -183,4 +184,8 @@ class Binder:
 
     def _wrong(self, error: Exception) -> TileError:
         """Return the error for an exception of a launch: invalid arguments have already been refused."""
-        return defect("launch", error, self.signature.where, self.signature.name)
+        found = defect("launch", error, self.signature.where, self.signature.name)
+        if isinstance(found, InternalError) and not type(self.adapter).__module__.startswith("tile_core."):
+            reason = f"a launch raised {type(error).__name__}: {error}"
+            return RuntimeBroken(name=self.adapter.name, reason=reason, where=self.signature.where)
+        return found

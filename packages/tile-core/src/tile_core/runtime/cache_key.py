@@ -13,14 +13,15 @@ import dataclasses
 import enum
 import functools
 import hashlib
-import importlib.metadata
 import os
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.distributions import version_of
+from tile_core.compat.types import Array, Node, Span
 from tile_core.errors.base import TileError, Where
 from tile_core.manifest import fingerprint_of
 
@@ -81,16 +82,10 @@ def key_of(
 @functools.cache
 def versions() -> Mapping[str, str]:
     """Return the versions of the libraries involved in a compilation."""
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = ""
-    return found
+    return {name: version_of(name) or "" for name in _LIBRARIES}
 
 
-def program_parts(program: Program) -> dict[str, Any]:
+def program_parts(program: Program) -> dict[str, object]:
     """Return all fields of a program except its location, ready for `content_hash`."""
     fields = {f.name: getattr(program, f.name) for f in dataclasses.fields(program)}
     del fields["where"]
@@ -98,7 +93,7 @@ def program_parts(program: Program) -> dict[str, Any]:
     return {"func": fields.pop("func"), **fields}
 
 
-def content_hash(value: Any, where: Where | None = None) -> str:
+def content_hash(value: object, where: Where | None = None) -> str:
     """Return the hash of a value of plain data, dataclasses, layouts and IR nodes.
 
     Parameters
@@ -132,11 +127,11 @@ class _Hasher:
     def __init__(self, where: Where | None) -> None:
         self._where = where
         self._nodes: dict[int, bytes] = {}  # by address
-        self._alive: list[Any] = []  # so that no address is reused
+        self._alive: list[object] = []  # so that no address is reused
         self._variables = 0
-        self._fields: dict[type, list[tuple[str, Any]] | None] = {}
+        self._fields: dict[type, list[tuple[str, Callable[[object], object]]] | None] = {}
 
-    def digest(self, value: Any) -> bytes:
+    def digest(self, value: object) -> bytes:
         """Return the digest of a value."""
         if isinstance(value, enum.Enum):
             return _join(_name(value), [value.name.encode()])
@@ -173,7 +168,7 @@ class _Hasher:
             return _join(_name(value), [self.digest(part) for field in fields for part in field])
         return self._array(value)
 
-    def _array(self, value: Any) -> bytes:
+    def _array(self, value: Array) -> bytes:
         import numpy
 
         if isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:
@@ -194,7 +189,7 @@ class _Hasher:
         kinds = [_name(value), _name(unwrap(value))]
         return _join(b"layout", [*kinds, self.digest(facts), self.digest(tables)])
 
-    def _node(self, node: Any) -> bytes:
+    def _node(self, node: Node) -> bytes:
         address = int(node.__chandle__())
         found = self._nodes.get(address)
         if found is None:
@@ -215,11 +210,11 @@ class _Hasher:
             self._nodes[address] = found
         return found
 
-    def _fields_of(self, node: Any) -> list[tuple[str, Any]]:
+    def _fields_of(self, node: Node) -> list[tuple[str, Callable[[object], object]]]:
         """Return name and getter of every field of a node's type, those of its ancestors first."""
         kind = type(node)
         if kind not in self._fields:
-            fields: list[tuple[str, Any]] = []
+            fields: list[tuple[str, Callable[[object], object]]] = []
             info = kind.__tvm_ffi_type_info__
             while info is not None:
                 fields[:0] = [(f.name, f.getter) for f in info.fields]
@@ -230,7 +225,7 @@ class _Hasher:
             raise NotKeyed(kind.__tvm_ffi_type_info__.type_key)
         return found
 
-    def _place(self, span: Any) -> bytes:
+    def _place(self, span: Span) -> bytes:
         file, line = str(span.source_name.name), int(span.line)
         if self._where is not None and file == self._where.file:
             return _join(b"here", [str(line - self._where.line).encode()])

@@ -7,7 +7,7 @@ import ctypes
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tile_core.abi.adapter import AdapterFacts
 from tile_core.abi.signature import (
@@ -23,8 +23,8 @@ from tile_core.abi.signature import (
     symbols_of,
 )
 from tile_core.compat.devices import device_name
-from tile_core.compat.types import Array
-from tile_core.dtypes import dtype
+from tile_core.compat.types import Argument, Array
+from tile_core.dtypes import DTYPES, dtype
 from tile_core.errors import launch as errors
 from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.runtime.arrays import (
@@ -41,7 +41,7 @@ from tile_core.runtime.arrays import (
 Arrays = Mapping[int, ArrayFacts]
 
 
-def check_arrays(signature: Signature, adapter: AdapterFacts, values: Mapping[int, Any]) -> dict[int, ArrayFacts]:
+def check_arrays(signature: Signature, adapter: AdapterFacts, values: Mapping[int, Argument]) -> dict[int, ArrayFacts]:
     """Facts of all array arguments by position, after the checks that need no symbol: type, device, rank, access."""
     arrays: dict[int, ArrayFacts] = {}
     for position, value in values.items():
@@ -59,7 +59,7 @@ def check_arrays(signature: Signature, adapter: AdapterFacts, values: Mapping[in
     return arrays
 
 
-def check_scalar(signature: Signature, param: Param, value: Any) -> int | float | bool:
+def check_scalar(signature: Signature, param: Param, value: Argument) -> int | float | bool:
     """The Python number that a launch gets for a scalar argument."""
     kind = dtype(param.dtype)
     number = value
@@ -100,7 +100,7 @@ def scalar_range(name: str) -> tuple[float, float]:
     return -largest, largest
 
 
-def check_pointer(signature: Signature, param: Param, value: Any) -> int:
+def check_pointer(signature: Signature, param: Param, value: Argument) -> int:
     """The address in an ``int`` or ``ctypes.c_void_p``."""
     address = (value.value or 0) if isinstance(value, ctypes.c_void_p) else value
     if isinstance(address, bool) or not 0 <= address < 1 << 64:
@@ -109,7 +109,7 @@ def check_pointer(signature: Signature, param: Param, value: Any) -> int:
     return int(address)
 
 
-def solve_symbols(signature: Signature, arrays: Arrays, scalars: Mapping[int, Any]) -> dict[str, int]:
+def solve_symbols(signature: Signature, arrays: Arrays, scalars: Mapping[int, float]) -> dict[str, int]:
     """Values of all symbols, from all arguments at once; then every declared extent and stride is checked."""
     shapes, strides, idle = _equations(signature, arrays, scalars)
     solution = solve([*shapes, *strides])
@@ -140,7 +140,9 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
         _refuse_strides(signature, param, facts, shape_text(param.strides or ()))
     for want, have, extent in zip(expected or (), facts.strides or (), facts.shape, strict=False):
         if want is not None and want != have and extent > 1 and facts.size:
-            _refuse_strides(signature, param, facts, f"{shape_text(param.strides or ())} = {expected}")
+            symbolic = any(isinstance(s, (str, tuple)) for s in param.strides or ())
+            declared = f"{shape_text(param.strides or ())} = " if symbolic else ""
+            _refuse_strides(signature, param, facts, f"{declared}{expected}")
     if facts.size:
         _check_aligned(signature, param, facts.pointer, facts.itemsize)
     check_size(signature, param, facts.span * (2 if param.packed else 1))
@@ -221,7 +223,7 @@ def _refuse_gradient(signature: Signature, param: Param) -> None:
         raise errors.GradientLost(kernel=signature.name, name=param.name)
 
 
-def _read_pointee(signature: Signature, param: Param, value: Any) -> ArrayFacts:
+def _read_pointee(signature: Signature, param: Param, value: Argument) -> ArrayFacts:
     try:
         facts = facts_of(value)
     except NoArray as reason:
@@ -248,7 +250,9 @@ def _check_dtype(signature: Signature, param: Param, facts: ArrayFacts) -> None:
         return
     found = f"{facts.dtype} (one element per byte)" if unpacked and facts.dtype == param.dtype else facts.dtype
     names = " or ".join(accepted)
-    ways = f"two elements per byte, low nibble first, as {names}; {_PACK}" if param.packed else f"accepted: {names}"
+    ways = f"two elements per byte, low nibble first, as {names}; {_PACK}" if param.packed else f"an array of {names}"
+    if not param.packed and facts.dtype in DTYPES:  # converting would be wrong where words are metadata or codes
+        ways += f", or declare {param.name!r} as {facts.dtype}"
     raise errors.DTypeMismatch(kernel=signature.name, name=param.name, expected=param.dtype, found=found, accepted=ways)
 
 
@@ -292,14 +296,15 @@ def _check_aligned(signature: Signature, param: Param, address: int, itemsize: i
 
 
 def _equations(
-    signature: Signature, arrays: Arrays, scalars: Mapping[int, Any]
+    signature: Signature, arrays: Arrays, scalars: Mapping[int, float]
 ) -> tuple[list[Equation], list[Equation], list[Equation]]:
     shapes: list[Equation] = []
     strides: list[Equation] = []
     idle: list[Equation] = []
     for position, param in enumerate(signature.params):
-        if position in scalars and param.name in signature.symbols and isinstance(scalars[position], int):
-            shapes.append(Equation(param.name, scalars[position], f"argument {param.name}"))
+        scalar = scalars.get(position)
+        if isinstance(scalar, int) and param.name in signature.symbols:
+            shapes.append(Equation(param.name, scalar, f"argument {param.name}"))
         facts = arrays.get(position)
         if facts is None or param.kind != "tensor":
             continue
@@ -392,7 +397,7 @@ def _refuse_strides(signature: Signature, param: Param, facts: ArrayFacts, expec
     )
 
 
-def _scalar_type(signature: Signature, param: Param, value: Any, wanted: str, advice: str) -> NoReturn:
+def _scalar_type(signature: Signature, param: Param, value: Argument, wanted: str, advice: str) -> NoReturn:
     found = f"{type(value).__name__} {value!r}"
     found = found if len(found) <= 60 else found[:57] + "..."
     raise errors.ScalarType(

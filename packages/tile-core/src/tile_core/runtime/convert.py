@@ -7,20 +7,20 @@ import dataclasses
 import operator
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE, Place
 from tile_core.abi.signature import Param, Signature, evaluate
+from tile_core.compat.types import Argument
 from tile_core.dtypes import dtype
 from tile_core.runtime import checks
 from tile_core.runtime.arrays import ArrayFacts, empty_array, facts_of, numpy_alias, writable_alias
 
-Convert = Callable[[Any], Any]
+Convert = Callable[[Argument], Argument]
 
 
 def converts(
     signature: Signature,
-    args: tuple[Any, ...],
+    args: tuple[Argument, ...],
     arrays: Mapping[int, ArrayFacts],
     symbols: Mapping[str, int],
     *,
@@ -62,7 +62,7 @@ def output_convert(param: Param, place: Place, shape: tuple[int, ...], *, packed
     return operator.methodcaller("view", param.storage)
 
 
-def address_of(value: Any) -> int:
+def address_of(value: Argument) -> int:
     """Return the address in a pointer, or that of an array's first element."""
     if type(value) is int:
         return value
@@ -72,7 +72,7 @@ def address_of(value: Any) -> int:
     return int(data_ptr()) if data_ptr is not None else facts_of(value).pointer
 
 
-def _scalar_convert(signature: Signature, param: Param, value: Any) -> Convert | None:
+def _scalar_convert(signature: Signature, param: Param, value: Argument) -> Convert | None:
     plain = {"bool": bool, "float": float}.get(dtype(param.dtype).kind, int)
     if type(value) is plain:
         return None

@@ -70,7 +70,7 @@ class DiskSlot:
     ctx: Context
     adapter: RuntimeAdapter
 
-    def find(self, lower: Callable[[], Any]) -> tuple[KernelText, tuple[str, ...]] | None:
+    def find(self, lower: Callable[[], KernelText]) -> tuple[KernelText, tuple[str, ...]] | None:
         """Return the text with its built form, and the hidden symbols, if present.
 
         Parameters
@@ -85,13 +85,13 @@ class DiskSlot:
         cache.STATS.hits += 1
         return self._chained(0, found.text, found.has_general, lower), found.hidden
 
-    def keep(self, lowered: Any, hidden: Sequence[str]) -> Any:
+    def keep(self, lowered: object, hidden: Sequence[str]) -> object:
         """Build and store a text; return it with its built form. Anything other than a text is returned unchanged."""
         if not isinstance(lowered, KernelText):
             return lowered
         return self._chained(0, self._build(0, lowered, hidden), lowered.general is not None, lambda: lowered)
 
-    def _general(self, depth: int, make: Callable[[], Any]) -> KernelText:
+    def _general(self, depth: int, make: Callable[[], KernelText]) -> KernelText:
         """Return the ``depth``-th general form, from disk, or made and built now."""
         found = self._read(depth)
         if found is not None:

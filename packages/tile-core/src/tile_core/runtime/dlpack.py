@@ -77,7 +77,7 @@ def export(
     max_version: tuple[int, int] | None = None,
     read_only: bool = False,
     byte_offset: int = 0,
-) -> Any:
+) -> object:
     """Return a capsule over memory, as ``__dlpack__`` returns it.
 
     Parameters
@@ -154,7 +154,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 _OLD, _VERSIONED = b"dltensor", b"dltensor_versioned"
 
 #: Memory that consumers may still use, by the address of the structure that they hold.
-_alive: dict[int, tuple[Any, ...]] = {}
+_alive: dict[int, tuple[object, ...]] = {}
 
 
 def _forget(address: int) -> None:
@@ -177,6 +177,6 @@ _is_valid: Callable[[int, bytes], int] = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.
 _pointer: Callable[[int, bytes], int] = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-_new: Callable[[int, bytes, Any], Any] = ctypes.PYFUNCTYPE(
+_new: Callable[[int, bytes, Any], object] = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Callback
 )(("PyCapsule_New", ctypes.pythonapi))

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
@@ -30,12 +30,14 @@ from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 from tile_core.runtime.cache import write_whole
 from tile_core.runtime.kernel import Kernel, Origin
+from tile_core.runtime.launches import in_order
 from tile_core.runtime.settings import path_of, text_of
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import AdapterFacts
     from tile_core.abi.signature import Signature
     from tile_core.plugins.manager import Plugins
+    from tile_core.runtime.launches import CompiledLaunch
     from tile_core.target import Target
 
 
@@ -79,15 +81,13 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     runtime = None if runtime is None else text_of("tile.load", "runtime", runtime)
     content = _read(file)
     artefact, plugins = from_bytes(content, file), installed()
-    unknown = set(artefact.hidden) - {*artefact.signature.symbols, *(p.name for p in artefact.signature.params)}
-    if unknown:
-        raise DamagedArtefact(file=file, reason=f"a launch needs {min(unknown)}, which is no symbol of the kernel")
+    _check_names(artefact, file)
     if artefact.backend not in plugins.names():
         package = artefact.package or f"tile-{artefact.backend}"
         raise MissingBackend(file=file, target=artefact.target, backend=artefact.backend, package=package)
     target = plugins.resolve_target(artefact.target)
 
-    def loaded(name: str | None) -> tuple[Callable[..., Any], AdapterFacts]:
+    def loaded(name: str | None) -> tuple[Callable[..., object], AdapterFacts]:
         return _load(artefact, target, plugins, name, file)
 
     launch, adapter = loaded(runtime)
@@ -98,11 +98,21 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
         hidden=artefact.hidden,
         origin=Origin(
             target=artefact.target,
-            source=artefact.text.text,
+            source="\n\n".join(one.text.text for one in artefact.launches or (artefact,)),
             export=lambda kernel, path: _write(path, content),
             runtimes=loaded,
         ),
     )
+
+
+def _check_names(artefact: Artefact, file: Path) -> None:
+    """Refuse launches that take what the kernel does not."""
+    params = {p.name for p in artefact.signature.params}
+    unknown = set(artefact.hidden) - {*artefact.signature.symbols, *params}
+    unknown |= {p.name for one in artefact.launches for p in one.signature.params} - params
+    unknown |= {name for one in artefact.launches for name in one.hidden} - {*artefact.hidden}
+    if unknown:
+        raise DamagedArtefact(file=file, reason=f"a launch needs {min(unknown)}, which is no symbol of the kernel")
 
 
 def _read(file: Path) -> bytes:
@@ -118,7 +128,12 @@ def _read(file: Path) -> bytes:
 
 
 def write_artefact(
-    path: Path, signature: Signature, lowered: Any, hidden: Sequence[str], target: Target, plugins: Plugins
+    path: Path,
+    signature: Signature,
+    stages: Sequence[CompiledLaunch],
+    hidden: Sequence[str],
+    target: Target,
+    plugins: Plugins,
 ) -> None:
     """Write a kernel to a file: its texts, and their form built by the target's runtime; this needs no device.
 
@@ -128,8 +143,8 @@ def write_artefact(
         The file; an existing one is replaced.
     signature, hidden
         How the kernel is called.
-    lowered
-        The plan's ``lowered``.
+    stages
+        Its launches in order.
     target, plugins
         The target, and the backends.
 
@@ -140,17 +155,30 @@ def write_artefact(
     CannotWriteArtefact
         The path cannot be written.
     """
-    if not isinstance(lowered, KernelText):
+    if not all(isinstance(stage.lowered, KernelText) for stage in stages):
         reason = "its machine code is linked into this process, and a file can hold text and what is built of text"
         advice = "compile it for a target that emits text (`tile targets` lists those that are installed)"
         action = "export()"
         raise NotProvided(kernel=signature.name, action=action, target=target.text, reason=reason, advice=advice)
     with only_catalogue("export", signature.where):
-        texts = [lowered]
-        while texts[-1].general is not None:
-            texts.append(texts[-1].general())
-        first, *general = (moved(text, _portable) for text in _built(texts, target, plugins))
-        _write(path, to_bytes(_artefact(signature, first, hidden, target, plugins), general))
+        if len(stages) == 1:
+            content, _ = _content(signature, stages[0].lowered, hidden, target, plugins)
+        else:
+            made = [_content(s.signature, s.lowered, s.hidden, target, plugins) for s in stages]
+            whole = _artefact(signature, made[0][1], hidden, target, plugins)
+            content = to_bytes(whole, launches=[content for content, _ in made])
+        _write(path, content)
+
+
+def _content(
+    signature: Signature, lowered: KernelText, hidden: Sequence[str], target: Target, plugins: Plugins
+) -> tuple[bytes, KernelText]:
+    """Return the file of one launch, and its text."""
+    texts = [lowered]
+    while texts[-1].general is not None:
+        texts.append(texts[-1].general())
+    first, *general = (moved(text, _portable) for text in _built(texts, target, plugins))
+    return to_bytes(_artefact(signature, first, hidden, target, plugins), general), first
 
 
 def _artefact(
@@ -173,18 +201,24 @@ def _artefact(
 
 def _load(
     artefact: Artefact, target: Target, plugins: Plugins, runtime: str | None, file: Path
-) -> tuple[Callable[..., Any], AdapterFacts]:
+) -> tuple[Callable[..., object], AdapterFacts]:
     """Return the launch of an exported kernel and the runtime that loaded it."""
     adapter = find_runtime(plugins, target, runtime)
-    built = artefact.text.built
+    launches = []
+    stages = artefact.launches or (artefact,)
     with only_catalogue("loading", artefact.signature.where):
-        if built is not None and built.runtime == adapter.name and (reason := ask_adapter(adapter, "refuses", built)):
-            raise ArtefactNotRunnable(file=file, target=artefact.target, reason=reason)
-        try:
-            return ask_adapter(adapter, "load", artefact.text), adapter
-        except RuntimeBroken as error:
-            # Attributes that only the backend could understand, but does not.
-            raise DamagedArtefact(file=file, reason=error.message) from error
+        for stage in stages:
+            built = stage.text.built
+            ours = built is not None and built.runtime == adapter.name
+            if ours and (reason := ask_adapter(adapter, "refuses", built)):
+                raise ArtefactNotRunnable(file=file, target=artefact.target, reason=reason)
+            try:
+                launches.append(ask_adapter(adapter, "load", stage.text))
+            except RuntimeBroken as error:
+                # Attributes that only the backend could understand, but does not.
+                raise DamagedArtefact(file=file, reason=error.message) from error
+    names = [p.name for p in artefact.signature.params]
+    return in_order(launches, stages, names, artefact.hidden, adapter.convention), adapter
 
 
 def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> list[KernelText]:

@@ -11,11 +11,10 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
 from tile_core.abi.signature import Signature
-from tile_core.compat.types import Array
+from tile_core.compat.types import Argument, Array, Torch, TorchTensor
 from tile_core.dtypes import dtype
 from tile_core.runtime import checks
 from tile_core.runtime.allocate import Make, allocator
@@ -42,9 +41,9 @@ class Bound:
         The location of the arrays.
     """
 
-    values: tuple[Any, ...]
-    arrays: tuple[Any, ...]
-    result: Any
+    values: tuple[Argument, ...]
+    arrays: tuple[Argument, ...]
+    result: Argument
     place: Place
 
 
@@ -127,6 +126,8 @@ class Form:
         Whether strides are part of the form.
     repeatable
         Whether the checks of this record suffice for a call of the form.
+    returned
+        The number of outputs that a call returns, the first by number; the others are workspaces.
     """
 
     types: tuple[type, ...]
@@ -144,20 +145,22 @@ class Form:
     place: Place
     strided: bool
     repeatable: bool
+    returned: int
 
-    def bind(self, args: tuple[Any, ...]) -> Bound:
+    def bind(self, args: tuple[Argument, ...]) -> Bound:
         """Convert the checked arguments of a call of this form, and allocate its outputs."""
         values, arrays = list(args), list(args)
         for i, convert in self.converts:
             values[i] = convert(values[i])
         values.extend(self.symbols)
-        results: list[Any] = [None] * len(self.outputs)
+        results: list[Argument] = [None] * len(self.outputs)
         # In order of position, so that inserting them one by one puts each at its position.
         for output in self.outputs:
             memory, result = output.make()
             results[output.number] = result
             values.insert(output.position, memory if output.convert is None else output.convert(memory))
             arrays.insert(output.position, result)
+        del results[self.returned :]
         found = None if not results else results[0] if len(results) == 1 else tuple(results)
         return Bound(tuple(values), tuple(arrays), found, self.place)
 
@@ -166,7 +169,7 @@ def form_of(
     signature: Signature,
     adapter: AdapterFacts,
     hidden: tuple[str, ...],
-    args: tuple[Any, ...],
+    args: tuple[Argument, ...],
     arrays: Mapping[int, ArrayFacts],
     symbols: Mapping[str, int],
 ) -> Form:
@@ -213,6 +216,7 @@ def form_of(
         place=place,
         strided=is_strided(signature),
         repeatable=not (overlaps.mixed or handles or graded),
+        returned=len(signature.results),
     )
 
 
@@ -228,16 +232,16 @@ class FormKeys:
         self.strided = strided = is_strided(signature)
         form = ("shape", "strides", "flags.num", "dtype") if strided else ("shape", "flags.num", "dtype")
         # The value of a scalar that defines a symbol is part of the form; of any other scalar only the type is.
-        self.parts: dict[type, Callable[[Any], Any]] = {
+        self.parts: dict[type, Callable[[Argument], object]] = {
             numpy.ndarray: operator.attrgetter(*form),
             int: operator.index if is_defined_by_numbers(signature) else type,
             float: type,
             bool: type,
         }
 
-    def learn(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def learn(self, args: tuple[Argument, ...]) -> tuple[object, ...] | None:
         """Return the key of a call, whose torch tensors were seen; ``None`` if it has none."""
-        torch: Any = sys.modules.get("torch")
+        torch: Torch = sys.modules.get("torch")
         for value in () if torch is None else args:
             if type(value) is torch.Tensor or type(value) is torch.nn.Parameter:
                 self.parts[type(value)] = _torch_strided_form if self.strided else _torch_form
@@ -259,11 +263,11 @@ def is_defined_by_numbers(signature: Signature) -> bool:
 _torch_attributes = operator.attrgetter("shape", "dtype", "device", "layout", "requires_grad")
 
 
-def _torch_form(tensor: Any) -> Any:
+def _torch_form(tensor: TorchTensor) -> object:
     return _torch_attributes(tensor), tensor.is_contiguous(), tensor.is_neg()
 
 
-def _torch_strided_form(tensor: Any) -> Any:
+def _torch_strided_form(tensor: TorchTensor) -> object:
     return _torch_form(tensor), tensor.stride()
 
 
@@ -287,7 +291,7 @@ def _outputs(
     return tuple(found)
 
 
-def _overlaps(signature: Signature, args: tuple[Any, ...], arrays: Mapping[int, ArrayFacts]) -> Overlaps:
+def _overlaps(signature: Signature, args: tuple[Argument, ...], arrays: Mapping[int, ArrayFacts]) -> Overlaps:
     """Sort the pairs of arrays that must not overlap by the cheapest sound test of their kind."""
     same: list[tuple[int, int]] = []
     bounds: list[tuple[int, int]] = []
@@ -310,7 +314,7 @@ def _overlaps(signature: Signature, args: tuple[Any, ...], arrays: Mapping[int, 
     return Overlaps(tuple(same), tuple(bounds), tuple(spans), mixed)
 
 
-def _ranges(signature: Signature, args: tuple[Any, ...]) -> tuple[tuple[int, float, float], ...]:
+def _ranges(signature: Signature, args: tuple[Argument, ...]) -> tuple[tuple[int, float, float], ...]:
     found: list[tuple[int, float, float]] = []
     for i, position in enumerate(signature.inputs):
         param = signature.params[position]

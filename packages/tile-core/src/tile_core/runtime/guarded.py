@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tile_core.compat.types import Argument
 from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
 from tile_core.runtime.arrays import Unreadable, facts_of
 from tile_core.runtime.dlpack import export
 
 if TYPE_CHECKING:
+    from mmap import mmap
+
     import numpy.typing as npt
 
     Array = npt.NDArray[Any]
@@ -63,7 +66,7 @@ class Footprint:
             below = above = 0
         return cls(array.shape, array.strides, array.dtype, start - below, below + above, below)
 
-    def elements(self, memory: Any, start: int) -> Array:
+    def elements(self, memory: mmap | memoryview, start: int) -> Array:
         """Return the elements in memory that has the lowest byte at ``start``, as a view with the array's strides."""
         return np.ndarray(self.shape, self.dtype, memory, start + self.first, self.strides)
 
@@ -147,7 +150,7 @@ class GuardedArray(ABC):
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> Any:
+    ) -> object:
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("it is exported where it is, without a copy")
         self.settle(stream)
@@ -197,7 +200,7 @@ class GuardedArray(ABC):
 _Guarded = TypeVar("_Guarded", bound=GuardedArray)
 
 
-def require_own(array: Any, kind: type[_Guarded], target: str) -> _Guarded:
+def require_own(array: Argument, kind: type[_Guarded], target: str) -> _Guarded:
     """Return an array that ``from_host`` of a runtime made.
 
     Parameters

@@ -6,15 +6,17 @@ import functools
 import sys
 from typing import Any
 
+from tile_core.compat.types import Torch, TorchTensor
+
 
 def tensor_guards() -> Any:
     """Return torch's check of many tensors at once if this torch has it and it is sufficient."""
-    torch: Any = sys.modules.get("torch")
+    torch: Torch = sys.modules.get("torch")
     return None if torch is None else tested_guards(torch)
 
 
 @functools.lru_cache(maxsize=1)
-def tested_guards(torch: Any) -> Any:
+def tested_guards(torch: Torch) -> Any:
     """Return the class if it distinguishes all of these tensors."""
     try:
         guards = sys.modules["torch._C._dynamo.guards"].TensorGuards
@@ -26,7 +28,7 @@ def tested_guards(torch: Any) -> Any:
         return None
 
 
-def _examples(torch: Any) -> tuple[Any, list[Any]]:
+def _examples(torch: Torch) -> tuple[TorchTensor, list[TorchTensor]]:
     """Return a tensor, and arguments that differ from it in each property of the form of a call."""
     right, device = torch.zeros((2, 3), device="cpu"), "cpu"
     return right, [

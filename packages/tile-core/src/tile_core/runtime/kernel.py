@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.abi.signature import Signature
-from tile_core.compat.types import Array
+from tile_core.compat.types import Argument, Array
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided, VerifyMismatch
 from tile_core.runtime.arguments import only_catalogue
@@ -22,9 +22,13 @@ from tile_core.runtime.form import Bound
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
 from tile_core.runtime.verify import Compared, VerifyReport, compare, host_copy, poison, random_arguments
 
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+
+
 Provided = TypeVar("Provided")
 
-RuntimeLoader = Callable[[str], "tuple[Callable[..., Any], AdapterFacts]"]
+RuntimeLoader = Callable[[str], "tuple[Callable[..., object], AdapterFacts]"]
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,10 @@ class Origin:
 
     target: str = ""
     source: str | Callable[[], str] = ""
-    program: Any = None
+    program: Program | None = None
     explain: Callable[[], Any] | None = None
-    reference: Callable[..., Any] | None = None
-    export: Callable[[Kernel, Path], Any] | None = None
+    reference: Callable[..., object] | None = None
+    export: Callable[[Kernel, Path], object] | None = None
     runtimes: RuntimeLoader | None = None
 
 
@@ -93,7 +97,7 @@ class Kernel:
     def __init__(
         self,
         signature: Signature,
-        launch: Callable[..., Any],
+        launch: Callable[..., object],
         *,
         adapter: AdapterFacts | None = None,
         hidden: Sequence[str] | None = None,
@@ -105,7 +109,7 @@ class Kernel:
         self._hidden = hidden
         self._origin = origin or Origin()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Argument, **kwargs: Argument) -> Argument:
         """Launch.
 
         Parameters
@@ -137,7 +141,7 @@ class Kernel:
         return self._origin.target
 
     @property
-    def program(self) -> Any:
+    def program(self) -> Program | None:
         """The traced tile program; ``None`` if it was loaded without it."""
         return self._origin.program
 
@@ -168,7 +172,7 @@ class Kernel:
         atol: float | None = None,
         seed: int = 0,
         runtime: str | None = None,
-        **kwargs: Any,
+        **kwargs: Argument,
     ) -> VerifyReport:
         """Run the kernel and its reference meaning on the same inputs and compare every output.
 
@@ -205,7 +209,7 @@ class Kernel:
         bound = binder.bind(*args, **kwargs)
         return VerifyReport(self.name, self._verified(binder, bound, reference, rtol, atol))
 
-    def bench(self, *args: Any, warmup: int = 3, repeat: int = 20, **kwargs: Any) -> BenchResult:
+    def bench(self, *args: Argument, warmup: int = 3, repeat: int = 20, **kwargs: Argument) -> BenchResult:
         """Time launches with these arguments; checking and allocating them is not included.
 
         A device times its own work where its runtime can, so that the host's part of a launch is not included either.
@@ -247,11 +251,11 @@ class Kernel:
     def __copy__(self) -> Kernel:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+    def __deepcopy__(self, memo: dict[int, object]) -> Kernel:
         """Kernels never change, and machine code is not copied."""
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         advice = "pickle its program, and compile that in the other process"
         reason = "it holds machine code of this process"
         raise NotProvided(kernel=self.name, action="pickling", target=self.target, reason=reason, advice=advice)
@@ -260,7 +264,7 @@ class Kernel:
         return f"<tile.Kernel {self.signature}{f' for {self.target}' if self.target else ''}>"
 
     def _verified(
-        self, binder: Binder, bound: Bound, reference: Callable[..., Any], rtol: float | None, atol: float | None
+        self, binder: Binder, bound: Bound, reference: Callable[..., object], rtol: float | None, atol: float | None
     ) -> tuple[Compared, ...]:
         """Launch, execute the reference on copies of the same arguments, and compare all outputs."""
         params = self.signature.params
@@ -272,7 +276,7 @@ class Kernel:
         _wait(binder.adapter)
         found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
 
-        def meaning(**how: Any) -> list[Array]:
+        def meaning(**how: object) -> list[Array]:
             """Return the arguments after the reference."""
             copies = [host_copy(value, param) for param, value in zip(params, before, strict=True)]
             values = [
@@ -299,7 +303,7 @@ class Kernel:
     def _compared(
         self,
         found: list[Array],
-        meaning: Callable[..., list[Any]],
+        meaning: Callable[..., list[Array]],
         rtol: float | None,
         atol: float | None,
         shakes: bool,

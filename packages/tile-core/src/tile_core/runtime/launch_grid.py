@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.abi.signature import symbols_of
+from tile_core.compat.types import Argument
 
 Extents = tuple[int, int, int]
 Made = TypeVar("Made")
@@ -15,7 +16,7 @@ Made = TypeVar("Made")
 _MOST_GRIDS = 4096
 
 
-def grid_of(facts: LaunchFacts, checked: Callable[[Extents], Made]) -> Callable[[Sequence[Any]], Made]:
+def grid_of(facts: LaunchFacts, checked: Callable[[Extents], Made]) -> Callable[[Sequence[Argument]], Made]:
     """Return a function from the values of a launch to the runtime's form of its grid.
 
     Parameters
@@ -29,10 +30,10 @@ def grid_of(facts: LaunchFacts, checked: Callable[[Extents], Made]) -> Callable[
     if not symbols:
         first = checked(facts.blocks({}))
         return lambda values: first
-    pick: Callable[[Sequence[Any]], Any] = operator.itemgetter(*positions)
-    known: dict[Any, Made] = {}
+    pick: Callable[[Sequence[Argument]], Any] = operator.itemgetter(*positions)
+    known: dict[object, Made] = {}
 
-    def grid(values: Sequence[Any]) -> Made:
+    def grid(values: Sequence[Argument]) -> Made:
         key = pick(values)
         try:
             return known[key]

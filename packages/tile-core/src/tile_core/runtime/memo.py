@@ -55,7 +55,7 @@ class Key:
 
 
 def make_key(
-    function: Callable[..., Any], arguments: Mapping[str, Any], *, target: str = "", options: Any = None
+    function: Callable[..., object], arguments: Mapping[str, object], *, target: str = "", options: object = None
 ) -> Key:
     """The key of one call of a factory.
 
@@ -222,7 +222,7 @@ def enable_cache() -> None:
         _SWITCH.users.clear()
 
 
-def fingerprint(function: Callable[..., Any]) -> Hashable:
+def fingerprint(function: Callable[..., object]) -> Hashable:
     """A key of a function: its code, defaults, closure values and the values of the globals that it names.
 
     Raises
@@ -234,7 +234,7 @@ def fingerprint(function: Callable[..., Any]) -> Hashable:
     return _freeze_function(function, f"{function.__module__}.{function.__qualname__}", {})
 
 
-def freeze(value: Any, place: str = "the value") -> Hashable:
+def freeze(value: object, place: str = "the value") -> Hashable:
     """A hashable key that is equal only for values that compile to the same kernel.
 
     Types count (``1``, ``1.0`` and ``True`` differ), the sign of zero and the bits of NaN too. Lists, dicts (in order),
@@ -249,7 +249,7 @@ def freeze(value: Any, place: str = "the value") -> Hashable:
     return _freeze(value, place, {})
 
 
-def _freeze(value: Any, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze(value: object, place: str, seen: dict[int, int]) -> Hashable:
     if value is None or isinstance(value, (str, bytes, int, bool, type, enum.Enum, types.ModuleType)):
         return (type(value), value)
     if isinstance(value, float):
@@ -270,7 +270,7 @@ def _freeze(value: Any, place: str, seen: dict[int, int]) -> Hashable:
     return _freeze_object(value, place, seen)
 
 
-def _freeze_object(value: Any, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze_object(value: object, place: str, seen: dict[int, int]) -> Hashable:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:
         return (type(value), str(value.dtype), value.shape, value.tobytes())
@@ -290,7 +290,7 @@ def _freeze_object(value: Any, place: str, seen: dict[int, int]) -> Hashable:
     return (type(value), value)
 
 
-def _freeze_callable(value: Any, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze_callable(value: Callable[..., object], place: str, seen: dict[int, int]) -> Hashable:
     if isinstance(value, functools.partial):
         parts = (value.func, value.args, value.keywords)
         return ("partial", tuple(_freeze(part, place, seen) for part in parts))
@@ -299,7 +299,7 @@ def _freeze_callable(value: Any, place: str, seen: dict[int, int]) -> Hashable:
     return _freeze_function(value, place, seen)
 
 
-def _freeze_function(function: Any, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze_function(function: Callable[..., object], place: str, seen: dict[int, int]) -> Hashable:
     function = getattr(function, "__wrapped__", function)
     code = getattr(function, "__code__", None)
     if code is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import DTYPES
@@ -41,10 +40,10 @@ class Field:
 
     @property
     def bytes(self) -> int:
-        """Its size in bytes, which is also its alignment."""
+        """Its size in bytes; that of pointers and scalars is also their alignment."""
         return struct.calcsize("<" + self.code)
 
-    def written(self, value: Any) -> Any:
+    def written(self, value: float) -> float:
         """Return the encoded value: itself or its code."""
         if not self.encoded:
             return value
@@ -53,7 +52,7 @@ class Field:
         return int(encode(float(value), self.encoded))
 
 
-def fields_of(facts: LaunchFacts, runtime: str) -> tuple[Field, ...]:
+def fields_of(facts: LaunchFacts, runtime: str, *, constants: bool = False) -> tuple[Field, ...]:
     """Return how the parameters of a function are written, in order.
 
     Parameters
@@ -62,16 +61,18 @@ def fields_of(facts: LaunchFacts, runtime: str) -> tuple[Field, ...]:
         The function's facts.
     runtime
         Name of the runtime, for messages.
+    constants
+        Whether the runtime encodes descriptors, see `runtime.constants`.
 
     Raises
     ------
     LaunchNotOffered
-        A parameter is opaque bytes of a backend.
+        A parameter is opaque bytes of a backend, and the runtime cannot make them.
     """
-    return tuple(_field(facts, i, param, runtime) for i, param in enumerate(facts.params))
+    return tuple(_field(facts, i, param, runtime, constants) for i, param in enumerate(facts.params))
 
 
-def encode(fields: Sequence[Field], values: Sequence[Any]) -> list[Any]:
+def encode(fields: Sequence[Field], values: Sequence[float]) -> list[float]:
     """Return the values of a launch with codes where fields are written as codes."""
     given = list(values)
     for field in fields:
@@ -92,9 +93,11 @@ def require_single_blocks(facts: LaunchFacts, runtime: str) -> None:
         raise LaunchNotOffered(kernel=facts.entry, runtime=runtime, what=what, where=facts.where)
 
 
-def _field(facts: LaunchFacts, position: int, param: ParamFact, runtime: str) -> Field:
+def _field(facts: LaunchFacts, position: int, param: ParamFact, runtime: str, constants: bool) -> Field:
     if param.kind == "pointer":
         return Field(position, True, _POINTER)
+    if param.kind == "opaque" and constants and param.descriptor is not None:
+        return Field(position, False, f"{param.bytes}s")
     if param.kind == "opaque":
         what = f"parameters of {param.bytes} bytes of its own, as {param.name!r} is"
         raise LaunchNotOffered(kernel=facts.entry, runtime=runtime, what=what, where=facts.where)

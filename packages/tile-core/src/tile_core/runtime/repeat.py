@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from tile_core.abi.adapter import Place
+from tile_core.compat.types import Argument
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,10 @@ class Repeat:
 class Repeatable(Protocol):
     """A launch callable of the convention ``"pointers"`` with a fast path for similar launches."""
 
-    def __call__(self, values: Sequence[Any], place: Place) -> None:
+    def __call__(self, values: Sequence[Argument], place: Place) -> None:
         """Launch, see ``RuntimeAdapter.load``."""
 
-    def repeat(self, values: Sequence[Any], place: Place, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: Sequence[Argument], place: Place, moving: Sequence[int]) -> Repeat | None:
         """Return the fast path.
 
         Parameters

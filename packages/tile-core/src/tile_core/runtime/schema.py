@@ -38,6 +38,8 @@ def check(facts: Any) -> None:
     _require("parameters", names, lambda x: len(set(x)) == len(x))
     out = facts["signature"]["out_idx"]
     _require("out_idx", out, lambda x: all(i < len(names) for i in x) and len(set(x)) == len(x))
+    _require("workspaces", facts["signature"].get("workspaces", 0), lambda x: x <= len(out))
+    _require("parts", facts["parts"], lambda x: bool(x) != ("launches" in facts))
     for part in facts["parts"]:
         _each("text", part, {"facts": _is(dict), "built": lambda x: x is None or isinstance(x, dict)})
         _each("launch", part["facts"], _LAUNCH)
@@ -54,7 +56,7 @@ def _each(what: str, value: Any, fields: dict[str, Check]) -> None:
         _require(f"{what}: {name}", value.get(name, _ABSENT), holds)
 
 
-def _require(what: str, value: Any, holds: Check) -> None:
+def _require(what: str, value: object, holds: Check) -> None:
     if not holds(value):
         raise ValueError(f"{what} is {repr(value)[:60] if value is not _ABSENT else 'missing'}")
 
@@ -71,7 +73,7 @@ def _integer(low: int, high: int = _MOST) -> Check:
     return lambda x: type(x) is int and low <= x < high
 
 
-def _one_of(*values: Any) -> Check:
+def _one_of(*values: object) -> Check:
     return lambda x: isinstance(x, (str, int)) and not isinstance(x, bool) and x in values
 
 
@@ -87,35 +89,35 @@ def _map_of(holds: Check) -> Check:
     return lambda x: isinstance(x, dict) and all(_line(k) and holds(v) for k, v in x.items())
 
 
-def _name(x: Any) -> bool:
+def _name(x: object) -> bool:
     return isinstance(x, str) and x.isidentifier()
 
 
-def _line(x: Any) -> bool:
+def _line(x: object) -> bool:
     """Text that can be shown: one line without control characters."""
     return isinstance(x, str) and len(x) <= 10000 and x.isprintable()
 
 
-def _plain(x: Any) -> bool:
+def _plain(x: object) -> bool:
     return isinstance(x, (bool, int, float)) or (isinstance(x, str) and len(x) <= 1 << 20)
 
 
-def _dim(x: Any) -> bool:
+def _dim(x: object) -> bool:
     if isinstance(x, list):
         return len(x) == 3 and isinstance(x[0], str) and x[0] in OPERATORS and _dim(x[1]) and _dim(x[2])
     return _name(x) or _integer(-_MOST)(x)
 
 
-def _place(x: Any) -> bool:
+def _place(x: object) -> bool:
     return x is None or _row(_line, _integer(0))(x)
 
 
-def _dtype(x: Any) -> bool:
+def _dtype(x: object) -> bool:
     return isinstance(x, str) and (not x or x in DTYPES)
 
 
-def _power(x: Any) -> bool:
-    return _integer(0, 1 << 40)(x) and x & (x - 1) == 0
+def _power(x: object) -> bool:
+    return isinstance(x, int) and _integer(0, 1 << 40)(x) and x & (x - 1) == 0
 
 
 def _matches(pattern: re.Pattern[str]) -> Check:
@@ -124,11 +126,31 @@ def _matches(pattern: re.Pattern[str]) -> Check:
 
 _ACCESS = _one_of("read", "write", "readwrite")
 _launch_value = _row(_name, _one_of("pointer", "scalar"), _dtype, _ACCESS, _power)
-_launch_opaque = _row(_name, _one_of("opaque"), _one_of(""), _ACCESS, _power, _integer(1, 1 << 20))
+_OPAQUE = (_name, _one_of("opaque"), _one_of(""), _ACCESS, _power, _integer(1, 1 << 20))
+_launch_opaque = _row(*_OPAQUE)
+_dims = _list_of(_dim, 1, 64)
+_DESCRIPTOR: dict[str, Check] = {
+    "source": _name,
+    "dtype": _one_of(*DTYPES),
+    "shape": _dims,
+    "strides": _dims,
+    "box": _list_of(_integer(1, 1 << 31), 1, 64),
+    "offset": _dim,
+    "swizzle": _power,
+    "fill": _one_of("zero", "nan"),
+    "details": _map_of(_plain),
+}
 
 
-def _launch_param(x: Any) -> bool:
-    return _launch_value(x) or _launch_opaque(x)
+def _descriptor(x: object) -> bool:
+    return isinstance(x, dict) and x.keys() == _DESCRIPTOR.keys() and all(_DESCRIPTOR[k](v) for k, v in x.items())
+
+
+_launch_descriptor = _row(*_OPAQUE, _descriptor)
+
+
+def _launch_param(x: object) -> bool:
+    return _launch_value(x) or _launch_opaque(x) or _launch_descriptor(x)
 
 
 _FACTS: dict[str, Check] = {
@@ -141,7 +163,8 @@ _FACTS: dict[str, Check] = {
     "hidden": _list_of(_name),
     "has_general": _is(bool),
     "key": lambda x: isinstance(x, str) and re.fullmatch("[0-9a-f]*", x) is not None,
-    "parts": _list_of(_is(dict), 1, 64),
+    "parts": _list_of(_is(dict), 0, 64),
+    "launches": _optional(_integer(2, 10000)),
 }
 _SIGNATURE: dict[str, Check] = {
     "name": _name,
@@ -149,6 +172,7 @@ _SIGNATURE: dict[str, Check] = {
     "out_idx": _list_of(_integer(0)),
     "index_bits": _one_of(32, 64),
     "offset_bits": _optional(_one_of(32, 64)),  # younger than the format
+    "workspaces": _optional(_integer(0, 10000)),
     "where": _place,
 }
 _PARAM: dict[str, Check] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 import types
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.errors.launch import BadSetting
 from tile_core.values.checks import python_int, shown
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _MOST = 10**6
 
 
-def program_of(function: str, x: Any) -> Program:
+def program_of(function: str, x: object) -> Program:
     """Return a traced program.
 
     Raises
@@ -38,27 +39,27 @@ def program_of(function: str, x: Any) -> Program:
     raise _bad(function, "program", x, "what @T.prim_func returns", instead)
 
 
-def call_text(function: Any, attribute: str = "") -> str:
+def call_text(function: Callable[..., object], attribute: str = "") -> str:
     """Return the text of a call with the arguments that have no defaults."""
     given = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
     return f"{function.__name__}{attribute}({', '.join(f'{name}=...' for name in given)})"
 
 
-def path_of(function: str, name: str, x: Any) -> Path:
+def path_of(function: str, name: str, x: object) -> Path:
     """Return a path."""
     if not isinstance(x, (str, os.PathLike)):
         raise _bad(function, name, x, "a path", "pass text or a pathlib.Path")
     return Path(x)
 
 
-def text_of(function: str, name: str, x: Any) -> str:
+def text_of(function: str, name: str, x: object) -> str:
     """Return a name."""
     if not isinstance(x, str):
         raise _bad(function, name, x, "text", "pass a name in quotes")
     return x
 
 
-def count_of(function: str, name: str, x: Any, low: int) -> int:
+def count_of(function: str, name: str, x: object, low: int) -> int:
     """Return a number of launches."""
     number = python_int(x)
     if number is None or not low <= number <= _MOST:
@@ -66,7 +67,7 @@ def count_of(function: str, name: str, x: Any, low: int) -> int:
     return number
 
 
-def tolerance_of(function: str, name: str, x: Any) -> float | None:
+def tolerance_of(function: str, name: str, x: object) -> float | None:
     """Return a tolerance; ``None`` means that of the element type."""
     if x is None:
         return None
@@ -75,5 +76,5 @@ def tolerance_of(function: str, name: str, x: Any) -> float | None:
     return float(x)
 
 
-def _bad(function: str, name: str, x: Any, expected: str, instead: str) -> BadSetting:
+def _bad(function: str, name: str, x: object, expected: str, instead: str) -> BadSetting:
     return BadSetting(function=function, name=name, found=shown(x), expected=expected, instead=instead)

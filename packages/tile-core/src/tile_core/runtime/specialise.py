@@ -16,13 +16,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
 from tile_core.runtime.convert import address_of
 from tile_core.runtime.form import Form
 from tile_core.runtime.guards import tensor_guards
 from tile_core.runtime.repeat import Repeat
 
-Call = Callable[[tuple[Any, ...]], Any]
+Call = Callable[[tuple[Argument, ...]], Argument]
 """Makes a call, given its arguments."""
 
 Link = Callable[[Call], Call]
@@ -34,7 +35,7 @@ Wrong = Callable[[Exception], TileError]
 _NUMBERS = (int, float, bool)
 
 
-def by_key(form: Form, launch: Callable[..., Any], wrong: Wrong, *, packed: bool) -> Link:
+def by_key(form: Form, launch: Callable[..., object], wrong: Wrong, *, packed: bool) -> Link:
     """Return the function of the calls of a form that were found by the form's key.
 
     Parameters
@@ -54,7 +55,13 @@ def by_key(form: Form, launch: Callable[..., Any], wrong: Wrong, *, packed: bool
 
 
 def telling(
-    form: Form, args: tuple[Any, ...], values: Sequence[Any], launch: Callable[..., Any], wrong: Wrong, *, packed: bool
+    form: Form,
+    args: tuple[Argument, ...],
+    values: Sequence[Argument],
+    launch: Callable[..., object],
+    wrong: Wrong,
+    *,
+    packed: bool,
 ) -> Link | None:
     """Return the function of a form that tells its calls from others; ``None`` if there is none that is cheap.
 
@@ -87,7 +94,7 @@ class _FunctionText:
 
     def __init__(self, form: Form) -> None:
         self.form = form
-        self.constants: list[Any] = []
+        self.constants: list[object] = []
         self.count = len(form.types)
         self.tests: list[str] = []  # of the arguments as they are
         self.addresses: list[int] = []  # tensors whose addresses are needed
@@ -96,14 +103,14 @@ class _FunctionText:
         self.outputs = {o.position: self.count + k for k, o in enumerate(form.outputs)}
         self.at = {p: i for i, p in enumerate(form.inputs)} | self.outputs
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: object) -> str:
         """Return the name of a constant."""
         self.constants.append(value)
         return f"c{len(self.constants) - 1}"
 
     # Checks
 
-    def check_form(self, args: tuple[Any, ...], *, packed: bool) -> bool:
+    def check_form(self, args: tuple[Argument, ...], *, packed: bool) -> bool:
         """Compare all that the form is made of; return whether that is possible."""
         form = self.form
         numbers = [i for i in range(self.count) if i not in (*form.numpy, *form.torch)]
@@ -171,7 +178,7 @@ class _FunctionText:
 
     # The launch
 
-    def long_launch(self, launch: Callable[..., Any], *, packed: bool) -> list[str]:
+    def long_launch(self, launch: Callable[..., object], *, packed: bool) -> list[str]:
         """Return the lines of a launch by the adapter's convention."""
         form, lines = self.form, []
         values = {p: f"x{i}" for i, p in enumerate(form.inputs)}
@@ -189,7 +196,7 @@ class _FunctionText:
         whole = ", ".join(passed) if packed else f"({''.join(f'{v}, ' for v in passed)}), {self.constant(form.place)}"
         return [*lines, f"{self.constant(launch)}({whole})", self._result()]
 
-    def short_launch(self, launch: Callable[..., None], moving: Sequence[int], values: Sequence[Any]) -> list[str]:
+    def short_launch(self, launch: Callable[..., None], moving: Sequence[int], values: Sequence[Argument]) -> list[str]:
         """Return the lines of a launch that is given the values at some positions; all arrays are torch tensors."""
         form = self.form
         self.addresses = list(form.torch)
@@ -232,7 +239,7 @@ class _FunctionText:
         return f"p{i}" if i in self.form.torch or i >= self.count else f"x{i}"
 
     def _result(self) -> str:
-        return f"return {', '.join(f'r{n}' for n in sorted(o.number for o in self.form.outputs)) or None}"
+        return f"return {', '.join(f'r{n}' for n in range(self.form.returned)) or None}"
 
 
 @functools.lru_cache(maxsize=1024)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
+from tile_core.compat.types import Argument, Array
 from tile_core.errors.base import InternalError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class TextAdapter(RuntimeAdapter):
     def arrays(self) -> type[GuardedArray]:
         """Return the type of the arrays that `from_host` makes."""
 
-    def load(self, artefact: Any) -> Callable[..., None]:
+    def load(self, artefact: KernelText) -> Callable[..., None]:
         """Return the launch of a ``KernelText``, see `launch_of`.
 
         Raises
@@ -50,7 +51,7 @@ class TextAdapter(RuntimeAdapter):
             raise InternalError(stage="loading", detail=detail)
         return self.launch_of(artefact)
 
-    def to_host(self, array: Any) -> Any:
+    def to_host(self, array: Argument) -> Array:
         """Copy an array that `from_host` returned back, once the work on it has finished.
 
         Raises
@@ -66,7 +67,7 @@ class TextAdapter(RuntimeAdapter):
 
         return require_own(array, self.arrays(), self.target.text).get()
 
-    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Argument:
         """Allocate an output among arrays of `from_host`; other libraries allocate their own."""
         if library != self.library:
             return None

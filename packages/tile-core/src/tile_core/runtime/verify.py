@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.abi.signature import Param, Signature, evaluate
-from tile_core.compat.types import Array
+from tile_core.compat.types import Argument, Array
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import MissingArgument, UnsupportedArray, VerifyMismatch
 from tile_core.runtime.arrays import facts_of, numpy_alias
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 _TOLERANCES = {
     "float64": (1e-9, 1e-9), "float32": (1e-4, 1e-5), "tfloat32": (1e-2, 1e-3), "float16": (1e-2, 1e-3),
@@ -197,7 +201,7 @@ def random_arguments(signature: Signature, seed: int) -> tuple[Array, ...]:
     return tuple(values)
 
 
-def _random(rng: Any, param: Param, shape: Sequence[int]) -> Array:
+def _random(rng: np.random.Generator, param: Param, shape: Sequence[int]) -> Array:
     import numpy as np
 
     kind = dtype(param.dtype)
@@ -236,7 +240,7 @@ def _integer_error(x: Array, y: Array) -> Array:
     return np.abs(x.astype(np.float64) - y.astype(np.float64)) + (x != y) * 1e-300
 
 
-def _to_host(value: Any, param: Param) -> Any:
+def _to_host(value: Argument, param: Param) -> Argument:
     import numpy as np
 
     get = getattr(value, "get", None)

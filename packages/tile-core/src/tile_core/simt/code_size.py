@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Node, Stmt
@@ -18,7 +17,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, uses_var
+from tile_core.ir.visit import StmtRewriter, annotation, bodies_of, collect, replace_for, uses_var, with_bodies
 from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
 
 #: Cost of a function call, of a conversion of a narrow type, and of an access of shared or global memory.
@@ -54,7 +53,7 @@ class Written:
     kept: dict[str, str] = field(default_factory=dict)
 
 
-def bounded(body: Stmt, most: int) -> tuple[Any, Written]:
+def bounded(body: Stmt, most: int) -> tuple[Stmt, Written]:
     """Return the body with loops kept rolled where unrolling would exceed the budget.
 
     Parameters
@@ -105,7 +104,7 @@ class _Bound:
         private = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) in PRIVATE]
         self.large = {b: n for b in private if (n := _registers(b)) > MOST_REGISTERS}
 
-    def bound(self, s: Stmt) -> tuple[Any, int]:
+    def bound(self, s: Stmt) -> tuple[Stmt, int]:
         """Return a statement and its operations."""
         if isinstance(s, tirx.SeqStmt):
             parts = [self.bound(x) for x in s.seq]
@@ -113,22 +112,13 @@ class _Bound:
             return s if same else nodes.seq([a for a, _ in parts]), sum(n for _, n in parts)
         if isinstance(s, tirx.For):
             return self.loop(s)
-        if isinstance(s, tirx.IfThenElse):
-            then, first = self.bound(s.then_case)
-            other, second = (None, 0) if s.else_case is None else self.bound(s.else_case)
-            same = then.same_as(s.then_case) and (other is None or other.same_as(s.else_case))
-            new = s if same else tirx.IfThenElse(s.condition, then, other, s.span)
-            return new, 1 + operations(s.condition) + first + second
-        if isinstance(s, tirx.While):
-            body, count = self.bound(s.body)
-            new = s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
-            return new, 1 + operations(s.condition) + count
-        if isinstance(s, tirx.AttrStmt):
-            body, count = self.bound(s.body)
-            return (s if body.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, body, s.span)), count
-        return s, operations(s)
+        if not (bodies := bodies_of(s)):
+            return s, operations(s)
+        parts = [self.bound(x) for x in bodies]
+        own = 0 if isinstance(s, tirx.AttrStmt) else 1 + operations(s.condition)
+        return with_bodies(s, [new for new, _ in parts]), own + sum(n for _, n in parts)
 
-    def loop(self, s: Stmt) -> tuple[Any, int]:
+    def loop(self, s: Stmt) -> tuple[Stmt, int]:
         """Return a loop and its operations; one marked for unrolling may be kept rolled."""
         body, each = self.bound(s.body)
         new = s if body.same_as(s.body) else replace_for(s, body)
@@ -185,9 +175,8 @@ def _likely(s: Stmt) -> int:
         short = isinstance(extent, int) and annotation(s, UNROLL_FACTOR) is None
         repeated = short and (s.kind != tirx.ForKind.SERIAL or extent <= _SHORT)
         return (extent if repeated else 1) * _likely(s.body)
-    if isinstance(s, tirx.IfThenElse):
-        return 1 + _likely(s.then_case) + (0 if s.else_case is None else _likely(s.else_case))
-    return _likely(s.body) if isinstance(s, (tirx.AttrStmt, tirx.While)) else operations(s)
+    inside = sum(map(_likely, bodies_of(s)))
+    return inside + isinstance(s, tirx.IfThenElse) if bodies_of(s) else operations(s)
 
 
 def _registers(array: BufferVar) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tile_core.passes.spine import Note
 
 if TYPE_CHECKING:
+    from tile_core.compat.types import Stmt
     from tile_core.simt.barriers.insertion import Barrier
     from tile_core.simt.code_size import Written
     from tile_core.simt.launch.grid import Grid
@@ -27,6 +28,8 @@ PLACES: Note[Inferred] = Note("places")
 """The placement of tiles."""
 SELECTED: Note[Selected] = Note("selected")
 """The variant of each op."""
+UNPLACED: Note[Stmt] = Note("unplaced")
+"""The program before tiles were placed: where a variant gives a call back, that begins anew."""
 DEMOTED: Note[dict[str, str]] = Note("demoted")
 """Fragments that became shared buffers, and why."""
 RELIED: Note[Aligned] = Note("relied")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -49,7 +49,7 @@ class Walk:
     def coordinate(self, d: int) -> Expr:
         """Return the coordinate along a dimension."""
         weight = prod(g.extent for g in self.dist.dims[d])
-        total: Any = None
+        total: Expr | None = None
         for value, digit in zip(self.values[d], self.dist.dims[d], strict=True):
             weight //= digit.extent
             if digit.extent > 1:
@@ -65,7 +65,7 @@ class Walk:
         """Return the register; with ``dims`` that of another layout whose digits are those of ``chosen``."""
         places = self.dist.dims if dims is None else dims
         values = self.values if chosen is None else [self.values[d] for d in chosen]
-        total: Any = None
+        total: Expr | None = None
         for held, digits in zip(values, places, strict=False):
             for value, digit in zip(held, digits, strict=True):
                 if digit.axis == "register" and digit.extent > 1:
@@ -118,7 +118,7 @@ def each(count: int, body: Any) -> Stmt:
     return nodes.for_loop(i, count, body(i), loop_role(count))
 
 
-def unrolled(name: str, extent: int, body: Callable[[Any], Any]) -> Stmt:
+def unrolled(name: str, extent: int, body: Callable[[Expr], Stmt]) -> Stmt:
     """Return ``body(i)`` for ``i`` below a constant extent, as a loop that is always unrolled."""
     if extent == 1:
         return body(nodes.int_const(0))
@@ -136,7 +136,7 @@ def when(conditions: Sequence[Expr], body: Stmt) -> Stmt:
     return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
 
 
-def choose(conditions: Sequence[Expr], yes: Expr, no: Any = None, lazily: bool = True) -> Expr:
+def choose(conditions: Sequence[Expr], yes: Expr, no: Expr | None = None, lazily: bool = True) -> Expr:
     """Return a value under conditions, else another (zero); ``lazily`` if ``yes`` must only be evaluated under them."""
     if not conditions:
         return yes
@@ -145,9 +145,9 @@ def choose(conditions: Sequence[Expr], yes: Expr, no: Any = None, lazily: bool =
     return tirx.if_then_else(condition, yes, no) if lazily else tirx.Select(condition, yes, no)
 
 
-def bounds(view: View, indices: Sequence[Expr]) -> list[Any]:
+def bounds(view: View, indices: Sequence[Expr]) -> list[Expr]:
     """Return the conditions under which an index (per dimension of the view) is in the buffer; none if it always is."""
-    found: list[Any] = []
+    found: list[Expr] = []
     shape = nodes.shape_of(view.buffer)
     for low, extent, size, index in zip(view.mins, view.extents, shape, indices, strict=True):
         known = isinstance(low, int) and isinstance(extent, int)
@@ -165,7 +165,7 @@ def kept(view: View, indices: Sequence[Expr]) -> list[Expr]:
     return wide or [nodes.int_const(0)]
 
 
-def load(view: View, indices: Sequence[Expr], safe_values: Any) -> Expr:
+def load(view: View, indices: Sequence[Expr], safe_values: Mapping[BufferVar, Expr]) -> Expr:
     """Return a load of memory; outside the buffer it gives the safe value (zero)."""
     value = view.load(list(indices))
     conditions = bounds(view, indices)

@@ -7,7 +7,7 @@ assumed alignment of addresses. The passes leave the notes of ``simt/notes.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.ranges import sizes_of
@@ -18,18 +18,20 @@ from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.ir.warp import WARP
-from tile_core.lowering.variant import Accept, Reject
+from tile_core.lowering.variant import Accept, Reject, Withdrawn
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.private_ops import private_ops
 from tile_core.passes.spine import Pass, Plan, Spine
-from tile_core.passes.wrap_known import wrap_known
+from tile_core.passes.wrap_unproven import wrap_unproven
 from tile_core.simt.barriers.insertion import place_barriers
+from tile_core.simt.barriers.managed_fences import fence_managed
 from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
 from tile_core.simt.code_size import bounded
 from tile_core.simt.launch.grid import block_of, launch
+from tile_core.simt.launch.known_tests import drop_known_tests
 from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
@@ -48,14 +50,18 @@ from tile_core.simt.notes import (
     PLACES,
     RELIED,
     SELECTED,
+    UNPLACED,
 )
 from tile_core.simt.ops.reducer import may_be_partial
+from tile_core.simt.pipelining.operands import read_operands_in_place
+from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, PLACE
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
 from tile_core.simt.placement.tile_uses import number_nests
-from tile_core.simt.placement.variant_selection import Selected, select_ops
+from tile_core.simt.placement.variant_selection import Selected, Withdrawals, select_ops
+from tile_core.simt.roles import enter_roles
 from tile_core.simt.threads.distribute import distribute
 from tile_core.simt.threads.lower_selected import lower_selected
 from tile_core.simt.threads.operand_prefetch import prefetch_operands
@@ -63,9 +69,13 @@ from tile_core.simt.threads.warp_calls import lower_warp_calls
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.ops.base import OpCall
 
 #: Rounds of inference; each but the last moves at least one fragment to shared memory.
 _ROUNDS = 1000
+
+
+_IN_PLACE = Accept(facts={COMPLETION: PLACE})
 
 
 @dataclass(frozen=True)
@@ -75,11 +85,17 @@ class SimtHooks:
     Attributes
     ----------
     can_copy
-        Whether a copy (an ``OpCall``) can run ahead, given what a launch promises: ``Accept`` or ``Reject``. By default
-        all can: an iteration begins its loads before it computes, and needs one barrier, not two.
+        Whether a copy (an ``OpCall``) can run ahead, given what a launch promises: ``Accept`` or ``Reject``. The fact
+        ``pipelining.plan.COMPLETION`` says how it completes; ``LAYOUT`` and ``ALIGN`` say what it needs of its buffer,
+        and the call's attribute ``ASKED_LAYOUT`` what the user asked for. By default all can, and complete in place: an
+        iteration begins its loads before it computes, and needs one barrier, not two.
+    reads_in_place
+        Whether a product (an ``OpCall``) of a block of so many threads reads an operand, by its position, as well from
+        global memory: then a pipelined loop does not copy it. By default none does.
     """
 
-    can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: Accept()
+    can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IN_PLACE
+    reads_in_place: Callable[[Any, int, int], bool] = lambda call, position, threads: False
 
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
@@ -87,7 +103,8 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     checks = Spine(tuple(p for p in spine.passes if p.name not in ("lower_ops", "private_ops")))
     return checks.then(
         Pass("jumps", _jumps, "first: everything after it sees loops that run to their end"),
-        Pass("wrap_known", _wrap_known, "before guards and proofs, which take overflow of indices for impossible"),
+        Pass("wrap_unproven", _wrap_unproven, "before guards and proofs, which rely on plain arithmetic"),
+        Pass("roles", _roles, "after wrapping, which knows no range of a thread's number; all below ask for threads"),
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
         Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
@@ -100,6 +117,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
         Pass("barriers", _barriers, "after everything that touches memory"),
         Pass("launch", _launch, "late: guards and proofs wanted the grid's extents"),
+        Pass("tests", _tests, "the grid's extents bound the last variables"),
         Pass("strength", _strength, "after all proofs: a remainder is bounded, a variable is not"),
         Pass("budget", _budget, "after passes that find things by their loops, before what depends on a target"),
         Pass("unused", _unused, "last: what is bound here is read by code that passes wrote before"),
@@ -115,29 +133,43 @@ def _jumps(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=lower_break(plan.body), defined=(block.thread,)).note(BLOCK, block)
 
 
-def _wrap_known(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=wrap_known(plan.body, sizes_of(plan.params)))
+def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=wrap_unproven(plan.body, plan.params))
+
+
+def _roles(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=enter_roles(plan.body, plan[BLOCK], ctx))
 
 
 def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
         aligned, annotated = plan[ALIGNED], frozenset(map(str, plan.program.layouts))
 
-        def can_copy(call: Any) -> Any:
+        def can_copy(call: OpCall) -> Accept | Reject:
             if call.args[0].name in annotated:
                 return Reject("the layout of its source is annotated")
-            return hooks.can_copy(call, ctx, aligned)
+            asked = plan.program.layouts.get(call.args[1].name)
+            given = call if asked is None else replace(call, attrs={**call.attrs, ASKED_LAYOUT: asked})
+            return hooks.can_copy(given, ctx, aligned)
 
-        body, report = plan_pipeline(plan.body, can_copy, plan.program.attrs.get("safe_values"))
+        safe_values = plan.program.attrs.get("safe_values")
+        threads = plan[BLOCK].count
+        kept = annotated | frozenset(map(str, safe_values or ()))
+        body = read_operands_in_place(plan.body, lambda call, at: hooks.reads_in_place(call, at, threads), kept)
+        body, report = plan_pipeline(body, can_copy, safe_values, threads)
         return plan.replace(body=body).note(PIPELINE, report)
 
     return run
 
 
 def _place(plan: Plan, ctx: Context) -> Plan:
+    return _placed(plan.note(UNPLACED, plan.body), ctx, {})
+
+
+def _placed(plan: Plan, ctx: Context, withdrawn: Withdrawals) -> Plan:
     body, moved = _shared_reducers(plan)
     for _ in range(_ROUNDS):
-        selected, guarded, inferred = _round(body, plan, ctx)
+        selected, guarded, inferred = _round(body, plan, ctx, withdrawn)
         if not inferred.demoted:
             break
         moved |= {str(b.name): reason for b, reason in inferred.demoted.items()}
@@ -154,7 +186,7 @@ def _place(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=guarded, choices=selected.choices)
 
 
-def _shared_reducers(plan: Plan) -> tuple[Any, dict[str, str]]:
+def _shared_reducers(plan: Plan) -> tuple[Stmt, dict[str, str]]:
     """Move the reducers that must have one copy for the whole block to shared memory."""
     found = {}
     for alloc in collect(plan.body, tirx.AllocBuffer):
@@ -165,14 +197,14 @@ def _shared_reducers(plan: Plan) -> tuple[Any, dict[str, str]]:
     return body, {str(b.name): reason for b, reason in found.items()}
 
 
-def _round(body: Stmt, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferred]:
+def _round(body: Stmt, plan: Plan, ctx: Context, withdrawn: Withdrawals) -> tuple[Selected, Stmt, Inferred]:
     block = plan[BLOCK]
     safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
-    selected = select_ops(body, ctx, plan.variants, block, safe_values)
+    selected = select_ops(body, ctx, plan.variants, block, safe_values, withdrawn)
     guarded = guard(private_ops(selected.body), plan.program.attrs.get("safe_values"), plan.program.symbols.values())
     guarded = number_nests(guarded)
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
-    layouts = requested_layouts(guarded, plan.program.layouts, plan[PIPELINE].versions)
+    layouts = requested_layouts(guarded, plan.program.layouts, plan[PIPELINE].versions, plan[PIPELINE].slots)
     fragments = requested_fragments(guarded, plan.program.layouts, block, ctx)
     inferred = infer(guarded, selected.selections, block, ctx, layouts, reducers, fragments)
     for buffer, reason in inferred.demoted.items():
@@ -182,10 +214,17 @@ def _round(body: Stmt, plan: Plan, ctx: Context) -> tuple[Selected, Any, Inferre
 
 
 def _lower(plan: Plan, ctx: Context) -> Plan:
-    inferred, selected = plan[PLACES], plan[SELECTED]
-    block = plan[BLOCK]
-    sizes = sizes_of(plan.params)
-    return plan.replace(body=lower_selected(plan.body, selected.selections, block, inferred.places, ctx, sizes))
+    sizes, withdrawn = sizes_of(plan.params), dict[int, dict[str, str]]()
+    while True:
+        selected = plan[SELECTED]
+        try:
+            body = lower_selected(plan.body, selected.selections, plan[BLOCK], plan[PLACES].places, ctx, sizes)
+            return plan.replace(body=body)
+        except Withdrawn as gone:
+            # What it needs of other operands' places may be different without it.
+            name = selected.selections[gone.number].variant.name
+            withdrawn.setdefault(selected.position(gone.number), {})[name] = gone.reason
+            plan = _placed(plan.replace(body=plan[UNPLACED]), ctx, withdrawn)
 
 
 def _prefetch(plan: Plan, ctx: Context) -> Plan:
@@ -201,8 +240,8 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
 
 
 def _warps(plan: Plan, ctx: Context) -> Plan:
-    width = ctx.capabilities.execution_width
-    return plan if width is None else plan.replace(body=lower_warp_calls(plan.body, plan[BLOCK], width))
+    width, reductions = ctx.capabilities.execution_width, ctx.capabilities.group_reductions
+    return plan if width is None else plan.replace(body=lower_warp_calls(plan.body, plan[BLOCK], width, reductions))
 
 
 def _parameters(plan: Plan, ctx: Context) -> Plan:
@@ -226,12 +265,17 @@ def _arena(plan: Plan, ctx: Context) -> Plan:
 
 def _barriers(plan: Plan, ctx: Context) -> Plan:
     body, report = place_barriers(plan.body, plan[BLOCK])
-    return plan.replace(body=drop_redundant_barriers(body)).note(BARRIERS, report)
+    return plan.replace(body=fence_managed(drop_redundant_barriers(body))).note(BARRIERS, report)
 
 
 def _launch(plan: Plan, ctx: Context) -> Plan:
     body, grid = launch(plan.body, plan[BLOCK], plan.program.attrs.get("swizzle"))
     return plan.replace(body=body).note(GRID, grid)
+
+
+def _tests(plan: Plan, ctx: Context) -> Plan:
+    sizes = sizes_of(plan.params)
+    return plan.replace(body=drop_known_tests(plan.body, plan[BLOCK].extents, plan[GRID].extents, sizes))
 
 
 def _strength(plan: Plan, ctx: Context) -> Plan:

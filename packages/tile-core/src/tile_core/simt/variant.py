@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.ir import nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import OpCall
+from tile_core.simt.role import Role
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -26,15 +29,35 @@ class Block:
         Threads along x, y and z.
     thread
         The variable that holds a thread's index in the block, x fastest.
+    first
+        The index of its first thread: 0, but for a part of a block.
+    begins
+        The index in the launch's block of the thread whose index here is 0: not 0 in a role.
     """
 
     extents: tuple[int, int, int]
     thread: Any
+    first: int = 0
+    begins: int = 0
 
     @property
     def count(self) -> int:
         """Threads of the block."""
         return self.extents[0] * self.extents[1] * self.extents[2]
+
+    @property
+    def role(self) -> Role:
+        """Its threads."""
+        return Role("the block", self.first, self.count)
+
+    @property
+    def number(self) -> Any:
+        """A thread's number among these threads, an expression."""
+        return self.thread - nodes.int_const(self.first) if self.first else self.thread
+
+    def part(self, role: Role) -> Block:
+        """Return the threads of a role, as a block of one dimension."""
+        return Block((role.count, 1, 1), self.thread, self.first + role.first, self.begins)
 
 
 @dataclass
@@ -53,11 +76,11 @@ class Places:
         The value of out-of-bounds reads, by buffer; zero if there is none.
     """
 
-    fragments: dict[Any, FragmentLayout] = field(default_factory=dict)
-    arrays: dict[Any, Any] = field(default_factory=dict)
-    layouts: dict[Any, LayoutMap] = field(default_factory=dict)
-    reducers: dict[Any, str] = field(default_factory=dict)
-    safe_values: dict[Any, Any] = field(default_factory=dict)
+    fragments: dict[BufferVar, FragmentLayout] = field(default_factory=dict)
+    arrays: dict[BufferVar, BufferVar] = field(default_factory=dict)
+    layouts: dict[BufferVar, LayoutMap] = field(default_factory=dict)
+    reducers: dict[BufferVar, str] = field(default_factory=dict)
+    safe_values: dict[BufferVar, Expr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,7 +103,7 @@ class SimtCall(OpCall):
     block: Block = field(default_factory=lambda: Block((1, 1, 1), None))
     places: Places = field(default_factory=Places)
     divergent: bool = False
-    ranges: Any = field(default_factory=Analyzer)
+    ranges: Analyzer = field(default_factory=Analyzer)
 
 
 class SimtVariant(Variant):
@@ -103,11 +126,11 @@ class SimtVariant(Variant):
 
     in_thread_code: bool = False
 
-    def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
+    def lower_value(self, call: SimtCall, ctx: Context) -> tuple[Stmt, Expr]:
         """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""
         raise NotImplementedError("it has no lower_value, but the program takes the result")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
+    def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layouts that operands must have (fragments) or should have (shared buffers), by position.
 
         Asked repeatedly while ``call.places`` fills; an answer may depend on its contents and be empty at first. A

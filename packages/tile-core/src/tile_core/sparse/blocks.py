@@ -57,7 +57,7 @@ class BlockCompressor:
 
     def __init__(self, operand: DType, elements: int) -> None:
         self.operand, self.group = operand, GROUPS[operand]
-        self.element: Any = np.dtype(f"uint{operand.bits}")
+        self.element: np.dtype[Any] = np.dtype(f"uint{operand.bits}")
         self.signed_zero = zero_mask(operand) != np.iinfo(self.element).max
         count = elements // self.group
         self.zero = np.empty(elements, bool)
@@ -138,7 +138,7 @@ class BlockCompressor:
             np.copyto(high, np.right_shift(groups, np.uint64(32), out=self.words[: low.size]), casting="unsafe")
 
 
-def compress_lanes(lanes: Any, operand: DType, values: Any) -> Any:
+def compress_lanes(lanes: list[Array], operand: DType, values: list[Array]) -> Array:
     """Compress groups whose lanes are matrices of their own; see ``BlockCompressor``.
 
     Parameters
@@ -190,7 +190,7 @@ def positive_zeros(bits: Array) -> Array:
     return kept
 
 
-def decompress_block(values: Any, codes: Any, operand: DType, dense: Any) -> None:
+def decompress_block(values: Array, codes: Array, operand: DType, dense: Array) -> None:
     """Write the dense elements of groups.
 
     Parameters
@@ -205,7 +205,7 @@ def decompress_block(values: Any, codes: Any, operand: DType, dense: Any) -> Non
         Twice as many elements of the same width as ``values``; receives the dense elements.
     """
     bits, group = operand.bits, GROUPS[operand]
-    word: Any = np.dtype(f"uint{bits * group}")
+    word: np.dtype[Any] = np.dtype(f"uint{bits * group}")
     out = dense.view(word)
     if group == 2:
         np.left_shift(values.astype(word), (codes >> 3).astype(word) * word.type(bits), out=out)
@@ -222,7 +222,7 @@ def decompress_block(values: Any, codes: Any, operand: DType, dense: Any) -> Non
     np.bitwise_or(first, second, out=out)
 
 
-def nibbles(stream: Any) -> Any:
+def nibbles(stream: Array) -> Array:
     """The 4-bit codes of metadata bytes, low end first."""
     out = np.empty((stream.size, 2), np.uint8)
     np.bitwise_and(stream, 15, out=out[:, 0])
@@ -266,16 +266,16 @@ def over_blocks(prepare: Callable[[int], Work], rows: int, row_bytes: int, multi
             pass
 
 
-def group_counts(flags: Any, group: int) -> Any:
+def group_counts(flags: Array, group: int) -> Array:
     """How many of each ``group`` flags along the last axis of a contiguous array of bools are set."""
-    word: Any = np.dtype(f"uint{8 * group}")
+    word: np.dtype[Any] = np.dtype(f"uint{8 * group}")
     ones = word.type(0x01010101 & np.iinfo(word).max)
     total = flags.view(word) * ones  # the highest byte is the sum of all
     total >>= word.type(8 * (group - 1))
     return total
 
 
-def _filled(flags: Any, dtype: DTypeLike) -> Any:
+def _filled(flags: Array, dtype: DTypeLike) -> Array:
     """All bits of an element set where the flag is."""
     wide = flags.astype(dtype)
     return np.negative(wide, out=wide)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tile_core.compat.types import Array, DTypeLike
@@ -31,10 +29,10 @@ def compress(
     transposed: bool = False,
     block_k: int | None = None,
     layout: str = NATURAL,
-    meta_dtype: Any = None,
+    meta_dtype: DTypeLike = None,
     *,
-    dtype: Any = None,
-) -> tuple[Any, Any]:
+    dtype: DTypeLike = None,
+) -> tuple[Array, Array]:
     """Return the kept values of a 2:4 sparse matrix (1:2 for 32-bit types), and its metadata.
 
     Which value goes where is written down in ``tile_core.sparse.format``. Both results are new, contiguous arrays of
@@ -89,14 +87,14 @@ def compress(
 
 
 def decompress(
-    A_sparse: Any,
-    E: Any,
+    A_sparse: Array,
+    E: Array,
     transposed: bool = False,
     block_k: int | None = None,
     layout: str = NATURAL,
     *,
     dtype: DTypeLike = None,
-) -> Any:
+) -> Array:
     """Return the matrix that ``compress`` was given, with +0.0 for every zero.
 
     Metadata of other producers is accepted: indices in any order, and equal indices where at least one of the two
@@ -185,7 +183,7 @@ def compress_rows(rows: Array, operand: DType, values: Array) -> Array:
     return stream
 
 
-def decompress_rows(values: Any, stream: Any, operand: DType, dense: Any) -> None:
+def decompress_rows(values: Array, stream: Array, operand: DType, dense: Array) -> None:
     """Write the dense matrix ``(M, K)``, with any strides, of values ``(M, K // 2)`` and contiguous metadata."""
     count, extent = dense.shape
     codes_of_row = stream.reshape(-1).view(np.uint8)
@@ -205,7 +203,7 @@ def decompress_rows(values: Any, stream: Any, operand: DType, dense: Any) -> Non
         over_blocks(lambda most: work, count, extent * dense.itemsize)
 
 
-def refuse_first(rows: Any, operand: DType) -> None:
+def refuse_first(rows: Array, operand: DType) -> None:
     """Raise ``TooManyNonZeros`` at the first group of a matrix ``(M, K)`` that has too many, if there is one."""
     group = GROUPS[operand]
     mask = rows.dtype.type(zero_mask(operand))
@@ -220,7 +218,7 @@ def refuse_first(rows: Any, operand: DType) -> None:
             )  # fmt: skip
 
 
-def _check_codes(kept: Any, codes: Any, operand: DType, start: int, extent: int) -> None:
+def _check_codes(kept: Array, codes: Array, operand: DType, start: int, extent: int) -> None:
     nonzero = kept & kept.dtype.type(zero_mask(operand)) != 0
     if GROUPS[operand] == 2:
         bad = (codes != 0b0100) & (codes != 0b1110) & nonzero

@@ -26,8 +26,8 @@ stored zero is still multiplied: an infinity or a NaN in the row of B that its i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import UnknownDType
@@ -59,7 +59,7 @@ class EFactorMap(Mapping[str, Mapping[str, int]]):
     def __init__(self) -> None:
         self._rows = {a: {e: to_dtype(e).bits // 4 * n for e in META_DTYPES} for a, n in GROUPS.items()}
 
-    def __getitem__(self, operand: Any) -> Mapping[str, int]:
+    def __getitem__(self, operand: DTypeLike) -> Mapping[str, int]:
         try:
             return self._rows[str(to_dtype(operand))]
         except UnknownDType:
@@ -78,7 +78,7 @@ class EFactorMap(Mapping[str, Mapping[str, int]]):
 E_FACTOR_MAP = EFactorMap()
 
 
-def operand_type(spec: Any) -> DType:
+def operand_type(spec: DTypeLike) -> DType:
     """Return the operand type that ``spec`` names.
 
     Raises
@@ -97,7 +97,7 @@ def default_meta_dtype(operand: DType) -> str:
     return "int32" if operand.bits == 8 else "int16"
 
 
-def meta_type(spec: Any, operand: DType, allowed: tuple[str, ...] = META_DTYPES, layout: str = NATURAL) -> DType:
+def meta_type(spec: DTypeLike, operand: DType, allowed: tuple[str, ...] = META_DTYPES, layout: str = NATURAL) -> DType:
     """Return the metadata type that ``spec`` names, or the default for ``None``.
 
     The default is that of the natural order where ``allowed`` has it, else the first of ``allowed``.

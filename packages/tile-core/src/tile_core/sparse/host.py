@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tile_core.abi.adapter import HOST_DEVICE
-from tile_core.compat.types import Array
+from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import UnknownDType
@@ -42,7 +41,7 @@ class Source:
         return typed
 
 
-def read_matrix(value: Array, dtype: Any, name: str = "A") -> tuple[Any, DType, Source]:
+def read_matrix(value: Array, dtype: DTypeLike, name: str = "A") -> tuple[Array, DType, Source]:
     """Return a matrix as unsigned integers of its element width, without a copy where the strides allow it.
 
     Parameters
@@ -78,7 +77,7 @@ def read_matrix(value: Array, dtype: Any, name: str = "A") -> tuple[Any, DType, 
     return bits, operand, source
 
 
-def read_metadata(value: Any, rank: int | None = 2) -> tuple[Any, Source]:
+def read_metadata(value: Array, rank: int | None = 2) -> tuple[Array, Source]:
     """Return metadata as unsigned integers, and the source.
 
     Raises
@@ -95,7 +94,7 @@ def read_metadata(value: Any, rank: int | None = 2) -> tuple[Any, Source]:
     return bits, source
 
 
-def _read(value: Array, name: str) -> tuple[Any, DType | None, Source]:
+def _read(value: Array, name: str) -> tuple[Array, DType | None, Source]:
     try:
         facts = facts_of(value)
     except Unreadable as error:

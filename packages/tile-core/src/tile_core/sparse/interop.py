@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_core.compat.types import DTypeLike
+from tile_core.compat.types import Array, DTypeLike, Torch, TorchTensor
 from tile_core.errors.sparse import ForeignSparseTensor, TorchMissing
 from tile_core.sparse.format import NATURAL, check_pair, default_meta_dtype
 from tile_core.sparse.host import read_matrix, read_metadata
 from tile_core.sparse.layouts import SEMI_STRUCTURED, layout_meta_type
 from tile_core.sparse.metadata import convert
 
+if TYPE_CHECKING:
+    from tile_core.dtypes import DType
+
+
 _APART = "SparseSemiStructuredTensorCUTLASS"
 
 
-def from_torch(tensor: Any, *, layout: str = NATURAL, meta_dtype: Any = None, block_k: int | None = None) -> Any:
+def from_torch(
+    tensor: TorchTensor, *, layout: str = NATURAL, meta_dtype: DTypeLike = None, block_k: int | None = None
+) -> Any:
     """Return values and metadata of a torch semi-structured tensor, as ``compress`` would return them.
 
     The metadata holds torch's choice of indices for groups with fewer than two non-zeros, which differs from ours;
@@ -51,7 +57,7 @@ def from_torch(tensor: Any, *, layout: str = NATURAL, meta_dtype: Any = None, bl
 
 
 def to_torch(
-    A_sparse: Any, E: Any, *, layout: str = NATURAL, block_k: int | None = None, dtype: DTypeLike = None
+    A_sparse: Array, E: Array, *, layout: str = NATURAL, block_k: int | None = None, dtype: DTypeLike = None
 ) -> Any:
     """Return a torch semi-structured tensor of values and metadata.
 
@@ -93,7 +99,7 @@ def to_torch(
     )
 
 
-def _check_torch(kind: Any, element: Any, operand: Any, shape: tuple[int, int]) -> None:
+def _check_torch(kind: Any, element: Any, operand: DType, shape: tuple[int, int]) -> None:
     limits = kind._DTYPE_SHAPE_CONSTRAINTS
     if element not in limits:
         known = ", ".join(str(d).rpartition(".")[2] for d in limits)
@@ -106,6 +112,6 @@ def _check_torch(kind: Any, element: Any, operand: Any, shape: tuple[int, int]) 
         raise ForeignSparseTensor(found=f"a {shape} matrix of {operand}", reason=reason, cure=cure)
 
 
-def _as_torch(torch: Any, bits: Any, name: str) -> Any:
+def _as_torch(torch: Torch, bits: Array, name: str) -> TorchTensor:
     signed = np.ascontiguousarray(bits).view(f"int{8 * bits.itemsize}")
     return torch.from_numpy(signed).view(getattr(torch, name))

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tile_core.language as T
+from tile_core.compat.types import Array
 from tile_core.dtypes import DType
 from tile_core.sparse.format import GROUPS, group_code, zero_mask
+
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+    from tile_core.runtime.kernel import Kernel
+    from tile_core.values.value import Value
+
 
 #: Elements from which the kernel pays for loading the compiler, and for its own call once that is loaded.
 COLD_ELEMENTS, WARM_ELEMENTS = 1 << 22, 1 << 17
@@ -24,7 +31,7 @@ def worth_it(elements: int) -> bool:
     return elements >= (WARM_ELEMENTS if "tvm" in sys.modules else COLD_ELEMENTS)
 
 
-def compress_flat(dense: Any, operand: DType, values: Any, stream: Any) -> None:
+def compress_flat(dense: Array, operand: DType, values: Array, stream: Array) -> None:
     """Compress contiguous whole groups; arguments and results are those of ``blocks.BlockCompressor``.
 
     Parameters
@@ -39,14 +46,14 @@ def compress_flat(dense: Any, operand: DType, values: Any, stream: Any) -> None:
 
 
 @functools.cache
-def compressor(bits: int, group: int, lane_mask: int) -> Any:
+def compressor(bits: int, group: int, lane_mask: int) -> Kernel:
     """Return the compiled kernel for operands of ``bits`` whose zeros have no bit of ``lane_mask``."""
     import tile_core as tile
 
     return tile.compile(program(bits, group, lane_mask), target="cpu")
 
 
-def program(bits: int, group: int, lane_mask: int) -> Any:
+def program(bits: int, group: int, lane_mask: int) -> Program:
     """Return the compressor of groups of 4 (or of 2 elements of 32 bits) as a tile program.
 
     A group is one integer ``low | high << width``. With no more than two non-zeros, slots follow from shifts: ``low``
@@ -58,18 +65,18 @@ def program(bits: int, group: int, lane_mask: int) -> Any:
     full = (1 << bits) - 1
     codes = sum(group_code(flags, group) << 4 * flags for flags in range(1 << group))
 
-    def lane(x: Any, at: int) -> Any:
+    def lane(x: Value, at: int) -> Value:
         """1 if lane ``at`` of ``x`` holds something else than zero."""
         return T.Select((x & (lane_mask << bits * at)) != 0, T.uint32(1), T.uint32(0))
 
-    def without_zeros(x: Any, first: Any, second: Any) -> Any:
+    def without_zeros(x: Value, first: Value, second: Value) -> Value:
         """The two lanes of ``x`` with +0.0 for every zero."""
         return x & (
             T.Select(first != 0, T.uint32(full), T.uint32(0))
             | T.Select(second != 0, T.uint32(full << bits), T.uint32(0))
         )
 
-    def slots_of_four(x: Any) -> tuple[Any, Any]:
+    def slots_of_four(x: Value) -> tuple[Value, Value]:
         half = 2 * bits
         low, high = T.cast(x & ((1 << half) - 1), "uint32"), T.cast(x >> half, "uint32")
         flags = [lane(low, 0), lane(low, 1), lane(high, 0), lane(high, 1)]
@@ -78,7 +85,7 @@ def program(bits: int, group: int, lane_mask: int) -> Any:
         third = T.Select(flags[0] + flags[1] != 0, (high & full) << bits, high & full)
         return moved | third | (high & (full << bits)), flags[0] + flags[1] * 2 + flags[2] * 4 + flags[3] * 8
 
-    def slots_of_two(x: Any) -> tuple[Any, Any]:
+    def slots_of_two(x: Value) -> tuple[Value, Value]:
         low, high = T.cast(x & full, "uint32"), T.cast(x >> bits, "uint32")
         first, second = lane(low, 0), lane(high, 0)
         chosen = T.Select(first != 0, low, T.uint32(0)) | T.Select(second != 0, high, T.uint32(0))

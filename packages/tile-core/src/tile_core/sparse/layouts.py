@@ -51,7 +51,11 @@ class _Atom(NamedTuple):
 
 
 def make_metadata_layout(
-    shape: Any, meta_dtype: Any = None, kind: str = NATURAL, dtype: DTypeLike = "float16", block_k: int | None = None
+    shape: tuple[int, ...],
+    meta_dtype: DTypeLike = None,
+    kind: str = NATURAL,
+    dtype: DTypeLike = "float16",
+    block_k: int | None = None,
 ) -> Layout:
     """Return where the element of metadata at ``(row, column)`` lies, as a bijection of ``shape``.
 
@@ -102,11 +106,11 @@ def make_metadata_layout(
 
 def make_cutlass_metadata_layout(
     buffer: Any,
-    mma_dtype: Any = "float16",
-    arch: Any = None,
+    mma_dtype: DTypeLike = "float16",
+    arch: object = None,
     block_k: int | None = None,
-    meta_dtype: Any = None,
-    backend: Any = None,
+    meta_dtype: DTypeLike = None,
+    backend: str | None = None,
 ) -> Layout:
     """Return the metadata layout of CUTLASS for an architecture, as ``T.annotate_layout`` takes it.
 
@@ -136,7 +140,7 @@ def make_cutlass_metadata_layout(
     return make_metadata_layout(getattr(buffer, "shape", buffer), meta, layout_of_arch(arch), mma_dtype, block_k)
 
 
-def layout_of_arch(arch: Any) -> str:
+def layout_of_arch(arch: object) -> str:
     """The kind of layout that CUTLASS uses on an architecture such as ``"8.0"``, ``"9.0a"`` or ``90``."""
     text = ".".join(map(str, arch)) if isinstance(arch, tuple) else str(arch)
     match = re.fullmatch(r"(?:sm_?)?(\d{1,2})\.?(\d)[af]?", text)
@@ -147,7 +151,7 @@ def layout_of_arch(arch: Any) -> str:
     return kind
 
 
-def layout_meta_type(kind: str, operand: DType, meta_dtype: Any = None) -> DType:
+def layout_meta_type(kind: str, operand: DType, meta_dtype: DTypeLike = None) -> DType:
     """The type of metadata elements in a layout: the one asked for, or the layout's usual one for that operand."""
     if kind not in KINDS:
         raise UnknownMetadataLayout(what="layout", found=kind, expected=", ".join(KINDS))
@@ -165,7 +169,7 @@ def reorder(natural: Array, layout: Layout) -> Array:
     return natural.reshape(extents).transpose(order).reshape(natural.shape)
 
 
-def restore(ordered: Any, layout: Layout) -> Any:
+def restore(ordered: Array, layout: Layout) -> Array:
     """Return the elements of a NumPy matrix in the order of ``layout`` in row-major order."""
     extents, order = _transposition(layout)
     back = sorted(range(len(order)), key=order.__getitem__)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tile_core.compat.types import DTypeLike
+from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.sparse.format import E_FACTOR_MAP, NATURAL, check_extent, operand_type
 from tile_core.sparse.host import read_metadata
 from tile_core.sparse.layouts import layout_meta_type, make_metadata_layout, reorder, restore
 
 
-def decode_metadata(E: Any) -> Any:
+def decode_metadata(E: Array) -> Array:
     """Return the indices that natural-order metadata holds, two per group.
 
     Parameters
@@ -35,15 +33,15 @@ def decode_metadata(E: Any) -> Any:
 
 
 def convert(
-    E: Any,
+    E: Array,
     from_: str,
     to: str,
     *,
     dtype: DTypeLike = "float16",
-    meta_dtype: Any = None,
+    meta_dtype: DTypeLike = None,
     block_k: int | None = None,
     from_block_k: int | None = None,
-) -> Any:
+) -> Array:
     """Return metadata in another layout, or of another element type. Exact: every bit is kept, only its place changes.
 
     ``convert(convert(E, a, b), b, a)`` is ``E`` if it has the default element type of ``a``; give ``meta_dtype``

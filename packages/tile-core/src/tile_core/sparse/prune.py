@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tile_core.compat.types import Array, DTypeLike
@@ -14,7 +12,7 @@ from tile_core.sparse.format import GROUPS, UNSIGNED_ZERO, check_groups, operand
 from tile_core.sparse.host import Source, read_matrix
 
 
-def validate(A: Any, transposed: bool = False, *, dtype: DTypeLike = None) -> None:
+def validate(A: Array, transposed: bool = False, *, dtype: DTypeLike = None) -> None:
     """Return if a matrix is 2:4 sparse along K (1:2 for 32-bit types), and raise otherwise.
 
     Parameters
@@ -36,7 +34,7 @@ def validate(A: Any, transposed: bool = False, *, dtype: DTypeLike = None) -> No
         refuse_first(rows, operand)
 
 
-def prune(A: Array, transposed: bool = False, *, dtype: Any = None) -> Array:
+def prune(A: Array, transposed: bool = False, *, dtype: DTypeLike = None) -> Array:
     """Return a copy with the two largest magnitudes of every four elements along K, and +0.0 elsewhere.
 
     Of 32-bit types it keeps one of two. The first of equals is kept. A NaN counts as larger than everything, so that it
@@ -64,7 +62,7 @@ def randn_semi_sparse(
     dtype: DTypeLike = "float16",
     *,
     seed: int | None = None,
-    rng: Any = None,
+    rng: np.random.Generator | None = None,
     transposed: bool = False,
 ) -> Array:
     """Return a random NumPy matrix in which every group has as many non-zeros as it may have, at random places.

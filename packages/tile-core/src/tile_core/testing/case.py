@@ -150,6 +150,8 @@ class Unit:
         Why a target may refuse it with an ``UnsupportedError``; empty if it may not.
     illegal
         Codes of errors, one of which every target must raise; the parts' references are not used then.
+    own_launches
+        Whether the statements are those of the function, with the launches among them.
     """
 
     op: str
@@ -166,6 +168,7 @@ class Unit:
     needs: frozenset[str] = frozenset()
     optional: str = ""
     illegal: tuple[str, ...] = ()
+    own_launches: bool = False
 
     def cases(self) -> list[Case]:
         """Return every pair of a part and a launch."""
@@ -187,9 +190,12 @@ class Unit:
         if self.before:
             lines += [textwrap.dedent(self.before).strip("\n"), ""]
         lines += ["", "@T.prim_func", "def main(", *(f"    {p.annotation}," for p in params), "):"]
-        lines.append(f"    with T.Kernel({self.grid}, threads={self.threads}) as {self.axes}:")
+        depth = 4
+        if not self.own_launches:
+            lines.append(f"    with T.Kernel({self.grid}, threads={self.threads}) as {self.axes}:")
+            depth = 8
         for body in (self.body, *(part.body for part in chosen)):
-            lines += textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 8).splitlines()
+            lines += textwrap.indent(textwrap.dedent(body).strip("\n"), " " * depth).splitlines()
         return "\n".join(lines) + "\n"
 
     def features(self, part: str) -> frozenset[str]:

@@ -21,7 +21,6 @@ _ROUNDING = "most targets have one rounding; tests/language compares all of them
 UNDRAWN = {
     "Buffer": "another name of T.Tensor; the kit has it",
     "StridedTensor": "arrays with strides are cases of the kit, in copies and arguments",
-    "alloc_global": "always refused (the kit has the refusal)",
     "const": "eager factories: their arguments are arrays, not a text; tests/trace has them",
     "empty": "eager factories: their arguments are arrays, not a text; tests/trace has them",
     "ieee_add": _ROUNDING,
@@ -33,9 +32,12 @@ UNDRAWN = {
     "ieee_fsqrt": _ROUNDING,
     "ieee_mul": _ROUNDING,
     "ieee_sub": _ROUNDING,
+    "logsumexp": "is a maximum, a parallel loop and a sum, which are drawn; the kit compares its values",
     "make_tensor": "takes an address, which only the CPU has",
     "print": "writes to the standard output; tests/cpu compares what it writes",
     "ptr": "takes an address, which only the CPU has",
+    "im2col": "another name of T.c2d_im2col; tests/trace has it",
+    "sync_grid": "always refused (the kit has the refusal)",
     "symbolic": "another name of T.dynamic; tests/trace has it",
 }
 

@@ -30,7 +30,7 @@ _CANARY = 256
 _SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 2.0)
 
 
-def seed_of(*parts: Any) -> int:
+def seed_of(*parts: str) -> int:
     """Return a number that depends on its arguments and not on the process."""
     return zlib.crc32(repr(parts).encode())
 
@@ -48,7 +48,7 @@ def poisoned(shape: tuple[int, ...], dtype: str) -> Array:
 
 def unharmed(array: Array) -> bool:
     """Return whether the canaries around an array that ``poisoned`` made are intact."""
-    raw: Any = array
+    raw: Array = array
     while raw.base is not None:
         raw = raw.base
     ends = np.concatenate([raw[:_CANARY], raw[-_CANARY:]])
@@ -96,7 +96,7 @@ def values(array: Array, dtype: str, shape: tuple[int, ...] | None = None) -> Ar
     return array
 
 
-def anything(rng: Any, shape: tuple[int, ...], dtype: str) -> Array:
+def anything(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """Return random bit patterns: NaN, infinities, subnormals and both zeros included."""
     count = int(np.prod(shape, dtype=np.int64))
     bits = DTYPES[dtype].bits
@@ -109,7 +109,7 @@ def anything(rng: Any, shape: tuple[int, ...], dtype: str) -> Array:
     return out
 
 
-def numbers(rng: Any, shape: tuple[int, ...], dtype: str, low: int = -4, high: int = 4) -> Array:
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, low: int = -4, high: int = 4) -> Array:
     """Return small integers that the type holds exactly, so that sums and products of them are exact."""
     d = DTYPES[dtype]
     if dtype == "bool":
@@ -129,7 +129,7 @@ def all_codes(dtype: str, shape: tuple[int, ...]) -> Array:
     return from_codes((np.arange(count) % 2 ** min(DTYPES[dtype].bits, 16)).reshape(shape), dtype)
 
 
-def castable(rng: Any, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Array:
+def castable(rng: np.random.Generator, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Array:
     """Return data to convert: all codes of small types, any bits of others; to integers half of them small numbers."""
     if DTYPES[source].bits <= 16:
         return all_codes(source, shape)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.testing.case import Data, Param, Unit
 from tile_core.testing.data import poisoned
@@ -33,7 +32,7 @@ def driver(unit: Unit, launch: str, target: str) -> str:
     return "\n".join(lines)
 
 
-def _array(p: Param, data: Data) -> Any:
+def _array(p: Param, data: Data) -> Array:
     if p.name in data:
         return data[p.name]
     sizes = {k: v for k, v in data.items() if isinstance(v, int)}
@@ -41,7 +40,7 @@ def _array(p: Param, data: Data) -> Any:
     return poisoned(shape, p.dtype)
 
 
-def _text(x: Any) -> str:
+def _text(x: Array) -> str:
     if not isinstance(x, np.ndarray):
         return f"float({str(x)!r})" if isinstance(x, float) else repr(x)
     kind = str(x.dtype)

@@ -131,7 +131,7 @@ def _divisor(choose: Chooser, names: Sequence[str]) -> Expression:
     return Expression(choose.pick(tuple(forms)))
 
 
-def value(text: str, names: Mapping[str, Any]) -> Number | int:
+def value(text: str, names: Mapping[str, Number]) -> Number | int:
     """Return the value of an expression at a point: ``names`` are ``Number`` values or Python ints."""
     found: Number | int = eval(_compiled(text), {"T": _LANGUAGE, "__builtins__": {}}, dict(names))
     return found

@@ -14,9 +14,10 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tile_core.pairs import pairs
 from tile_core.testing.run import Session
 from tile_core.testing.search import WrongProgram, check, check_mutant, chunks, search, told_into
 from tile_core.testing.strategies import STRATEGIES
@@ -69,7 +70,7 @@ def fuzz(
 def watched(
     count: int, seed: int = 0, target: str = "cpu", runtime: str | None = None, *, mutated: float = 0.2, only: str = "",
     expressions: int = 0, jobs: int = 1, limit: float = 20.0, seconds: float = math.inf,
-    say: Callable[[str], object] | None = None,
+    options: Mapping[str, object] | None = None, say: Callable[[str], object] | None = None,
 ) -> Summary:  # fmt: skip
     """Run random programs in worker processes, and go on after a failure (see ``fuzz``).
 
@@ -81,9 +82,11 @@ def watched(
         Seconds that a build or a run may take; more is a failure.
     seconds
         Start no further run this many seconds after the first one, regardless of ``count``.
+    options
+        Fields of the backend's options.
     """
     say = say or functools.partial(print, flush=True)
-    watch = Watch(target, runtime, seed, jobs, limit, seconds)
+    watch = Watch(target, runtime, seed, jobs, limit, seconds, options)
     told = told_into(watch.summary.counts, say)
     return watch.run(chunks(count, seed, mutated, only, expressions), told, say)
 
@@ -99,10 +102,12 @@ def main(arguments: list[str] | None = None) -> int:
     summary = watched(
         count, given.seed, given.target, given.runtime, mutated=given.mutated, only=given.only,
         expressions=given.indices, jobs=given.jobs, limit=given.limit, seconds=given.seconds,
+        options=pairs("--option", given.option, "fmad=true") or None,
     )  # fmt: skip
     table = summary.table()
     if given.json:
-        Path(given.json).write_text(json.dumps(table, indent=2))
+        where = {"target": given.target, "runtime": given.runtime or "its first runtime", "seed": given.seed}
+        Path(given.json).write_text(json.dumps({**where, **table}, indent=2))
     for name, (seconds, _) in sorted(summary.slowest.items()):
         print(f"slowest {name}: {seconds:.1f} s")
     print(f"{summary.counts.total()} programs in {summary.seconds:.0f} s: {table['counts']}")
@@ -127,6 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds that a build or a run may take (20)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so many (no bound)")
+    parser.add_argument("--option", action="append", metavar="NAME=VALUE", help="an option of the target's backend")
     parser.add_argument("--json", default="", help="file for a summary")
     return parser
 

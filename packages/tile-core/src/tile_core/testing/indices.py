@@ -32,7 +32,20 @@ _LOOPS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
     "static": ("for i in T.static_range(5):", ("i",), tuple((i,) for i in range(5))),
     "blocks": ("", ("bx",), tuple((b,) for b in range(19))),
     "mixed": ("for i in T.Parallel(8):", ("bx", "i"), tuple((b, i) for b in range(3) for i in range(8))),
+    "far": (
+        f"for i in range({-(2**31)}, {2**31 - 1}, {2**29}):",
+        ("i",),
+        tuple((i,) for i in range(-(2**31), 2**31 - 1, 2**29)),
+    ),
+    "stride": (f"for i in range(a, b, {2**29}):", ("i",), ((0,),) * 8),
+    "stride-down": (f"for i in T.serial(b, a, {-(2**29)}):", ("i",), ((0,),) * 8),
 }
+#: Steps of the loops between the scalar parameters ``a`` and ``b``; the points in the table above are as many at most.
+_STRIDES = {"stride": 2**29, "stride-down": -(2**29)}
+#: Launches: the size, the scalar parameters ``v`` and ``w``, and the bounds of strides.
+Size = tuple[int, int, int, int, int]
+_BOUNDS = (-(2**31), -(2**31) + 1, -(2**30), -5, 0, 7, 2**30, 2**31 - 2, 2**31 - 1)
+_EXTREMES = (2**31 - 1, -(2**31), 2**31 - 8, -(2**30) - 1, 2**30)
 #: Loops whose indices Python or the compiler knows: a negative one is refused there.
 _KNOWN = ("unroll", "static")
 _SIZE = 29
@@ -73,16 +86,24 @@ class IndexKernel:
     loop: str
     statements: tuple[Statement, ...]
     seed: int
-    sizes: tuple[tuple[int, int, int], ...]
+    sizes: tuple[Size, ...]
 
     @property
-    def points(self) -> tuple[tuple[int, ...], ...]:
-        """Values of the variables at every point."""
-        return _LOOPS[self.loop][2]
+    def room(self) -> int:
+        """The number of points, at most."""
+        return len(_LOOPS[self.loop][2])
+
+    def points(self, d: Data) -> tuple[tuple[int, ...], ...]:
+        """Return the values of the variables at every point of a launch."""
+        step = _STRIDES.get(self.loop)
+        if step is None:
+            return _LOOPS[self.loop][2]
+        low, high = int(d["a"]), int(d["b"])
+        return tuple((i,) for i in (range(low, high, step) if step > 0 else range(high, low, step)))
 
     def unit(self) -> Unit:
         """Return the kernel as a unit of the kit."""
-        head, _, points = _LOOPS[self.loop]
+        head = _LOOPS[self.loop][0]
         number = _number(self.loop)
         lines = [f"p = {number}", *(line for n, s in enumerate(self.statements) for line in s.line(n).splitlines())]
         body = "\n".join([head, *("    " + x for x in lines)] if head else lines)
@@ -91,10 +112,15 @@ class IndexKernel:
         params += [tensor("P", "uint4", 30)] if "load4" in used else []
         params += [tensor("D", "int32", "m")]
         params += [tensor("A2", "int32", 7, 5)] if "pair" in used else []
-        params += [scalar("v"), scalar("w", "int64"), scalar("u", "uint8"), output("B", "int32", rows, len(points))]
+        params += [scalar("v"), scalar("w", "int64"), scalar("u", "uint8")]
+        params += [scalar("a"), scalar("b")] if self.loop in _STRIDES else []
+        params += [output("B", "int32", rows, self.room)]
         params += [output("S", "int32", rows, _SIZE)] if "store" in used else []
         launches = {
-            f"m={m},v={v},w={w}": Launch(functools.partial(self.data, m, v, w, params)) for m, v, w in self.sizes
+            f"m={m},v={v},w={w}" + (f",a={a},b={b}" if self.loop in _STRIDES else ""): Launch(
+                functools.partial(self.data, (m, v, w, a, b), params)
+            )
+            for m, v, w, a, b in self.sizes
         }
         part = Part((), body, lambda d: self.expected(d, params), EXACT)
         grid = "19" if self.loop == "blocks" else "3" if self.loop == "mixed" else "1"
@@ -103,20 +129,20 @@ class IndexKernel:
             symbols=("m",),
         )  # fmt: skip
 
-    def data(self, m: int, v: int, w: int, params: Sequence[Param], rng: Any = None) -> Data:
+    def data(self, size: Size, params: Sequence[Param], rng: Any = None) -> Data:
         """Return the inputs of a launch: every element says where it stood."""
-        made = {**_scalars(m, v, w), "D": np.arange(100, 100 + m, dtype=np.int32)}
+        made = {**_scalars(*size), "D": np.arange(100, 100 + size[0], dtype=np.int32)}
         made |= {"A": np.arange(1, _SIZE + 1, dtype=np.int32), "A2": np.arange(1, 36, dtype=np.int32).reshape(7, 5)}
         made["P"] = from_codes(np.arange(30) * 7 % 15 + 1, "uint4")
         rows = max(1, len(self.statements))
-        made["B"] = np.full((rows, len(self.points)), -5, np.int32)
+        made["B"] = np.full((rows, self.room), -5, np.int32)
         made["S"] = np.full((rows, _SIZE), -5, np.int32)
         names = {p.name for p in params}
         return {k: x for k, x in made.items() if k in names or k == "m"}
 
     def expected(self, d: Data, params: Sequence[Param]) -> dict[str, Any]:
         """Return the evaluator's result."""
-        b = np.full((max(1, len(self.statements)), len(self.points)), -5, np.int64)
+        b = np.full((max(1, len(self.statements)), self.room), -5, np.int64)
         s = np.full((max(1, len(self.statements)), _SIZE), -5, np.int64)
         for n, statement in enumerate(self.statements):
             text = str(statement.e)
@@ -131,12 +157,13 @@ class IndexKernel:
                     b[n, p] = 7
         return {"B": b, "S": s} if any(p.name == "S" for p in params) else {"B": b}
 
-    def environments(self, d: Data) -> Iterator[dict[str, Any]]:
-        """Yield the variables at every point."""
+    def environments(self, d: Data, *, some: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield the variables at every point; with ``some`` at one that may not be there if there is none."""
         names = _LOOPS[self.loop][1]
         fixed = {"m": Number(int(d["m"]), "int32"), "v": Number(int(d["v"]), "int32")}
         fixed |= {"w": Number(int(d["w"]), "int64"), "u": Number(int(d["u"]), "uint8")}
-        for point in self.points:
+        points = self.points(d) or ((0,) * len(names),) * some
+        for point in points:
             loops = dict(zip(names, point, strict=True))
             yield fixed | ({k: i if self.loop == "static" else Number(i, "int32") for k, i in loops.items()})
 
@@ -145,6 +172,9 @@ def _number(loop: str) -> str:
     """Return the text of a point's number."""
     return {
         "parallel-2d": "i * 7 + j", "grid": "i * 4 + j", "down": "12 - i", "blocks": "bx", "mixed": "bx * 8 + i",
+        "far": f'T.cast((T.cast(i, "int64") + {2**31}) // {2**29}, "int32")',
+        "stride": f'T.cast((T.cast(i, "int64") - T.cast(a, "int64")) // {2**29}, "int32")',
+        "stride-down": f'T.cast((T.cast(b, "int64") - T.cast(i, "int64")) // {2**29}, "int32")',
     }.get(loop, "i + 0" if loop != "static" else "i")  # fmt: skip
 
 
@@ -180,25 +210,34 @@ def kernel(choose: Chooser, count: int, seed: int = 0, loop: str | None = None) 
     loop = loop or choose.pick(tuple(_LOOPS))
     names = (*_LOOPS[loop][1], *_LOOPS[loop][1], "v", "m", choose.pick(("w", "u", "v")))
     limits = choose.integer(0, 4) == 0
-    sizes = [(choose.integer(1, 40), choose.integer(-9, 9), choose.integer(-20, 2**33)) for _ in range(2)]
-    sizes.append((_SIZE, choose.integer(-100, 200), choose.integer(-40, 40)))
+    sizes = [_size(choose, limits, 40, (-9, 9), (-20, 2**33)) for _ in range(2)]
+    sizes.append((_SIZE, *_size(choose, limits, 1, (-100, 200), (-40, 40))[1:]))
     empty = IndexKernel(loop, (), seed, tuple(sizes))
     statements: list[Statement] = []
     while len(statements) < count:
         e = expression(choose, names, choose.integer(1, 3), limits)
         made = Statement(choose.pick(_USES), e)
-        if made.use == "store" and loop not in ("serial", "down", "grid"):
+        if made.use == "store" and loop not in ("serial", "down", "grid", "far", *_STRIDES):
             made = Statement("load", e)  # iterations that are independent must not store to one place
         if is_legal(empty, made):
             statements.append(made)
     return replace(empty, statements=tuple(statements))
 
 
+def _size(choose: Chooser, limits: bool, most: int, v: tuple[int, int], w: tuple[int, int]) -> Size:
+    """Draw the scalars of a launch."""
+    near = limits and choose.integer(0, 1) == 0
+    a, b = choose.pick(_BOUNDS), choose.pick(_BOUNDS)
+    return choose.integer(1, most), choose.pick(_EXTREMES) if near else choose.integer(*v), choose.integer(*w), a, b
+
+
 def is_legal(k: IndexKernel, s: Statement) -> bool:
     """Return whether the language accepts a statement: known indices must be in bounds, and constants must fit."""
     known = k.loop in _KNOWN or not s.e.names()
     try:
-        if s.use == "condition" and isinstance(value(str(s.e), next(k.environments(_scalars(*k.sizes[0])))), int):
+        if s.use == "condition" and isinstance(
+            value(str(s.e), next(k.environments(_scalars(*k.sizes[0]), some=True))), int
+        ):
             return False
         return all(_fits(k, s, _scalars(*size), known) for size in k.sizes)
     except (Illegal, ZeroDivisionError, ValueError):
@@ -206,7 +245,7 @@ def is_legal(k: IndexKernel, s: Statement) -> bool:
 
 
 def _fits(k: IndexKernel, s: Statement, d: Data, known: bool) -> bool:
-    found = [value(str(s.e), names) for names in k.environments(d)]
+    found = [value(str(s.e), names) for names in k.environments(d, some=True)]
     whole = [int(x) for x in found]
     if any(not -(2**31) <= x < 2**31 for x in whole):
         return s.use == "value" and not isinstance(found[0], int)
@@ -218,8 +257,8 @@ def _fits(k: IndexKernel, s: Statement, d: Data, known: bool) -> bool:
     return True
 
 
-def _scalars(m: int, v: int, w: int) -> Data:
-    return {"m": m, "v": v, "w": w, "u": (v * 37 + 5) % 256}
+def _scalars(m: int, v: int, w: int, a: int, b: int) -> Data:
+    return {"m": m, "v": v, "w": w, "u": (v * 37 + 5) % 256, "a": a, "b": b}
 
 
 def guilty(k: IndexKernel, fails: Callable[[IndexKernel], str], tries: int = 80) -> IndexKernel:

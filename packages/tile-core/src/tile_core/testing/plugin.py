@@ -1,6 +1,6 @@
 """The pytest plugin: options, one session per run, a summary per op.
 
-It does nothing unless a test asks for ``tile_kit``: two options are added, and that is all.
+It does nothing unless a test asks for ``tile_kit``: its options are added, and that is all.
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from tile_core.testing.case import Case
     from tile_core.testing.run import Session
 
-KINDS = ("right", "refused", "skipped", "wrong")
+KINDS = ("right", "compiled", "refused", "skipped", "wrong")
 _OUTCOME = "tile_outcome"
+_RUNTIME = "one of its runtimes, the first by default; text or build: generate or build source code, and launch nothing"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the conformance kit."""
     group = parser.getgroup("tile", "tile conformance kit (pytest --pyargs tile_core.testing)")
     group.addoption("--tile-backend", default="cpu", metavar="TARGET", help="target to test, for example cpu")
-    group.addoption("--tile-runtime", default=None, metavar="NAME", help="one of its runtimes; the first by default")
+    group.addoption("--tile-runtime", default=None, metavar="NAME", help=_RUNTIME)
     group.addoption(
         "--tile-part",
         default=None,
         metavar="K/N",
         help="only the K-th of N parts of the kit; each has kernels of every op",
     )
+    asked = "an option of the target's backend; may be repeated"
+    group.addoption("--tile-option", action="append", metavar="NAME=VALUE", help=asked)
     group.addoption("--tile-seed", type=int, default=0, metavar="N", help="seed of all random data")
 
 
@@ -49,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = chosen
 
 
-def _in_part(cases: list[Any], part: str) -> set[tuple[str, str]]:
+def _in_part(cases: list[Case], part: str) -> set[tuple[str, str]]:
     """Return the kernels of a part: of every op each N-th, at least one, so that all parts together are the kit."""
     number, _, count = part.partition("/")
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
@@ -68,15 +72,19 @@ def _in_part(cases: list[Any], part: str) -> set[tuple[str, str]]:
 @pytest.fixture(scope="session")
 def tile_kit(request: pytest.FixtureRequest) -> Session:
     """The target and runtime that the options name."""
+    from tile_core.pairs import pairs
     from tile_core.testing.run import Session
 
     config = request.config
-    kit = Session(config.getoption("tile_backend"), config.getoption("tile_runtime"), config.getoption("tile_seed"))
+    options = pairs("--tile-option", config.getoption("tile_option"), "fmad=true") or None
+    facts = [config.getoption(f"tile_{name}") for name in ("backend", "runtime", "seed")]
+    target, runtime, seed = facts
+    kit = Session(target, runtime, seed, options=options)
     kit.select(config.stash.get(_SELECTED, []))  # type: ignore[arg-type]
     return kit
 
 
-def check(kit: Session, case: Any, item: pytest.Item) -> None:
+def check(kit: Session, case: Case, item: pytest.Item) -> None:
     """Run a case and make its outcome the test's.
 
     Parameters
@@ -86,18 +94,22 @@ def check(kit: Session, case: Any, item: pytest.Item) -> None:
     case
         The case.
     item
-        The test: its properties, which a JUnit report shows, get op, outcome and the reason of a refusal.
+        The test: its properties, which a JUnit report shows, get target, runtime, op, outcome and the reason of a
+        refusal.
     """
     __tracebackhide__ = True
     outcome = kit.run(case)
-    item.user_properties += [("tile_op", case.unit.op), (_OUTCOME, outcome.kind)]
+    where = [("tile_target", kit.asked), ("tile_runtime", kit.runtime or "its first runtime")]
+    item.user_properties += [*where, ("tile_op", case.unit.op), (_OUTCOME, outcome.kind)]
     if outcome.kind == "skipped":
         pytest.skip(outcome.detail)
     if outcome.kind == "refused":
         item.user_properties.append(("tile_refusal", outcome.detail))
     if outcome.kind == "wrong":
         name = f"tile_core.testing.test_conformance::test_case[{case.id}]"
-        options = f"--tile-backend {kit.target.text} --tile-seed {kit.seed}"
+        runtime = f" --tile-runtime {kit.runtime}" if kit.runtime else ""
+        options = f"--tile-backend {kit.target.text}{runtime} --tile-seed {kit.seed}"
+        options += "".join(f" --tile-option {name}={value}" for name, value in (kit.options or {}).items())
         pytest.fail(f"{outcome.detail}\nagain: pytest --pyargs '{name}' {options}", pytrace=False)
 
 
@@ -110,19 +122,19 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the numbers of right, refused, skipped and wrong parts per op."""
+    """Print the numbers of right, refused, skipped and wrong parts per op; of compiled ones if nothing is launched."""
     if not _counts:
         return
     target, runtime = config.getoption("tile_backend"), config.getoption("tile_runtime") or "its first runtime"
     write = terminalreporter.write_line
     terminalreporter.section(f"tile conformance: {target}, {runtime}, seed {config.getoption('tile_seed')}")
     width = max(len("all ops"), *map(len, _counts))
-    write(f"{'op':<{width}} " + "".join(f"{k:>9}" for k in KINDS))
-    total: Counter[str] = Counter()
+    total = sum(_counts.values(), Counter())
+    kinds = [kind for kind in KINDS if kind != "compiled" or total[kind]]
+    write(f"{'op':<{width}} " + "".join(f"{k:>9}" for k in kinds))
     for op in sorted(_counts):
-        total += _counts[op]
-        write(f"{op:<{width}} " + "".join(f"{_counts[op][k] or '-':>9}" for k in KINDS))
-    write(f"{'all ops':<{width}} " + "".join(f"{total[k] or '-':>9}" for k in KINDS))
+        write(f"{op:<{width}} " + "".join(f"{_counts[op][k] or '-':>9}" for k in kinds))
+    write(f"{'all ops':<{width}} " + "".join(f"{total[k] or '-':>9}" for k in kinds))
 
 
 def pytest_unconfigure() -> None:
@@ -130,7 +142,7 @@ def pytest_unconfigure() -> None:
     _counts.clear()
 
 
-def _case_of(item: pytest.Item) -> Any:
+def _case_of(item: pytest.Item) -> Case | None:
     callspec = getattr(item, "callspec", None)
     return callspec.params.get("tile_case") if callspec is not None else None
 

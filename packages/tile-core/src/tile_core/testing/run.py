@@ -16,6 +16,7 @@ from tile_core.compat.types import Array
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
 from tile_core.ir.warp import WARP
 from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
+from tile_core.testing.compile_only import BUILD, MODES, compile_only, toolchain_of
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
 from tile_core.testing.needs import excuse, optional
 
@@ -42,7 +43,7 @@ class Outcome:
     Attributes
     ----------
     kind
-        ``"right"``, ``"refused"``, ``"skipped"`` or ``"wrong"``.
+        ``"right"``, ``"compiled"`` (where nothing is launched), ``"refused"``, ``"skipped"`` or ``"wrong"``.
     detail
         The reason; for ``"wrong"`` the whole report with the kernel.
     """
@@ -74,22 +75,34 @@ class Session:
     target
         A target's text.
     runtime
-        Name of one of its runtimes; the first by default.
+        Name of one of its runtimes, the first by default; ``"text"`` or ``"build"``: nothing is launched.
     seed
         Where all random data begins.
     interpreted
         Whether the fuzzer asks the interpreter of traced programs too.
+    options
+        Fields of the backend's options.
     """
 
     def __init__(
-        self, target: str = REFERENCE, runtime: str | None = None, seed: int = 0, interpreted: bool = True
+        self,
+        target: str = REFERENCE,
+        runtime: str | None = None,
+        seed: int = 0,
+        interpreted: bool = True,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         from tile_core.plugins.contexts import make_context
         from tile_core.plugins.manager import installed
 
-        self.context = make_context(target, None, plugins=installed())
+        self.context = make_context(target, options, plugins=installed())
         self.target = self.context.target
+        self.asked = target
+        self.options = options
         self.runtime = runtime
+        self.launches = runtime not in MODES
+        if runtime == BUILD:
+            toolchain_of(installed(), self.target)
         self.seed = seed
         self.interpreted = interpreted
         self.selected: dict[int, list[Case]] = {}
@@ -114,6 +127,8 @@ class Session:
 
     def alive(self) -> bool:
         """Return whether launches work at all: a fault on a device may end them for the whole process."""
+        if not self.launches:
+            return True
         try:
             self.call(self.compile(load(_COUNTS)), [output("B", "int32", 4)], {"B": np.zeros(4, np.int32)})
         except Exception:
@@ -121,10 +136,14 @@ class Session:
         return True
 
     def compile(self, program: Any) -> Any:
-        """Compile a program for the session's target and runtime."""
+        """Compile a program for the session's target and runtime; ``None`` where nothing is launched."""
         import tile_core as tile
+        from tile_core.plugins.manager import installed
 
-        return tile.compile(program, target=self.target.text, runtime=self.runtime)
+        if not self.launches:
+            return compile_only(program, self.context, installed(), str(self.runtime))
+
+        return tile.compile(program, target=self.target.text, runtime=self.runtime, options=self.options)
 
     def _run_unit(self, unit: Unit, cases: list[Case]) -> None:
         left = []
@@ -150,6 +169,9 @@ class Session:
                 return
             outcome = self._failed(unit, parts[0], error)
             self.outcomes.update({c.id: outcome for c in left})
+            return
+        if not self.launches:
+            self.outcomes.update({c.id: Outcome("compiled") for c in left})
             return
         for launch in dict.fromkeys(c.launch for c in left):
             self._launch(unit, kernel, parts, launch, [c for c in left if c.launch == launch])

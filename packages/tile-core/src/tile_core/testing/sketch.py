@@ -140,7 +140,7 @@ class Sketch:
             symbols=("m", "n"), grid=f"T.ceildiv(m, {self.rows})",
         )  # fmt: skip
 
-    def data(self, seed: int, m: int, n: int, v: int, rng: Any) -> Data:
+    def data(self, seed: int, m: int, n: int, v: int, rng: np.random.Generator) -> Data:
         """Return the inputs of a launch."""
         own = np.random.default_rng([seed, m, n, v + 1000])
         made: Data = {"m": m, "n": n, "v": v}
@@ -188,7 +188,7 @@ def zeros(shape: tuple[int, ...], dtype: str) -> Array:
     return np.zeros(shape, np.float64 if DTYPES[dtype].is_float else DTYPES[dtype].numpy())
 
 
-def rounded(x: Any, dtype: str) -> Array:
+def rounded(x: Array, dtype: str) -> Array:
     """Return values after a conversion to an element type."""
     with np.errstate(all="ignore"):
         cast: Array = np.asarray(oracles.cast(np.asarray(x), dtype))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tile_core.testing.plugin import check
+
+if TYPE_CHECKING:
+    from tile_core.testing.case import Case
+    from tile_core.testing.run import Session
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -29,6 +33,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
-def test_case(tile_case: Any, tile_kit: Any, request: pytest.FixtureRequest) -> None:
+def test_case(tile_case: Case, tile_kit: Session, request: pytest.FixtureRequest) -> None:
     """Right, or refused where that is allowed."""
     check(tile_kit, tile_case, request.node)

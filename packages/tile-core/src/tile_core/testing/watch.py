@@ -15,7 +15,7 @@ import time
 import traceback
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -47,7 +47,7 @@ class Summary:
     slowest: dict[str, tuple[float, str]] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> dict[str, object]:
         """Return the summary as JSON takes it."""
         kinds = Counter(kind for kind, _ in self.failures)
         numbers = {k: self.counts[k] for k in ("right", "ran", "refused", "skipped")}
@@ -73,7 +73,7 @@ class Watch:
 
     Parameters
     ----------
-    target, runtime, seed
+    target, runtime, seed, options
         Of the sessions.
     jobs
         How many processes.
@@ -85,9 +85,9 @@ class Watch:
 
     def __init__(
         self, target: str, runtime: str | None, seed: int = 0, jobs: int = 1, limit: float = 20.0,
-        seconds: float = math.inf,
+        seconds: float = math.inf, options: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
-        self.given = (target, runtime, seed)
+        self.given = (target, runtime, seed, options)
         self.jobs, self.limit, self.seconds = jobs, limit, seconds
         self.context = multiprocessing.get_context("spawn")
         self.summary = Summary()
@@ -196,7 +196,9 @@ class Watch:
         return [replace(chunk, seed=chunk.seed + 500_009, count=left)]
 
 
-def serve(pipe: Connection, target: str, runtime: str | None, seed: int) -> None:
+def serve(
+    pipe: Connection, target: str, runtime: str | None, seed: int, options: Mapping[str, object] | None = None
+) -> None:
     """Run chunks in a worker process until the pipe closes."""
     from tile_core.testing.run import Session
 
@@ -212,7 +214,7 @@ def serve(pipe: Connection, target: str, runtime: str | None, seed: int) -> None
         def call(self, kernel: Any, params: Any, arrays: Any) -> None:
             _timed(pipe, "run", lambda: super(Telling, self).call(kernel, params, arrays))
 
-    session = Telling(target, runtime, seed)
+    session = Telling(target, runtime, seed, options=options)
     pipe.send(("ready",))
     while True:
         try:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES
 from tile_core.errors.language import BadArgument
 from tile_core.ir import nodes
 from tile_core.trace.conditions import as_condition
-from tile_core.values.builder import current
+from tile_core.values.builder import Builder, current
 from tile_core.values.checks import truth
-from tile_core.values.value import Buffer, Region, Value, as_value, cast
+from tile_core.values.value import Buffer, Region, Scalar, Value, as_value, cast
 
 
-def print(*items: Any, msg: str = "", sep: str = " ", end: str = "\n") -> None:
+def print(*items: object, msg: str = "", sep: str = " ", end: str = "\n") -> None:
     """Print runtime scalars, text and whole tiles from the device.
 
     Parameters
@@ -31,7 +31,7 @@ def print(*items: Any, msg: str = "", sep: str = " ", end: str = "\n") -> None:
     if builder is None:
         builtins.print(*items, sep=sep, end=end)
         return
-    args: list[Any] = []
+    args: list[Expr] = []
     layout: list[str] = [msg] if msg else []
     for item in items:
         if isinstance(item, Buffer) and not item.is_scalar:
@@ -48,7 +48,7 @@ def print(*items: Any, msg: str = "", sep: str = " ", end: str = "\n") -> None:
     builder.emit(tirx.Evaluate(call, builder.span()))
 
 
-def tracing_builder() -> Any:
+def tracing_builder() -> Builder | None:
     """Return the active builder if a launch is open."""
     from tile_core.values.builder import tracing
 
@@ -62,7 +62,7 @@ def _printable(value: Value) -> Value:
     return value
 
 
-def device_assert(condition: Any, msg: str = "") -> None:
+def device_assert(condition: Scalar, msg: str = "") -> None:
     """Stop the kernel with a message if a runtime condition is false.
 
     Parameters
@@ -89,7 +89,7 @@ def device_assert(condition: Any, msg: str = "") -> None:
     builder.emit(tirx.Evaluate(call, builder.span()))
 
 
-def assume(condition: Any) -> None:
+def assume(condition: Scalar) -> None:
     """Promise that a condition holds; the compiler may rely on it, and does not check it."""
     builder = current("T.assume")
     value = as_condition(condition)

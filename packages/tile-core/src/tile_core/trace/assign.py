@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
@@ -10,17 +11,18 @@ from tile_core.errors.language import LostTensor, StatementOutsideLaunch
 from tile_core.ir import nodes
 from tile_core.values.buffer import value_text
 from tile_core.values.builder import current
-from tile_core.values.value import Buffer, Region, Value
+from tile_core.values.overlap import root_of
+from tile_core.values.value import Buffer, Region, TileValue, Value, computed
 
 
-def read(value: Any) -> Any:
+def read(value: object) -> object:
     """Return the current value of a scalar variable; anything else, and a variable that has no name yet, unchanged."""
     if isinstance(value, Buffer) and value.scope == "local.var" and not value.fresh:
         return value.value()
     return value
 
 
-def check_lost(name: str, old: Any, value: Any) -> None:
+def check_lost(name: str, old: object, value: object) -> None:
     """Refuse ``name = value`` if ``name`` is a tensor or a tile and the value was meant to be stored in it.
 
     Names may be rebound as in Python: to slices and views of their old value, those of tiles to other tiles. Anything
@@ -35,7 +37,7 @@ def check_lost(name: str, old: Any, value: Any) -> None:
         return
     if isinstance(value, Region) or (isinstance(value, Buffer) and not value.is_scalar):
         tile = value if isinstance(value, Buffer) else value.buffer
-        if _memory(tile).var.same_as(_memory(old).var) or "global" not in (old.scope, tile.scope):
+        if root_of(tile).var.same_as(root_of(old).var) or "global" not in (old.scope, tile.scope):
             return
         source = repr(value) if isinstance(value, Region) else value.name
         found, fix = source, f"T.copy({source}, {name}) stores it"
@@ -49,9 +51,48 @@ def check_lost(name: str, old: Any, value: Any) -> None:
     raise LostTensor(name=name, found=found, what=f"the {kind} {old.name}", fix=f"{fix}; otherwise choose another name")
 
 
-def _memory(buffer: Buffer) -> Buffer:
-    """Return the buffer that owns this memory, which for a view is another one."""
-    return base if (base := getattr(buffer, "base", None)) is not None else buffer
+def tile_named(
+    name: str, old: object, value: TileValue, outside: bool, alias: Callable[[Buffer], str | None]
+) -> object:
+    """Return what ``name = value`` binds: a new tile, or within a branch or loop the tile of the name.
+
+    Parameters
+    ----------
+    old
+        What the name is bound to.
+    outside
+        Whether it was bound outside of this branch or loop: then only a store keeps Python's meaning.
+    alias
+        Says what else a tile is known as; a store would be seen there too.
+
+    Raises
+    ------
+    LostTensor
+        If the tile of the name cannot hold the value, or is known otherwise too.
+    """
+    if value.into is not None:
+        target = value.into.whole() if isinstance(value.into, Buffer) else value.into
+        target.assign(value)
+        return old
+    if isinstance(old, Buffer) and not old.is_scalar and (outside or old.scope == "global"):
+        also = alias(old)
+        same = (value.shape, value.dtype) == (old.shape, old.dtype)
+        if old.scope != "global" and same and also is None:
+            old.whole().assign(value)
+            return old
+        kind = "tensor" if old.scope == "global" else f"{old.dtype} tile"
+        what = f"the {kind} {old.name}" + ("" if also is None else f", which is also {also}")
+        fix = f"{name}[...] = ... stores it, converted; otherwise choose another name"
+        raise LostTensor(name=name, found=repr(value), what=what, fix=fix)
+    new = computed(value, name)
+    new.temporary = False
+    return new
+
+
+def shares(x: object, tile: Buffer) -> bool:
+    """Whether an object is a tile, or a part or view of it."""
+    buffer = x.buffer if isinstance(x, Region) else x
+    return isinstance(buffer, Buffer) and root_of(buffer) is root_of(tile)
 
 
 def _reads(value: Value, buffer: Buffer) -> bool:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.errors.language import RuntimeElse
+from tile_core.errors.language import EndlessTrace, RuntimeElse
 from tile_core.ir import nodes
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, Scope
 from tile_core.values.value import Value
+
+if TYPE_CHECKING:
+    pass
+
+
+#: Iterations of a loop of Python: each is traced, so more than these would be a program that nothing compiles.
+MOST_TRACED = 2**16
 
 
 @dataclass
@@ -76,15 +83,16 @@ class Branch:
 class While:
     """A ``while``: of Python, until a condition turns out to be a runtime value."""
 
-    def __init__(self, frame: Any, builder: Builder, has_else: bool) -> None:
-        self.frame = frame
+    def __init__(self, loops: list[Loop], builder: Builder, has_else: bool) -> None:
+        self.loops = loops
         self.builder = builder
         self.has_else = has_else
         self.span = builder.span()
         self.mark = Loop("python", builder.scope)
         self.condition: Any = None
         self.scope: Scope | None = None
-        frame.loops.append(self.mark)
+        self.traced = 0
+        loops.append(self.mark)
 
     def open(self) -> bool:
         """Start an evaluation of the condition; false when the body of a runtime loop has been traced."""
@@ -92,7 +100,7 @@ class While:
             self.scope = self.builder.push("while")
             return True
         assert self.scope is not None
-        self.frame.loops.remove(self.mark)
+        self.loops.remove(self.mark)
         body = self.builder.pop(self.scope)
         self.builder.emit(tirx.While(self.condition, body, self.span))
         if self.has_else and self.mark.left:
@@ -121,5 +129,8 @@ class While:
         scope.closed = True
         self.builder.scope = scope.parent
         if not truth:
-            self.frame.loops.remove(self.mark)
+            self.loops.remove(self.mark)
+        self.traced += 1
+        if truth and self.traced > MOST_TRACED:
+            raise EndlessTrace(loop="while", count=MOST_TRACED)
         return truth

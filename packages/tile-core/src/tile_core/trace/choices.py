@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.trace.conditions import as_condition
 from tile_core.trace.logic import and_, or_
 from tile_core.values.checks import argument, truth
-from tile_core.values.value import Buffer, Region, Value, derive, promote
+from tile_core.values.value import Buffer, Region, Scalar, Value, derive, elementwise, promote
 
-_PYTHON = (bool, int, float)
+Chosen = TypeVar("Chosen")
 
 
-def if_then_else(condition: Any, yes: Any, no: Any) -> Any:
+@elementwise
+def if_then_else(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
     """Return ``yes`` or ``no``; only the chosen side is evaluated."""
     return _choice(tirx.if_then_else, condition, yes, no)
 
 
-def Select(condition: Any, yes: Any, no: Any) -> Any:
+@elementwise
+def Select(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
     """Return ``yes`` or ``no``; both sides are evaluated."""
     return _choice(tirx.Select, condition, yes, no)
 
 
-def _choice(node: Any, condition: Any, yes: Any, no: Any) -> Any:
+def where(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
+    """Return the elements of ``yes`` where ``condition`` holds, and those of ``no`` elsewhere; tiles are broadcast.
+
+    Both sides are computed everywhere, as in NumPy.
+    """
+    return Select(condition, yes, no)
+
+
+def _choice(node: Callable[[Expr, Expr, Expr], Expr], condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
     value = as_condition(condition)
     if value is None:
         return yes if truth("if_then_else", condition) else no
-    if all((isinstance(s, Buffer) and not s.is_scalar) or isinstance(s, Region) for s in (yes, no)):
-        raise argument("if_then_else", "a side", "a tile", "a scalar", "use an `if` statement around the tile ops")
     a, b = promote(yes, no)
     return derive(node(value.expr, a.expr, b.expr), a.dtype, value, a, b)
 
 
-def any_of(*items: Any) -> Any:
+def any_of(*items: object) -> object:
     """Return whether an element of a buffer, slice or list is true (not zero)."""
     return _combined("any_of", items)
 
 
-def all_of(*items: Any) -> Any:
+def all_of(*items: object) -> object:
     """Return whether all elements of a buffer, slice or list are true (not zero)."""
     return _combined("all_of", items)
 
 
-def _combined(name: str, items: tuple[Any, ...]) -> Any:
+def _combined(name: str, items: tuple[object, ...]) -> object:
     elements = [e for item in items for e in _elements(name, item)]
     if name == "any_of":
         result: Any = False
@@ -57,11 +67,11 @@ def _combined(name: str, items: tuple[Any, ...]) -> Any:
     return result
 
 
-def _same(x: Any) -> Any:
+def _same(x: Expr) -> Expr:
     return x
 
 
-def _elements(name: str, item: Any) -> list[Any]:
+def _elements(name: str, item: object) -> list[Any]:
     if isinstance(item, (tuple, list)):
         return [e for i in item for e in _elements(name, i)]
     if isinstance(item, Buffer) and not item.is_scalar:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.values.value import Buffer, Value, as_value, cast
 
 
-def as_condition(x: Any) -> Value | None:
+def as_condition(x: object) -> Value | None:
     """Return the truth value of a runtime value, or ``None`` if Python can decide."""
     if isinstance(x, Buffer) and x.is_scalar:
         x = x.value()

@@ -14,7 +14,7 @@ from tile_core.values.builder import tracing
 from tile_core.values.checks import hints
 
 
-def prim_func(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+def prim_func(fn: Callable[..., object] | None = None, **options: object) -> Any:
     """Trace a kernel function.
 
     Parameters
@@ -49,13 +49,13 @@ class Macro:
     annotated with ``T.Ref``.
     """
 
-    def __init__(self, fn: Callable[..., Any], scope: dict[str, Any]) -> None:
+    def __init__(self, fn: Callable[..., object], scope: dict[str, object]) -> None:
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.scope = scope
-        self._rewritten: Callable[..., Any] | None = None
+        self._rewritten: Callable[..., object] | None = None
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: object, **keywords: object) -> object:
         """Emit the macro's statements and return its value."""
         builder = tracing()
         if builder is None:
@@ -68,11 +68,11 @@ class Macro:
         builder.hints = []
         return self._rewritten(*args, **keywords)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
 
-def macro(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+def macro(fn: Callable[..., object] | None = None, **options: object) -> Any:
     """Make a function part of the kernel language: its control flow and assignments are the kernel's.
 
     Parameters
@@ -90,6 +90,6 @@ def macro(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     return _macro(fn, caller_scope(1))
 
 
-def _macro(fn: Any, scope: dict[str, Any]) -> Macro:
+def _macro(fn: Callable[..., object], scope: dict[str, object]) -> Macro:
     definition(fn)  # refuses a function without source here, not at the first call
     return Macro(fn, scope)

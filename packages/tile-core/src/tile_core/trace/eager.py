@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.types import DTypeLike
+from tile_core.compat.types import Array, BufferVar, DTypeLike, Expr
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors import TileError
@@ -20,27 +20,37 @@ from tile_core.errors.language import (
     BadParameter,
     BadReturn,
     OutsideKernel,
+    PythonError,
     ShapeDisagrees,
     UndeterminedConst,
+    UnknownSize,
 )
-from tile_core.ir.program import Program
+from tile_core.ir.program import ParamInfo, Program
 from tile_core.trace.names import parameters
 from tile_core.trace.parameters import declare, tensor
 from tile_core.trace.source import definition, rewritten
 from tile_core.trace.tracer import evaluate, finish, located, return_of, run
 from tile_core.values.builder import Builder, current
 from tile_core.values.types import TensorType
-from tile_core.values.value import Buffer, constant_of
+from tile_core.values.value import Buffer, Index, constant_of
+
+if TYPE_CHECKING:
+    from tile_core.errors.base import Where
 
 
-def is_eager(fn: Callable[..., Any]) -> bool:
+def is_eager(fn: Callable[..., object]) -> bool:
     """Whether a function is itself a kernel, rather than a factory of kernels."""
     node = definition(fn).node
     params = parameters(node.args)
     return any(_is_kernel_statement(s, params) for s in _own(node))
 
 
-def trace_eager(fn: Callable[..., Any], arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> Program:
+def trace_eager(
+    fn: Callable[..., object],
+    arguments: Mapping[str, object],
+    scope: Mapping[str, object],
+    sizes: Mapping[str, Index] | None = None,
+) -> Program:
     """Return the program of an eager kernel for these arguments.
 
     Parameters
@@ -48,9 +58,11 @@ def trace_eager(fn: Callable[..., Any], arguments: Mapping[str, Any], scope: Map
     fn
         The kernel function.
     arguments
-        All its parameters, defaults included.
+        All its parameters, defaults included; ``LATER`` for arrays and scalars that calls will give.
     scope
         Names in the scope that defines it.
+    sizes
+        Values of names of ``T.const``, instead of those that arrays would give: ints, or symbols of ``T.dynamic``.
 
     Returns
     -------
@@ -63,11 +75,25 @@ def trace_eager(fn: Callable[..., Any], arguments: Mapping[str, Any], scope: Map
     notes = {n: None if a is inspect.Parameter.empty else evaluate(a, fn, scope) for n, a in notes.items()}
     code = rewritten(fn, scope)
     with located(where):
-        state = _State(arguments, notes, {}, probing=True)
-        if state.names_of_const(fn):
+        state = _State(arguments, notes, dict(sizes or {}), probing=True)
+        has_const = state.names_of_const(fn)
+        state.check_later(fn)
+        if has_const:
             state.probe(fn, code)
+        if sizes and (unknown := sizes.keys() - state.asked):
+            raise UnknownSize(name=min(unknown), kernel=fn.__name__, known=", ".join(sorted(state.asked)) or "none")
         state = _State(arguments, notes, state.consts, probing=False)
         return state.trace(fn, code, where)
+
+
+class _Later:
+    """An argument that the calls of a kernel give, which is compiled before."""
+
+    def __repr__(self) -> str:
+        return "an argument of a later call"
+
+
+LATER = _Later()
 
 
 class _DeclarationsEnd(BaseException):
@@ -93,18 +119,19 @@ class _State:
     """The state of one run; ``Builder.eager``."""
 
     def __init__(
-        self, arguments: Mapping[str, Any], notes: Mapping[str, Any], consts: dict[str, int], *, probing: bool
+        self, arguments: Mapping[str, Any], notes: Mapping[str, object], consts: dict[str, Any], *, probing: bool
     ) -> None:
         self.arguments = arguments
         self.notes = notes
         self.consts = consts
         self.probing = probing
         self.waiting: set[str] = set()
-        self.params: dict[str, tuple[Any, Any, Any]] = {}
-        self.outputs: list[tuple[Any, Buffer, Any]] = []
+        self.asked: set[str] = set()
+        self.params: dict[str, tuple[Expr, object, ParamInfo]] = {}
+        self.outputs: list[tuple[BufferVar, Buffer, ParamInfo]] = []
         self.builder: Builder | None = None
 
-    def names_of_const(self, fn: Callable[..., Any]) -> bool:
+    def names_of_const(self, fn: Callable[..., object]) -> bool:
         """Whether the function uses ``T.const``; also records which tensors it declares in its body."""
         node = definition(fn).node
         params = set(parameters(node.args))
@@ -113,7 +140,21 @@ class _State:
                 self.waiting.update({statement.target.id} & params)
         return any(_calls(s, ("const",)) for s in _own(node))
 
-    def probe(self, fn: Callable[..., Any], code: Callable[..., Any]) -> None:
+    def check_later(self, fn: Callable[..., object]) -> None:
+        """Refuse a missing argument that is no array or runtime scalar by its declaration.
+
+        Raises
+        ------
+        PythonError
+            As Python does for a missing argument.
+        """
+        for name, argument in self.arguments.items():
+            note = self.notes.get(name)
+            if argument is LATER and name not in self.waiting and not isinstance(note, (TensorType, DType)):
+                detail = f"{fn.__name__}() missing a required argument: {name!r}"
+                raise PythonError(kind="TypeError", detail=detail)
+
+    def probe(self, fn: Callable[..., object], code: Callable[..., object]) -> None:
         """Find the names of ``T.const`` from the shapes of the arguments."""
         builder = Builder(fn.__name__)
         builder.eager = self
@@ -131,7 +172,7 @@ class _State:
         if unknown:
             raise UndeterminedConst(name=unknown[0])
 
-    def trace(self, fn: Callable[..., Any], code: Callable[..., Any], where: Any) -> Program:
+    def trace(self, fn: Callable[..., object], code: Callable[..., object], where: Where) -> Program:
         """Run the function and collect its program."""
         builder = self.builder = Builder(fn.__name__)
         builder.eager = self
@@ -150,7 +191,7 @@ class _State:
             positions = tuple(range(first, len(ordered)))
             return finish(builder, [p[0] for p in ordered], [p[2] for p in ordered], where, positions)
 
-    def _bound(self, builder: Builder) -> dict[str, Any]:
+    def _bound(self, builder: Builder) -> dict[str, object]:
         bound = dict(self.arguments)
         for name, note in self.notes.items():
             if isinstance(note, TensorType):
@@ -162,21 +203,23 @@ class _State:
 
     # ------------------------------------------------------------------ called by the kernel
 
-    def const(self, name: str) -> Any:
+    def const(self, name: str) -> object:
         """Return the value of a name of ``T.const``."""
+        self.asked.add(name)
         if self.probing:
-            return self.consts.setdefault(name, _Unknown(name))  # type: ignore[arg-type]
+            return self.consts.setdefault(name, _Unknown(name))
         if name not in self.consts:
             raise UndeterminedConst(name=name)
         return self.consts[name]
 
-    def declare(self, name: str, annotation: Any, argument: Any) -> Any:
+    def declare(self, name: str, annotation: object, argument: object) -> object:
         """Follow ``name: T.Tensor[...]``."""
         if not isinstance(annotation, TensorType):
             return argument
-        if not is_array(argument):
+        if argument is not LATER and not is_array(argument):
             raise ShapeDisagrees(name=name, what="the argument", found=type(argument).__name__, expected="an array")
-        self._compare(name, annotation, argument)
+        if argument is not LATER:
+            self._compare(name, annotation, argument)
         if self.probing:
             if self.waiting == {name}:
                 raise _DeclarationsEnd
@@ -186,7 +229,7 @@ class _State:
             self.params[name] = tensor(current(), name, annotation)
         return self.params[name][1]
 
-    def _compare(self, name: str, declared: TensorType, argument: Any) -> None:
+    def _compare(self, name: str, declared: TensorType, argument: Array) -> None:
         shape = tuple(int(d) for d in argument.shape)
         if len(shape) != len(declared.shape):
             expected = f"{len(declared.shape)} dimensions"
@@ -205,7 +248,7 @@ class _State:
             if constant is not None and constant != have:
                 raise ShapeDisagrees(name=name, what=f"dimension {d}", found=have, expected=constant)
 
-    def empty(self, shape: Any, dtype: DTypeLike) -> Buffer:
+    def empty(self, shape: Sequence[Any], dtype: DTypeLike) -> Buffer:
         """Declare an output."""
         if self.probing:
             raise _DeclarationsEnd
@@ -220,7 +263,7 @@ class _State:
         if self.probing:
             raise _DeclarationsEnd
 
-    def _returned(self, kernel: str, result: Any) -> list[tuple[Any, Buffer, Any]]:
+    def _returned(self, kernel: str, result: object) -> list[tuple[BufferVar, Buffer, ParamInfo]]:
         items = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
         expected = "tensors made by T.empty"
         ordered = []
@@ -236,7 +279,7 @@ class _State:
         return ordered
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: object) -> bool:
     """Whether an argument is an array, not a Python value."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__dlpack__")
 
@@ -249,7 +292,7 @@ def eager_state(what: str) -> _State:
     return builder.eager
 
 
-def const_names(text: Any) -> list[str]:
+def const_names(text: object) -> list[str]:
     """Return the names in the argument of ``T.const``."""
     names = [n for n in text.replace(",", " ").split() if n] if isinstance(text, str) else []
     if not names or not all(n.isidentifier() for n in names):

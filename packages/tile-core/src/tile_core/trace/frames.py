@@ -9,19 +9,32 @@ Two rules keep Python's meaning of names, although a runtime branch or loop body
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Span, Stmt
 from tile_core.dtypes import DType
-from tile_core.errors.language import BadBreak, ReboundInBranch, RuntimeElse, RuntimeReturn, UsedAfterScope
-from tile_core.trace.assign import check_lost, read, settled
-from tile_core.trace.branches import Branch, Loop, PythonBranch, While
+from tile_core.errors.language import (
+    BadBreak,
+    EndlessTrace,
+    ReboundInBranch,
+    RuntimeElse,
+    RuntimeReturn,
+    UsedAfterScope,
+)
+from tile_core.trace.assign import check_lost, read, settled, shares, tile_named
+from tile_core.trace.branches import MOST_TRACED, Branch, Loop, PythonBranch, While
 from tile_core.trace.conditions import as_condition
 from tile_core.values.buffer import store
 from tile_core.values.builder import Builder, Scope, current
-from tile_core.values.value import Buffer, Value, as_value, cast
+from tile_core.values.value import Buffer, TileValue, Value, as_value, cast
+
+if TYPE_CHECKING:
+    pass
+
 
 _KINDS = {"loop": "loop", "parallel": "loop", "while": "loop", "branch": "branch", "kernel": "launch"}
 
@@ -38,21 +51,54 @@ class Binding:
         Where it was bound.
     uses
         Scopes in which it was used.
+    argument
+        Whether a caller gave it.
     """
 
     value: Any
     scope: Scope
     uses: list[Scope] = field(default_factory=list)
+    argument: bool = False
+
+
+class OpenLoop(Protocol):
+    """A loop of the kernel whose body is being recorded."""
+
+    scope: Scope
+    single: bool
+    targets: Any
+
+    def close(self) -> None:
+        """Emit the loop."""
+        ...
+
+
+@runtime_checkable
+class Launching(Protocol):
+    """What ``with`` makes a launch from: ``T.Kernel(...)`` and its siblings."""
+
+    names_hint: Sequence[str]
+    unpacked: bool
+
+
+class RuntimeLoop(Protocol):
+    """What ``for`` makes a loop of the kernel from: ``T.serial(n)`` and its siblings."""
+
+    kind: str
+
+    def open_loop(self, builder: Builder, names: Sequence[str]) -> OpenLoop:
+        """Open the loop, whose variables have these names."""
+        ...
 
 
 class Frame:
     """Names and loops of one call."""
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, object]) -> None:
         self.builder: Builder = current("a kernel function")
         self.scope = self.builder.scope
         self.loops: list[Loop] = []
-        self.names = {name: Binding(value, self.scope) for name, value in arguments.items()}
+        self.names = {name: Binding(value, self.scope, argument=True) for name, value in arguments.items()}
 
     # ------------------------------------------------------------------ names
 
@@ -61,12 +107,14 @@ class Frame:
         self.builder.hint(names)
         return True
 
-    def assign(self, name: str, value: Any) -> Any:
+    def assign(self, name: str, value: object) -> object:
         """Return the value of ``name`` after ``name = value``."""
         self.builder.hints = []
         old = self.names.get(name)
         alive = old is not None and not old.scope.closed
         value = read(value)
+        if isinstance(value, TileValue):
+            return self._assign_tile(name, old if alive else None, value)
         if alive and old is not None and _stored(old.value, value):
             store(old.value, 0, value)
             return old.value
@@ -80,7 +128,26 @@ class Frame:
         self.names[name] = Binding(value, self.builder.scope)
         return value
 
-    def use(self, name: str, value: Any) -> Any:
+    def _assign_tile(self, name: str, old: Binding | None, value: TileValue) -> object:
+        """Return the tile of ``name = <an expression of tiles>``: a new one, unless a block would rebind the name."""
+        outside = old is not None and self._is_outside(old.scope)
+        if old is not None and value.into is None and not isinstance(old.value, Buffer):
+            self._check_rebinding(name, old, value)
+
+        def alias(tile: Buffer) -> str | None:
+            named = (n for n, b in self.names.items() if n != name and not b.scope.closed and shares(b.value, tile))
+            return "the caller's" if old is not None and old.argument else next(named, None)
+
+        new = tile_named(name, None if old is None else old.value, value, outside, alias)
+        if old is None or new is not old.value:
+            self.names[name] = Binding(new, self.builder.scope)
+        return new
+
+    def _is_outside(self, scope: Scope) -> bool:
+        """Whether a block that may run never, or often, lies between a scope and this place."""
+        return any(s.runtime for s in takewhile(lambda s: s is not scope, self.builder.scope.ancestors()))
+
+    def use(self, name: str, value: object) -> object:
         """Return the value of a name, if it may be used here."""
         binding = self.names.get(name)
         if binding is None:
@@ -91,7 +158,7 @@ class Frame:
             binding.uses.append(self.builder.scope)
         return value
 
-    def bind(self, names: Sequence[str], values: Sequence[Any]) -> None:
+    def bind(self, names: Sequence[str], values: Sequence[Value]) -> None:
         """Record targets of ``for`` and ``with``, which Python has bound."""
         for name, value in zip(names, values, strict=True):
             old = self.names.get(name)
@@ -99,13 +166,13 @@ class Frame:
                 self._check_shadowing(name, old)
             self.names[name] = Binding(value, self.builder.scope)
 
-    def declare(self, name: str, annotation: Any, value: Any) -> Any:
+    def declare(self, name: str, annotation: object, value: object) -> object:
         """Return the value bound by ``name: annotation = value``: for an element type, converted to it."""
         if isinstance(annotation, DType) and not isinstance(value, Buffer):
             value = cast(value if isinstance(value, Value) else as_value(value, annotation), annotation)
         return self.assign(name, value)
 
-    def declare_parameter(self, name: str, annotation: Any, value: Any) -> Any:
+    def declare_parameter(self, name: str, annotation: object, value: object) -> object:
         """Return the tensor that ``name: T.Tensor[...]`` declares a parameter of an eager kernel to be."""
         if self.builder.eager is None or self.builder.scope.kind != "function":
             return value
@@ -113,14 +180,14 @@ class Frame:
         self.names[name] = Binding(new, self.scope)
         return new
 
-    def _check_rebinding(self, name: str, old: Binding, value: Any) -> None:
+    def _check_rebinding(self, name: str, old: Binding, value: object) -> None:
         if value is old.value:
             return
         for scope in self.builder.scope.ancestors():
             if scope is old.scope:
                 return
             if scope.runtime:
-                raise ReboundInBranch(name=name, kind=_KINDS[scope.kind], fix=_fix(name, scope))
+                raise ReboundInBranch(name=name, kind=_KINDS[scope.kind], fix=_fix(name, scope, old.value))
 
     def _check_shadowing(self, name: str, old: Binding) -> None:
         # A loop variable may reuse the name, unless an earlier use in the same runtime loop would have seen it.
@@ -129,41 +196,44 @@ class Frame:
                 return
             inner = scope is not self.builder.scope
             if inner and scope.kind in ("loop", "parallel", "while") and any(scope.encloses(u) for u in old.uses):
-                raise ReboundInBranch(name=name, kind="loop", fix=_fix(name, scope))
+                raise ReboundInBranch(name=name, kind="loop", fix=_fix(name, scope, old.value))
 
     # ------------------------------------------------------------------ blocks
 
-    def entering(self, manager: Any, *names: str) -> Any:
-        """Return the context manager of a ``with``, given the user's names for its results."""
-        if hasattr(manager, "names_hint"):
-            manager.names_hint = names
+    def entering(self, manager: object, unpacked: bool, *names: str) -> object:
+        """Return the context manager of a ``with``, given the user's names for its results, and if they are a tuple."""
+        if isinstance(manager, Launching):
+            manager.names_hint, manager.unpacked = names, unpacked
         return manager
 
-    def if_(self, condition: Any) -> Branch | PythonBranch:
+    def if_(self, condition: object) -> Branch | PythonBranch:
         """Open an ``if``."""
         runtime = as_condition(condition)
         return PythonBranch(bool(condition)) if runtime is None else Branch(self.builder, runtime)
 
     def while_(self, has_else: bool) -> While:
         """Open a ``while``."""
-        return While(self, self.builder, has_else)
+        return While(self.loops, self.builder, has_else)
 
-    def loop(self, iterable: Any, names: Sequence[str], has_else: bool) -> Iterator[Any]:
+    def loop(self, iterable: Any, names: Sequence[str], has_else: bool) -> Iterator[object]:
         """Iterate: once, with loop variables, over a loop of the kernel; over anything else as Python does."""
         if hasattr(iterable, "open_loop"):
             return self._runtime_loop(iterable, names, has_else)
         return self._python_loop(iterable)
 
-    def _python_loop(self, iterable: Any) -> Iterator[Any]:
+    def _python_loop(self, iterable: Any) -> Iterator[object]:
         mark = Loop("python", self.builder.scope)
         self.loops.append(mark)
         try:
-            yield from iterable
+            for count, item in enumerate(iterable):
+                if count == MOST_TRACED:
+                    raise EndlessTrace(loop="for", count=MOST_TRACED)
+                yield item
         finally:
             if mark in self.loops:
                 self.loops.remove(mark)
 
-    def _runtime_loop(self, spec: Any, names: Sequence[str], has_else: bool) -> Iterator[Any]:
+    def _runtime_loop(self, spec: RuntimeLoop, names: Sequence[str], has_else: bool) -> Iterator[object]:
         nest = spec.open_loop(self.builder, names)
         mark = Loop(spec.kind, nest.scope, single=nest.single)
         self.loops.append(mark)
@@ -183,13 +253,17 @@ class Frame:
         """Go to the next iteration of the innermost loop; true if Python has to do it."""
         return self._leave("continue", tirx.Continue)
 
-    def _leave(self, what: str, statement: Any) -> bool:
+    def _leave(self, what: str, statement: Callable[[Span], Stmt]) -> bool:
         loop = self.loops[-1]
         here = self.builder.scope
         if loop.kind == "python":
             if here is not loop.scope:
-                reason = "of a Python-time loop depends on a runtime condition"
-                raise BadBreak(what=what, reason=reason, instead="use a loop of the kernel: T.serial, range or while")
+                reason = (
+                    "depends on a runtime condition, but its loop (`while True`, or `for` over a Python iterable) runs "
+                    "while the kernel is traced"
+                )
+                instead = "use a loop of the kernel: `while` with the runtime condition, or `for _ in range(n)`"
+                raise BadBreak(what=what, reason=reason, instead=instead)
             if what == "break":
                 self.loops.remove(loop)
             return True
@@ -199,12 +273,15 @@ class Frame:
         if what == "break" and not loop.single:
             reason = "in a loop over several dimensions would leave only the innermost"
             raise BadBreak(what=what, reason=reason, instead="write nested loops")
+        if any(s.kind == "role" for s in takewhile(lambda s: s is not loop.scope, here.ancestors())):
+            reason = "in T.ws would leave a loop that other threads of the block stay in"
+            raise BadBreak(what=what, reason=reason, instead="leave the loop outside of T.ws")
         loop.left = loop.left or what == "break"
         self.builder.emit(statement(self.builder.span()))
         here.ended = True
         return False
 
-    def return_(self, value: Any) -> Any:
+    def return_(self, value: object) -> object:
         """Check that a ``return`` does not depend on runtime values, and return the value."""
         self._check_leaving("return")
         return read(value)
@@ -221,14 +298,16 @@ class Frame:
                 raise RuntimeReturn(what=what, kind=_KINDS[scope.kind])
 
 
-def _stored(old: Any, value: Any) -> bool:
+def _stored(old: object, value: object) -> bool:
     if not (isinstance(old, Buffer) and old.scope == "local.var"):
         return False
     return isinstance(value, (Value, int, float)) or (hasattr(value, "item") and getattr(value, "shape", None) == ())
 
 
-def _fix(name: str, scope: Any) -> str:
+def _fix(name: str, scope: Scope, old: object) -> str:
     """Return the remedy for a name that a block rebinds; iterations of T.Parallel share no variable."""
+    if isinstance(old, Buffer) and not old.is_scalar:
+        return f"{name}[...] = ... stores the value in the tile; otherwise choose another name"
     if any(s.kind == "parallel" for s in scope.ancestors()):
         return f"use T.reduce_*, T.alloc_reducer or T.serial to combine iterations, or another name than {name}"
     return f"declare it with `{name} = T.alloc_var(dtype, init=...)`: then every assignment is a store"

@@ -11,16 +11,16 @@ from tile_core.compat.types import Expr
 from tile_core.errors.language import StatementInExpression
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import current
-from tile_core.values.value import Value, derive
+from tile_core.values.value import TileValue, Value, derive
 
 Thunk = Callable[[], Any]
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARE: dict[str, Callable[[Any, Any], object]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "is_": operator.is_, "is_not": operator.is_not, "in_": lambda a, b: a in b, "not_in": lambda a, b: a not in b,
 }  # fmt: skip
 
 
-def and_(a: Any, b: Thunk) -> Any:
+def and_(a: object, b: Thunk) -> object:
     """Return ``a and b``."""
     left = as_condition(a)
     if left is None:
@@ -28,7 +28,7 @@ def and_(a: Any, b: Thunk) -> Any:
     return _logical("and", left, b)
 
 
-def or_(a: Any, b: Thunk) -> Any:
+def or_(a: object, b: Thunk) -> object:
     """Return ``a or b``."""
     left = as_condition(a)
     if left is None:
@@ -36,7 +36,7 @@ def or_(a: Any, b: Thunk) -> Any:
     return _logical("or", left, b)
 
 
-def _logical(word: str, left: Value, b: Thunk) -> Any:
+def _logical(word: str, left: Value, b: Thunk) -> bool | Value:
     right = pure(word, b)
     value = as_condition(right)
     if value is None:
@@ -58,13 +58,13 @@ def _may_trap(expr: Expr) -> bool:
     return bool(found)
 
 
-def not_(a: Any) -> Any:
+def not_(a: object) -> object:
     """Return ``not a``."""
     value = as_condition(a)
     return (not a) if value is None else derive(tirx.Not(value.expr), value.dtype, value)
 
 
-def chain(ops: Sequence[str], left: Any, *rest: Thunk) -> Any:
+def chain(ops: Sequence[str], left: object, *rest: Thunk) -> object:
     """Return ``a < b < c``, with every operand evaluated at most once."""
     right = rest[0]()
     first = _COMPARE[ops[0]](left, right)
@@ -73,7 +73,7 @@ def chain(ops: Sequence[str], left: Any, *rest: Thunk) -> Any:
     return and_(first, lambda: chain(ops[1:], right, *rest[1:]))
 
 
-def pure(what: str, thunk: Thunk) -> Any:
+def pure(what: str, thunk: Thunk) -> object:
     """Return the value of an operand that may not be evaluated on the device: it must not emit statements.
 
     Raises
@@ -92,4 +92,6 @@ def pure(what: str, thunk: Thunk) -> Any:
         raise StatementInExpression(what=what)
     if isinstance(result, Value) and result.reads:
         result.scope = builder.scope
+    if isinstance(result, TileValue):
+        result.moved(builder.scope)
     return result

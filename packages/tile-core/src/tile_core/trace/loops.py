@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from tile_core.errors.language import BadLoop
 from tile_core.ir import nodes
 from tile_core.ir.visit import loads_of
+from tile_core.trace.trip_counts import bound_of, trip_count, type_of
 from tile_core.values.builder import Builder, Scope
 from tile_core.values.checks import flag, int_lists, no_loop_layout, python_int, shown
 from tile_core.values.checks import hints as check_hints
-from tile_core.values.value import Buffer, Index, Value, as_value, constant_of, floordiv, to_index
+from tile_core.values.intervals import interval
+from tile_core.values.value import Buffer, Index, Value, as_value, constant_of, to_index
 
 _ROLES = {
     "serial": "serial", "range": "serial", "grid": "serial", "Parallel": "parallel", "Pipelined": "pipelined",
@@ -20,7 +22,9 @@ _ROLES = {
 }  # fmt: skip
 
 
-def serial(start: Index, stop: Index | None = None, step: int = 1, *, annotations: Any = None) -> LoopNest:
+def serial(
+    start: Index, stop: Index | None = None, step: int = 1, *, annotations: Mapping[str, object] | None = None
+) -> LoopNest:
     """Iterate sequentially: ``for i in T.serial(n)``, ``T.serial(start, stop, step)``.
 
     Parameters
@@ -53,7 +57,9 @@ def static_range(*bounds: int) -> range:
     return builtins.range(*(_python_int("static_range", "a bound", b) for b in bounds))
 
 
-def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: Any = None, **hints: Any) -> LoopNest:
+def Parallel(
+    *extents: Index, coalesced_width: int | None = None, loop_layout: None = None, **hints: object
+) -> LoopNest:
     """Iterate over a domain of independent iterations, in any order or in parallel.
 
     Parameters
@@ -78,7 +84,7 @@ def Parallel(*extents: Index, coalesced_width: int | None = None, loop_layout: A
     if "prefer_async" in known:
         flag("Parallel", "prefer_async", known["prefer_async"])
     no_loop_layout("Parallel", loop_layout)
-    notes: dict[str, Any] = {}
+    notes: dict[str, object] = {}
     if coalesced_width is not None:
         notes["tile.coalesced_width"] = _python_int("Parallel", "coalesced_width", coalesced_width, low=1)
     return _domain("Parallel", extents, notes)
@@ -90,7 +96,7 @@ def grid(*extents: Index) -> LoopNest:
 
 
 def Pipelined(
-    start: Index, stop: Index | None = None, num_stages: int = 0, order: Any = None, stage: Any = None, **hints: Any
+    start: Index, stop: Index | None = None, num_stages: int = 0, order: Any = None, stage: Any = None, **hints: object
 ) -> LoopNest:
     """Iterate as a software pipeline: loads of later iterations overlap the work of earlier ones.
 
@@ -109,7 +115,7 @@ def Pipelined(
     for name in known.keys() & {"sync", "group"}:
         int_lists("Pipelined", name, known[name])
     stages = _python_int("Pipelined", "num_stages", num_stages, low=0)
-    notes: dict[str, Any] = {nodes.STAGES: stages}
+    notes: dict[str, object] = {nodes.STAGES: stages}
     for key, value in (("tile.order", order), ("tile.stage", stage)):
         if value is not None:
             if not isinstance(value, (tuple, list)):
@@ -137,7 +143,7 @@ def unroll(
     return loop
 
 
-def vectorized(start: Index, stop: Index | None = None, *, annotations: Any = None) -> LoopNest:
+def vectorized(start: Index, stop: Index | None = None, *, annotations: Mapping[str, object] | None = None) -> LoopNest:
     """Iterate with vector instructions: the iterations are independent, the bounds Python ints."""
     loop = _counted("vectorized", start, stop, 1, _notes("vectorized", annotations))
     if not isinstance(loop.extents[0], int):
@@ -159,22 +165,31 @@ class LoopNest:
         Of a loop over one dimension.
     notes
         Annotations of the outermost loop.
+    type
+        Element type of the numbers of a loop over one dimension; empty for that of the extents.
     """
 
     def __init__(
-        self, kind: str, extents: Sequence[Index], notes: dict[str, Any], start: Index = 0, step: int = 1
+        self,
+        kind: str,
+        extents: Sequence[Index],
+        notes: dict[str, object],
+        start: Index = 0,
+        step: int = 1,
+        dtype: str = "",
     ) -> None:
         self.kind = kind
         self.extents = list(extents)
         self.notes = notes
         self.start = start
         self.step = step
+        self.type = dtype
 
     def open_loop(self, builder: Builder, names: Sequence[str]) -> OpenNest:
         """Open the scope of the body."""
         return OpenNest(self, builder, names)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> NoReturn:
         raise BadLoop(
             loop=self.kind, what="its iterable", found="used by plain Python code", expected="a `for` statement",
             instead="iterate with `for` inside of a kernel or T.macro, or use T.static_range",
@@ -207,12 +222,14 @@ class OpenNest:
         self.type = "int64" if any(nodes.dtype_of(b) == "int64" for b in bounds) else "int32"
         self.extents = [nodes.cast(b, self.type) for b in bounds[1:]]
         self.vars = [nodes.fresh(builder.unique(n), self.type) for n in names]
-        for var, extent in zip(self.vars, spec.extents, strict=True):
-            if isinstance(extent, int):
-                builder.ranges[var] = (0, builtins.max(0, extent - 1))
+        builder.ranges |= {
+            v: (0, builtins.max(0, interval(e)[1] - 1)) for v, e in zip(self.vars, self.extents, strict=True)
+        }
         values = [as_value(v) for v in self.vars]
         if spec.step != 1 or constant_of(spec.start) != 0:
             values = [start + values[0] * spec.step if spec.step != 1 else values[0] + start]
+        if spec.type:
+            values = [values[0].astype(spec.type)]  # trips may be more than the numbers of their type
         self.targets: Any = values[0] if self.single else tuple(values)
         self.scope: Scope = builder.push("parallel" if spec.kind in ("Parallel", "vectorized") else "loop")
 
@@ -254,7 +271,7 @@ def check_names(kind: str, extents: Sequence[Index], names: Sequence[str]) -> No
     )  # fmt: skip
 
 
-def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict[str, Any]) -> LoopNest:
+def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict[str, object]) -> LoopNest:
     low: Index = 0
     high = _bound(kind, "a bound", start)
     if stop is not None:
@@ -264,16 +281,10 @@ def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict
     step = _python_int(kind, "step", step)
     if step == 0:
         raise BadLoop(loop=kind, what="step", found=0, expected="an int other than 0", instead="use step=1")
-    distance = high - low if step > 0 else low - high
-    size = builtins.abs(step)
-    if isinstance(distance, int):
-        extent: Index = builtins.max(0, -(-distance // size))
-    else:
-        extent = distance if size == 1 else floordiv(distance + (size - 1), size)
-    return LoopNest(kind, [extent], dict(notes), low, step)
+    return LoopNest(kind, [trip_count(low, high, step)], dict(notes), low, step, type_of(low, high))
 
 
-def _domain(kind: str, extents: Sequence[Index], notes: dict[str, Any]) -> LoopNest:
+def _domain(kind: str, extents: Sequence[Index], notes: dict[str, object]) -> LoopNest:
     if len(extents) == 1 and isinstance(extents[0], (tuple, list)):
         extents = extents[0]
     if not extents:
@@ -285,7 +296,7 @@ def _domain(kind: str, extents: Sequence[Index], notes: dict[str, Any]) -> LoopN
     return LoopNest(kind, checked, notes)
 
 
-def _bound(kind: str, what: str, x: Any) -> Index:
+def _bound(kind: str, what: str, x: object) -> Index:
     constant = constant_of(x) if isinstance(x, Value) else python_int(x)
     found, instead = shown(x), "convert it with int(...), or T.ceildiv for quotients"
     if constant is not None:
@@ -295,12 +306,12 @@ def _bound(kind: str, what: str, x: Any) -> Index:
     elif isinstance(x, Value) or (isinstance(x, Buffer) and x.is_scalar):
         value = as_value(x)
         if value.dtype.is_integer:
-            return value if value.dtype.bits >= 32 else value.astype("int32")
-        found = f"a {value.dtype} value"
+            return bound_of(value)
+        found, instead = f"a {value.dtype} value", 'convert it with T.cast(x, "int32"), or use T.ceildiv for quotients'
     raise BadLoop(loop=kind, what=what, found=found, expected="an integer", instead=instead)
 
 
-def _python_int(kind: str, what: str, x: Any, low: int = -(2**31)) -> int:
+def _python_int(kind: str, what: str, x: object, low: int = -(2**31)) -> int:
     constant = constant_of(x) if isinstance(x, Value) else python_int(x)
     if constant is None:
         found = "a runtime value" if isinstance(x, Value) else shown(x)
@@ -313,7 +324,7 @@ def _python_int(kind: str, what: str, x: Any, low: int = -(2**31)) -> int:
     return constant
 
 
-def _notes(kind: str, annotations: Any) -> dict[str, Any]:
+def _notes(kind: str, annotations: Mapping[str, object] | None) -> dict[str, object]:
     if annotations is None:
         return {}
     if not isinstance(annotations, Mapping) or not all(isinstance(k, str) for k in annotations):

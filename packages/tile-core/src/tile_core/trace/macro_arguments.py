@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tile_core.trace.assign import read, settled
 from tile_core.values.types import Ref
@@ -12,8 +11,8 @@ from tile_core.values.value import Value
 
 
 def bound_arguments(
-    fn: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    fn: Callable[..., object], args: tuple[object, ...], keywords: Mapping[str, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return the arguments of a macro call, each evaluated once."""
     names = list(inspect.signature(fn).parameters)
     names += [names[-1]] * (len(args) - len(names)) if names else ["arg"] * len(args)
@@ -22,7 +21,7 @@ def bound_arguments(
     return new, {k: _bound(k, notes.get(k), v) for k, v in keywords.items()}
 
 
-def _bound(name: str, note: Any, argument: Any) -> Any:
+def _bound(name: str, note: object, argument: object) -> object:
     if note is Ref or note in ("T.Ref", "Ref"):
         return argument
     value = read(argument)

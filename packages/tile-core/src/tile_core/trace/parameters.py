@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Var
+from tile_core.compat.types import BufferVar, Expr, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadParameter, UnknownDType
-from tile_core.ir.program import ParamInfo, dim_of
+from tile_core.ir.program import Dim, ParamInfo, dim_of
 from tile_core.values.builder import Builder
 from tile_core.values.checks import python_int, shown
 from tile_core.values.types import PointerType, TensorType, ptr
-from tile_core.values.value import Buffer, Value, constant_of, tvm_name
+from tile_core.values.value import Buffer, Index, Value, constant_of, tvm_name
 
 
-def declare(builder: Builder, name: str, annotation: Any) -> tuple[Any, Any, ParamInfo]:
+def declare(builder: Builder, name: str, annotation: object) -> tuple[Expr, Buffer | Pointer | Value, ParamInfo]:
     """Return the IR parameter, its value in the kernel, and the declaration.
 
     Raises
@@ -53,7 +52,7 @@ class Pointer:
         self.name = name
 
 
-def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Any, Any, ParamInfo]:
+def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Var, Value, ParamInfo]:
     """Declare a scalar parameter."""
     if dtype.is_narrow or dtype.is_packed:
         expected = "a scalar of at least 8 bits that is no 8-bit float"
@@ -62,7 +61,7 @@ def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Any, Any, ParamIn
     return var, Value(var, dtype), ParamInfo(name, "scalar", str(dtype))
 
 
-def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[Any, Buffer, ParamInfo]:
+def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[BufferVar, Buffer, ParamInfo]:
     """Declare a tensor parameter."""
     shape = [_extent(builder, name, d, dim) for d, dim in enumerate(declared.shape)]
     strides = declared.strides
@@ -94,7 +93,7 @@ def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[Any, Buff
     return buffer, Buffer(buffer, shape, dtype, "global", name), info
 
 
-def _is_wide(shape: Sequence[Any], strides: Sequence[Any] | None) -> bool:
+def _is_wide(shape: Sequence[Index], strides: Sequence[Index] | None) -> bool:
     known = [d for d in shape if isinstance(d, int)]
     last = math.prod(known)
     if strides is not None:
@@ -104,17 +103,17 @@ def _is_wide(shape: Sequence[Any], strides: Sequence[Any] | None) -> bool:
     return last > 2**31 - 1
 
 
-def _ir_dim(dim: Any, wide: bool) -> Expr:
+def _ir_dim(dim: Index, wide: bool) -> Expr:
     if isinstance(dim, int):
         return tirx.IntImm("int64" if wide else "int32", dim)
     return tirx.Cast("int64", dim.expr) if wide and dim.dtype == "int32" else dim.expr
 
 
-def _plain(dim: Any) -> Any:
+def _plain(dim: Index) -> Dim:
     return dim if isinstance(dim, int) else dim_of(dim.expr)
 
 
-def _extent(builder: Builder, name: str, d: int, dim: Any) -> Any:
+def _extent(builder: Builder, name: str, d: int, dim: object) -> Index:
     value = _dimension(builder, name, f"dimension {d}", dim)
     if isinstance(value, int) and value < 0:
         found = f"dimension {d} is {value}"
@@ -122,7 +121,7 @@ def _extent(builder: Builder, name: str, d: int, dim: Any) -> Any:
     return value
 
 
-def _stride(builder: Builder, name: str, d: int, dim: Any) -> Any:
+def _stride(builder: Builder, name: str, d: int, dim: Index) -> Index:
     value = _dimension(builder, name, f"stride {d}", dim)
     if isinstance(value, int) and value < 0:
         found = f"stride {d} is {value}"
@@ -130,7 +129,7 @@ def _stride(builder: Builder, name: str, d: int, dim: Any) -> Any:
     return value
 
 
-def _dimension(builder: Builder, name: str, what: str, dim: Any) -> Any:
+def _dimension(builder: Builder, name: str, what: str, dim: object) -> Index:
     constant = constant_of(dim) if isinstance(dim, Value) else python_int(dim)
     if constant is not None:
         if constant < 2**48:
@@ -143,7 +142,7 @@ def _dimension(builder: Builder, name: str, what: str, dim: Any) -> Any:
     raise BadParameter(name=name, kernel=builder.name, found=found, expected="an int or a symbol of T.dynamic")
 
 
-def _note_symbols(builder: Builder, dim: Any) -> None:
+def _note_symbols(builder: Builder, dim: Index) -> None:
     if isinstance(dim, int):
         return
     for var in tirx.analysis.undefined_vars(tirx.Evaluate(dim.expr), []):

@@ -243,7 +243,8 @@ class _RewriteFunction(ast.NodeTransformer):
         for item in node.items:
             names = self.plain_targets(item.optional_vars, node) if item.optional_vars is not None else []
             known = _counted(names, item.optional_vars)
-            call = _call(FRAME, "entering", self.visit(item.context_expr), *[ast.Constant(n) for n in known])
+            unpacked = ast.Constant(isinstance(item.optional_vars, (ast.Tuple, ast.List)))
+            call = _call(FRAME, "entering", self.visit(item.context_expr), unpacked, *map(ast.Constant, known))
             items.append(ast.withitem(call, item.optional_vars))
             if names:
                 binds.append(self.bind_targets(names, node))

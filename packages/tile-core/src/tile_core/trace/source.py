@@ -14,7 +14,6 @@ import types
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.errors import Where
 from tile_core.errors.language import NoSource, SourceChanged
@@ -42,7 +41,7 @@ class Definition:
     where: Where
 
 
-def is_rewritten(fn: Callable[..., Any]) -> bool:
+def is_rewritten(fn: Callable[..., object]) -> bool:
     """Whether a function consists of rewritten code, because it is nested in a function that does."""
     return SUPPORT in fn.__code__.co_freevars
 
@@ -60,7 +59,7 @@ class _Known:
 _cache: dict[int, tuple[weakref.ref[types.CodeType], _Known]] = {}
 
 
-def definition(fn: Callable[..., Any]) -> Definition:
+def definition(fn: Callable[..., object]) -> Definition:
     """Return the definition of a function; the tree is shared, do not change it.
 
     Raises
@@ -73,7 +72,7 @@ def definition(fn: Callable[..., Any]) -> Definition:
     return _known(fn).definition
 
 
-def _known(fn: Any) -> _Known:
+def _known(fn: Callable[..., object]) -> _Known:
     if not isinstance(fn, types.FunctionType):
         name = getattr(fn, "__name__", repr(fn))
         raise NoSource(name=name, reason=f"it is of type {type(fn).__name__}, not a function")
@@ -108,7 +107,7 @@ def _parse(fn: types.FunctionType) -> Definition:
     return Definition(node, Where(code.co_filename, node.lineno))
 
 
-def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+def rewritten(fn: Callable[..., object], scope: Mapping[str, object] | None = None) -> Callable[..., object]:
     """Return the rewritten form of a function.
 
     Parameters
@@ -146,7 +145,7 @@ def rewritten(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) ->
     return result
 
 
-def _compile(fn: Any, node: ast.FunctionDef, extra: tuple[str, ...]) -> types.CodeType:
+def _compile(fn: Callable[..., object], node: ast.FunctionDef, extra: tuple[str, ...]) -> types.CodeType:
     code = fn.__code__
     body = rewrite_function(node, code.co_filename)
     # Under its own name it would be a local of the wrapper, and a recursive call would not find the user's object.

@@ -118,14 +118,14 @@ def _same_place(text: str, code: types.CodeType) -> list[types.CodeType]:
     return [c for c in _tree(whole) if (c.co_name, c.co_firstlineno) == (code.co_name, code.co_firstlineno)]
 
 
-def _facts(code: types.CodeType) -> tuple[Any, ...]:
+def _facts(code: types.CodeType) -> tuple[object, ...]:
     """Everything that determines a function's behaviour, without its name and location."""
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_OUTSIDE)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return (code.co_code, counts, names, tuple(_constant(c) for c in code.co_consts))
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> object:
     """A key of a constant that distinguishes 0, 0.0, -0.0 and False."""
     if isinstance(value, types.CodeType):
         return (value.co_name, _facts(value))
@@ -153,7 +153,7 @@ def _is_part(part: types.CodeType | None, whole: types.CodeType) -> bool:
     return set().union(*own) <= set().union(*other)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.co_name if isinstance(value, types.CodeType) else _constant(value)
 
 

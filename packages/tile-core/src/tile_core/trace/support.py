@@ -17,7 +17,7 @@ from tile_core.trace.logic import Thunk, and_, chain, not_, or_, pure
 from tile_core.trace.loops import loop_range
 from tile_core.trace.python_builtins import MEANINGS
 from tile_core.values.buffer import store as store_element
-from tile_core.values.value import Buffer, Region, Value
+from tile_core.values.value import Buffer, Region, TileValue, Value, is_tile
 
 __all__ = [
     "Frame", "and_", "augmented", "augmented_store", "builtin", "chain", "check", "choose", "loop_builtin", "not_",
@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def store(value: Any, target: Any, index: Any) -> None:
+def store(value: object, target: Any, index: Any) -> None:
     """Do ``target[index] = value``."""
     if isinstance(target, Buffer):
         store_element(target, index, value)
@@ -38,9 +38,12 @@ def store(value: Any, target: Any, index: Any) -> None:
         target[index] = value
 
 
-def augmented(op: str, old: Any, value: Any) -> Any:
+def augmented(op: str, old: Any, value: Any) -> object:
     """Return the new value of ``old op= value``."""
-    return getattr(operator, op)(old, value)
+    new = getattr(operator, op)(old, value)
+    if isinstance(new, TileValue) and is_tile(old) and not isinstance(old, TileValue):
+        new.into = old
+    return new
 
 
 def augmented_store(op: str, target: Any, index: Any, value: Any) -> None:
@@ -48,16 +51,16 @@ def augmented_store(op: str, target: Any, index: Any, value: Any) -> None:
     store(getattr(operator, op)(target[index], value), target, index)
 
 
-def snapshot(value: Any) -> Any:
+def snapshot(value: object) -> object:
     """Read the variables of a right-hand side before any target is assigned: ``a, b = b, a``."""
     if isinstance(value, tuple):
         return tuple(assign.read(v) for v in value)
     return assign.read(value)
 
 
-def statement(value: Any) -> None:
+def statement(value: object) -> None:
     """Refuse a computed value that is unused, such as ``A[i] == 1``."""
-    if isinstance(value, Region):
+    if isinstance(value, (Region, TileValue)):
         raise NoEffect(value=repr(value))
     if isinstance(value, Value) and not isinstance(value._expr, (tirx.Var, tirx.IntImm, tirx.FloatImm, ir.Call)):
         raise NoEffect(value=str(value._expr))
@@ -73,7 +76,7 @@ def check(condition: Any, message: Thunk) -> None:
     device_assert(condition, "" if text is None else str(text))
 
 
-def choose(condition: Any, yes: Thunk, no: Thunk) -> Any:
+def choose(condition: object, yes: Thunk, no: Thunk) -> object:
     """Return ``yes if condition else no``; only the chosen side is evaluated, at run time too."""
     value = as_condition(condition)
     if value is None:
@@ -81,7 +84,7 @@ def choose(condition: Any, yes: Thunk, no: Thunk) -> Any:
     return if_then_else(value, pure("if … else", yes), pure("if … else", no))
 
 
-def builtin(function: Any) -> Any:
+def builtin(function: object) -> object:
     """Return the kernel's version of a builtin; the same object if it has none, or is not a builtin."""
     try:
         return MEANINGS.get(function, function)
@@ -89,7 +92,7 @@ def builtin(function: Any) -> Any:
         return function
 
 
-def loop_builtin(function: Any) -> Any:
+def loop_builtin(function: object) -> object:
     """Return the kernel's version of ``range`` as the iterable of a ``for`` statement."""
     if function is builtins.range:
         return loop_range

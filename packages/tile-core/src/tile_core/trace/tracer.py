@@ -7,8 +7,9 @@ import inspect
 import re
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import reason_of, tirx, tvm
 from tile_core.compat.types import Expr, Stmt, Var
@@ -22,14 +23,17 @@ from tile_core.errors.language import (
 )
 from tile_core.ir import nodes
 from tile_core.ir.program import ParamInfo, Program
-from tile_core.trace.parameters import declare
+from tile_core.trace.parameters import Pointer, declare
 from tile_core.trace.python_errors import python_error
 from tile_core.trace.source import definition, rewritten
 from tile_core.values.builder import SUPPORT, Builder
 from tile_core.values.types import is_symbol
 
+if TYPE_CHECKING:
+    from tile_core.values.value import Buffer, Value
 
-def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Program:
+
+def trace(fn: Callable[..., object], scope: Mapping[str, object] | None = None) -> Program:
     """Return the program of a function whose parameters are all annotated.
 
     Parameters
@@ -59,7 +63,11 @@ def trace(fn: Callable[..., Any], scope: Mapping[str, Any] | None = None) -> Pro
         return finish(builder, [d[0] for d in declared], [d[2] for d in declared], where)
 
 
-def run(fn: Callable[..., Any], arguments: list[Any], keywords: Mapping[str, Any] | None = None) -> Any:
+def run(
+    fn: Callable[..., object],
+    arguments: Sequence[Buffer | Pointer | Value],
+    keywords: Mapping[str, object] | None = None,
+) -> object:
     """Run rewritten code; errors get the user's line, and errors of Python's become errors of the catalogue."""
     try:
         return fn(*arguments, **(keywords or {}))
@@ -74,21 +82,25 @@ def finish(
 ) -> Program:
     """Return the program that a builder has collected."""
     body = nodes.seq(builder.scope.statements)
+    workspaces = tuple(info.name for _, info in builder.workspaces)
+    params, infos = [*params, *(v for v, _ in builder.workspaces)], [*infos, *(i for _, i in builder.workspaces)]
     _check_variables(builder, params, body)
+    attrs = builder.launches[0] if len(builder.launches) == 1 else builder.attrs
     func = tirx.PrimFunc(params, body).with_attr("global_symbol", builder.name)
     func = _single_definitions(func)
     _check_scopes(builder, func)
     if builder.symbols:
         func = func.with_attr("tile.symbols", list(builder.symbols.values()))
-    for key, value in builder.attrs.items():
+    for key, value in attrs.items():
         func = func.with_attr(f"tile.{key}", value)
     return Program(
         func, builder.name, tuple(infos), dict(builder.symbols), outputs, where,
-        {str(b.var.name): layout for b, layout in builder.layouts.items()}, dict(builder.reducers), dict(builder.attrs),
+        {str(b.var.name): layout for b, layout in builder.layouts.items()}, dict(builder.reducers), dict(attrs),
+        tuple(builder.launches), workspaces,
     )  # fmt: skip
 
 
-def return_of(fn: Callable[..., Any]) -> Where:
+def return_of(fn: Callable[..., object]) -> Where:
     """Return the location of a function's last ``return`` with a value, or that of its definition."""
     found = definition(fn)
     own = [s for s in _statements(found.node.body) if isinstance(s, ast.Return) and s.value is not None]
@@ -114,15 +126,17 @@ class located:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if isinstance(error, TileError):
             error.at(self.where)
         elif isinstance(error, Exception):
             raise _translated(error).at(self.where) from error
 
 
-def _annotations(fn: Any, builder: Builder, scope: Mapping[str, Any] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _annotations(fn: Callable[..., object], builder: Builder, scope: Mapping[str, object] | None) -> dict[str, object]:
+    found: dict[str, object] = {}
     for name, parameter in inspect.signature(fn).parameters.items():
         expected = "an annotation that declares it"
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -133,7 +147,7 @@ def _annotations(fn: Any, builder: Builder, scope: Mapping[str, Any] | None) -> 
     return found
 
 
-def evaluate(annotation: Any, fn: Any, scope: Mapping[str, Any] | None) -> Any:
+def evaluate(annotation: object, fn: Callable[..., object], scope: Mapping[str, object] | None) -> object:
     """Return the value of an annotation; text (``from __future__ import annotations``) is evaluated in its scope."""
     if not isinstance(annotation, str):
         return annotation
@@ -149,7 +163,9 @@ def evaluate(annotation: Any, fn: Any, scope: Mapping[str, Any] | None) -> Any:
     except TileError:
         raise
     except Exception as error:
-        raise PythonError(kind=type(error).__name__, detail=str(error)) from error
+        text = " in an annotation that `from __future__ import annotations` keeps as text: it sees the module, and what"
+        seen = f"{text} the function around the kernel binds or uses" if isinstance(error, NameError) else ""
+        raise PythonError(kind=type(error).__name__, detail=f"{error}{seen}") from error
 
 
 def _check_variables(builder: Builder, params: list[Var], body: Stmt) -> None:
@@ -205,7 +221,7 @@ def _translated(error: Exception) -> TileError:
 
 
 #: Modules whose functions call the user's functions, or the language's on the user's behalf.
-_WRAPPERS = ("tile_core.trace", "tile_core.errors.places")
+_WRAPPERS = ("tile_core.trace", "tile_core.errors.places", "tile_core.values.elementwise")
 
 
 def _module_of(error: BaseException) -> str:
@@ -223,7 +239,7 @@ def _module_of(error: BaseException) -> str:
     return module
 
 
-def caller_scope(depth: int) -> dict[str, Any]:
+def caller_scope(depth: int) -> dict[str, object]:
     """Return the local names of the function ``depth`` calls up, empty at module level."""
     frame = sys._getframe(depth + 1)
     return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadShape, ScratchTooLarge
+from tile_core.values.buffer import Buffer
 from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
-from tile_core.values.value import Buffer, Value, constant_of, tvm_name
+from tile_core.values.scalar import Shape, Value, constant_of, tvm_name
 
 #: The most elements that 32-bit indices can count.
 _MOST_ELEMENTS = 2**31 - 1
 
 
-def allocate(what: str, shape: Any, dtype: DTypeLike, scope: str, default: str) -> Buffer:
+def allocate(what: str, shape: Shape, dtype: DTypeLike, scope: str, default: str) -> Buffer:
     """Allocate scratch memory and return it.
 
     Parameters
@@ -47,7 +47,7 @@ def allocate(what: str, shape: Any, dtype: DTypeLike, scope: str, default: str) 
     return Buffer(var, extents, element, scope, name)
 
 
-def _static(what: str, shape: Any) -> tuple[int, ...]:
+def _static(what: str, shape: Shape) -> tuple[int, ...]:
     dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     extents = []
     for d, dim in enumerate(dims):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any, NoReturn, Union
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, DTypeLike, Expr
@@ -23,9 +24,18 @@ from tile_core.errors.language import (
 from tile_core.ir import nodes
 from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
-from tile_core.values.numpy_like import adopt, whole
+from tile_core.values.numpy_like import adopt
 from tile_core.values.promotion import weak_type
-from tile_core.values.scalar import Index, Value, as_value, cast, compare, constant_of, simplify
+from tile_core.values.scalar import Index, Scalar, Value, as_value, cast, constant_of, simplify
+
+Item = Union[int, Value, "Buffer", slice, EllipsisType, None]
+"""What indexes one dimension of a buffer."""
+
+Indices = Union[Item, "tuple[Item, ...]"]
+"""What indexes a buffer."""
+
+Tile = Union["Buffer", "Region", Value]
+"""A tile as an operand: a buffer, a part of one, or one element, which is the corner of a part."""
 
 _COMPARE = "compare elements, for example A[i] > 0; ask Python values with `is None`"
 _LOOP = "write a loop over its extents, for example `for i in T.Parallel(n)` or T.serial(n), and index it"
@@ -41,13 +51,13 @@ class Region:
     mins, extents
         Corner and extents, one per dimension of the buffer.
     kept
-        Dimensions that remain in ``shape`` (an integer index drops its dimension).
+        Dimensions that remain in ``shape`` (an integer index drops its dimension); ``None`` is a new one of extent 1.
     """
 
     __slots__ = ("buffer", "extents", "kept", "mins")
 
     def __init__(
-        self, buffer: Buffer, mins: Sequence[Index], extents: Sequence[Index], kept: Sequence[int] | None = None
+        self, buffer: Buffer, mins: Sequence[Index], extents: Sequence[Index], kept: Sequence[int | None] | None = None
     ) -> None:
         self.buffer = buffer
         self.mins = tuple(mins)
@@ -57,7 +67,7 @@ class Region:
     @property
     def shape(self) -> tuple[Index, ...]:
         """Extents of the kept dimensions."""
-        return tuple(self.extents[d] for d in self.kept)
+        return tuple(1 if d is None else self.extents[d] for d in self.kept)
 
     @property
     def dtype(self) -> DType:
@@ -73,38 +83,51 @@ class Region:
         """Return the tirx region."""
         return nodes.region(self.buffer.var, [to_index(m) for m in self.mins], [to_index(e) for e in self.extents])
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Indices) -> Value | Region:
+        if _adds_axes(index):
+            return _with_axes(self, self.shape, index)
         name = repr(self)
         items = _normalise(name, self.shape, index)
-        full: list[Any] = [slice(m, add_index(m, e)) for m, e in zip(self.mins, self.extents, strict=True)]
-        for d in set(range(len(full))) - set(self.kept):
-            full[d] = self.mins[d]
+        full: list[Index | slice] = [slice(m, add_index(m, e)) for m, e in zip(self.mins, self.extents, strict=True)]
+        for dropped in set(range(len(full))) - set(self.kept):
+            full[dropped] = self.mins[dropped]
+        axes: list[bool] = []
         for n, (d, item) in enumerate(zip(self.kept, items, strict=True)):
-            base, extent = self.mins[d], self.extents[d]
+            base, extent = (0, 1) if d is None else (self.mins[d], self.extents[d])
             if isinstance(item, slice):
                 low, size = _slice_bounds(name, n, extent, item)
-                full[d] = slice(add_index(base, low), add_index(add_index(base, low), size))
+                new: Index | slice = slice(add_index(base, low), add_index(add_index(base, low), size))
+                axes.append(d is None)
             else:
                 _check_index(name, n, extent, item)
-                full[d] = add_index(base, item)
-        return self.buffer[tuple(full)]
+                new = add_index(base, item)
+            if d is not None:
+                full[d] = new
+        found = self.buffer[tuple(full)]
+        return _new_axes(found, axes) if any(axes) else found
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Indices, value: Scalar) -> None:
         target = self[index]
-        if isinstance(target, Value) and target.element is not None:
+        if isinstance(target, Region):
+            target.assign(value)
+        elif target.element is not None:
             self.buffer[target.element[1]] = value
-            return
-        raise BadOperand(found=f"assignment to the slice {target!r} (use T.copy, T.fill or a T.Parallel loop), which")
+
+    def assign(self, value: object) -> None:
+        """Store a value in all elements; see ``tile_values.assign_region``."""
+        raise NotImplementedError
 
     def __bool__(self) -> bool:
         raise NotCompileTime(what="the truth of a slice", value=repr(self), fix=_COMPARE)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> NoReturn:
         raise NotCompileTime(what="iteration over a slice", value=repr(self), fix=_LOOP)
 
     def __repr__(self) -> str:
         dims = enumerate(zip(self.mins, self.extents, strict=True))
         parts = [_range_text(m, e) if d in self.kept else _text(m) for d, (m, e) in dims]
+        for n in [n for n, d in enumerate(self.kept) if d is None]:
+            parts.insert(n, "None")
         return f"{self.buffer.name}[{', '.join(parts)}]"
 
 
@@ -121,7 +144,11 @@ class Buffer:
         Element type, storage scope (``global``, ``shared``, ``local.fragment``, ``local`` or ``local.var``), name.
     fresh
         Whether a scalar variable was just allocated and has no user-given name yet.
+    temporary
+        Whether it holds the value of an expression of tiles without a name: what is written to it is lost.
     """
+
+    temporary = False
 
     def __init__(self, var: BufferVar, shape: Sequence[Index], dtype: DType, scope: str, name: str) -> None:
         self.fresh = scope == "local.var"
@@ -151,16 +178,19 @@ class Buffer:
         indices = tuple(0 for _ in zero)
         return Value(nodes.load(self.var, zero), self.dtype, (self.var,), (self, indices))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Indices) -> Value | Region:
         if self.scope == "local.var":
             return self.value()
+        if _adds_axes(index):
+            return _with_axes(self, self.shape, index)
         items = _normalise(self.name, self.shape, index)
-        if not any(isinstance(i, slice) for i in items):
-            for d, item in enumerate(items):
-                _check_index(self.name, d, self.shape[d], item)
-            indices = [to_index(i) for i in items]
-            reads = (self.var, *[r for i in items if isinstance(i, Value) for r in i.reads])
-            return Value(nodes.load(self.var, indices), self.dtype, reads, (self, tuple(items)))
+        points = [i for i in items if not isinstance(i, slice)]
+        if len(points) == len(items):
+            for d, point in enumerate(points):
+                _check_index(self.name, d, self.shape[d], point)
+            indices = [to_index(i) for i in points]
+            reads = (self.var, *[r for i in points if isinstance(i, Value) for r in i.reads])
+            return Value(nodes.load(self.var, indices), self.dtype, reads, (self, tuple(points)))
         mins: list[Index] = []
         extents: list[Index] = []
         for d, item in enumerate(items):
@@ -176,13 +206,13 @@ class Buffer:
         kept = [d for d, item in enumerate(items) if isinstance(item, slice)]
         return Region(self, mins, extents, kept)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Indices, value: Scalar) -> None:
         store(self, index, value)
 
     def __bool__(self) -> bool:
         raise NotCompileTime(what="the truth of a buffer", value=self.name, fix=_COMPARE)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> NoReturn:
         raise NotCompileTime(what="iteration over a buffer", value=self.name, fix=_LOOP)
 
     def __repr__(self) -> str:
@@ -190,53 +220,44 @@ class Buffer:
         return f"{self.name}: {self.dtype}[{dims}] in {self.scope}"
 
 
-def _scalar_operator(name: str) -> Callable[..., Any]:
-    def method(self: Buffer, *others: Any) -> Any:
-        if not self.is_scalar:
-            raise whole(self.name)
-        return getattr(self.value(), name)(*others)
-
-    return method
-
-
-def _equality(node: Any) -> Callable[..., Any]:
-    # Other buffers compare by identity, so that they can be keys: T.annotate_layout({A_shared: ...}).
-    def method(self: Buffer, other: Any) -> Any:
-        return compare(node, self.value(), other) if self.is_scalar else NotImplemented
-
-    return method
-
-
-def _refused_slice(self: Region, *others: Any) -> Any:
-    raise whole(self.buffer.name)
-
-
-_OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
-for _name in (
-    [f"__{n}__" for n in _OPERATORS]
-    + [f"__r{n}__" for n in _OPERATORS]
-    + ["__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__pos__", "__invert__", "__abs__", "__round__", "astype"]
-):
-    setattr(Buffer, _name, _scalar_operator(_name))
 for _name in ("__matmul__", "__rmatmul__"):
     setattr(Buffer, _name, lambda self, other: _multiplied(self.name))
     setattr(Region, _name, lambda self, other: _multiplied(repr(self)))
-for _name in [f"__{n}__" for n in _OPERATORS] + [f"__r{n}__" for n in _OPERATORS] + ["__neg__", "__abs__"]:
-    setattr(Region, _name, _refused_slice)
-setattr(Buffer, "__eq__", _equality(tirx.EQ))  # noqa: B010
-setattr(Buffer, "__ne__", _equality(tirx.NE))  # noqa: B010
-setattr(Buffer, "__hash__", object.__hash__)  # noqa: B010
-
 
 adopt(Buffer, lambda b: b.name, lambda b: not b.is_scalar)
 adopt(Region, lambda r: r.buffer.name, lambda r: True)
 
 
-def _multiplied(name: str) -> Any:
+def _multiplied(name: str) -> NoReturn:
     raise BadOperand(found=f"the whole tile {name}", fix="T.gemm(A, B, C) adds A @ B to C")
 
 
-def to_index(i: Any) -> Expr:
+def _adds_axes(index: Indices) -> bool:
+    return index is None or (isinstance(index, tuple) and any(i is None for i in index))
+
+
+def _with_axes(tile: Buffer | Region, shape: Sequence[Index], index: Indices) -> Region:
+    """Return the region that an index with ``None`` denotes: every ``None`` is a new dimension of extent 1."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    given = [i for i in items if i is not None and i is not Ellipsis]
+    fill = [slice(None)] * (len(shape) - len(given))
+    dots = next((n for n, i in enumerate(items) if i is Ellipsis), len(items))
+    items[dots : dots + 1] = fill
+    found = tile[tuple(i for i in items if i is not None)]
+    return _new_axes(found, [i is None for i in items if i is None or isinstance(i, slice)])
+
+
+def _new_axes(found: Value | Region, new: Sequence[bool]) -> Region:
+    """Return a region with new dimensions; the others follow in order."""
+    if isinstance(found, Value):
+        assert found.element is not None
+        buffer, indices = found.element
+        found = Region(buffer, indices, [1] * len(indices), ())
+    old = iter(found.kept)
+    return Region(found.buffer, found.mins, found.extents, [None if n else next(old) for n in new])
+
+
+def to_index(i: Scalar) -> Expr:
     """Return an index as an IR expression (``int32`` for Python ints that fit; ``uint32`` becomes ``int64``)."""
     if isinstance(i, Buffer):
         i = as_value(i)
@@ -253,7 +274,7 @@ def to_index(i: Any) -> Expr:
     return nodes.int_const(number, "int32" if -(2**31) <= number < 2**31 else "int64")
 
 
-def _bad_index(item: Any) -> BadOperand:
+def _bad_index(item: object) -> BadOperand:
     """Return the refusal of an object that is not an index, with what was probably meant."""
     found = f"an index of type {getattr(item, 'dtype', type(item).__name__)}"
     if isinstance(item, float) or (isinstance(item, Value) and item.dtype.is_float):
@@ -275,14 +296,14 @@ def add_index(a: Index, b: Index) -> Index:
     return a + b
 
 
-def _check_index(name: str, dim: int, extent: Index, index: Any) -> None:
+def _check_index(name: str, dim: int, extent: Index, index: object) -> None:
     constant = constant_of(index)
     if constant is not None and isinstance(extent, int) and not 0 <= constant < extent:
         legal = f"0 to {extent - 1}" if extent else "none, it is empty"
         raise IndexOutOfRange(buffer=name, dim=dim, found=str(constant), extent=extent, legal=legal)
 
 
-def _normalise(name: str, extents: Sequence[Index], index: Any) -> list[Any]:
+def _normalise(name: str, extents: Sequence[Index], index: Indices) -> list[Index | slice]:
     rank = len(extents)
     items = list(index) if isinstance(index, tuple) else [index]
     dots = [n for n, i in enumerate(items) if i is Ellipsis]
@@ -356,7 +377,7 @@ def _difference(high: Index, low: Index) -> Index:
     return Value(result, to_dtype(nodes.dtype_of(result)), reads)
 
 
-def store(buffer: Any, index: Any, value: Any) -> None:
+def store(buffer: Buffer, index: Indices, value: object) -> None:
     """Emit ``buffer[index] = value``, converted to the element type of the buffer.
 
     Raises
@@ -369,6 +390,9 @@ def store(buffer: Any, index: Any, value: Any) -> None:
         text = buffer.name
     else:
         element = buffer[index]
+        if isinstance(element, Region) and _is_assignable(buffer, index, value):
+            element.assign(value)
+            return
         if not isinstance(element, Value) or element.element is None:
             raise _no_element(buffer, index, element, value)
         target = element.element[0]
@@ -376,7 +400,8 @@ def store(buffer: Any, index: Any, value: Any) -> None:
         text = f"an element of {target.name}"
     builder = current("an assignment to a buffer")
     if isinstance(value, Region) or (isinstance(value, Buffer) and not value.is_scalar):
-        raise BadStore(value=value_text(value), target=text, instead="index it, or use T.copy for whole tiles")
+        instead = "index it, or assign to a slice such as A[0:16, :] or A[...]"
+        raise BadStore(value=value_text(value), target=text, instead=instead)
     if isinstance(value, (str, bytes, list, tuple, dict, set)) or value is None:
         raise BadStore(value=value_text(value), target=text, instead=f"store one number of type {target.dtype}")
     new = cast(value if isinstance(value, Value) else _literal(value, target.dtype), target.dtype).expr
@@ -384,7 +409,15 @@ def store(buffer: Any, index: Any, value: Any) -> None:
     builder.emit(tirx.BufferStore(target.var, new, indices, builder.span()))
 
 
-def _literal(value: Any, dtype: DTypeLike) -> Value:
+def _is_assignable(buffer: Buffer, index: Indices, value: object) -> bool:
+    """Whether a slice may be assigned to: a row by its number alone, ``A[i] = 0``, was hardly meant."""
+    given = index if isinstance(index, tuple) else (index,)
+    slices = any(i is Ellipsis or i is None or isinstance(i, slice) for i in given)
+    scalar = isinstance(value, (int, float, Value)) or type(value).__module__ == "numpy"
+    return (slices or not scalar) and not (isinstance(value, (str, bytes, list, tuple, dict, set)) or value is None)
+
+
+def _literal(value: object, dtype: DTypeLike) -> Value:
     if type(value) not in (bool, int, float) or (dtype == "bool" and not isinstance(value, bool)):
         return as_value(value)
     if isinstance(value, float) and dtype.is_integer:
@@ -393,17 +426,17 @@ def _literal(value: Any, dtype: DTypeLike) -> Value:
     return as_value(value, dtype if not dtype.is_narrow else weak_type(value, dtype))
 
 
-def _no_element(buffer: BufferVar, index: Any, target: Any, value: Any) -> BadStore:
+def _no_element(buffer: BufferVar, index: Indices, target: Value | Region, value: object) -> BadStore:
     if isinstance(target, Region):
         given = index if isinstance(index, tuple) else (index,)
-        remedy = "use T.copy or T.fill for tiles, or a T.Parallel loop over the elements"
+        remedy = "assign a tile or a number"
         if len(given) < buffer.ndim and not any(i is Ellipsis or isinstance(i, slice) for i in given):
-            remedy = f"{buffer.name} has {buffer.ndim} dimensions: give an index for each, or {remedy}"
+            remedy = f"{buffer.name} has {buffer.ndim} dimensions: give an index for each, or a slice"
         return BadStore(value=value_text(value), target=f"the slice {target!r}", instead=remedy)
     return BadStore(value=value_text(value), target=str(target), instead="assign to an element such as A[i, j]")
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return the name of the assigned value for a message."""
     if isinstance(value, Value):
         return f"a {value.dtype} value"

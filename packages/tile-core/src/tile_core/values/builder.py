@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Span, Stmt, Var
@@ -36,7 +36,25 @@ class StatementSlot:
     __slots__ = ("statements",)
 
     def __init__(self) -> None:
-        self.statements: list[Any] = []
+        self.statements: list[Stmt] = []
+
+
+class Watched(Protocol):
+    """A value or tile that reads memory; see ``Builder.watch``."""
+
+    reads: tuple[BufferVar, ...]
+    scope: Scope
+    slot: StatementSlot | None
+
+
+class WatchedValue(Watched, Protocol):
+    """A scalar that reads memory."""
+
+    _expr: Expr
+
+    def become(self, var: Var) -> None:
+        """Refer to ``var`` from now on."""
+        ...
 
 
 class Scope:
@@ -58,7 +76,7 @@ class Scope:
         self.kind = kind
         self.parent = parent
         self.runtime = runtime
-        self.statements: list[Any] = []
+        self.statements: list[Stmt | StatementSlot] = []
         self.closed = False
         self.ended = False
         self.depth: int = (0 if parent is None else parent.depth) + (kind in _LOOPS)
@@ -87,25 +105,27 @@ class Builder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.scope = Scope("function", None, runtime=False)
-        self.params: list[Any] = []
         self.attrs: dict[str, Any] = {}
-        self.symbols: dict[str, Any] = {}
-        self.launched = False
+        self.symbols: dict[str, Var] = {}
+        #: Annotations of the launches so far, and tensors of ``T.alloc_global`` with their declarations.
+        self.launches: list[dict[str, Any]] = []
+        self.workspaces: list[tuple[Any, Any]] = []
         self.threads: tuple[int, int, int] | None = None
         self.layouts: dict[Any, Any] = {}
-        self.reducers: dict[str, dict[str, Any]] = {}
-        self.outputs: list[Any] = []
+        self.reducers: dict[str, dict[str, str]] = {}
         #: The required name prefix of variants on the target, for the following tile ops; see ``ops.operands``.
         self.requires = ""
         self.eager: Any = None
+        #: The sequence of random numbers that ``T.rng_init`` began.
+        self.random: Any = None
         self.hints: list[str] = []
         #: The number of variable uses in the expansion of each bound integer.
-        self.weights: dict[Any, int] = {}
-        #: The least and greatest value of loop variables and block indices with static extents.
-        self.ranges: dict[Any, tuple[int, int]] = {}
+        self.weights: dict[Var, int] = {}
+        #: The least and greatest value of loop variables and block indices.
+        self.ranges: dict[Var, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
         # By identity: values compare as the kernel's scalars do.
-        self._pending: dict[int, weakref.ref[Any]] = {}
+        self._pending: dict[int, weakref.ref[Watched]] = {}
 
     def emit(self, statement: Stmt) -> None:
         """Append a statement to the innermost open scope.
@@ -139,7 +159,7 @@ class Builder:
         scope.closed = True
         assert scope.parent is not None
         self.scope = scope.parent
-        flat: list[Any] = []
+        flat: list[Stmt] = []
         for s in scope.statements:
             flat.extend(s.statements) if isinstance(s, StatementSlot) else flat.append(s)
         return nodes.seq(flat)
@@ -177,11 +197,11 @@ class Builder:
         self.emit(tirx.Bind(var, expr, self.span()))
         return var
 
-    def watch(self, value: Any) -> None:
+    def watch(self, value: Watched) -> None:
         """Watch a value that reads memory."""
         self._pending[id(value)] = weakref.ref(value)
 
-    def materialise(self, buffers: Iterable[BufferVar], keep: Iterable[Any] = ()) -> None:
+    def materialise(self, buffers: Iterable[BufferVar], keep: Iterable[object] = ()) -> None:
         """Remember this position for the values that read one of ``buffers``, which are about to be written.
 
         Parameters
@@ -200,7 +220,7 @@ class Builder:
                 value.slot = value.scope.slot()
                 del self._pending[key]
 
-    def settle(self, value: Any) -> None:
+    def settle(self, value: WatchedValue) -> None:
         """Bind a value whose memory was written since, or that an enclosing loop would recompute."""
         if value.slot is None and self.scope.depth <= value.scope.depth:
             return
@@ -227,7 +247,7 @@ class Builder:
             stack.pop()
 
 
-def _stack() -> list[Builder]:
+def _stack() -> list[Builder | None]:
     if not hasattr(_active, "stack"):
         _active.stack = []
     return _active.stack
@@ -242,9 +262,20 @@ def current(what: str = "this") -> Builder:
         If no kernel is being traced; ``what`` names the thing that needs one.
     """
     stack = _stack()
-    if not stack:
+    if not stack or stack[-1] is None:
         raise OutsideKernel(what=what)
     return stack[-1]
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Run code as after the trace: nothing that it calls becomes a part of the kernel."""
+    stack = _stack()
+    stack.append(None)
+    try:
+        yield
+    finally:
+        stack.pop()
 
 
 def tracing() -> Builder | None:
@@ -253,7 +284,7 @@ def tracing() -> Builder | None:
     return stack[-1] if stack else None
 
 
-def settle(value: Any) -> None:
+def settle(value: WatchedValue) -> None:
     """See ``Builder.settle``; does nothing outside a trace."""
     if (builder := tracing()) is not None:
         builder.settle(value)

@@ -12,7 +12,7 @@ from tile_core.errors.language import BadArgument, UnknownHint
 from tile_core.values.foreign_names import KEYWORDS
 
 
-def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def hints(function: str, given: Mapping[str, object], known: Iterable[str]) -> dict[str, object]:
     """Return the keywords of other dialects that steer only their compiler, without those that are ``None``.
 
     Raises
@@ -33,7 +33,7 @@ def hints(function: str, given: Mapping[str, Any], known: Iterable[str]) -> dict
     return {k: v for k, v in given.items() if v is not None}
 
 
-def no_loop_layout(function: str, layout: Any) -> None:
+def no_loop_layout(function: str, layout: object) -> None:
     """Refuse a layout of iterations: no target would obey it, and a caller who gives one relies on it.
 
     Raises
@@ -46,7 +46,7 @@ def no_loop_layout(function: str, layout: Any) -> None:
         raise argument(function, "loop_layout", shown(layout), "None: loops have no layout of their own", instead)
 
 
-def int_lists(function: str, name: str, given: Any) -> list[list[int]]:
+def int_lists(function: str, name: str, given: object) -> list[list[int]]:
     """Return a hint that lists statements of a loop's body, alone or in groups.
 
     Raises
@@ -101,7 +101,7 @@ def python_int(x: Any) -> int | None:
         return None
 
 
-def flag(function: str, name: str, x: Any) -> bool:
+def flag(function: str, name: str, x: object) -> bool:
     """Return a flag that is known while tracing: a bool, 0 or 1.
 
     Raises
@@ -122,12 +122,12 @@ def argument(function: str, name: str, found: str, expected: str, instead: str) 
     return BadArgument(function=function, name=name, found=found, expected=expected, instead=instead)
 
 
-def is_flag(x: Any) -> bool:
+def is_flag(x: object) -> bool:
     """Whether an object is a bool, 0 or 1."""
     return isinstance(x, bool) or type(x).__name__ == "bool_" or (type(x) is int and x in (0, 1))
 
 
-def truth(function: str, x: Any) -> bool:
+def truth(function: str, x: object) -> bool:
     """Return the truth value of a Python condition.
 
     Raises
@@ -143,7 +143,7 @@ def truth(function: str, x: Any) -> bool:
     )  # fmt: skip
 
 
-def shown(x: Any) -> str:
+def shown(x: object) -> str:
     """Return the text of an object for messages: short, on one line."""
     if isinstance(x, (int, float, str, bytes, type(None))):
         text = repr(x) if not isinstance(x, int) or abs(x) < 10**20 else f"an int of {x.bit_length()} bits"

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import math as _math
-from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import DTypeLike
+from tile_core.dtypes import DType, integer_range, largest
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.dtypes import integer_range, largest
 from tile_core.values import scalar
 from tile_core.values.checks import argument
 from tile_core.values.promotion import computed
-from tile_core.values.value import Buffer, Value, as_value, derive
+from tile_core.values.scalar import Scalar, is_python
+from tile_core.values.value import Buffer, Value, as_value, derive, elementwise
 
-_PYTHON = (bool, int, float)
 
-
-def cast(value: Any, dtype: DTypeLike) -> Value:
-    """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap (see ``numerics/rules.py``).
+@elementwise
+def cast(value: Scalar, dtype: DTypeLike) -> Value:
+    """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap.
 
     A float becomes the nearest integer of the type towards zero, NaN becomes 0, for Python's floats too.
     """
     element = to_dtype(dtype)
     if isinstance(value, float) and element.is_integer:
         value = _truncated(value, element)
-    if type(value) in _PYTHON:
+    if is_python(value):
         value = as_value(bool(value) if element == "bool" else value, computed(element))
     return scalar.cast(value, element)
 
 
-def _truncated(value: float, element: Any) -> int:
+def _truncated(value: float, element: DType) -> int:
     if _math.isnan(value):
         return 0
     low, high = integer_range(element)
     return low if value <= low else high if value >= high else _math.trunc(value)
 
 
-def reinterpret(value: Any, dtype: Any) -> Value:
+@elementwise
+def reinterpret(value: Scalar | DTypeLike, dtype: DTypeLike | Scalar) -> Value:
     """Return the bits of ``value`` as ``dtype``, which has the same width. ``reinterpret(dtype, value)`` works too.
 
     Raises

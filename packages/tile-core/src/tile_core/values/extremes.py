@@ -10,15 +10,16 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.numerics.build import bind
 from tile_core.values import scalar
+from tile_core.values.checks import argument
 from tile_core.values.promotion import float_type
-from tile_core.values.value import as_value, derive, promote
+from tile_core.values.scalar import Number, Scalar, is_python
+from tile_core.values.value import as_value, derive, elementwise, promote
 
-_PYTHON = (bool, int, float)
 
-
-def abs(x: Any) -> Any:
+@elementwise
+def abs(x: Scalar) -> Number:
     """Return the absolute value; for the least integer of a type it is that integer, by wrapping."""
-    if type(x) in _PYTHON:
+    if is_python(x):
         return builtins.abs(x)
     value = as_value(x)
     if value.dtype.kind == "uint" or value.dtype == "bool":
@@ -32,25 +33,27 @@ def abs(x: Any) -> Any:
     return result if value.dtype.is_narrow else scalar.cast(result, value.dtype)
 
 
-def max(a: Any, b: Any, *more: Any, nan_propagate: bool = False) -> Any:
-    """Return the greatest; a number beats NaN unless ``nan_propagate``, and +0 beats -0 (``numerics/rules.py``)."""
+@elementwise
+def max(a: Scalar, b: Scalar, *more: Scalar, nan_propagate: bool = False) -> Number:
+    """Return the greatest; a number beats NaN unless ``nan_propagate``, and +0 beats -0."""
     return _extreme("max", (a, b, *more), nan_propagate)
 
 
-def min(a: Any, b: Any, *more: Any, nan_propagate: bool = False) -> Any:
-    """Return the least; a number beats NaN unless ``nan_propagate``, and -0 beats +0 (``numerics/rules.py``)."""
+@elementwise
+def min(a: Scalar, b: Scalar, *more: Scalar, nan_propagate: bool = False) -> Number:
+    """Return the least; a number beats NaN unless ``nan_propagate``, and -0 beats +0."""
     return _extreme("min", (a, b, *more), nan_propagate)
 
 
-def _extreme(name: str, items: tuple[Any, ...], nan_propagate: bool) -> Any:
-    result = items[0]
-    for item in items[1:]:
+def _extreme(name: str, items: tuple[Scalar, ...], nan_propagate: bool) -> Number:
+    result = _extreme2(name, items[0], items[1], nan_propagate)
+    for item in items[2:]:
         result = _extreme2(name, result, item, nan_propagate)
     return result
 
 
-def _extreme2(name: str, a: Any, b: Any, nan_propagate: bool) -> Any:
-    if type(a) in _PYTHON and type(b) in _PYTHON:
+def _extreme2(name: str, a: Scalar, b: Scalar, nan_propagate: bool) -> Number:
+    if is_python(a) and is_python(b):
         numbers = [x for x in (a, b) if x == x]
         if len(numbers) < 2:
             return (_math.nan if nan_propagate else numbers[0]) if numbers else _math.nan
@@ -63,13 +66,31 @@ def _extreme2(name: str, a: Any, b: Any, nan_propagate: bool) -> Any:
     return derive(float_extreme(name, x.expr, y.expr, nan_propagate), x.dtype, x, y)
 
 
-def clamp(x: Any, low: Any, high: Any) -> Any:
-    """Return ``x`` limited to [``low``, ``high``] in the type of ``x``; NaN stays NaN."""
-    if all(type(v) in _PYTHON for v in (x, low, high)):
-        return x if x != x else builtins.min(builtins.max(x, low), high)
-    x, low = promote(x, low)
-    x, high = promote(x, high)
-    low = scalar.cast(low, x.dtype)
+@elementwise
+def clamp(x: Scalar, low: Scalar | None = None, high: Scalar | None = None) -> Number:
+    """Return ``x`` limited to [``low``, ``high``] in the type of ``x``; NaN stays NaN, and ``None`` is no limit.
+
+    Raises
+    ------
+    BadArgument
+        If there is no limit at all.
+    """
+    if low is None and high is None:
+        raise argument("clamp", "low", "None, and high too", "a limit", "give low, high or both")
+    if is_python(x) and all(limit is None or is_python(limit) for limit in (low, high)):
+        numbers: Any = (x, low, high)
+        return _clamped(*numbers)
+    least = None if low is None else promote(x, low)
+    value = as_value(x) if least is None else least[0]
+    most = None if high is None else promote(value, high)
+    value = value if most is None else most[0]
+    bounds = [None if pair is None else scalar.cast(pair[1], value.dtype) for pair in (least, most)]
     from tile_core.numerics.minmax import clamp_expr
 
-    return derive(clamp_expr(x.expr, low.expr, high.expr), x.dtype, x, low, high)
+    exprs = [None if bound is None else bound.expr for bound in bounds]
+    return derive(clamp_expr(value.expr, *exprs), value.dtype, value, *bounds)
+
+
+def _clamped(x: float, low: float | None, high: float | None) -> float:
+    x = x if x != x or low is None else builtins.max(x, low)
+    return x if x != x or high is None else builtins.min(x, high)

@@ -5,21 +5,24 @@ from __future__ import annotations
 #: Names -> what to write instead.
 _INSTEAD = {
     "sum mean reduce_mean": "T.reduce_sum(src, dst, dim=...) reduces a tile into another one",
-    "amax reduce_maximum any reduce_any": "T.reduce_max(src, dst, dim=...) reduces a tile into another one",
-    "amin reduce_minimum all reduce_all": "T.reduce_min(src, dst, dim=...) reduces a tile into another one",
-    "prod reduce_prod": "multiply in a T.serial loop",
+    "amax reduce_maximum": "T.reduce_max(src, dst, dim=...) reduces a tile into another one",
+    "amin reduce_minimum": "T.reduce_min(src, dst, dim=...) reduces a tile into another one",
+    "any": "T.reduce_any(src, dst, dim=...) reduces a tile into another one; T.any_of(...) takes conditions",
+    "all": "T.reduce_all(src, dst, dim=...) reduces a tile into another one; T.all_of(...) takes conditions",
+    "prod": "T.reduce_prod(src, dst, dim=...) reduces a tile into another one",
     "dot matmul mm bmm mma tensordot einsum": "T.gemm(A, B, C) adds A @ B to C",
     "load store": "T.copy(src, dst) moves tiles; A[i, j] reads and writes one element",
-    "where ifelse cond": "T.if_then_else(condition, a, b) chooses",
+    "ifelse cond": "T.if_then_else(condition, a, b) chooses",
     "arange add sub subtract mul multiply div divide neg negative square map vmap": (
         "compute element by element: `for i, j in T.Parallel(M, N): ...`"
     ),
     "zeros ones full zeros_like ones_like full_like array asarray": (
         "allocate with T.alloc_fragment or T.alloc_shared, then T.fill(buffer, value)"
     ),
-    "rand randn randint random seed": "the language has no random numbers: pass them as a tensor",
-    "sort argsort topk": "the language does not sort: pass a sorted tensor, or compare and exchange in a T.serial loop",
-    "argmax argmin": "the language finds no positions: keep the index beside the maximum in a T.serial loop",
+    "rand randn randint random seed": "T.philox(seed, seq) gives random words, T.uniform_of(word) a float of one",
+    "argsort": "T.topk(src, values, indices) gives the indices of elements in order; T.sort sorts values",
+    "associative_scan": "T.scan_with(function, src, dst, dim=..., identity=...)",
+    "fold": "T.reduce_with(function, src, dst, dim=..., identity=...)",
     "clip": "T.clamp(value, low, high)",
     "maximum": "T.max(a, b)",
     "minimum": "T.min(a, b)",

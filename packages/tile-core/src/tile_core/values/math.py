@@ -12,21 +12,38 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr
+from tile_core.compat.types import Expr, UnaryNode
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.numerics.inverse import function_call
 from tile_core.numerics.minmax import round_away_expr
 from tile_core.values import scalar
 from tile_core.values.promotion import float_type
-from tile_core.values.value import as_value, derive
+from tile_core.values.scalar import Number, Scalar, Value, is_python
+from tile_core.values.value import as_value, derive, elementwise
 
-_PYTHON = (bool, int, float)
+_MEANINGS = {
+    "exp": "e to the power ``x``", "exp2": "2 to the power ``x``", "exp10": "10 to the power ``x``",
+    "expm1": "``exp(x) - 1``, accurate near 0", "log": "the natural logarithm", "log2": "the logarithm to base 2",
+    "log10": "the logarithm to base 10", "log1p": "``log(1 + x)``, accurate near 0", "sqrt": "the square root",
+    "rsqrt": "``1 / sqrt(x)``", "cbrt": "the cube root", "sin": "the sine of an angle in radians",
+    "cos": "the cosine of an angle in radians", "tan": "the tangent of an angle in radians",
+    "asin": "the angle from -pi/2 to pi/2 whose sine is ``x``", "acos": "the angle from 0 to pi whose cosine is ``x``",
+    "atan": "the angle from -pi/2 to pi/2 whose tangent is ``x``", "sinh": "the hyperbolic sine",
+    "cosh": "the hyperbolic cosine", "tanh": "the hyperbolic tangent", "asinh": "the inverse hyperbolic sine",
+    "acosh": "the inverse hyperbolic cosine", "atanh": "the inverse hyperbolic tangent",
+    "sigmoid": "``1 / (1 + exp(-x))``", "erf": "the error function", "floor": "``x`` rounded down to an integer",
+    "ceil": "``x`` rounded up to an integer", "trunc": "``x`` rounded to an integer towards zero",
+    "nearbyint": "``x`` rounded to the nearest integer, ties to even", "round":
+    "``x`` rounded to the nearest integer, ties away from zero", "rint":
+    "``x`` rounded to the nearest integer, ties to even", "isnan": "is NaN", "isinf": "is an infinity",
+    "isfinite": "is neither NaN nor an infinity",
+}  # fmt: skip
 
 
-def _unary(name: str, node: Callable[[Any], Any], python: Callable[[float], float]) -> Callable[[Any], Any]:
-    def function(x: Any) -> Any:
-        if type(x) in _PYTHON:
+def _unary(name: str, node: UnaryNode, python: Callable[[float], float]) -> Callable[[Scalar], Number]:
+    def function(x: Scalar) -> Number:
+        if is_python(x):
             return _python(name, python, _float(x))
         value = as_value(x)
         work = float_type(value.dtype)
@@ -35,11 +52,11 @@ def _unary(name: str, node: Callable[[Any], Any], python: Callable[[float], floa
         return scalar.cast(result, value.dtype) if value.dtype.is_float and not value.dtype.is_narrow else result
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return {name}(x); of Python numbers a float, of runtime values a value of the same float type."
-    return function
+    function.__doc__ = f"Return {_MEANINGS[name]}, as a float of the type of ``x``; of Python numbers a Python float."
+    return elementwise(function)
 
 
-def _float(x: Any) -> float:
+def _float(x: float) -> float:
     try:
         return float(x)
     except OverflowError:
@@ -109,9 +126,9 @@ def _python_cbrt(x: float) -> float:
     return float(whole) if whole**3 == x else root
 
 
-def _predicate(name: str, node: Callable[[Any], Any], python: Callable[[float], bool]) -> Callable[[Any], Any]:
-    def function(x: Any) -> Any:
-        if type(x) in _PYTHON:
+def _predicate(name: str, node: UnaryNode, python: Callable[[float], bool]) -> Callable[[Scalar], bool | Value]:
+    def function(x: Scalar) -> bool | Value:
+        if is_python(x):
             return python(_float(x))
         value = as_value(x)
         if not value.dtype.is_float:
@@ -120,8 +137,8 @@ def _predicate(name: str, node: Callable[[Any], Any], python: Callable[[float], 
         return derive(node(wide.expr), DTYPES["bool"], value, wide)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return whether x {name}; integers are finite."
-    return function
+    function.__doc__ = f"Return whether ``x`` {_MEANINGS[name]}; integers are finite."
+    return elementwise(function)
 
 
 isnan = _predicate("isnan", tirx.isnan, _math.isnan)
@@ -129,14 +146,15 @@ isinf = _predicate("isinf", lambda e: _is_infinite(e), _math.isinf)
 isfinite = _predicate("isfinite", lambda e: tirx.LT(tirx.abs(e), _infinite(e)), _math.isfinite)
 
 
-def _infinite(e: Expr) -> Any:
+def _infinite(e: Expr) -> Expr:
     return tirx.FloatImm(nodes.dtype_of(e), _math.inf)
 
 
-def _is_infinite(e: Expr) -> Any:
+def _is_infinite(e: Expr) -> Expr:
     return tirx.EQ(tirx.abs(e), _infinite(e))
 
 
+@elementwise
 def fma(a: Any, b: Any, c: Any) -> Any:
     """Return ``a * b + c``: two roundings, unless an option of the target allows one; see ``ieee_fma``."""
     return a * b + c

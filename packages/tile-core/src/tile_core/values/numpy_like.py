@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tile_core.errors.language import BadOperand, NotAMethod
 from tile_core.values.foreign_names import WORDS
 from tile_core.vocabulary import NAMES
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 _LOOP = "compute element by element: `for i, j in T.Parallel(M, N): {name}[i, j] = ...`"
 #: NumPy's functions of two operands that Python writes as operators, as (ours on the left, ours on the right).
@@ -68,15 +73,14 @@ def instead_of(function: str, name: str, tile: bool, elementwise: bool = False) 
     if ours in NAMES:
         if not tile or ours in ("reshape", "view", "fill", "copy", "transpose", "cumsum"):
             return f"T.{ours}({name}{', ...' if tile else ''})"
-        others = ", ..." if len(arguments(ours)) > 1 else ""
-        return f"{_LOOP.format(name=name)}, with T.{ours}({name}[i, j]{others})"
+        return f"T.{ours}({name}{', ...' if len(arguments(ours)) > 1 else ''})"
     return WORDS.get(function, _LOOP.format(name=name) if tile else "compute with T's functions and operators")
 
 
-def called(ufunc: Any, method: str, inputs: tuple[Any, ...], owner: Any, name: str, tile: bool) -> Any:
+def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], owner: object, name: str, tile: bool) -> Any:
     """Answer NumPy's call of one of its functions: operators with a NumPy scalar are ours, the rest is refused."""
     pair = _OPERATORS.get(ufunc.__name__)
-    if method == "__call__" and pair is not None and len(inputs) == 2 and not tile:
+    if method == "__call__" and pair is not None and len(inputs) == 2:
         left = inputs[0] is owner
         other = inputs[1] if left else inputs[0]
         if getattr(other, "shape", None) == ():
@@ -96,24 +100,24 @@ def refuse_function(shown: str, function: str, name: str, tile: bool, elementwis
                      fix=instead_of(function, name, tile, elementwise))  # fmt: skip
 
 
-def whole(name: str) -> BadOperand:
-    """Return the refusal of arithmetic on a whole tile."""
-    return BadOperand(found=f"the whole tile {name}", fix=f"{_LOOP.format(name=name)}, or use a tile op")
+Ours = TypeVar("Ours")
 
 
-def adopt(kind: Any, name_of: Callable[[Any], str], is_tile: Callable[[Any], bool]) -> None:
+def adopt(kind: type[Ours], name_of: Callable[[Ours], str], is_tile: Callable[[Ours], bool]) -> None:
     """Give one of our classes the handlers of NumPy's protocols and of unknown attributes."""
 
-    def __array_ufunc__(self: Any, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+    def __array_ufunc__(self: Ours, ufunc: np.ufunc, method: str, *inputs: object, **keywords: object) -> Any:
         return called(ufunc, method, inputs, self, name_of(self), is_tile(self))
 
-    def __array_function__(self: Any, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+    def __array_function__(
+        self: Ours, function: FunctionType, types: object, args: object, keywords: object
+    ) -> NoReturn:
         refuse_function(f"numpy.{function.__name__}", function.__name__, name_of(self), is_tile(self))
 
-    def __array__(self: Any, *args: Any, **keywords: Any) -> Any:
+    def __array__(self: Ours, *args: object, **keywords: object) -> NoReturn:
         refuse_function("numpy.asarray", "asarray", name_of(self), is_tile(self))
 
-    def __getattr__(self: Any, attribute: str) -> Any:
+    def __getattr__(self: Ours, attribute: str) -> NoReturn:
         if attribute.startswith("_"):
             raise AttributeError(f"{kind.__name__!r} object has no attribute {attribute!r}")
         name = name_of(self)

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import builtins
 import math as _math
-from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Var
+from tile_core.compat.types import Expr, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.numerics.build import bind
 from tile_core.values import scalar
 from tile_core.values.promotion import float_type
-from tile_core.values.value import Value, as_value, derive, promote
+from tile_core.values.scalar import Number, Scalar, is_python
+from tile_core.values.value import Value, as_value, derive, elementwise, promote
 
-_PYTHON = (bool, int, float)
 
-
-def pow(x: Any, y: Any) -> Any:
+@elementwise
+def pow(x: Scalar, y: Scalar) -> Number:
     """Return ``x ** y``: constant integer powers of up to 64 by products, others by the target's function.
 
     Integers to a runtime or negative power are computed in ``float32`` (``float64`` for 64-bit ones).
     """
-    if type(x) in _PYTHON and type(y) in _PYTHON:
+    if is_python(x) and is_python(y):
         return _python_pow(x, y)
     exponent = y if isinstance(y, int) else int(y) if isinstance(y, float) and y.is_integer() else None
-    base = as_value(x, None if not isinstance(y, Value) or type(x) not in _PYTHON else _weak(x, y))
+    base = as_value(x, None if not isinstance(y, Value) or not is_python(x) else _weak(x, y))
     integral = not base.dtype.is_float and isinstance(y, int)
     if exponent is not None and builtins.abs(exponent) <= 64 and not (integral and exponent < 0):
         if not base.dtype.is_float and not integral:
@@ -37,7 +36,7 @@ def pow(x: Any, y: Any) -> Any:
     return scalar.cast(result, a.dtype) if a.dtype.is_float else result
 
 
-def _python_pow(x: Any, y: Any) -> Any:
+def _python_pow(x: float, y: float) -> float:
     try:
         result = x**y
     except OverflowError:
@@ -47,7 +46,7 @@ def _python_pow(x: Any, y: Any) -> Any:
     return _math.nan if isinstance(result, complex) else result
 
 
-def _weak(number: Any, other: Value) -> DType:
+def _weak(number: float, other: Value) -> DType:
     from tile_core.values.promotion import weak_type
 
     return weak_type(number, other.dtype)
@@ -65,13 +64,13 @@ def _product(base: Value, exponent: int) -> Value:
     return scalar.cast(result, base.dtype) if narrow and not base.dtype.is_narrow else result
 
 
-def _power_expr(x: Any, n: int, dtype: DType) -> Any:
+def _power_expr(x: Expr, n: int, dtype: DType) -> Expr:
     """Return the product of ``n`` factors, squaring; every factor is computed once."""
     if n <= 1:
         return x
     multiply = tirx.Mul if dtype.is_float else lambda a, b: a * b
 
-    def square(v: Var) -> Any:
+    def square(v: Var) -> Expr:
         half = _power_expr(multiply(v, v), n // 2, dtype)
         return multiply(half, v) if n % 2 else half
 

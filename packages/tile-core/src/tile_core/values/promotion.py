@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tile_core.dtypes import DTYPES, DType, integer_range, largest
 from tile_core.errors.language import ConstantDoesNotFit
@@ -25,7 +24,7 @@ def common_type(a: DType, b: DType) -> DType:
     return next((d for d in wide if d.kind == "uint"), wide[0])
 
 
-def weak_type(number: Any, other: DType) -> DType:
+def weak_type(number: object, other: DType) -> DType:
     """Return the type that a Python number takes beside a value of type ``other``."""
     if isinstance(number, bool):
         return DTYPES["bool"]
@@ -46,7 +45,7 @@ def float_type(dtype: DType) -> DType:
     return DTYPES["float64" if dtype in ("float64", "int64", "uint64") else "float32"]
 
 
-def check_fits(x: Any, dtype: DType) -> None:
+def check_fits(x: float, dtype: DType) -> None:
     """Refuse a Python number that ``dtype`` cannot hold.
 
     Raises
@@ -59,7 +58,10 @@ def check_fits(x: Any, dtype: DType) -> None:
         return
     if dtype.is_integer:
         low, high = integer_range(dtype)
-        if (isinstance(x, float) and (not math.isfinite(x) or x != int(x))) or not low <= x <= high:
+        if isinstance(x, float) and math.isfinite(x) and x != int(x):
+            convert = f"convert it with T.cast({x}, {str(dtype)!r}), which rounds towards zero"
+            raise ConstantDoesNotFit(value=x, dtype=dtype, low=low, high=high, kind="whole number", otherwise=convert)
+        if not low <= x <= high:  # NaN neither
             raise ConstantDoesNotFit(value=x, dtype=dtype, low=low, high=high)
         return
     top = largest(dtype)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any, Union
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, Union
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, DTypeLike, Expr, Var
+from tile_core.compat.types import BinaryNode, BufferVar, DTypeLike, Expr, Var
 from tile_core.dtypes import DTYPES, DType, largest
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
@@ -17,7 +17,34 @@ from tile_core.values.numpy_like import adopt
 from tile_core.values.promotion import check_fits, common_type, computed, weak_type
 from tile_core.vocabulary import word
 
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class OneElement(Protocol):
+    """A buffer that is one number: a variable of ``T.alloc_var``, or a tensor of rank 0."""
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is."""
+        ...
+
+    def value(self) -> Value:
+        """Return its current value."""
+        ...
+
+
 Index = Union[int, "Value"]
+"""An index or extent: a Python int, known while tracing, or a runtime integer."""
+
+Shape = Union[int, "Value", Sequence[Index]]
+"""Extents, outermost first; of one dimension the extent alone."""
+
+Number = Union[int, float, "Value"]
+"""A number: Python's, known while tracing, or one that the kernel computes."""
+
+Scalar = Union[int, float, "Value", "OneElement", "np.generic"]
+"""A scalar operand: a number, a variable or a NumPy scalar."""
 
 
 _CHOOSE = (
@@ -49,13 +76,13 @@ class Value:
         expr: Expr,
         dtype: DType,
         reads: tuple[BufferVar, ...] = (),
-        element: tuple[Any, tuple[Any, ...]] | None = None,
+        element: tuple[Any, tuple[Index, ...]] | None = None,
     ) -> None:
         self._expr = expr
         self.dtype = dtype
         self.reads = reads
         self.element = element
-        self.slot: Any = None
+        self.slot: _builder.StatementSlot | None = None
         if reads and (active := _builder.tracing()) is not None:
             self.scope = active.scope
             active.watch(self)
@@ -94,7 +121,7 @@ class Value:
         fix = "use T's function instead of math's, for example T.sqrt(value), or T.cast(value, 'float32')"
         raise NotCompileTime(what="a runtime value as a Python float", value=str(self._expr), fix=fix)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> NoReturn:
         fix = "write `for i in T.serial(n)` or range(n) in the text of the kernel; unpack only what Python knows"
         raise NotCompileTime(what="iteration over a runtime value", value=str(self._expr), fix=fix)
 
@@ -105,51 +132,51 @@ class Value:
         return cast(self, to_dtype(dtype))
 
     # fmt: off
-    def __add__(self, o: Any) -> Any: return arith(tirx.Add, self, o)
-    def __radd__(self, o: Any) -> Any: return arith(tirx.Add, o, self)
-    def __sub__(self, o: Any) -> Any: return arith(tirx.Sub, self, o)
-    def __rsub__(self, o: Any) -> Any: return arith(tirx.Sub, o, self)
-    def __mul__(self, o: Any) -> Any: return arith(tirx.Mul, self, o)
-    def __rmul__(self, o: Any) -> Any: return arith(tirx.Mul, o, self)
-    def __truediv__(self, o: Any) -> Any: return divide(self, o)
-    def __rtruediv__(self, o: Any) -> Any: return divide(o, self)
-    def __floordiv__(self, o: Any) -> Any: return floordiv(self, o)
-    def __rfloordiv__(self, o: Any) -> Any: return floordiv(o, self)
-    def __mod__(self, o: Any) -> Any: return floormod(self, o)
-    def __rmod__(self, o: Any) -> Any: return floormod(o, self)
-    def __divmod__(self, o: Any) -> Any: return floordiv(self, o), floormod(self, o)
-    def __rdivmod__(self, o: Any) -> Any: return floordiv(o, self), floormod(o, self)
-    def __pow__(self, o: Any) -> Any: return power(self, o)
-    def __rpow__(self, o: Any) -> Any: return power(o, self)
-    def __lt__(self, o: Any) -> Any: return compare(tirx.LT, self, o)
-    def __le__(self, o: Any) -> Any: return compare(tirx.LE, self, o)
-    def __gt__(self, o: Any) -> Any: return compare(tirx.GT, self, o)
-    def __ge__(self, o: Any) -> Any: return compare(tirx.GE, self, o)
-    def __eq__(self, o: Any) -> Any: return compare(tirx.EQ, self, o)
-    def __ne__(self, o: Any) -> Any: return compare(tirx.NE, self, o)
-    def __and__(self, o: Any) -> Any: return bitwise("and", self, o)
-    def __rand__(self, o: Any) -> Any: return bitwise("and", o, self)
-    def __or__(self, o: Any) -> Any: return bitwise("or", self, o)
-    def __ror__(self, o: Any) -> Any: return bitwise("or", o, self)
-    def __xor__(self, o: Any) -> Any: return bitwise("xor", self, o)
-    def __rxor__(self, o: Any) -> Any: return bitwise("xor", o, self)
-    def __lshift__(self, o: Any) -> Any: return shift("left", self, o)
-    def __rlshift__(self, o: Any) -> Any: return shift("left", o, self)
-    def __rshift__(self, o: Any) -> Any: return shift("right", self, o)
-    def __rrshift__(self, o: Any) -> Any: return shift("right", o, self)
+    def __add__(self, o: Scalar) -> Value: return arith(tirx.Add, self, o)
+    def __radd__(self, o: Scalar) -> Value: return arith(tirx.Add, o, self)
+    def __sub__(self, o: Scalar) -> Value: return arith(tirx.Sub, self, o)
+    def __rsub__(self, o: Scalar) -> Value: return arith(tirx.Sub, o, self)
+    def __mul__(self, o: Scalar) -> Value: return arith(tirx.Mul, self, o)
+    def __rmul__(self, o: Scalar) -> Value: return arith(tirx.Mul, o, self)
+    def __truediv__(self, o: Scalar) -> Value: return divide(self, o)
+    def __rtruediv__(self, o: Scalar) -> Value: return divide(o, self)
+    def __floordiv__(self, o: Scalar) -> Value: return floordiv(self, o)
+    def __rfloordiv__(self, o: Scalar) -> Value: return floordiv(o, self)
+    def __mod__(self, o: Scalar) -> Value: return floormod(self, o)
+    def __rmod__(self, o: Scalar) -> Value: return floormod(o, self)
+    def __divmod__(self, o: Scalar) -> tuple[Value, Value]: return floordiv(self, o), floormod(self, o)
+    def __rdivmod__(self, o: Scalar) -> tuple[Value, Value]: return floordiv(o, self), floormod(o, self)
+    def __pow__(self, o: Scalar) -> Number: return power(self, o)
+    def __rpow__(self, o: Scalar) -> Number: return power(o, self)
+    def __lt__(self, o: Scalar) -> Value: return compare(tirx.LT, self, o)
+    def __le__(self, o: Scalar) -> Value: return compare(tirx.LE, self, o)
+    def __gt__(self, o: Scalar) -> Value: return compare(tirx.GT, self, o)
+    def __ge__(self, o: Scalar) -> Value: return compare(tirx.GE, self, o)
+    def __eq__(self, o: object) -> Any: return compare(tirx.EQ, self, o)
+    def __ne__(self, o: object) -> Any: return compare(tirx.NE, self, o)
+    def __and__(self, o: Scalar) -> Value: return bitwise("and", self, o)
+    def __rand__(self, o: Scalar) -> Value: return bitwise("and", o, self)
+    def __or__(self, o: Scalar) -> Value: return bitwise("or", self, o)
+    def __ror__(self, o: Scalar) -> Value: return bitwise("or", o, self)
+    def __xor__(self, o: Scalar) -> Value: return bitwise("xor", self, o)
+    def __rxor__(self, o: Scalar) -> Value: return bitwise("xor", o, self)
+    def __lshift__(self, o: Scalar) -> Value: return shift("left", self, o)
+    def __rlshift__(self, o: Scalar) -> Value: return shift("left", o, self)
+    def __rshift__(self, o: Scalar) -> Value: return shift("right", self, o)
+    def __rrshift__(self, o: Scalar) -> Value: return shift("right", o, self)
     # fmt: on
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Value:
         if isinstance(self.expr, tirx.FloatImm) and not self.dtype.is_narrow:
             return derive(tirx.FloatImm(self.expr.ty, -float(self.expr.value)), self.dtype, self)
         # 0 - x would turn +0 into +0; -0.0 - x is the IEEE negation.
         zero = as_value(-0.0, computed(self.dtype)) if self.dtype.is_float else as_value(0, self.dtype)
         return arith(tirx.Sub, zero, self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Value:
         return self
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Value:
         if self.dtype == "bool":
             return derive(tirx.Not(self.expr), to_dtype("bool"), self)
         need_integer("~", self)
@@ -157,10 +184,10 @@ class Value:
             return bitwise("xor", self, as_value((1 << self.dtype.bits) - 1, self.dtype))
         return derive(tirx.bitwise_not(self.expr), self.dtype, self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Number:
         return word("abs")(self)
 
-    def __round__(self, digits: Any = None) -> Any:
+    def __round__(self, digits: object = None) -> Number:
         if digits is not None:
             raise BadOperand(found="round() to a number of digits")
         return word("nearbyint")(self)
@@ -169,9 +196,9 @@ class Value:
 adopt(Value, lambda v: str(v._expr), lambda v: False)
 
 
-def derive(expr: Expr, dtype: DType, *sources: Any) -> Value:
+def derive(expr: Expr, dtype: DType, *sources: object) -> Value:
     """Return a value computed from others; it depends on the memory that they read."""
-    reads: tuple[Any, ...] = ()
+    reads: tuple[BufferVar, ...] = ()
     for s in sources:
         if isinstance(s, Value) and s.reads:
             reads = reads + s.reads
@@ -216,18 +243,23 @@ def promote(a: Any, b: Any) -> tuple[Value, Value]:
     return cast(a, target), cast(b, target)
 
 
-def _is_number(x: Any) -> bool:
+def is_python(x: object) -> TypeGuard[int | float]:
+    """Whether an object is exactly a Python number: NumPy's ``float64`` is not."""
+    return type(x) in (bool, int, float)
+
+
+def _is_number(x: object) -> TypeGuard[int | float]:
     return isinstance(x, (int, float, bool))
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: Any) -> object:
     """Return NumPy's scalars of its default types as the Python numbers that they usually represent."""
     if type(x).__module__ == "numpy" and type(x).__name__ in ("int64", "float64", "bool_", "bool"):
         return x.item() if getattr(x, "shape", None) == () else x
     return x
 
 
-def cast(value: Any, dtype: DType) -> Value:
+def cast(value: Scalar, dtype: DType) -> Value:
     """Return ``value`` converted to ``dtype`` (``numerics/rules.py``; integers wrap; bool is ``!= 0``)."""
     value = as_value(value)
     if value.dtype == dtype:
@@ -247,7 +279,7 @@ def cast(value: Any, dtype: DType) -> Value:
     return derive(folded if folded is not None else tirx.Cast(target, value.expr), dtype, value)
 
 
-def _fold_cast(expr: Expr, target: str) -> Any:
+def _fold_cast(expr: Expr, target: str) -> Expr | None:
     if isinstance(expr, tirx.IntImm) and target.startswith(("int", "uint", "float")) and not DTYPES[target].is_narrow:
         value = int(expr.value)
         if target.startswith("float"):
@@ -263,14 +295,14 @@ def tvm_name(dtype: DType) -> str:
     return "float32" if dtype == "tfloat32" else str(dtype)
 
 
-_INTEGER: dict[Any, Callable[[Any, Any], Any]] = {
+_INTEGER: dict[BinaryNode, BinaryNode] = {
     tirx.Add: operator.add,
     tirx.Sub: operator.sub,
     tirx.Mul: operator.mul,
 }
 
 
-def arith(node: Any, a: Any, b: Any) -> Any:
+def arith(node: BinaryNode, a: Scalar, b: Scalar) -> Value:
     """Return the sum, difference or product denoted by ``node`` (``tirx.Add``, ``Sub`` or ``Mul``)."""
     a, b = promote(a, b)
     if a.dtype == "bool":
@@ -293,7 +325,7 @@ def wrapped(value: int, dtype: DType) -> int:
     return value - 2**dtype.bits if dtype.kind == "int" and value >= 2 ** (dtype.bits - 1) else value
 
 
-def divide(a: Any, b: Any) -> Value:
+def divide(a: Scalar, b: Scalar) -> Value:
     """Return the true quotient; integers divide as ``float32`` (``float64`` for 64-bit ones), as in Python."""
     a, b = promote(a, b)
     if not a.dtype.is_float:
@@ -302,7 +334,7 @@ def divide(a: Any, b: Any) -> Value:
     return derive(tirx.Div(a.expr, b.expr), a.dtype, a, b)
 
 
-def floordiv(a: Any, b: Any) -> Value:
+def floordiv(a: Scalar, b: Scalar) -> Value:
     """Return the quotient rounded down."""
     a, b = promote(a, b)
     if a.dtype.is_float:
@@ -311,7 +343,7 @@ def floordiv(a: Any, b: Any) -> Value:
     return integer_quotient(tirx.floordiv, operator.floordiv, a, b)
 
 
-def floormod(a: Any, b: Any) -> Value:
+def floormod(a: Scalar, b: Scalar) -> Value:
     """Return the remainder with the sign of the divisor, as in Python.
 
     For floats it is ``a - floor(a / b) * b``, each step rounded or fused as the target does: close to the remainder
@@ -325,7 +357,7 @@ def floormod(a: Any, b: Any) -> Value:
     return integer_quotient(tirx.floormod, operator.mod, a, b)
 
 
-def integer_quotient(node: Callable[[Any, Any], Any], python: Callable[[int, int], int], a: Value, b: Value) -> Value:
+def integer_quotient(node: BinaryNode, python: Callable[[int, int], int], a: Value, b: Value) -> Value:
     """Return a quotient or remainder of integers of one type; for constants Python's result, wrapped."""
     x, y = constant_of(a), constant_of(b)
     if x is not None and y:
@@ -340,12 +372,12 @@ def _divisible(symbol: str, a: Value, b: Value) -> tuple[Value, Value]:
     return a, b
 
 
-def power(a: Any, b: Any) -> Any:
+def power(a: Scalar, b: Scalar) -> Number:
     """Return ``a ** b``; small constant integer powers are products, others are ``T.pow``."""
     return word("pow")(a, b)
 
 
-def compare(node: Any, a: Any, b: Any) -> Any:
+def compare(node: BinaryNode, a: object, b: object) -> Value:
     """Return a ``bool`` value; comparing with ``None`` or text is Python's."""
     if a is None or b is None or isinstance(b, str):
         return NotImplemented
@@ -353,7 +385,7 @@ def compare(node: Any, a: Any, b: Any) -> Any:
     return derive(node(a.expr, b.expr), DTYPES["bool"], a, b)
 
 
-def bitwise(kind: str, a: Any, b: Any) -> Value:
+def bitwise(kind: str, a: Scalar, b: Scalar) -> Value:
     """Return ``a & b``, ``a | b`` or ``a ^ b`` of integers or bools."""
     a, b = promote(a, b)
     if a.dtype == "bool":
@@ -364,7 +396,7 @@ def bitwise(kind: str, a: Any, b: Any) -> Value:
     return derive(call(a.expr, b.expr), a.dtype, a, b)
 
 
-def shift(direction: str, a: Any, b: Any) -> Value:
+def shift(direction: str, a: Scalar, b: Scalar) -> Value:
     """Return a shift; counts of the width or more give 0 (or the sign).
 
     A Python count leaves the type of the left operand; a runtime count of a wider type promotes it, as arithmetic does.
@@ -423,7 +455,7 @@ def _shift_by(direction: str, a: Value, symbol: str, count: int) -> Value:
     return derive(call(a.expr, nodes.const(count, width)), a.dtype, a)
 
 
-def constant_of(x: Any) -> int | None:
+def constant_of(x: object) -> int | None:
     """Return the Python int of a constant integer, else ``None``."""
     if isinstance(x, int):
         return int(x)
@@ -442,7 +474,7 @@ def simplify(expr: Expr) -> Expr:
     return simple if shown.same_as(expr) or isinstance(simple, tirx.IntImm) else expr
 
 
-def refuse_zero(symbol: str, divisor: Any) -> None:
+def refuse_zero(symbol: str, divisor: object) -> None:
     """Refuse a constant zero as a divisor."""
     if constant_of(divisor) == 0:
         raise BadOperand(found=f"division by the constant zero in {symbol}")
@@ -454,6 +486,6 @@ def need_integer(symbol: str, value: Value) -> None:
         raise BadOperand(found=f"{symbol} on a {value.dtype} value")
 
 
-def describe(x: Any) -> str:
+def describe(x: object) -> str:
     """Return the name of an object for a message."""
     return f"{x!r}" if isinstance(x, (str, type(None))) else f"an object of type {type(x).__name__}"

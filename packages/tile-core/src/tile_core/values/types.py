@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.types import DTypeLike, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.errors.places import placed
+
+if TYPE_CHECKING:
+    from tile_core.values.scalar import Index, Shape, Value
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,9 @@ class TensorType:
         Strides in elements, or ``None`` for contiguous row-major memory.
     """
 
-    shape: tuple[Any, ...]
+    shape: tuple[Index, ...]
     dtype: DType
-    strides: tuple[Any, ...] | None = None
+    strides: tuple[Index, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,15 @@ _DIALECTS = ("scope", "data", "elem_offset", "data_alignment", "offset_factor", 
 
 
 class _TensorFactory:
-    """``T.Tensor``: called or subscripted, it makes a ``TensorType``."""
+    """Declare a tensor parameter with its shape and element type: ``A: T.Tensor((M, N), "float16")``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @placed
-    def __call__(self, shape: Any, dtype: DTypeLike = "float32", strides: Any = None, **hints: Any) -> TensorType:
+    def __call__(
+        self, shape: Shape, dtype: DTypeLike = "float32", strides: Shape | None = None, **hints: object
+    ) -> TensorType:
         """Declare a tensor.
 
         Parameters
@@ -92,8 +97,8 @@ class _TensorFactory:
         return TensorType(dims, kind, strides)
 
     def __getitem__(self, item: Any) -> TensorType:
-        """Declare a tensor: ``T.Tensor[(M, N), "float16"]``, or ``T.Tensor[M, N]`` of float32."""
-        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], (tuple, list)):
+        """Declare a tensor: ``T.Tensor[(M, N), "float16"]``, ``T.Tensor[n, "int8"]``, ``T.Tensor[M, N]`` of float32."""
+        if isinstance(item, tuple) and len(item) == 2 and (isinstance(item[0], (tuple, list)) or _is_type(item[1])):
             return self(item[0], item[1])
         return self(item)
 
@@ -102,7 +107,7 @@ class _TensorFactory:
 
 
 class _PointerFactory:
-    """``T.ptr``: as an annotation a pointer to ``uint8``; called with a type a pointer to that."""
+    """Declare a pointer parameter: ``p: T.ptr`` to bytes, ``p: T.ptr("float16")`` to elements of a type."""
 
     @placed
     def __call__(self, dtype: DTypeLike = "uint8", storage_scope: str = "global") -> PointerType:
@@ -113,7 +118,7 @@ class _PointerFactory:
 
 
 class _RefType:
-    """``T.Ref``: a macro parameter that is the caller's variable, so that assignment to it changes the caller's."""
+    """Declare a parameter of a macro that is the caller's own variable, so that an assignment changes the caller's."""
 
     def __repr__(self) -> str:
         return "T.Ref"
@@ -125,13 +130,13 @@ ptr = _PointerFactory()
 Ref = _RefType()
 
 
-def StridedTensor(shape: Any, strides: Any, dtype: DTypeLike = "float32") -> TensorType:
+def StridedTensor(shape: Shape, strides: Shape | None, dtype: DTypeLike = "float32") -> TensorType:
     """Declare a tensor with strides in elements, one per dimension: ints or symbols."""
     return _TensorFactory("StridedTensor")(shape, dtype, strides)
 
 
 @placed
-def dynamic(name: str, dtype: DTypeLike = "int32") -> Any:
+def dynamic(name: str, dtype: DTypeLike = "int32") -> Value | tuple[Value, ...]:
     """Return a symbolic dimension that arguments determine at the call: ``m = T.dynamic("m")``.
 
     Parameters
@@ -167,14 +172,19 @@ def is_symbol(var: Var) -> bool:
 
 
 @functools.cache
-def _symbol(name: str, dtype: str) -> Any:
+def _symbol(name: str, dtype: str) -> Value:
     from tile_core.compat.tvm import tirx
-    from tile_core.values.value import Value
+    from tile_core.values.scalar import Value
 
     return Value(tirx.Var(name, dtype), to_dtype(dtype))
 
 
-def _dims(function: str, name: str, dims: Any) -> tuple[Any, ...]:
+def _is_type(x: object) -> bool:
+    """Whether an object names an element type: an extent is an int, a symbol, or unknown yet."""
+    return isinstance(x, (str, type)) or type(x).__name__ == "dtype" or type(x).__module__.startswith("numpy.dtype")
+
+
+def _dims(function: str, name: str, dims: Any) -> tuple[Index, ...]:
     if isinstance(dims, str) or (isinstance(dims, Sequence) and any(isinstance(d, str) for d in dims)):
         instead = 'make symbols first: m = T.dynamic("m")'
         raise BadArgument(function=function, name=name, found=repr(dims), expected="extents", instead=instead)

@@ -11,10 +11,14 @@ values the wider float wins; ``float16`` with ``bfloat16`` gives ``float32``; fl
 widths the unsigned one; ``bool`` beside a number takes the number's type.
 """
 
-from tile_core.values.buffer import Buffer, Region, add_index, to_index
+from tile_core.values.buffer import Buffer, Indices, Region, Tile, add_index, to_index
+from tile_core.values.elementwise import elementwise
 from tile_core.values.promotion import common_type
 from tile_core.values.scalar import (
     Index,
+    Number,
+    Scalar,
+    Shape,
     Value,
     arith,
     as_value,
@@ -32,9 +36,12 @@ from tile_core.values.scalar import (
     simplify,
     tvm_name,
 )
+from tile_core.values.tile_values import TileValue, computed, is_tile
 
 __all__ = [
-    "Buffer", "Index", "Region", "Value", "add_index", "arith", "as_value", "bitwise", "cast", "common_type", "compare",
-    "constant_of", "derive", "divide", "floordiv", "floormod", "power", "promote", "shift", "simplify", "to_index",
+    "Buffer", "Index", "Indices", "Number", "Region", "Scalar", "Shape", "Tile",
+    "TileValue", "Value", "add_index", "arith", "as_value", "bitwise", "cast", "common_type", "compare",
+    "computed", "constant_of", "derive", "divide", "elementwise", "floordiv", "floormod", "is_tile",
+    "power", "promote", "shift", "simplify", "to_index",
     "tvm_name",
 ]  # fmt: skip

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tile_core.errors.plugins import InvalidDeclaration
-from tile_core.simt.ops.products.instruction import MatrixInstruction, MatrixOperand, OperandKind, Until
+from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
 
-REGISTERS = MatrixOperand(OperandKind.REGISTERS, Until.WAITED)
-DESCRIPTOR = MatrixOperand(OperandKind.DESCRIPTOR, Until.WAITED)
-TENSOR = MatrixOperand(OperandKind.TENSOR_MEMORY, Until.WAITED)
+REGISTERS = MatrixOperand(OperandKind.REGISTERS, Lifetime.WAITED)
+DESCRIPTOR = MatrixOperand(OperandKind.DESCRIPTOR, Lifetime.WAITED)
+TENSOR = MatrixOperand(OperandKind.TENSOR_MEMORY, Lifetime.WAITED)
 
 
 class TestRecords:

@@ -18,7 +18,7 @@ from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Atom
 from tile_core.lowering.variant import Reject
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
-from tile_core.simt.ops.products.instruction import MatrixInstruction, MatrixOperand, OperandKind, Until
+from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.operand import ProductOperand
 from tile_core.simt.ops.products.plan import ProductPlan, best
@@ -203,7 +203,7 @@ class TestVariant:
 
     def test_a_descriptor_asks_for_no_fragment(self) -> None:
         product = Product(16, 8, 4, TYPES, scopes="ssr", variant=VARIANT)
-        tensor = MatrixOperand(OperandKind.TENSOR_MEMORY, Until.WAITED)
+        tensor = MatrixOperand(OperandKind.TENSOR_MEMORY, Lifetime.WAITED)
         instruction = MatrixInstruction(16, 8, 4, 32, c=tensor)
         plan = VARIANT.plan(product.call)
         other = Plan(plan.problem, plan.split, plan.threads, instruction)
@@ -214,7 +214,7 @@ class TestVariant:
 def test_the_frame_in_registers_takes_no_other_instruction() -> None:
     product = Product(16, 8, 4, TYPES, variant=VARIANT)
     plan = VARIANT.plan(product.call)
-    waited = MatrixOperand(OperandKind.REGISTERS, Until.WAITED)
+    waited = MatrixOperand(OperandKind.REGISTERS, Lifetime.WAITED)
     for instruction in (
         MatrixInstruction(16, 8, 4, 32, b=MatrixOperand(OperandKind.DESCRIPTOR)),
         MatrixInstruction(16, 8, 4, 32, c=waited),

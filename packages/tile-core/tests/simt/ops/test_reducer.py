@@ -14,10 +14,15 @@ from tile_core.ir.visit import collect
 from tile_core.layout.fragment import spread
 from tile_core.simt.ops.reducer import FinalizeByShuffles, alone, assigned, is_update, may_be_partial, partial
 
-from ..bench import Bench, buffer, check, numpy_type, view
+from ..bench import CTX, RICH, Bench, buffer, check, numpy_type, view
 
 
-@pytest.mark.parametrize("threads", [1, 31, 48, 96])
+@pytest.fixture(autouse=True, params=[CTX, RICH], ids=["shuffles", "instructions"])
+def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "ctx", request.param)
+
+
+@pytest.mark.parametrize("threads", [1, 31, 48, 96, 256])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "int64"])
 def test_copies_are_combined(threads: int, dtype: str) -> None:
     rng = np.random.default_rng(threads)
@@ -50,7 +55,7 @@ def test_an_assignment_counts_once() -> None:
     thread = nodes.fresh("tid")
     bench = Bench(8)
     bench.machine.values[thread] = np.arange(8, dtype=np.int32)
-    value = assigned(nodes.const(7, "float32"), "max", "float32", thread)
+    value = assigned(nodes.const(7, "float32"), "max", "float32", partial((1,), 8).is_first(thread))
     np.testing.assert_array_equal(bench.machine.eval(value, np.ones(8, bool)), [7] + [-np.inf] * 7)
 
 

@@ -1,4 +1,4 @@
-"""Reductions by shuffles: any width, dimension, number of threads, element type and place, against numpy."""
+"""Reductions by shuffles or instructions: any width, dimension, number of threads, type and place, against numpy."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.variant import Reject
 from tile_core.numerics import oracles
+from tile_core.ops.reduce import KINDS
 from tile_core.simt.ops.reduce import ReduceByShuffles
 from tile_core.simt.variant import SimtCall
 
-from ..bench import CTX, Bench, buffer, check, numbers, numpy_type, view
+from ..bench import CTX, RICH, Bench, buffer, check, numbers, numpy_type, view
 
 pytestmark = pytest.mark.sweep(4)
 
 WIDTHS = (1, 7, 31, 32, 33, 48, 96, 127, 229, 257)
 THREADS = (32, 48, 64, 96, 128, 256, 1, 31)
+
+
+@pytest.fixture(autouse=True, params=[CTX, RICH], ids=["shuffles", "instructions"])
+def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "ctx", request.param)
 
 
 def reduce(
@@ -85,9 +91,10 @@ PAIRS = [
 @pytest.mark.parametrize("clear", [True, False])
 def test_kinds_and_types(source: str, out: str, clear: bool) -> None:
     rng = np.random.default_rng(len(source) + len(out))
-    kinds = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
-    for n, kind in enumerate(kinds):
-        if (kind.startswith("bit") and DTYPES[source].is_float) or (out == "bool" and kind.endswith("sum")):
+    for n, kind in enumerate(KINDS):
+        if (kind.startswith("bit") and DTYPES[source].is_float) or (out == "bool" and kind.endswith(("sum", "prod"))):
+            continue
+        if kind in ("any", "all") and DTYPES[out].is_float:
             continue
         a, start = numbers(rng, (6, 45), source), numbers(rng, (6,), out)
         threads = (64, 96, 48, 128)[n % 4]
@@ -121,6 +128,44 @@ def test_nan(nan: bool, clear: bool, kind: str, dtype: str) -> None:
         ).astype(np.float64)  # fmt: skip
         np.testing.assert_array_equal(found, want)
         assert bool(np.signbit(found[4])) == (kind == "min")  # of the zeros, the positive one is larger
+
+
+@pytest.mark.parametrize("threads", [32, 96, 256, 288])
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_zeros_and_subnormals_are_in_order(kind: str, threads: int) -> None:
+    """Also where the machine's own instruction flushes them."""
+    rng = np.random.default_rng(threads)
+    tiny = np.array([0.0, -0.0, 1e-45, -1e-45, 3e-40, -3e-40, 1.1e-38, -1.1e-38, np.nan], np.float32)
+    a = rng.choice(tiny, (40, 300))
+    a[:9] = tiny[:, None]
+    a[9:20] = -np.abs(a[9:20])
+    a[20:30] = np.abs(a[20:30])
+    a[30:] = np.where(rng.random((10, 300)) < 0.5, a[30:], 2.0 if kind == "min" else -2.0)
+    key = a.view(np.int32).astype(np.int64)
+    key = np.where(np.isnan(a), np.iinfo(np.int64).min if kind == "max" else np.iinfo(np.int64).max, key)
+    order = np.where(np.signbit(a) & ~np.isnan(a), -(key & 0x7FFFFFFF) - 1, key)
+    at = order.argmax(1) if kind == "max" else order.argmin(1)
+    want = np.where(np.isnan(a).all(1), np.float32(-np.inf if kind == "max" else np.inf), a[np.arange(40), at])
+    for dist in (None, spread((40, 300), threads), spread((40, 300), threads, 4)):
+        found = reduce(a, "float32", kind, 1, threads, dist=dist)
+        np.testing.assert_array_equal(found.view(np.int32), want.astype(np.float32).view(np.int32))
+
+
+@pytest.mark.parametrize("threads", [32, 64, 128, 256, 1024])
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("float32", "sum"), ("float32", "max"), ("int32", "min"), ("uint32", "bitor")]
+)
+def test_instructions_are_used_where_there_are_any(dtype: str, kind: str, threads: int) -> None:
+    rng = np.random.default_rng(threads)
+    a = rng.integers(0, 99, (3, 2048)).astype(dtype)
+    bench = Bench(threads)
+    src = bench.tile(a, dtype, "A", "local.fragment", spread(a.shape, threads, 2))
+    out = bench.tile(np.zeros(3, dtype), dtype, "B", "global")
+    attrs = {"kind": kind, "dim": 1, "clear": True, "nan_propagate": False}
+    bench.run(ReduceByShuffles("core"), "reduce", (view(src), view(out)), attrs)
+    check(bench.value(out), oracles.reduce(kind, a, 1))
+    exchanges = {"group_reduce"} if bench.ctx is RICH else {"shuffle"}
+    assert bench.calls & {"group_reduce", "shuffle"} == exchanges
 
 
 def test_fragment_of_a_product() -> None:

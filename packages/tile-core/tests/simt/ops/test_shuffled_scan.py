@@ -34,7 +34,7 @@ def scan(
         if in_place
         else bench.tile(np.zeros(a.shape, numpy_type(out)), out, "B", "local.fragment" if dst else "shared", dst)
     )
-    kind = {"cumsum": "sum", "cummax": "max"}[op]
+    kind = {"cumsum": "sum", "cumprod": "prod", "cummax": "max"}[op]
     attrs = {"kind": kind, "dim": dim, "reverse": reverse, "nan_propagate": nan}
     bench.run(ScanByShuffles("core"), "scan", (view(x), view(y)), attrs)
     return bench.value(y)

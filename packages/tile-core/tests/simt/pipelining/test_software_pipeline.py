@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.lowering.variant import Accept, Reject
+from tile_core.simt.pipelining import staging
+from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, REGISTERS, TRANSACTIONS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.testing.machine import Machine, element_of
 
@@ -38,10 +42,33 @@ def interpret(program, body, seed, late, **scalars):
     return {str(p.name): a for p, a in arrays.items()}, machine
 
 
+#: How copies complete: all in one way, or those of every other buffer in another.
+COMPLETIONS = (GROUP, TRANSACTIONS, PLACE, (GROUP, TRANSACTIONS), (PLACE, TRANSACTIONS))
+
+
+def completing(kinds):
+    """Return what a target says whose copies complete so."""
+    asked = []
+
+    def can_copy(call):
+        asked.append(call)
+        return Accept(facts={COMPLETION: kinds if isinstance(kinds, str) else kinds[len(asked) % len(kinds)]})
+
+    return can_copy
+
+
 def check(program, expect_async, **scalars):
-    """The pipelined program does what the program does, whenever its copies complete."""
-    body, report = plan(program)
-    assert any(loop.stages for loop in report.loops) == expect_async, str(report)
+    """The pipelined program does what the program does, however and whenever its copies complete."""
+    for kinds in COMPLETIONS[1:]:
+        run_both(program, expect_async, completing(kinds), **scalars)
+    with mock.patch.object(staging, "MOST_BYTES", 1 << 20):
+        run_both(program, expect_async, completing(REGISTERS), threads=1, **scalars)
+    return run_both(program, expect_async, lambda call: True, **scalars)
+
+
+def run_both(program, expect_async, can_copy, threads=4, **scalars):
+    body, report = plan(program, can_copy, threads=threads)
+    assert any(loop.stages or loop.through for loop in report.loops) == expect_async, str(report)
     for late in (True, False):
         want, _ = interpret(program, program.func.body, 3, late, **scalars)
         got, machine = interpret(program, body, 3, late, **scalars)

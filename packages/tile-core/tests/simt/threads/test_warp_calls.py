@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block
 from tile_core.testing.machine import Machine, numpy_type
+
+from ..bench import REDUCTIONS
 
 THREADS = (1, 7, 31, 32, 48, 64, 96)
 DTYPES = ("float16", "bfloat16", "int16", "int32", "float32", "int64", "float64", "uint8", "int8", "uint64", "uint32")
@@ -183,3 +186,31 @@ def test_lane_and_group_indices() -> None:
     )  # fmt: skip
     t = np.arange(70)
     np.testing.assert_array_equal(found, t // 32 * 100 + t % 32)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["sum", "max", "min", "bitand", "bitor"])
+def test_one_instruction_where_the_target_has_it(kind: str, dtype: str, threads: int) -> None:
+    number = "float" in dtype
+    if kind.startswith("bit") and number:
+        return
+    rng = np.random.default_rng(threads)
+    data = rng.integers(0, 9, threads).astype(numpy_type(dtype))
+    if number and kind != "sum":
+        data = rng.choice([0.0, -0.0, 1e-41, -1e-41, np.nan, -np.inf], threads).astype(numpy_type(dtype))
+    results = []
+    for reductions in (frozenset(), REDUCTIONS):
+        thread = nodes.fresh("tid")
+        a, b = (tirx.decl_buffer([threads], dtype, name, layout=None) for name in "AB")
+        value = nodes.tile_call(f"warp_reduce_{kind}", [nodes.load(a, [thread])], ret=dtype)
+        body = lower_warp_calls(nodes.store(b, value, [thread]), Block((threads, 1, 1), thread), 32, reductions)
+        machine = Machine(threads, thread, {a: data, b: np.zeros(threads, numpy_type(dtype))}, races=True)
+        machine.run(body)
+        results.append(machine.memory.arrays[b])
+        names = {str(c.op.name) for c in collect(body, ir.Call)}
+    assert results[0].tobytes() == results[1].tobytes()
+    acc = "float32" if dtype in ("float16", "bfloat16") else dtype
+    native = threads % 32 == 0 and acc in ("float32", "int32", "uint32")
+    assert ("tile.group_reduce" in names) == native
+    assert ("tile.shuffle" in names) != native

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tile_core.abi.kernel_text import ParamFact
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
@@ -25,12 +26,14 @@ from tile_cuda.emit.debug import DebugStatements
 from tile_cuda.emit.functions import LINKED, RESERVED
 from tile_cuda.emit.masked_shifts import MaskedShifts
 from tile_cuda.emit.mathematics import MathCalls
+from tile_cuda.emit.phase_barriers import PhaseBarriers
 from tile_cuda.emit.warp import WarpCalls
 from tile_cuda.ptx import TABLE, instruction, prelude
 from tile_cuda.ptx.memory import MOST_OPEN
 
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
 _SHARED = ("shared", "shared.dyn")
+_TENSOR_MAP = "struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };"
 _INDICES = {"thread_index": "threadIdx", "block_index": "blockIdx"}
 #: Bytes of what an instruction's addresses point to.
 _SIZES = {"unsigned": 4, "int": 4, "float": 4, "double": 8, "unsigned long long": 8, "unsigned short": 2}
@@ -41,7 +44,7 @@ _INFINITE = {
 }  # fmt: skip
 
 
-class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPrinter):
+class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarriers, KernelPrinter):
     """Prints kernels.
 
     Parameters
@@ -72,6 +75,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
     }  # fmt: skip
     barrier: ClassVar[str] = "__syncthreads();"
     warp_barrier: ClassVar[str] = "__syncwarp();"
+    orders_indices: ClassVar[bool] = False  # `place` adds what unrolled loops change to the pointer
     dialect: ClassVar[str] = "CUDA C++"
 
     def __init__(
@@ -117,13 +121,20 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
         """Return the types and functions that the text uses, and an empty line after them."""
         mentioned = self.storage.union(*map(_storage_of, self.functions))
         types = [f"typedef unsigned short {name};" for name in _HALVES.values() if name in mentioned]
-        lines = [*types, *prelude(self.functions, self.arch)]
+        maps = [_TENSOR_MAP] if self.launch.constants else []
+        lines = [*types, *maps, *prelude(self.functions, self.arch)]
         return [*lines, ""] if lines else []
 
     def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the kernel's head."""
         bounds = "" if self.limited else f"__launch_bounds__({self.launch.threads}) "
+        if self.launch.cluster != (1, 1, 1):
+            bounds += "__cluster_dims__({}, {}, {}) ".format(*self.launch.cluster)
         return super().head(f'extern "C" __global__ void {bounds}{name}', params)
+
+    def constant(self, p: ParamFact, name: str) -> str:
+        """Print the declaration of a tensor map, which instructions address where the launch put it."""
+        return f"const __grid_constant__ CUtensorMap {name}"
 
     def number(self, kind: str, axis: int) -> str:
         """Print a coordinate."""
@@ -176,6 +187,10 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, KernelPri
             self.writer.line(f"{self.bare(to)} = {self.bare(source)};")
         else:
             super().write_move(s)
+
+    def write_sync_part(self, s: Stmt) -> None:
+        """Write a barrier of a part of the block's threads."""
+        self.stmt(calls.execute("bar_sync", list(s.value.args), s.span))
 
     def write_async_commit(self, s: Stmt) -> None:
         """End a group of asynchronous copies."""

@@ -4,10 +4,11 @@ The text is compiled as it is, with headers that stand for the language and its 
 two things are rewritten: ``asm`` statements become calls of models of the PTX instructions (``headers/ptx_*.h``), and
 declarations of shared memory become pointers into the block's.
 
-What the models do not reproduce: last bits of float sums in matrix products on architectures other than sm_90 (the
-rule is in ``ptx_mma.h``), errors of approximate functions, reorderings of memory accesses (memory is sequentially
-consistent; what no barrier, fence, acquire or release orders is reported as a race), and C++ conversions of floats
-that do not fit the integer type, which the device saturates.
+What the models do not reproduce: im2col copies, and ``.cta_group`` of copies; last bits of float sums in
+matrix products on architectures other than sm_90 (the rule is in ``ptx_mma.h``), and of those of warpgroups
+(``ptx_wgmma.h``); base offsets in matrix descriptors; errors of approximate functions;
+reorderings of memory accesses (memory is sequentially consistent; what no barrier, fence, acquire or release orders is
+reported as a race); and C++ conversions of floats that do not fit the integer type, which the device saturates.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from tile_core.emit.dialect import Dialect, Limits
 from tile_cuda.emulation.asm import refusal, translate
 from tile_cuda.emulation.opcodes import Arch, finder
+from tile_cuda.emulation.tensor_map import opaque
 from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
@@ -40,8 +42,8 @@ def dialect(target: Target) -> Dialect:
     Dialect
         What ``tile_emulator.run`` needs.
     """
-    capabilities = target.capabilities
-    return dialect_of(Arch.of(target.arch), Limits(capabilities.max_threads, capabilities.shared_bytes))
+    arch, capabilities = Arch.of(target.arch), target.capabilities
+    return dialect_of(arch, Limits(capabilities.max_threads, capabilities.shared_bytes, max_cluster_of(arch)))
 
 
 def dialect_of(arch: Arch, limits: Limits | None = None) -> Dialect:
@@ -53,7 +55,14 @@ def dialect_of(arch: Arch, limits: Limits | None = None) -> Dialect:
 
     headers = (HEADERS / "cuda_all.h",)
     flags = (f"-D__CUDA_ARCH__={arch.number * 10}", "-D__CUDACC__=1", "-fno-math-errno")
-    return Dialect(f"CUDA C++ for {arch}", headers, WARP, prepare, limits=limits or Limits(), flags=flags)
+    limits = limits or Limits(max_cluster=max_cluster_of(arch))
+    name = f"CUDA C++ for {arch}"
+    return Dialect(name, headers, WARP, prepare, opaque=opaque, limits=limits, proxies=True, flags=flags)
+
+
+def max_cluster_of(arch: Arch) -> int:
+    """Return the most blocks of a cluster that every device of an architecture runs (CUDA C++ Programming Guide)."""
+    return 8 if arch.number >= 90 else 1
 
 
 _SLAB = re.compile(

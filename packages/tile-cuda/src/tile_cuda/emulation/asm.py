@@ -150,10 +150,16 @@ def _block(body: str, find: Find) -> str:
         raise Refused("an asm statement has more than four sections")
     outputs, inputs = (_operands(sections[i]) if len(sections) > i else [] for i in (1, 2))
     before, after, places = [], [], []
+    template = _template(sections[0])
+    lasting = _lasting(template)
     for number, operand in enumerate(outputs):
         kind = operand.constraint[1:]
         if operand.constraint[:1] not in ("=", "+") or kind not in tuple(_REGISTERS):
             raise Refused(f"no register for the output constraint '{operand.constraint}'")
+        if number in lasting:
+            before.append(_itself(number, operand, kind))
+            places.append(f"r{number}")
+            continue
         take = "fresh" if operand.constraint[0] == "=" else "take"
         before.append(f"auto& to{number} = ({operand.expression});")
         before.append(f"ptx::reg_{kind} r{number} = ptx::{take}<ptx::reg_{kind}>(to{number});")
@@ -161,7 +167,9 @@ def _block(body: str, find: Find) -> str:
         places.append(f"r{number}")
     for number, operand in enumerate(inputs, len(outputs)):
         kind = operand.constraint
-        if kind in tuple(_REGISTERS):
+        if number in lasting:
+            before.append(_itself(number, operand, kind))
+        elif kind in tuple(_REGISTERS):
             taken = f"ptx::take<ptx::reg_{kind}>({operand.expression})"
             before.append(f"const ptx::reg_{kind} r{number} = {taken};")
         elif kind == "n":
@@ -169,8 +177,30 @@ def _block(body: str, find: Find) -> str:
         else:
             raise Refused(f"no register for the input constraint '{kind}'")
         places.append(f"r{number}")
-    code = _Ptx(find, places).print(_template(sections[0]))
+    code = _Ptx(find, places).print(template)
     return " ".join(["do {", code.labels, *before, code.calls, *after, "} while (0)"])
+
+
+_ASYNCHRONOUS = re.compile(r"\bwgmma\.mma_async(?P<sparse>\.sp)?\.[\w.]+\s+(?P<operands>[^;]+);")
+
+
+def _lasting(template: str) -> frozenset[int]:
+    """Return the operands that an asynchronous instruction accesses after its statement.
+
+    These are the fragments, which stand in braces, and the metadata of a sparse product.
+    """
+    found: set[int] = set()
+    for one in _ASYNCHRONOUS.finditer(template):
+        operands = _parts(one["operands"])
+        fragments = [o for o in operands if o.strip().startswith("{")] + (operands[3:4] if one["sparse"] else [])
+        found |= {int(n) for o in fragments for n in re.findall(r"%(\d+)", o)}
+    return frozenset(found)
+
+
+def _itself(number: int, operand: _Operand, kind: str) -> str:
+    """Return the declaration of a register that is a variable of the text, not a copy of its value."""
+    same = f"static_assert(sizeof(ptx::reg_{kind}) == sizeof(r{number}))"
+    return f"auto& r{number} = ({operand.expression}); {same};"
 
 
 # ----------------------------------------------------------------------------------------------------- PTX inside of it
@@ -187,7 +217,7 @@ _TYPES = {
 }  # fmt: skip
 _SPECIAL = {"laneid", "warpid", "tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y",
             "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z", "lanemask_lt", "lanemask_le", "lanemask_eq", "lanemask_ge",
-            "lanemask_gt"}  # fmt: skip
+            "lanemask_gt", "cluster_ctarank", "cluster_nctarank"}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from tile_cuda.emulation import async_opcodes, wgmma_opcodes
 from tile_cuda.emulation.asm import Refused
 
 
@@ -42,14 +43,36 @@ class Arch:
 
 @dataclass(frozen=True)
 class Model:
-    """The model of an instruction: its function, and the first architecture that has the instruction."""
+    """The model of an instruction: its function, and the first architecture that has the instruction.
+
+    Attributes
+    ----------
+    call
+        The function.
+    need
+        The first architecture that has the instruction.
+    others
+        Architectures that have it although they do not have all that ``need`` is the first to have.
+    """
 
     call: str
     need: Arch
+    others: tuple[Arch, ...] = ()
+
+    def is_of(self, arch: Arch) -> bool:
+        """Whether an architecture has the instruction."""
+        return arch.has(self.need) or arch in self.others
+
+    def where(self) -> str:
+        """Return the architectures to name when another one is refused."""
+        return ", ".join(str(arch) for arch in (self.need, *self.others))
 
 
 def model_of(opcode: str) -> Model | None:
     """Return the model of an opcode, if there is one."""
+    if opcode.startswith("wgmma."):
+        call = wgmma_opcodes.call_of(opcode)
+        return None if call is None else Model(call, Arch(90, "a"))
     return _table().get(opcode) or _of_memory(opcode)
 
 
@@ -71,14 +94,15 @@ class _Finder:
         model = model_of(opcode)
         if model is None:
             raise Refused(f"there is no model of the PTX instruction {opcode}")
-        if not self.arch.has(model.need):
-            raise Refused(f"{self.arch} does not have the PTX instruction {opcode}: it needs {model.need}")
+        if not model.is_of(self.arch):
+            raise Refused(f"{self.arch} does not have the PTX instruction {opcode}: it needs {model.where()}")
         return model.call
 
 
 # ------------------------------------------------------------------------------------------------------------ the table
 
-SM80, SM89, SM90 = Arch(80), Arch(89), Arch(90)
+SM80, SM89, SM90, SM100 = Arch(80), Arch(89), Arch(90), Arch(100)
+TENSOR_MEMORY = (Arch(100, "a"), Arch(100, "f"), Arch(103, "a"), Arch(110, "a"))
 INT8 = ("s8", "u8")
 FP8 = ("e4m3", "e5m2")
 HALVES = ("f32.f16.f16.f32", "f16.f16.f16.f16", "f32.bf16.bf16.f32")
@@ -87,7 +111,12 @@ HALVES = ("f32.f16.f16.f32", "f16.f16.f16.f16", "f32.bf16.bf16.f32")
 @functools.cache
 def _table() -> dict[str, Model]:
     rows = (*_matrices(), *_products(), *_sparse_products(), *_copies(), *_conversions(), *_threads(), *_integers())
-    return {opcode: Model(_function(opcode), need) for opcode, need in rows}
+    table = {opcode: Model(_function(opcode), need) for opcode, need in rows}
+    table |= {opcode: Model(call, SM90) for opcode, call in async_opcodes.rows()}
+    table |= {opcode: Model(call, SM100) for opcode, call in async_opcodes.sm_100_rows()}
+    first, *others = TENSOR_MEMORY
+    table |= {opcode: Model(call, first, tuple(others)) for opcode, call in async_opcodes.four_rows()}
+    return table | {opcode: Model(call, SM80) for opcode, call in async_opcodes.sm_80_rows()}
 
 
 def _function(opcode: str) -> str:
@@ -170,13 +199,16 @@ def _integers() -> Iterator[tuple[str, Arch]]:
     for relation, kind in product(("lt", "le", "gt", "ge"), ("u32", "s32", "u64", "s64")):
         yield f"setp.{relation}.{kind}", SM80
     yield from ((f"{kind}.NaN.f32", SM80) for kind in ("max", "min"))
+    yield from ((f"{kind}.u32", SM80) for kind in ("max", "min"))
+    yield "trap", SM80
 
 
 # --------------------------------------------------------------------------------------------------- accesses of memory
 
 _ORDERS = {"weak": "WEAK", "volatile": "VOLATILE", "relaxed": "RELAXED", "acquire": "ACQUIRE", "release": "RELEASE",
            "acq_rel": "ACQ_REL"}  # fmt: skip
-_SPACES = {"global": "GLOBAL", "shared": "SHARED", "shared::cta": "SHARED"}
+_SPACES = {"global": "GLOBAL", "shared": "SHARED", "shared::cta": "SHARED", "shared::cluster": "CLUSTER"}
+_SCOPES = ("cta", "cluster", "gpu", "sys")
 _BITS = {f"{sign}{n}": f"ptx::{sign}{n}" for sign in "bus" for n in (8, 16, 32, 64)} | {"f32": "float", "f64": "double"}
 _HALF_SUMS = {"f16": SM80, "f16x2": SM80, "bf16": SM90, "bf16x2": SM90}
 _ATOMS = {
@@ -200,9 +232,9 @@ def _of_memory(opcode: str) -> Model | None:
     order = parts.pop(0) if parts and parts[0] in legal else ""
     scoped = order in ("relaxed", "acquire", "release", "acq_rel")
     scope = parts.pop(0) if scoped and parts else ""
-    if scoped and scope not in ("cta", "gpu", "sys"):
+    if scoped and scope not in _SCOPES:
         return None
-    if not scoped and head in ("atom", "red") and parts and parts[0] in ("cta", "gpu", "sys"):
+    if not scoped and head in ("atom", "red") and parts and parts[0] in _SCOPES:
         parts.pop(0)
     space = _SPACES[parts.pop(0)] if parts and parts[0] in _SPACES else "GENERIC"
     default = "WEAK" if head in ("ld", "st") else "RELAXED"
@@ -221,7 +253,8 @@ def _access(head: str, parts: list[str], qualifiers: str, scoped: bool) -> Model
     if len(parts) != 1 or parts[0] not in _BITS or (scoped and count > 1):
         return None
     bits = int(parts[0].lstrip("busf"))
-    return Model(f"{head}<{qualifiers}, {_BITS[parts[0]]}>", SM80) if count * bits <= 128 else None
+    need = SM90 if "CLUSTER" in qualifiers else SM80
+    return Model(f"{head}<{qualifiers}, {_BITS[parts[0]]}>", need) if count * bits <= 128 else None
 
 
 def _atom(head: str, parts: list[str], qualifiers: str) -> Model | None:

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 from tile_core.simt.ops.common import thread_variants
 from tile_cuda.ops.atomics import PtxAtomics
+from tile_cuda.ops.boxes import BULK
 from tile_cuda.ops.copy_async import AsyncCopy
+from tile_cuda.ops.copy_bulk import BulkCopy
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
-from tile_cuda.target import FP8_MMA
+from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
+from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
+from tile_cuda.target import FP8_MMA, WGMMA
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
@@ -19,4 +24,6 @@ if TYPE_CHECKING:
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
     fp8 = target.capabilities.fact(FP8_MMA)
-    return (MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *thread_variants("cuda", PtxAtomics()))
+    bulk = (BulkCopy(), BulkStore(), BulkUpdate()) if target.capabilities.has_async_copy(BULK) else ()
+    groups = (WarpgroupGemm(), WarpgroupGemmSp()) if target.capabilities.fact(WGMMA) else ()
+    return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))

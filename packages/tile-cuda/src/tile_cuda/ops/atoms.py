@@ -158,10 +158,13 @@ def _common(a: str, b: str) -> str:
 @cache
 def table(fp8: bool, sparse: bool) -> tuple[Atom, ...]:
     """Return the shapes with the combinations of element types that they are for, as a legality table."""
-    found: dict[tuple[int, int], set[tuple[str, str, str]]] = {}
+    found: dict[Family, set[tuple[str, str, str]]] = {}
     inputs = (*_FLOATS, "float32", "float64", *_INT8)
     for types in product(inputs, inputs, ("float16", "bfloat16", "float32", "float64", "int32", "uint32")):
         chosen = family(*types, fp8, sparse)
         if chosen is not None and not (sparse and DTYPES[types[0]].bits == 4):
-            found.setdefault((chosen.rows, chosen.depth(chosen.shapes[0])), set()).add(types)
-    return tuple(Atom({"M": m, "N": 8, "K": k}, frozenset(types)) for (m, k), types in sorted(found.items()))
+            found.setdefault(chosen, set()).add(types)
+    return tuple(
+        Atom({"M": one.rows, "N": 8, "K": one.depth(one.shapes[0])}, frozenset(types), (one.a, one.b, one.total))
+        for one, types in sorted(found.items(), key=lambda entry: str(entry[0]))
+    )

@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import loads_of
+from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import View
+from tile_core.ops.base import OpCall, View
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together
 from tile_core.simt.variant import SimtCall, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.layout.base import LayoutMap
 
 #: Attribute of an asynchronous copy: bytes of a chunk that the alignment of addresses in global memory allows.
 BYTES = "async_bytes"
@@ -36,7 +38,7 @@ _SIZES = (16, 8, 4)
 _UNROLLED = 32
 
 
-def can_copy(call: Any, ctx: Context, aligned: Aligned) -> Accept | Reject:
+def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
     """Say whether a copy of the program can be asynchronous; an ``Accept`` has the chunk's bytes as ``async_bytes``.
 
     Parameters
@@ -73,8 +75,13 @@ class AsyncCopy(SimtVariant):
     name = "cuda.copy.cp_async"
     op = "copy"
     priority = 100
+    legality = Legality(
+        operands=("src", "dst"),
+        dtypes=frozenset((name, name) for name, d in DTYPES.items() if d.bits % 8 == 0),
+        scopes={"src": ("global",), "dst": ("shared",)},
+    )
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what ``can_copy`` has looked at."""
         if "async" not in call.attrs:
             return Reject("the copy completes where it stands")
@@ -82,7 +89,7 @@ class AsyncCopy(SimtVariant):
             return Reject("nothing is known about its addresses")
         return Accept(f"chunks of {int(call.attrs[BYTES])} bytes")
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the chunks of a thread."""
         call, before = _settled(call)
         src, dst = call.args
@@ -118,19 +125,19 @@ class _ChunkedTile:
     elements: int
     size: int
 
-    def chunks(self, guarded: bool) -> Any:
+    def chunks(self, guarded: bool) -> Stmt:
         """Return the copies of a thread, with or without bounds checks on the source."""
         src, dst = self.call.args
         counts = (*src.shape[:-1], src.shape[-1] // self.elements)
 
-        def copy(at: Sequence[Expr]) -> Any:
+        def copy(at: Sequence[Expr]) -> Stmt:
             last = at[-1] * self.elements if self.elements > 1 else at[-1]
             indices = [*at[:-1], last]
             return self.instruction(src.spread(indices), dst.spread(indices), guarded)
 
         return _dealt(self.call, counts, copy)
 
-    def instruction(self, source: list[Expr], to: list[Any], guarded: bool) -> Any:
+    def instruction(self, source: list[Expr], to: list[Expr], guarded: bool) -> Stmt:
         """Return the copy of one chunk."""
         src, dst = self.call.args
         width = self.elements * self.size
@@ -144,14 +151,14 @@ class _ChunkedTile:
             return calls.execute(name, places, self.call.span)
         return calls.execute(f"{name}_zfill", [*places, valid], self.call.span)
 
-    def valid(self, at: list[Any]) -> Any:
+    def valid(self, at: list[Expr]) -> Expr:
         """Return how many bytes of a chunk lie in the source, or ``None`` if all are known to."""
         src = self.call.args[0]
         width = self.elements * self.size
         conditions = contiguity.inside(src, at, self.call.ranges)
         if not conditions:
             return None
-        valid: Any = nodes.int_const(width)
+        valid: Expr = nodes.int_const(width)
         if self.elements > 1 and not int(self.call.attrs[WHOLE]):
             # Chunks begin at multiples of their size, so none begins before the row and ends in it.
             columns, start = nodes.int_const(0) + src.buffer.shape[-1], nodes.cast(at[-1], "int64")
@@ -160,7 +167,7 @@ class _ChunkedTile:
         return tirx.Select(tirx.all(*conditions), valid, nodes.int_const(0))
 
 
-def _settled(call: SimtCall) -> tuple[SimtCall, list[Any]]:
+def _settled(call: SimtCall) -> tuple[SimtCall, list[Stmt]]:
     """Return the copy with a corner that reads no memory, and the bindings before it: it is used in every chunk."""
     src = call.args[0]
     before, mins = [], []
@@ -173,13 +180,13 @@ def _settled(call: SimtCall) -> tuple[SimtCall, list[Any]]:
     return replace(call, args=(View(src.buffer, tuple(mins), src.extents), call.args[1])), before
 
 
-def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Any]], Any]) -> Stmt:
+def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]], Stmt]) -> Stmt:
     """Return the parts of a tile that a thread copies, the last dimension fastest, in rounds of the whole block."""
     total, threads = prod(counts), call.block.count
     thread = call.block.thread if threads > 1 else nodes.int_const(0)
 
     def part(number: Expr) -> Stmt:
-        at: list[Any] = []
+        at: list[Expr] = []
         rest = number
         for place, count in reversed(list(enumerate(counts))):
             last = place == 0
@@ -201,11 +208,11 @@ def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Any]]
     return nodes.seq(parts)
 
 
-def _by_elements(call: SimtCall) -> Any:
+def _by_elements(call: SimtCall) -> Stmt:
     """Return a copy through registers, for a layout that separates adjacent elements smaller than 4 bytes."""
     src, dst = call.args
 
-    def copy(at: Sequence[Expr]) -> Any:
+    def copy(at: Sequence[Expr]) -> Stmt:
         source = src.spread(list(at))
         value = nodes.load(src.buffer, source)
         conditions = contiguity.inside(src, source, call.ranges)
@@ -238,7 +245,7 @@ def _global_bytes(src: View, dst: View, aligned: Aligned) -> int:
     return max((n for n in _SIZES if start % n == 0 and pitch % n == 0), default=gcd(start, pitch))
 
 
-def _shared_elements(dst: View, layout: Any, most: int) -> int:
+def _shared_elements(dst: View, layout: LayoutMap | None, most: int) -> int:
     """Return how many of a chunk's elements are contiguous and aligned in shared memory."""
     low = nodes.as_int(dst.mins[-1])
     aligned_to = gcd(most, low) if isinstance(low, int) else 1

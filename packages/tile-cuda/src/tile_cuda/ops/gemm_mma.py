@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.gemm_problem import Problem
+from tile_core.simt.ops.products.shared_layout import swizzled
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_cuda.ops.atoms import table
-from tile_cuda.ops.plan import MmaPlan, swizzled
+from tile_cuda.ops.plan import MmaPlan
 from tile_cuda.ops.product import MmaProduct
 from tile_cuda.target import WARP
+
+if TYPE_CHECKING:
+    from tile_core.simt.variant import SimtCall
+
 
 HELD = ("shared", "fragment")
 """Where operands of instructions may be."""
@@ -34,14 +39,14 @@ class MmaVariant(MatrixVariant):
         scopes = dict.fromkeys("ABC", HELD)
         self.legality = matrix_legality(table(fp8, self.sparse), scopes | ({"E": ("shared",)} if self.sparse else {}))
 
-    def refuses(self, call: Any) -> str:
+    def refuses(self, call: SimtCall) -> str:
         """Reject operands that the instruction would round."""
         types = Problem.of(call).types
         if "float32" in types[:2] and types[2] != "float64":
             return "the instruction would round float32 operands; nearest legal: tfloat32, which says so"
         return ""
 
-    def plan(self, call: Any) -> MmaPlan | None:
+    def plan(self, call: SimtCall) -> MmaPlan | None:
         """See `MmaPlan.of`."""
         return MmaPlan.of(call, self.fp8, self.sparse)
 
@@ -57,6 +62,6 @@ class MmaGemm(MmaVariant):
     op = "gemm"
     priority = 10
 
-    def statement(self, plan: MmaPlan, call: Any) -> Stmt:
+    def statement(self, plan: MmaPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""
         return MmaProduct(plan, call).statement()

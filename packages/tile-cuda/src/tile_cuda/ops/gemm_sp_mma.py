@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt, Var
 from tile_core.dtypes import DTYPES
@@ -17,6 +17,7 @@ from tile_cuda.ops.product import MmaProduct
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.simt.variant import SimtCall
 
 
 class MmaGemmSp(MmaVariant):
@@ -27,7 +28,7 @@ class MmaGemmSp(MmaVariant):
     priority = 10
     sparse = True
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
+    def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Also return the swizzle of metadata whose rows are along K: lanes read four of these rows at once."""
         found = dict(super().layouts(call, ctx))
         view = call.args[1]
@@ -37,7 +38,7 @@ class MmaGemmSp(MmaVariant):
                 found[1] = layout
         return found
 
-    def statement(self, plan: MmaPlan, call: Any) -> Stmt:
+    def statement(self, plan: MmaPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""
 
         def metadata(lane: Lane, first: Var) -> MmaMetadata:

@@ -9,7 +9,7 @@ instructions over four blocks: their selectors name the lanes. For elements of 8
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -19,13 +19,15 @@ from tile_core.ir.calls import address, execute, move
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, row_major
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
+from tile_core.ops.gemm_sp import EMPTY, increasing
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.products.operand import Lane
 from tile_core.simt.register_loops import choose, unrolled
 from tile_cuda.ops.plan import KStep, MmaPlan
+from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
 
-#: Nibbles that keep elements 0 and 1, used beyond the tile, where the kept values are zero.
-_BEYOND = 0x44444444
+if TYPE_CHECKING:
+    from tile_core.analysis.analyzer import Analyzer
 
 
 class MmaMetadata:
@@ -60,7 +62,14 @@ class MmaMetadata:
     """
 
     def __init__(
-        self, plan: MmaPlan, view: View, turned: bool, lane: Lane, first: Any, ranges: Any, layout: LayoutMap | None
+        self,
+        plan: MmaPlan | WarpgroupPlan,
+        view: View,
+        turned: bool,
+        lane: Lane,
+        first: Var,
+        ranges: Analyzer,
+        layout: LayoutMap | None,
     ) -> None:
         self.ranges, self.layout = ranges, layout
         self.plan, self.view, self.turned, self.lane, self.first = plan, view, turned, lane, first
@@ -76,8 +85,8 @@ class MmaMetadata:
         self.ahead: Any = None
         self.registers: Any = None
         self.loaded = -1
-        self.new: list[Any] = []
-        self.binds: list[Any] = []
+        self.new: list[Stmt] = []
+        self.binds: list[Stmt] = []
         #: Row and column of the row of a matrix whose address the lane gives, by matrices at a time.
         self.places: dict[int, tuple[Any, Any]] = {}
 
@@ -88,7 +97,7 @@ class MmaMetadata:
         self.registers, also = nodes.alloc([self.rows], "uint32", "metadata", "local")
         self.new = [new, also]
 
-    def prepared(self) -> list[Any]:
+    def prepared(self) -> list[Stmt]:
         """Return the allocations, of what is read ahead and of what instructions take, and where matrices begin."""
         return [*self.new, *self.binds]
 
@@ -98,7 +107,7 @@ class MmaMetadata:
             return []
         return [KStep(at + odd + 4 * half, 2, 2) for odd in (0, 1) for half in (0, 1)]
 
-    def load(self, step: KStep) -> list[Any]:
+    def load(self, step: KStep) -> list[Stmt]:
         """Return the statements that prefetch the metadata of a step, unless it is already in registers."""
         here = step.first // (self.group * step.apart)
         if here == self.loaded:
@@ -109,27 +118,27 @@ class MmaMetadata:
         if self._in_matrices(True) and (here + 1) * self.elements <= self.columns:
             return self._matrices(here * self.elements, True)
 
-        def one(i: Any) -> Stmt:
+        def one(i: Expr) -> Stmt:
             whole = self._whole_register(i, here)
-            return nodes.store(self.ahead, self._register(i, here), [i]) if whole is None else whole
+            return nodes.store(self.ahead, self.register(i, here), [i]) if whole is None else whole
 
         return [unrolled("row_tile", self.rows, one)]
 
-    def ready(self, step: KStep) -> list[Any]:
+    def ready(self, step: KStep) -> list[Stmt]:
         """Return the statements that stand between the reads for a step and later reads."""
         if self._selector(step):
             return []
 
-        def one(i: Any) -> Stmt:
+        def one(i: Expr) -> Stmt:
             if step.apart == 1:
-                return nodes.store(self.registers, _increasing(nodes.load(self.ahead, [i])), [i])
+                return nodes.store(self.registers, increasing(nodes.load(self.ahead, [i])), [i])
             low, high = (nodes.load(self.ahead, [i * 2 + half]) for half in (0, 1))
             halves = nodes.store(self.registers, _halves(low, high, step.first % 2), [i])
-            return nodes.seq([halves, nodes.store(self.registers, _increasing(nodes.load(self.registers, [i])), [i])])
+            return nodes.seq([halves, nodes.store(self.registers, increasing(nodes.load(self.registers, [i])), [i])])
 
         return [unrolled("row_tile", self.rows, one)]
 
-    def word(self, i: Any, step: KStep) -> tuple[Any, int]:
+    def word(self, i: Expr, step: KStep) -> tuple[Expr, int]:
         """Return the register for tile row ``i`` of a step, and the selector."""
         return nodes.load(self.registers, [i]), 0 if self.wide else self._selector(step)
 
@@ -137,7 +146,7 @@ class MmaMetadata:
         """Return which of the instructions that share registers a step is."""
         return int(step.first % (self.group * step.apart) // (step.blocks * step.apart))
 
-    def _clamped(self, row: Var, run: int = 1) -> Any:
+    def _clamped(self, row: Var, run: int = 1) -> Expr:
         """Clamp padding rows (or a run of them) to the tile: their metadata is not used."""
         s, m = self.plan.split, self.plan.problem.m
         return tirx.min(row, nodes.int_const(m - run)) if s.warps_m * s.atoms_m * 16 > m else row
@@ -157,7 +166,7 @@ class MmaMetadata:
         runs_of_8 = contiguity.has_runs(self.layout, view, view.matrix_dims()[1], 8, self.ranges)
         return runs_of_8 and not contiguity.conditions(view, self.ranges)
 
-    def _matrices(self, column: int, turned: bool) -> list[Any]:
+    def _matrices(self, column: int, turned: bool) -> list[Stmt]:
         """Return the reads from a column of metadata on, of up to four matrices at a time."""
         found, at = [], 0
         words = self.rows * (1 if turned else 2)
@@ -167,7 +176,7 @@ class MmaMetadata:
                 continue
             row0, column0 = self._place(per, turned)
 
-            def load(u: Var, at: int = at, per: int = per, row0: Any = row0, column0: Any = column0) -> Expr:
+            def load(u: Var, at: int = at, per: int = per, row0: Var = row0, column0: Expr = column0) -> Expr:
                 word = at + u * per
                 row = self._clamped(row0 + word * (16 if turned else 8), 8 if turned else 1)
                 source = address(self.view.buffer, matrix(self.view, turned, row, column0 + column))
@@ -178,7 +187,7 @@ class MmaMetadata:
             at += count * per
         return found
 
-    def _place(self, per: int, turned: bool) -> tuple[Any, Any]:
+    def _place(self, per: int, turned: bool) -> tuple[Var, Expr]:
         """Bind row and column of the row of a matrix whose address the lane gives, for the first matrices."""
         if per in self.places:
             return self.places[per]
@@ -197,7 +206,7 @@ class MmaMetadata:
 
     # Element by element
 
-    def _whole_register(self, i: Any, group: int) -> Any:
+    def _whole_register(self, i: Expr, group: int) -> Stmt | None:
         """Return the read of a register in one access; ``None`` if its elements are not contiguous."""
         view, count = self.view, 32 // self.width
         if not self.wide or self.turned or (group + 1) * self.elements > self.columns:
@@ -210,7 +219,8 @@ class MmaMetadata:
         column = tirx.floordiv(self.lane.column, 2) * count + group * self.elements
         return move(self.ahead, [i], view.buffer, matrix(view, False, row, column), 4)
 
-    def _register(self, i: Any, group: int) -> Any:
+    def register(self, i: Expr, group: int) -> Expr:
+        """Return a lane's register for the ``i``-th 16 rows and a group of blocks, as ``uint32``."""
         g, t = self.lane.row, self.lane.column
         row = self.first + i * 16 + g
         if self.wide:
@@ -220,7 +230,7 @@ class MmaMetadata:
         high = self._piece(row + 8, group * 4, t)
         return tirx.bitwise_or(low, tirx.shift_left(high, nodes.const(16, "uint32")))
 
-    def _piece(self, row: Var, first: int, offset: Any) -> Any:
+    def _piece(self, row: Var, first: int, offset: Expr) -> Expr:
         """Return the metadata of a row and block ``first + offset`` as ``uint32``."""
         last = first + self.group - 1
         if self.width > self.bits:  # two blocks share an element
@@ -228,7 +238,7 @@ class MmaMetadata:
             half = tirx.shift_right(word, nodes.cast(tirx.floormod(offset, 2) * 16, "uint32"))
             return tirx.bitwise_and(half, nodes.const(0xFFFF, "uint32"))
         count = self.bits // self.width
-        value: Any = None
+        value: Expr = None
         for i in range(count):
             part = self._element(row, (offset + first) * count + i, last * count + i)
             if value is None:
@@ -237,13 +247,13 @@ class MmaMetadata:
                 value = tirx.bitwise_or(value, tirx.shift_left(part, nodes.const(i * self.width, "uint32")))
         return value
 
-    def _element(self, row: Var, column: Any, last: int) -> Any:
+    def _element(self, row: Var, column: Expr, last: int) -> Expr:
         """Return an element of metadata as ``uint32``; ``last`` is the largest column that a lane may ask for."""
         row = self._clamped(row)
         at = matrix(self.view, self.turned, row, column)
         limits = [column < self.columns] if last >= self.columns else []
         value = nodes.cast(nodes.cast(nodes.load(self.view.buffer, at), f"uint{self.width}"), "uint32")
-        beyond = nodes.const(_BEYOND & ((1 << self.width) - 1), "uint32")
+        beyond = nodes.const(EMPTY & ((1 << self.width) - 1), "uint32")
         return choose([*limits, *contiguity.inside(self.view, at, self.ranges)], value, beyond)
 
 
@@ -263,7 +273,7 @@ def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
     return Layout(shape, DigitLayout(shape, row_major(shape).digits, swizzles=(swizzle,)), note="swizzled rows")
 
 
-def _halves(low: Any, high: Any, which: int) -> Any:
+def _halves(low: Expr, high: Expr, which: int) -> Expr:
     """Return the lower (0) or upper (1) halves of two words as one."""
     if which:
         return tirx.bitwise_or(
@@ -274,15 +284,3 @@ def _halves(low: Any, high: Any, which: int) -> Any:
         tirx.bitwise_and(low, nodes.const(0xFFFF, "uint32")),
         tirx.shift_left(high, nodes.const(16, "uint32")),
     )
-
-
-def _increasing(word: Expr) -> Expr:
-    """Return metadata whose empty nibbles keep elements 0 and 1.
-
-    A nibble is zero where a tail was padded, and where a compressor found nothing to keep; the kept values are zero
-    there. The behaviour of the instructions is undefined if indices do not increase. The second of two increasing
-    indices, in the upper half of the nibble, is never zero: its bits tell whether a nibble is empty.
-    """
-    third = nodes.const(_BEYOND, "uint32")  # bits of nibbles; where it is set in the word, it stays set
-    upper = tirx.bitwise_and(tirx.shift_right(word, nodes.const(1, "uint32")), third)
-    return tirx.bitwise_or(word, tirx.bitwise_xor(upper, third))

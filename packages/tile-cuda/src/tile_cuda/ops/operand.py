@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Var
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
@@ -32,7 +32,7 @@ class MmaOperand(ProductOperand):
     family: Family
     halves: int
 
-    def taken(self, value: Any) -> Any:
+    def taken(self, value: Expr) -> Expr:
         """Return an element as bits of a word, see `as_bits`."""
         return as_bits(value, self.dtype)
 
@@ -92,19 +92,19 @@ class MmaLoader:
         self.operand, self.lane, self.name = operand, lane, name
         self.way = operand.way
         self.registers: Any = None
-        self.bound: dict[tuple[Blocks, int], tuple[Any, Any]] = {}
-        self.binds: list[Any] = []
+        self.bound: dict[tuple[tuple[int, ...], int], tuple[Var, Var]] = {}
+        self.binds: list[Stmt] = []
 
-    def alloc(self, count: int) -> Any:
+    def alloc(self, count: int) -> Stmt:
         """Return the allocation of the array (of ``family.word``) that is filled."""
         self.registers, new = nodes.alloc([count], self.operand.family.word, f"{self.name}_words", "local")
         return new
 
-    def prepared(self) -> list[Any]:
+    def prepared(self) -> list[Stmt]:
         """Return the bindings of what does not depend on the step, for all that was read: where matrices begin."""
         return self.binds
 
-    def load(self, start: Any, blocks: Blocks, slot: Any, first: Any = 0, tiles: int | None = None) -> list[Any]:
+    def load(self, start: int, blocks: Blocks, slot: Expr, first: Expr = 0, tiles: int | None = None) -> list[Stmt]:
         """Return the statements that read blocks along K, counted from block ``start``, to the registers from ``slot``.
 
         Blocks beyond K are zero, and so are the elements beyond K of the last block. Where ``start`` is an expression
@@ -116,7 +116,7 @@ class MmaLoader:
         if self.way.startswith("ldmatrix") and whole:
             return self._matrices(start, blocks, slot, first, tiles)
 
-        def unit(u: Var) -> Any:
+        def unit(u: Var) -> Stmt:
             to = u * words(len(blocks), o) + slot
             each = [(b, half) for b in blocks for half in range(o.halves)]
             return nodes.seq([self._word(u + first, start + b, half, to + n) for n, (b, half) in enumerate(each)])
@@ -138,14 +138,14 @@ class MmaLoader:
             per //= 2
         return found
 
-    def _corner(self, blocks: Blocks, per: int) -> tuple[Any, Any]:
+    def _corner(self, blocks: Blocks, per: int) -> tuple[Var, Var]:
         """Return line and K of the row of a matrix whose address the lane gives, for the first tile of a group."""
         if (blocks, per) in self.bound:
             return self.bound[blocks, per]
         o, lane = self.operand, self.lane.number
         count = per * words(len(blocks), o)
         row = tirx.floormod(lane, 8)
-        q: Any = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: 0}[count]
+        q: Expr = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: 0}[count]
         each = words(len(blocks), o)
         within, tile = (q, 0) if per == 1 else ((0, q) if each == 1 else (_mod2(q), _half(q)))
         if o.halves == 1:
@@ -165,7 +165,7 @@ class MmaLoader:
         self.binds += [tirx.Bind(v, _expr(e)) for v, e in zip(names, (line, depth), strict=True)]
         return self.bound[blocks, per]
 
-    def _matrices(self, start: Any, blocks: Blocks, slot: Any, begin: Any, tiles: int) -> list[Any]:
+    def _matrices(self, start: int, blocks: Blocks, slot: Expr, begin: Expr, tiles: int) -> list[Stmt]:
         o = self.operand
         each = words(len(blocks), o)
         trans = "" if o.k_major else "_trans"
@@ -173,7 +173,7 @@ class MmaLoader:
         for first, count, per in self._groups(len(blocks), tiles):
             line0, k0 = self._corner(blocks, per)
 
-            def load(u: Var, first: int = first, per: int = per, line0: Any = line0, k0: Any = k0) -> Expr:
+            def load(u: Var, first: int = first, per: int = per, line0: Var = line0, k0: Var = k0) -> Expr:
                 tile = first + u * per
                 line = o.clamped(line0 + (tile + begin) * (8 * o.halves), 1 if o.k_major else 8)
                 at = o.at(line, k0 + start * o.family.block)
@@ -186,7 +186,7 @@ class MmaLoader:
 
     # Element by element
 
-    def _word(self, u: Var, number: Any, half: int, to: Any) -> Any:
+    def _word(self, u: Var, number: int, half: int, to: Expr) -> Stmt:
         """Return the statement that fills the lane's word of one block."""
         o = self.operand
         rest = o.family.block
@@ -201,7 +201,7 @@ class MmaLoader:
                 return nodes.store(self.registers, nodes.load(o.array, place), [to])
             if o.family.bits < 32:
                 return move(self.registers, [to], o.array, place, 4)
-        value: Any = None
+        value: Expr = None
         for e in range(o.family.per_word):
             bits = self._bits(u, number, half, e, rest)
             if value is None:
@@ -210,7 +210,7 @@ class MmaLoader:
                 value = tirx.bitwise_or(value, tirx.shift_left(bits, nodes.const(e * o.family.bits, "uint32")))
         return nodes.store(self.registers, value, [to])
 
-    def _bits(self, u: Var, number: Any, half: int, e: int, rest: int) -> Any:
+    def _bits(self, u: Var, number: int, half: int, e: int, rest: int) -> Expr:
         """Return one element as the bits of a word, zero beyond K."""
         o = self.operand
         within = self.lane.column * o.family.per_word + e if o.family.per_word > 1 else self.lane.column
@@ -222,7 +222,7 @@ class MmaLoader:
         return o.load(line, within + number * o.family.block, limits)
 
 
-def as_bits(value: Any, dtype: str) -> Any:
+def as_bits(value: Expr, dtype: str) -> Expr:
     """Return an element, converted to what an instruction takes, as ``uint32`` bits (``float64`` stays itself)."""
     held = "float32" if dtype == "tfloat32" else dtype
     value = convert(value, held)

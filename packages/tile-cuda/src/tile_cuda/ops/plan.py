@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizzled_layout, row_major
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
@@ -63,7 +60,7 @@ class MmaPlan(ProductPlan):
 class KStep:
     """The part of K that one instruction covers: ``blocks`` blocks of A from ``first`` on, with stride ``apart``."""
 
-    first: Any
+    first: int
     blocks: int
     apart: int = 1
 
@@ -75,22 +72,3 @@ class KStep:
     def of_b(self, dense: int) -> Blocks:
         """Blocks of B, of which there are ``dense`` for each of A, counted from the first."""
         return tuple(b * dense + n for b in self.of_a for n in range(dense))
-
-
-@cache
-def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-    """Return a layout in which neither 8 rows of 16 bytes nor 8 vectors along a row have bank conflicts.
-
-    ``None`` if row-major order is as good: rows of an odd number of 16 bytes have none, others cannot be read by rows.
-    """
-    row = shape[-1] * bits
-    if row % 256 or 128 % bits:
-        return None
-    if row % 1024 == 0 or row & (row - 1) == 0:
-        return make_swizzled_layout(shape, bits)
-    # Panels as of make_swizzled_layout would put vectors along a row in the same banks. In plain order, 16 bytes are
-    # XORed with the number of their 128 bytes: rows that begin in the same bank differ in it.
-    chunks, base = row // 128, (128 // bits).bit_length() - 1
-    exponent = min(3, (chunks & -chunks).bit_length() - 1)
-    plain = row_major(shape)
-    return Layout(shape, DigitLayout(shape, plain.digits, swizzles=(Swizzle(exponent, base, 3),)), note="swizzled rows")

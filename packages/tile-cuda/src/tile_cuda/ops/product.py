@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
@@ -32,7 +33,7 @@ class MmaProduct(RegisterProduct[MmaPlan]):
         super().__init__(plan, call)
         self.metadata = make_metadata(self.lane, self.rows) if make_metadata else None
 
-    def lane_place(self, number: Any) -> tuple[Any, Any]:
+    def lane_place(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row of 8, and which of its four groups of adjacent elements."""
         return tirx.floordiv(number, 4), tirx.floormod(number, 4)
 
@@ -40,14 +41,14 @@ class MmaProduct(RegisterProduct[MmaPlan]):
         """Groups of 8 rows, and the two columns that a lane holds of each."""
         return ("half", self.plan.family.halves), ("pair", 2)
 
-    def element(self, i: Any, j: Any, *within: Any) -> tuple[Any, Any, Any]:
+    def element(self, i: Expr, j: Expr, *within: Var) -> tuple[Expr, ...]:
         """See `RegisterProduct.element`."""
         s, f, (half, pair) = self.plan.split, self.plan.family, within
         register = ((i * s.atoms_n + j) * f.halves + half) * 2 + pair
         row = self.rows + i * f.rows + half * 8 + self.lane.row
         return register, row, self.columns + j * 8 + self.lane.column * 2 + pair
 
-    def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
+    def loop(self, guarded: bool, totals: BufferVar, whole: bool) -> list[Stmt]:
         """Return the steps along K, split into movable parts if a loop goes around a ``whole`` product."""
         p, f = self.plan.problem, self.plan.family
         depth = p.k // 2 if f.sparse else p.k

@@ -6,10 +6,9 @@ A step is what one instruction covers of K, for all tiles of the warp.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, part
 from tile_core.simt.register_loops import unrolled
@@ -31,7 +30,7 @@ class Work:
     call: SimtCall
     a: MmaLoader
     b: MmaLoader
-    totals: Any
+    totals: BufferVar
     metadata: MmaMetadata | None
 
     @property
@@ -138,7 +137,7 @@ class RowByRow:
         alike = len({s.blocks for s in self.steps}) == 1
         return alike and self.columns > 1 and len(self.steps) * self.rows % 2 == 0
 
-    def plain(self) -> list[Any]:
+    def plain(self) -> list[Stmt]:
         """Return the steps."""
         last = len(self.steps) - 1
         begin = [*self._begin(0), *self.work.read_b(self.steps[0], 0)]
@@ -199,14 +198,14 @@ class RowByRow:
         return (row % 2 if isinstance(row, int) else tirx.floormod(row, 2)) * self.work.sizes[0]
 
 
-def rolled(work: Work, steps: list[KStep]) -> list[Any]:
+def rolled(work: Work, steps: list[KStep]) -> list[Stmt]:
     """Return a dense product's steps: a loop over those that are alike, and the others after it."""
     big = work.plan.family.shapes[0]
     whole = min(x.operand.depth // x.operand.family.block for x in (work.a, work.b)) // big
     new = [work.a.alloc(work.plan.split.atoms_m * work.sizes[0]), work.b.alloc(work.plan.split.atoms_n * work.sizes[1])]
     var = nodes.fresh("k_step")
 
-    def one(step: KStep) -> list[Any]:
+    def one(step: KStep) -> list[Stmt]:
         return [*work.read_a(step, 0), *work.read_b(step, 0), all_tiles(work, step, (0, 0))]
 
     # Registers are not indexed by variables: with a fragment among the operands the loop is unrolled.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_cuda.ptx.exchange_loops import loop_name
+from tile_cuda.ptx.exchange_loops import BITS, loop_name
 from tile_cuda.ptx.memory import SCOPES
 from tile_cuda.ptx.table import TABLE, has
 from tile_cuda.ptx.values import VALUES
@@ -35,7 +35,7 @@ def update(kind: str, dtype: str, space: str, order: str, *, returns: bool, arch
     Parameters
     ----------
     kind
-        ``"add"``, ``"max"`` or ``"min"``.
+        ``"add"``, ``"max"``, ``"min"``, ``"and"``, ``"or"`` or ``"xor"``.
     dtype
         The element's type.
     space
@@ -52,6 +52,8 @@ def update(kind: str, dtype: str, space: str, order: str, *, returns: bool, arch
     name, taken = value.name, dtype
     if name == "s64" and kind == "add":
         name, taken = "u64", "uint64"
+    if kind in BITS and value.bits >= 32:
+        name, taken = f"b{value.bits}", f"uint{value.bits}"
     op = f"{kind}_noftz" if name in ("f16", "bf16") and kind == "add" else kind
     qualified = f"{sem}_{SCOPES[space]}_{space}" if sem else space
     red, atom = f"red_{qualified}_{op}_{name}", f"atom_{qualified}_{op}_{name}"

@@ -13,10 +13,14 @@ from tile_cuda.ptx.values import VALUES, PtxValue
 HALVES = {"low": "(before & 0xf0) | x", "high": "(before & 0x0f) | (x << 4)"}
 
 
+#: Updates of single bits -> their operators.
+BITS = {"and": "&", "or": "|", "xor": "^"}
+
+
 def exchange_loops() -> Iterator[Instruction]:
     """Yield the updates, for every part of memory and order."""
     for space, order in product(SCOPES, ("", "acquire", "release", "acq_rel")):
-        for kind, value in product(("add", "max", "min"), VALUES.values()):
+        for kind, value in product(("add", "max", "min", *BITS), VALUES.values()):
             if loops(kind, value.name):
                 yield _loop(kind, value, space, order)
         for half in HALVES if not order else ():
@@ -26,7 +30,9 @@ def exchange_loops() -> Iterator[Instruction]:
 def loops(kind: str, name: str) -> bool:
     """Whether there is such a loop for a type."""
     narrow = name in ("s8", "u8", "s16", "u16")
-    return narrow or (name == "bf16" if kind == "add" else name in ("f16", "bf16", "f32", "f64"))
+    if narrow or kind in BITS:
+        return narrow
+    return name == "bf16" if kind == "add" else name in ("f16", "bf16", "f32", "f64")
 
 
 def loop_name(kind: str, name: str, space: str, order: str) -> str:
@@ -34,12 +40,19 @@ def loop_name(kind: str, name: str, space: str, order: str) -> str:
     return "_".join(["atomic", *([order] if order else []), space, kind, name])
 
 
+def _combined(kind: str, value: PtxValue) -> str:
+    """Return the new value, from ``before`` and ``x``."""
+    if kind in BITS:
+        return f"before {BITS[kind]} x"
+    return HALVES.get(kind) or value.combine("sum" if kind == "add" else kind, "before", "x")
+
+
 def _loop(kind: str, value: PtxValue, space: str, order: str) -> Instruction:
     bits = max(value.bits, 16)
     word = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[bits]
     qualified = f"{order}_{SCOPES[space]}_{space}" if order else space
     read, exchange = f"ld_relaxed_{SCOPES[space]}_{space}_b{bits}", f"atom_{qualified}_cas_b{bits}"
-    inside = HALVES.get(kind) or value.combine("sum" if kind == "add" else kind, "before", "x")
+    inside = _combined(kind, value)
     if value.bits == 8:
         place: tuple[str, ...] = (
             "unsigned short* const word = (unsigned short*)((unsigned long long)p & ~1ull);",

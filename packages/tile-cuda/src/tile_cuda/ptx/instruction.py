@@ -25,8 +25,9 @@ class PtxOperand:
     count
         Registers of a vector, which the function takes as an array; 0 for a scalar.
     role
-        ``"in"``; ``"out"``: an array that is written; ``"result"``: what the function returns; ``"shared"`` and
-        ``"global"``: the address of memory.
+        ``"in"``; ``"out"``: an array that is written, ``"inout"``: one that is also read; ``"result"``: what the
+        function returns; ``"shared"`` and ``"global"``: the address of memory; ``"matrix"``: that of a matrix in shared
+        memory, of which the instruction takes a descriptor; ``"given"``: a parameter of the function alone.
     ctype
         C++ type of the parameter, of the array's elements, or of what an address points to; by default the register's.
     """
@@ -45,11 +46,11 @@ class PtxOperand:
     @property
     def parameter(self) -> str:
         """The type of the function's parameter."""
-        if self.role in ("shared", "global"):
+        if self.role in ("shared", "global", "matrix"):
             return f"{self.ctype or 'const void'}*"
         if not self.count:
             return self.element
-        return f"{self.element}*" if self.role == "out" else f"const {self.element}*"
+        return f"{self.element}*" if self.role in ("out", "inout") else f"const {self.element}*"
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,10 @@ class Instruction:
 
     def _statement(self, separator: str) -> list[str]:
         """Return the ``asm`` statement, with the declaration and return of a result around it."""
-        outputs = [o for o in self.operands if o.role in ("out", "result")]
-        inputs = [o for o in self.operands if o.role not in ("out", "result")]
-        sections = [", ".join(_bound(o, "=") for o in outputs), ", ".join(_bound(o, "") for o in inputs)]
+        outputs = [o for o in self.operands if o.role in ("out", "inout", "result")]
+        inputs = [o for o in self.operands if o.role in ("in", "shared", "global", "matrix")]
+        bound = [_bound(o, "+" if o.role == "inout" else "=") for o in outputs]
+        sections = [", ".join(bound), ", ".join(_bound(o, "") for o in inputs)]
         sections += ['"memory"'] if self.memory else []
         while sections and not sections[-1]:
             sections.pop()
@@ -141,7 +143,7 @@ class Instruction:
             placed[o.name] = _placed(o, number)
             number += max(o.count, 1)
         form = self.form if "{opcode}" in self.form else f"{{opcode}} {self.form}".rstrip() + ";"
-        return re.sub(r"\{(\w+)\}", lambda m: placed[m[1]], form)
+        return re.sub(r"\{(\w+)(\[0\])?\}", lambda m: placed[m[1]].strip("{}") if m[2] else placed[m[1]], form)
 
 
 def function_name(opcode: str) -> str:
@@ -162,6 +164,8 @@ def _bound(o: PtxOperand, sign: str) -> str:
         return f'"r"(shared_address({o.name}))'
     if o.role == "global":
         return f'"l"({o.name})'
+    if o.role == "matrix":
+        return f'"l"(matrix_descriptor({o.name}, {o.name}_leading, {o.name}_stride, {o.name}_swizzle))'
     if o.count:
         return ", ".join(f'"{sign}{o.register}"({o.name}[{i}])' for i in range(o.count))
     return f'"{sign}{o.register}"({o.name})'

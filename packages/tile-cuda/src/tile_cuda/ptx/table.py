@@ -4,19 +4,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from tile_cuda.ptx.bulk import bulk_instructions
 from tile_cuda.ptx.composed import composed_instructions
 from tile_cuda.ptx.errors import InstructionMissing
 from tile_cuda.ptx.instruction import Instruction
 from tile_cuda.ptx.matrix import matrix_instructions
 from tile_cuda.ptx.memory import memory_instructions
 from tile_cuda.ptx.scalar import scalar_instructions
+from tile_cuda.ptx.wgmma import wgmma_instruction, wgmma_instructions
 
-TABLE: Mapping[str, Instruction] = {
-    i.name: i
-    for i in (*scalar_instructions(), *matrix_instructions(), *memory_instructions(), *composed_instructions())
-}
-"""Every function by its name, in the order in which texts print them."""
+
+class Functions(dict[str, Instruction]):
+    """Functions by name; those of warpgroup products are made when they are looked up."""
+
+    def __missing__(self, name: str) -> Instruction:
+        found = wgmma_instruction(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the function of a name, or the default."""
+        return self[name] if name in self else default  # noqa: SIM401 - this is what it calls
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and wgmma_instruction(name) is not None)
+
+
+TABLE: Mapping[str, Instruction] = Functions(
+    {
+        i.name: i
+        for i in (
+            *scalar_instructions(),
+            *matrix_instructions(),
+            *memory_instructions(),
+            *bulk_instructions(),
+            *wgmma_instructions(),
+            *composed_instructions(),
+        )
+    }
+)
+"""Every function by its name, in the order in which texts print them; those that are made on demand come last."""
 
 _ARCH = re.compile(r"sm_(\d+)([a-z]?)")
 
@@ -69,11 +99,8 @@ def prelude(names: Iterable[str], arch: str) -> list[str]:
 
     for name in names:
         add(name)
-    lines = []
-    for name, found in TABLE.items():
-        if name in wanted:
-            lines += found.lines()
-    return lines
+    made = sorted(set(wanted).difference(TABLE.keys()))
+    return [line for name in (*TABLE, *made) if name in wanted for line in wanted[name].lines()]
 
 
 def _parts(arch: str) -> tuple[int, str]:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
+
 Handle = int
 """Of a library, function, stream, event, graph or context: an address that only the driver understands."""
 
@@ -25,13 +27,14 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_PROMOTION = 3  # CU_TENSOR_MAP_L2_PROMOTION_L2_256B: a copy brings whole sectors of 256 bytes to the second cache
 
 
-class Unusable(Exception):
+class DriverUnusable(Exception):
     """Why there is no working driver."""
 
 
-class Broken(Unusable):
+class Broken(DriverUnusable):
     """There is a driver that does not start, although there is a device."""
 
 
@@ -51,6 +54,10 @@ class Failed(Exception):
     def __init__(self, call: str, code: int, reason: str) -> None:
         super().__init__(f"{call}: {reason}")
         self.call, self.code, self.reason = call, code, reason
+
+
+ZEROS = 256
+"""Bytes of a device that are always zero."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,7 @@ class Driver:
     def __init__(self, bound: Any) -> None:
         self._bound = bound
         self._contexts: dict[int, Any] = {}
+        self._zeros: dict[int, int] = {}
         self._lock = threading.Lock()
         self.launch: Callable[..., tuple[Any]] = bound.cuLaunchKernel
         """Returns the driver's number for what went wrong, 0 if nothing did."""
@@ -161,6 +169,19 @@ class Driver:
         """Copy to the host, after all work on the default stream."""
         self._do("cuMemcpyDtoH", target, address, size)
 
+    def zeros(self, ordinal: int) -> int:
+        """Return the address of `ZEROS` bytes on a device that are zero and stay. Legal while a stream is captured."""
+        with self._lock:
+            found = self._zeros.get(ordinal)
+        if found is None:
+            with self.entered(ordinal), self._relaxed(), self.stream() as stream:
+                found = self.allocate(ZEROS)
+                self._do("cuMemsetD8Async", found, 0, ZEROS, stream)
+                self._do("cuStreamSynchronize", stream)
+            with self._lock:
+                self._zeros[ordinal] = found
+        return found
+
     # --- functions ---
 
     def load(self, code: bytes) -> Any:
@@ -190,6 +211,26 @@ class Driver:
             yield
         finally:
             self._do("cuThreadExchangeStreamCaptureMode", before)
+
+    def encode_map(self, fields: TensorMap) -> bytes:
+        """Return a tensor map; no device is asked.
+
+        Parameters
+        ----------
+        fields
+            They keep `tile_cuda.tensor_map.RULES`.
+        """
+        bound = self._bound
+        # One dimension has no stride, but the driver wants a place where strides are.
+        u64, u32 = bound.cuuint64_t, bound.cuuint32_t
+        made = self._do(
+            "cuTensorMapEncodeTiled", bound.CUtensorMapDataType(fields.code), len(fields.extents), fields.address,
+            [u64(n) for n in fields.extents], [u64(n) for n in fields.strides or (16,)], [u32(n) for n in fields.box],
+            [u32(1) for _ in fields.box], bound.CUtensorMapInterleave(0),
+            bound.CUtensorMapSwizzle(SWIZZLES[fields.swizzle]), bound.CUtensorMapL2promotion(_PROMOTION),
+            bound.CUtensorMapFloatOOBfill(int(fields.nan)),
+        )  # fmt: skip
+        return ctypes.string_at(int(made.getPtr()), BYTES)
 
     # --- timing ---
 
@@ -276,20 +317,20 @@ def open_driver() -> Driver:
 
     Raises
     ------
-    Unusable
+    DriverUnusable
         There is no driver, or (`Broken`) it does not work.
     """
     try:
         from cuda.bindings import driver as bound
     except ImportError as error:
-        raise Unusable(f'cuda-python cannot be imported ({error}): pip install "cuda-python>=13,<14"') from error
+        raise DriverUnusable(f'cuda-python cannot be imported ({error}): pip install "cuda-python>=13,<14"') from error
     try:
         (code,) = bound.cuInit(0)
     except Exception as error:  # whatever the search for a library ends with
-        raise Unusable(f"the driver's library is not found ({str(error).splitlines()[0]})") from error
+        raise DriverUnusable(f"the driver's library is not found ({str(error).splitlines()[0]})") from error
     driver = Driver(bound)
     if int(code) != SUCCESS:
-        kind = Unusable if int(code) in _ABSENT else Broken
+        kind = DriverUnusable if int(code) in _ABSENT else Broken
         raise kind(f"the driver does not start: {driver.reason(int(code))}")
     return driver
 
@@ -307,5 +348,5 @@ def current_compute() -> tuple[int, int] | None:
         return driver.device(driver.current()).compute if driver.count() else None
     except Broken:
         raise
-    except Unusable:
+    except DriverUnusable:
         return None

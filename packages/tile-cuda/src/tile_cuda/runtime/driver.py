@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText
+from tile_core.compat.types import Argument, Array
 from tile_core.emit.choose import TextChoice
 from tile_core.runtime.repeat import Repeat
 from tile_core.runtime.text_adapter import TextAdapter
 from tile_cuda import build
 from tile_cuda.errors import NoDevice, NoDriver
 from tile_cuda.occupancy import blocks_that_fit
-from tile_cuda.runtime.api import LEGACY_STREAM, Driver, Failed, Handle, Unusable, open_driver
+from tile_cuda.runtime.api import LEGACY_STREAM, Driver, DriverUnusable, Failed, Handle, open_driver
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.launch import Launcher
 from tile_cuda.runtime.streams import Streams
@@ -56,12 +57,12 @@ class CudaAdapter(TextAdapter):
         self._streams = Streams()
         self._used: set[int] = set()
 
-    def launch_of(self, kernel: KernelText) -> Callable[[Sequence[Any], Place], None]:
+    def launch_of(self, kernel: KernelText) -> _Chosen | _Direct:
         """Return the launch of a text, ready for the current device if that can run it.
 
         Raises
         ------
-        TextRefused, NoCompiler
+        TextRefused, NoNvrtc
             The current device could run it, but its text cannot be built.
         """
         choice: TextChoice[Launcher] = TextChoice(kernel, self._launcher)
@@ -87,6 +88,11 @@ class CudaAdapter(TextAdapter):
         fit = blocks_that_fit(record_of(self.arch), artefact.facts.threads, made.registers, shared)
         return Built(self.name, CUBIN, made.data, made.arch, made.facts() | fit)
 
+    def device_name(self) -> str:
+        """Return the name of the current device."""
+        driver = self._open()
+        return driver.device(driver.current()).name
+
     def refuses(self, built: Built) -> str:
         """Say why the current device cannot run what was built."""
         try:
@@ -94,7 +100,7 @@ class CudaAdapter(TextAdapter):
             if not driver.count():
                 return "the driver sees no device"
             device = driver.device(driver.current())
-        except Unusable as error:
+        except DriverUnusable as error:
             return str(error)
         except Failed as error:
             raise typed(error) from error
@@ -131,7 +137,7 @@ class CudaAdapter(TextAdapter):
             raise typed(error) from error
         return total
 
-    def from_host(self, array: Any) -> Any:
+    def from_host(self, array: Array) -> Argument:
         """Copy a NumPy array to the current device, between guards; see `tile_cuda.runtime.memory`.
 
         Raises
@@ -146,12 +152,12 @@ class CudaAdapter(TextAdapter):
             if not driver.count():
                 raise NoDevice(kernel="from_host", found=0, count=0)
             return self.arrays()(driver, array)
-        except Unusable as error:
+        except DriverUnusable as error:
             raise NoDriver(kernel="from_host", target=self.target.text, reason=str(error)) from error
         except Failed as error:
             raise typed(error) from error
 
-    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
+    def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Argument:
         """Allocate an output among arrays of `from_host`, on their device; other libraries allocate their own."""
         if library != self.library:
             return None
@@ -182,7 +188,7 @@ class CudaAdapter(TextAdapter):
             if not driver.count():
                 return
             device = driver.device(driver.current())
-        except (Unusable, Failed):
+        except (DriverUnusable, Failed):
             return  # said at the first launch
         if runs_on(self.arch, device.compute):
             choice.loaded().prepare(device.ordinal)
@@ -191,7 +197,7 @@ class CudaAdapter(TextAdapter):
         facts = kernel.facts
         try:
             driver = self._open()
-        except Unusable as error:
+        except DriverUnusable as error:
             target = self.target.text
             raise NoDriver(kernel=facts.entry, target=target, reason=str(error), where=facts.where) from error
         built = kernel.built if kernel.built is not None and kernel.built.runtime == self.name else None
@@ -204,10 +210,10 @@ class _Chosen:
     def __init__(self, choice: TextChoice[Launcher]) -> None:
         self._choice = choice
 
-    def __call__(self, values: Sequence[Any], place: Place) -> None:
+    def __call__(self, values: tuple[float, ...], place: Place) -> None:
         self._choice(values)(values, place)
 
-    def repeat(self, values: Sequence[Any], place: Place, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: tuple[float, ...], place: Place, moving: Sequence[int]) -> Repeat | None:
         """Return the short way of launches that differ in the values at some positions."""
         found = self._choice.repeated(values, moving)
         if found is None:
@@ -224,7 +230,7 @@ class _Direct(_Chosen):
         super().__init__(choice)
         self._found: Launcher | None = None
 
-    def __call__(self, values: Sequence[Any], place: Place) -> None:
+    def __call__(self, values: tuple[float, ...], place: Place) -> None:
         if self._found is None:
             self._found = self._choice.loaded()
         self._found(values, place)

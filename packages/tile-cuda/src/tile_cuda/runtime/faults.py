@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.errors.base import TileError
-from tile_cuda.errors import DeviceFault, DriverFailed
+from tile_core.errors.launch import DeviceFault
+from tile_cuda.errors import DriverFailed
 from tile_cuda.runtime.api import Failed
 
 FAULTS = frozenset({700, 702, 710, *range(714, 720)})
@@ -23,5 +24,6 @@ def typed(error: Failed, facts: LaunchFacts | None = None) -> TileError:
     """
     kernel, where = ("the kernels before", None) if facts is None else (facts.entry, facts.where)
     if error.code in FAULTS:
-        return DeviceFault(kernel=kernel, reason=error.reason, where=where)
+        reason = f"{error.reason}; this process cannot use the device any more"
+        return DeviceFault(kernel=kernel, reporter="the device", reason=reason, where=where)
     return DriverFailed(kernel=kernel, call=error.call, reason=error.reason, where=where)

@@ -9,21 +9,23 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
+from tile_core.compat.types import Argument
+from tile_core.errors.launch import GridTooLarge, TooMuchShared
 from tile_core.reports.slow import warn_of_spills
+from tile_core.runtime.constants import LaunchConstants
 from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions
-from tile_core.runtime.packing import require_single_blocks
 from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
-from tile_cuda.errors import DriverTooOld, GridTooLarge, NoDevice, OtherArchitecture, TooMuchShared
+from tile_cuda.errors import DriverTooOld, NoDevice, OtherArchitecture
 from tile_cuda.runtime.api import Device, Driver, Failed, Handle
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.pack import SlotPacker
 from tile_cuda.runtime.repeat import short_launch
 from tile_cuda.runtime.streams import Streams
+from tile_cuda.runtime.tensor_map import constants_of
 from tile_cuda.target import GRID_LIMITS, arch_for, record_of, runs_on
 
 _ON_DEVICE = 2  # kDLCUDA
@@ -63,13 +65,13 @@ class Launcher:
         self._streams = streams
         self._lock = threading.Lock()
         self._functions: dict[int, Handle] = {}
-        self._libraries: dict[str, Any] = {}
-        require_single_blocks(self.facts, "cuda")
+        self._libraries: dict[str, object] = {}
         self._packer = SlotPacker(self.facts)
+        self._constants: dict[int, LaunchConstants] = {}
         self._shape = (*self.facts.block, self.facts.shared_bytes)
         self._grid = grid_of(self.facts, functools.partial(checked, self.facts))
 
-    def __call__(self, values: Sequence[Any], place: Place) -> None:
+    def __call__(self, values: Sequence[Argument], place: Place) -> None:
         """Launch on the current stream of the place's library; returns when the work is queued."""
         grid = self._grid(values)
         if grid is None:
@@ -85,7 +87,9 @@ class Launcher:
         stream = self._stream(place.library, ordinal)
         pack = packer.take()
         try:
-            packer.write(pack.values, 0, *(values if packer.plain else packer.encode(values)))
+            given = values if packer.plain else packer.encode(values)
+            constants = self._constants[ordinal]
+            packer.write(pack.values, 0, *given, *(constants(values) if constants else ()))
             shape = self._shape
             code, current = driver.read_current()
             if not code and int(current) == ordinal:
@@ -100,19 +104,19 @@ class Launcher:
         if code:
             raise typed(driver.failure("cuLaunchKernel", int(code)), self.facts)
 
-    def repeat(self, values: Sequence[Any], place: Place, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: Sequence[Argument], place: Place, moving: Sequence[int]) -> Repeat | None:
         """Return the fast path for launches like a previous one, see `tile_core.runtime.repeat`."""
         kind, ordinal = place.device
         packer, function = self._packer, self._functions.get(ordinal)
         deciding = {*grid_positions(self.facts), *packer.encoded}
         if kind != _ON_DEVICE or place.library == "numpy" or function is None or deciding.intersection(moving):
             return None
-        grid = self._grid(values)
-        if grid is None:
+        grid, constants = self._grid(values), self._constants[ordinal].by_value(values, moving)
+        if grid is None or constants is None:
             return None
         given = list(values)
 
-        def otherwise(*now: Any) -> None:
+        def otherwise(*now: Argument) -> None:
             mine = list(given)
             for i, value in zip(moving, now, strict=True):
                 mine[i] = value
@@ -124,7 +128,9 @@ class Launcher:
         fixed = given if packer.plain else packer.encode(given)
         shape, stream = (*grid, *self._shape), self._streams.short(place.library)
         codes = packer.codes
-        launch = short_launch(self._driver, function, shape, codes, fixed, moving, stream, ordinal, otherwise, failed)
+        launch = short_launch(
+            self._driver, function, shape, codes, fixed, moving, constants, stream, ordinal, otherwise, failed
+        )  # fmt: skip
         return None if launch is None else Repeat(launch)
 
     def prepare(self, ordinal: int) -> Handle:
@@ -138,7 +144,9 @@ class Launcher:
         with self._lock:
             try:
                 if ordinal not in self._functions:
-                    self._functions[ordinal] = self._prepared(ordinal)
+                    function = self._prepared(ordinal)
+                    self._constants[ordinal] = constants_of(self.facts, self._driver, ordinal)
+                    self._functions[ordinal] = function
                     self._used.add(ordinal)
                 return self._functions[ordinal]
             except Failed as error:
@@ -158,7 +166,7 @@ class Launcher:
         driver.prepare(function, ordinal, facts.shared_bytes)
         return function
 
-    def _load(self, arch: str) -> Any:
+    def _load(self, arch: str) -> object:
         """Load the code for an architecture; it is never unloaded, since a captured graph may hold it."""
         own = self._built if self._built is not None and self._built.arch == arch else None
         if own is None:
@@ -193,12 +201,15 @@ def check_device(facts: LaunchFacts, arch: str, device: Device) -> None:
         With the target to compile for instead.
     """
     near = f"cuda:{arch_for(device.compute)}"
-    shown: dict[str, Any] = {"kernel": facts.entry, "device": device.ordinal, "name": device.name, "near": near}
     if not runs_on(arch, device.compute):
         found = "{}{}".format(*device.compute)
+        shown: dict[str, object] = {"kernel": facts.entry, "device": device.ordinal, "name": device.name, "near": near}
         raise OtherArchitecture(target=f"cuda:{arch}", found=found, where=facts.where, **shown)
     if facts.shared_bytes > device.shared_bytes:
-        raise TooMuchShared(found=facts.shared_bytes, limit=device.shared_bytes, where=facts.where, **shown)
+        memory = {"found": facts.shared_bytes, "limit": device.shared_bytes}
+        name = f"device {device.ordinal} ({device.name})"
+        or_else = f", or compile for {near}, whose limit is checked when compiling"
+        raise TooMuchShared(kernel=facts.entry, device=name, or_else=or_else, where=facts.where, **memory)
 
 
 def arch_of(arch: str, device: Device) -> str:
@@ -217,5 +228,6 @@ def checked(facts: LaunchFacts, grid: Extents) -> Extents | None:
     """
     for axis, found, limit in zip("xyz", grid, GRID_LIMITS, strict=True):
         if found > limit:
-            raise GridTooLarge(kernel=facts.entry, axis=axis, found=found, limit=limit, where=facts.where)
+            shown = {"runtime": "the driver", "unit": "blocks", "axis": axis, "found": found, "limit": limit}
+            raise GridTooLarge(kernel=facts.entry, where=facts.where, **shown)
     return None if min(grid) <= 0 else grid

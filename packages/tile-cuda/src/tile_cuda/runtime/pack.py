@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.runtime.packing import encode, fields_of
 
 SLOT = 8
-"""Bytes of memory for one value."""
+"""Bytes of memory for one value that a call passes."""
 
 
 class Pack:
@@ -20,17 +19,19 @@ class Pack:
     Attributes
     ----------
     values
-        One slot of 8 bytes per parameter.
+        A slot per parameter: of 8 bytes, or of as many as a constant of the launch has.
     addresses
         Address of an array that holds the address of each slot.
     """
 
     __slots__ = ("_table", "addresses", "values")
 
-    def __init__(self, count: int) -> None:
-        self.values = ctypes.create_string_buffer(max(count, 1) * SLOT)
+    def __init__(self, codes: Sequence[str]) -> None:
+        sizes = [struct.calcsize("<" + code) for code in codes]
+        self.values = ctypes.create_string_buffer(max(sum(sizes), 1))
         start = ctypes.addressof(self.values)
-        self._table = (ctypes.c_void_p * max(count, 1))(*(start + SLOT * i for i in range(count)))
+        places = [start + sum(sizes[:i]) for i in range(len(sizes))]
+        self._table = (ctypes.c_void_p * max(len(sizes), 1))(*places)
         self.addresses = ctypes.addressof(self._table)
 
 
@@ -52,16 +53,15 @@ class SlotPacker:
     """
 
     def __init__(self, facts: LaunchFacts) -> None:
-        fields = fields_of(facts, "cuda")
+        fields = fields_of(facts, "cuda", constants=True)
         self._encoded = [f for f in fields if f.encoded]
-        self._count = len(fields)
         self.codes: Sequence[str] = [f.code + "x" * (SLOT - f.bytes) for f in fields]
-        """Format of each value in its slot."""
+        """Format of each value in its slot, those of constants last."""
         self._free: list[Pack] = []
         self.put: Callable[[Pack], None] = self._free.append
         """Called to give a pack back."""
         self.write: Callable[..., None] = struct.Struct("<" + "".join(self.codes)).pack_into
-        """Called as ``write(pack.values, 0, *values)``."""
+        """Called as ``write(pack.values, 0, *values, *constants)``."""
         self.plain = not self._encoded
         """Whether values are written as they are; otherwise they need `encode`."""
 
@@ -75,8 +75,8 @@ class SlotPacker:
         try:
             return self._free.pop()
         except IndexError:
-            return Pack(self._count)
+            return Pack(self.codes)
 
-    def encode(self, values: Sequence[Any]) -> list[Any]:
+    def encode(self, values: Sequence[float]) -> list[float]:
         """Return the values, with those whose element type has no Python format encoded."""
         return encode(self._encoded, values)

@@ -13,15 +13,15 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tile_core.compat.types import Argument
 from tile_cuda.runtime.api import Driver, Handle
-from tile_cuda.runtime.pack import SLOT
 
 _STREAM = 32  # offset of CUlaunchConfig.hStream; 7 numbers of 4 bytes come before it
 _CONFIG = 56  # bytes of CUlaunchConfig
 _NO_CONTEXT = 201
 
 Memory = tuple[bytearray, tuple[Any, ...]]
-"""Memory of one launch at a time: a configuration, one slot per value, and the arguments of the driver's call.
+"""Memory of one launch at a time: a configuration, a slot for each value and constant, and the arguments of the call.
 
 What ``ctypes.byref`` returns is the cheapest argument, and keeps alive what it refers to.
 """
@@ -32,8 +32,9 @@ def short_launch(
     function: Handle,
     shape: Sequence[int],
     codes: Sequence[str],
-    values: Sequence[Any],
+    values: Sequence[Argument],
     moving: Sequence[int],
+    constants: Sequence[tuple[int, Callable[[int], bytes]]],
     stream: tuple[Callable[[int], Handle], dict[int, Any]],
     ordinal: int,
     otherwise: Callable[..., None],
@@ -50,11 +51,14 @@ def short_launch(
     shape
         Grid, block and bytes of shared memory.
     codes
-        Format of each value in its slot.
+        Format of each value in its slot, those of constants last.
     values
-        All values, those at moving positions being examples.
+        All values that a call passes, those at moving positions being examples.
     moving
         The positions.
+    constants
+        For each constant, whose values follow the others, the position of the value that decides it, and its bytes as
+        a function of that value.
     stream
         What returns the current stream of a device, and the streams that threads have chosen instead of it.
     ordinal
@@ -67,30 +71,37 @@ def short_launch(
     launch = driver.launch_config
     if launch is None:
         return None
-    new = _memory(function, shape, codes, values, moving)
+    known = [of(values[at]) for at, of in constants]
+    decided = [(moving.index(at), len(values) + i, of) for i, (at, of) in enumerate(constants) if at in moving]
+    written = [*moving, *(at for _, at, _ in decided)]
+    new = _memory(function, shape, codes, [*values, *known], written)
     free: list[Memory] = []
     # The stream, the two fields after it, which are zero, and the values.
-    write = struct.Struct("<Q16x" + "".join(codes[i] for i in moving)).pack_into
+    write = struct.Struct("<Q16x" + "".join(codes[i] for i in written)).pack_into
     current, chosen = stream
     # A stream knows its device, but the default ones (0, 1, 2) are those of the current context.
     elsewhere = (lambda: driver.current() != ordinal) if driver.count() > 1 else None
-    make = _maker(len(moving), elsewhere is not None)
-    return make(free.pop, new, free.append, write, current, ordinal, chosen, elsewhere, launch, otherwise, failed)
+    make = _maker(len(moving), tuple(at for at, _, _ in decided), elsewhere is not None)
+    bytes_of = [of for _, _, of in decided]
+    return make(
+        free.pop, new, free.append, write, current, ordinal, chosen, elsewhere, launch, otherwise, failed, bytes_of
+    )
 
 
 def _memory(
-    function: Handle, shape: Sequence[int], codes: Sequence[str], values: Sequence[Any], moving: Sequence[int]
+    function: Handle, shape: Sequence[int], codes: Sequence[str], values: Sequence[Argument], moving: Sequence[int]
 ) -> Callable[[], Memory]:
     """Return the factory of a launch's memory, with only the stream and the moving values still to be written."""
     order = [*moving, *(i for i in range(len(codes)) if i not in moving)]
     fixed = [values[i] for i in order[len(moving) :]]
     rest = struct.Struct("<" + "".join(codes[i] for i in order[len(moving) :]))
-    start = _CONFIG + SLOT * len(moving)
-    slots = [_CONFIG + SLOT * order.index(i) for i in range(len(codes))]
+    sizes = [struct.calcsize("<" + codes[i]) for i in order]
+    start = _CONFIG + sum(sizes[: len(moving)])
+    slots = [_CONFIG + sum(sizes[: order.index(i)]) for i in range(len(codes))]
     handle = ctypes.byref(ctypes.c_char.from_address(function))  # never read: the driver's own address
 
     def new() -> Memory:
-        memory = bytearray(_CONFIG + SLOT * len(codes))
+        memory = bytearray(_CONFIG + sum(sizes))
         struct.pack_into("<7I", memory, 0, *shape)
         rest.pack_into(memory, start, *fixed)
         pinned = (ctypes.c_char * len(memory)).from_buffer(memory)
@@ -102,19 +113,25 @@ def _memory(
 
 
 @functools.cache
-def _maker(count: int, devices: bool) -> Callable[..., Callable[..., None]]:
-    """Return the launch function for a number of moving values, on a machine with one or with several devices."""
+def _maker(count: int, deciding: tuple[int, ...], devices: bool) -> Callable[..., Callable[..., None]]:
+    """Return the launch function for a number of moving values, on a machine with one or with several devices.
+
+    ``deciding`` has the number of the value that decides a constant, for each that moves.
+    """
     given = ", ".join(f"v{i}" for i in range(count))
+    constants = "".join(f", b{i}(v{at})" for i, at in enumerate(deciding))
+    take = "".join(f" b{i} = bytes_of[{i}]\n" for i in range(len(deciding)))
     space: dict[str, Any] = {"NO_CONTEXT": _NO_CONTEXT}
     test = "  if stream < 3 and elsewhere():\n   return otherwise({given})\n" if devices else ""
-    exec(compile((_HEAD + test + _TAIL).format(given=given, at=_STREAM), "<a short launch>", "exec"), space)
+    code = (_HEAD + test + _TAIL).format(given=given, at=_STREAM, constants=constants, take=take)
+    exec(compile(code, "<a short launch>", "exec"), space)
     made: Callable[..., Callable[..., None]] = space["make"]
     return made
 
 
 _HEAD = """\
-def make(pop, new, put, write, current, ordinal, chosen, elsewhere, launch, otherwise, failed):
- def short({given}):
+def make(pop, new, put, write, current, ordinal, chosen, elsewhere, launch, otherwise, failed, bytes_of):
+{take} def short({given}):
   if chosen:
    return otherwise({given})
   stream = current(ordinal)
@@ -127,7 +144,7 @@ _TAIL = """\
   except IndexError:
    mine = new()
   memory, arguments = mine
-  write(memory, {at}, stream, {given})
+  write(memory, {at}, stream, {given}{constants})
   code = launch(*arguments)
   put(mine)
   if code:

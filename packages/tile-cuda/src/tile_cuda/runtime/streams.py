@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tile_core.compat.types import Torch
 from tile_cuda.runtime.api import LEGACY_STREAM, Handle
 
 StreamOf = Callable[[int], Handle]
@@ -68,7 +69,7 @@ def _stream_of(library: str) -> StreamOf:
     return lambda ordinal: LEGACY_STREAM
 
 
-def _torch(torch: Any) -> StreamOf:
+def _torch(torch: Torch) -> StreamOf:
     # What torch's own compiler launches with: the number itself, without an object around it.
     raw: StreamOf | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return raw if raw is not None else lambda ordinal: int(torch.cuda.current_stream(ordinal).cuda_stream)

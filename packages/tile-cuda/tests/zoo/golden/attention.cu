@@ -63,11 +63,11 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   float correction[2];
   float row_sum[2];
   float total[2];
-  const int i0 = tid / 4;
-  const int i1 = (tid % 4) * 8;
+  const int i0 = tid >> 2;
+  const int i1 = (tid & 3) * 8;
   #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    *(uint4*)&Q_shared[r * 1024 + i0 * 32 + ((i1 / 8) ^ ((i0 % 8) / 2)) * 8] = *(const uint4*)(&Q[i0 * 32 + i1] + r * 1024);
+    *(uint4*)&Q_shared[r * 1024 + i0 * 32 + ((i1 >> 3) ^ ((i0 & 7) >> 1)) * 8] = *(const uint4*)(&Q[i0 * 32 + i1] + r * 1024);
   }
   #pragma unroll
   for (int r_1 = 0; r_1 < 4; ++r_1) {
@@ -87,53 +87,35 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   for (int r_4 = 0; r_4 < 2; ++r_4) {
     top[r_4] = __int_as_float(0xff800000);
   }
-  const int n_trips = (min(96, (bx + 1) * 64 + 32) + 64 - 1) / 64;
+  const int n_trips = (min(96, (bx + 1) * 64 + 32) + 64 - 1) >> 6;
   __syncthreads();
-  if (0 < n_trips) {
-    #pragma unroll
-    for (int turn = 0; turn < 2; ++turn) {
-      cp_async_cg_shared_global_16(&K_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &K[tid * 8] + turn * 1024);
-    }
-    #pragma unroll
-    for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
-      cp_async_cg_shared_global_16(&V_shared_stages[turn_1 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &V[tid * 8] + turn_1 * 1024);
-    }
+  #pragma unroll
+  for (int turn = 0; turn < 2; ++turn) {
+    cp_async_cg_shared_global_16(&K_shared_stages[turn * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &K[tid * 8] + turn * 1024);
+  }
+  #pragma unroll
+  for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
+    cp_async_cg_shared_global_16(&V_shared_stages[turn_1 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &V[tid * 8] + turn_1 * 1024);
   }
   cp_async_commit_group();
   for (int n = 0; n < 2; ++n) {
     cp_async_wait_group_0();
     __syncthreads();
-    const int slot = n % 2;
-    const int slot_ahead = (n + 1) % 2;
+    const int slot = n & 1;
+    const int slot_ahead = (n + 1) & 1;
     if (n + 1 < n_trips) {
-      if (n * 64 + 64 + 64 <= 96) {
-        #pragma unroll
-        for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-          cp_async_cg_shared_global_16((f16*)((char*)K_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &K[n * 2048 + tid * 8 + 2048] + turn_2 * 1024);
-        }
+      #pragma unroll
+      for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)K_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_2 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &K[n * 2048 + tid * 8 + 2048] + turn_2 * 1024, n * 64 + turn_2 * 32 + (tid >> 2) + 64 < 96 ? 16 : 0);
       }
-      else {
-        #pragma unroll
-        for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
-          cp_async_cg_shared_global_16_zfill((f16*)((char*)K_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_3 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &K[n * 2048 + tid * 8 + 2048] + turn_3 * 1024, n * 64 + turn_3 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
-        }
-      }
-      if (n * 64 + 64 + 64 <= 96) {
-        #pragma unroll
-        for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
-          cp_async_cg_shared_global_16((f16*)((char*)V_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &V[n * 2048 + tid * 8 + 2048] + turn_4 * 1024);
-        }
-      }
-      else {
-        #pragma unroll
-        for (int turn_5 = 0; turn_5 < 2; ++turn_5) {
-          cp_async_cg_shared_global_16_zfill((f16*)((char*)V_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_5 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &V[n * 2048 + tid * 8 + 2048] + turn_5 * 1024, n * 64 + turn_5 * 32 + tid / 4 + 64 < 96 ? 16 : 0);
-        }
+      #pragma unroll
+      for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)V_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_3 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &V[n * 2048 + tid * 8 + 2048] + turn_3 * 1024, n * 64 + turn_3 * 32 + (tid >> 2) + 64 < 96 ? 16 : 0);
       }
     }
     cp_async_commit_group();
-    const int lane = tid % 32;
-    const int warp_row = (tid / 32) * 16;
+    const int lane = tid & 31;
+    const int warp_row = (tid >> 5) * 16;
     const int warp_column = 0;
     #pragma unroll
     for (int column_tile = 0; column_tile < 8; ++column_tile) {
@@ -147,19 +129,19 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     }
     unsigned a_words[8];
     unsigned b_words[32];
-    const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-    const int a_k = (lane / 8 / 2) * 8;
-    const int b_line = warp_column + (lane / 8 / 2) * 8 + lane % 8;
-    const int b_k = ((lane / 8) % 2) * 8;
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &Q_shared[a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+    const int a_line = warp_row + ((lane >> 3) & 1) * 8 + (lane & 7);
+    const int a_k = ((lane >> 3) >> 1) * 8;
+    const int b_line = warp_column + ((lane >> 3) >> 1) * 8 + (lane & 7);
+    const int b_k = ((lane >> 3) & 1) * 8;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &Q_shared[a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8]);
     #pragma unroll
     for (int b_tile = 0; b_tile < 4; ++b_tile) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile * 4], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + ((b_k / 8) ^ ((b_line % 8) / 2)) * 16) + (unsigned)(b_tile * 512) * 2u)));
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile * 4], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + ((b_k >> 3) ^ ((b_line & 7) >> 1)) * 16) + (unsigned)(b_tile * 512) * 2u)));
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &Q_shared[a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &Q_shared[a_line * 32 + (((a_k >> 3) + 2) ^ ((a_line & 7) >> 1)) * 8]);
     #pragma unroll
     for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile_1 * 4 + 16], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + ((b_k / 8 + 2) ^ ((b_line % 8) / 2)) * 16) + (unsigned)(b_tile_1 * 512) * 2u)));
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile_1 * 4 + 16], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + (((b_k >> 3) + 2) ^ ((b_line & 7) >> 1)) * 16) + (unsigned)(b_tile_1 * 512) * 2u)));
     }
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 8; ++column_tile_1) {
@@ -169,8 +151,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     for (int column_tile_2 = 0; column_tile_2 < 8; ++column_tile_2) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&scores[column_tile_2 * 4], &a_words[4], &b_words[column_tile_2 * 2 + 16], &scores[column_tile_2 * 4]);
     }
-    const int i = (tid / 32) * 16 + (tid % 32) / 4;
-    const int j = (tid % 4) * 2;
+    const int i = (tid >> 5) * 16 + ((tid & 31) >> 2);
+    const int j = (tid & 3) * 2;
     #pragma unroll
     for (int r_5 = 0; r_5 < 8; ++r_5) {
       #pragma unroll
@@ -279,19 +261,19 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
         }
       }
     }
-    const int lane_1 = tid % 32;
+    const int lane_1 = tid & 31;
     const int warp_column_1 = 0;
     unsigned a_words_1[8];
     unsigned b_words_1[16];
-    const int b_line_1 = warp_column_1 + (lane_1 / 8 / 2) * 8;
-    const int b_k_1 = ((lane_1 / 8) % 2) * 8 + lane_1 % 8;
+    const int b_line_1 = warp_column_1 + ((lane_1 >> 3) >> 1) * 8;
+    const int b_k_1 = ((lane_1 >> 3) & 1) * 8 + (lane_1 & 7);
     *(unsigned*)&a_words_1[0] = *(const unsigned*)&weights[0];
     *(unsigned*)&a_words_1[1] = *(const unsigned*)&weights[2];
     *(unsigned*)&a_words_1[2] = *(const unsigned*)&weights[4];
     *(unsigned*)&a_words_1[3] = *(const unsigned*)&weights[6];
     #pragma unroll
     for (int b_tile_2 = 0; b_tile_2 < 2; ++b_tile_2) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_2 * 4], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_2 * 2 + b_line_1 / 8) ^ ((b_k_1 % 8) / 2)) * 8]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_2 * 4], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_2 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8]);
     }
     *(unsigned*)&a_words_1[4] = *(const unsigned*)&weights[8];
     *(unsigned*)&a_words_1[5] = *(const unsigned*)&weights[10];
@@ -299,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     *(unsigned*)&a_words_1[7] = *(const unsigned*)&weights[14];
     #pragma unroll
     for (int b_tile_3 = 0; b_tile_3 < 2; ++b_tile_3) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_3 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_3 * 2 + b_line_1 / 8) ^ ((b_k_1 % 8) / 2)) * 8 + 512]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_3 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_3 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8 + 512]);
     }
     #pragma unroll
     for (int column_tile_3 = 0; column_tile_3 < 4; ++column_tile_3) {
@@ -311,7 +293,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     *(unsigned*)&a_words_1[3] = *(const unsigned*)&weights[22];
     #pragma unroll
     for (int b_tile_4 = 0; b_tile_4 < 2; ++b_tile_4) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_4 * 4], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_4 * 2 + b_line_1 / 8) ^ ((b_k_1 % 8) / 2)) * 8 + 1024]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_4 * 4], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_4 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8 + 1024]);
     }
     #pragma unroll
     for (int column_tile_4 = 0; column_tile_4 < 4; ++column_tile_4) {
@@ -323,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     *(unsigned*)&a_words_1[7] = *(const unsigned*)&weights[30];
     #pragma unroll
     for (int b_tile_5 = 0; b_tile_5 < 2; ++b_tile_5) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_5 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_5 * 2 + b_line_1 / 8) ^ ((b_k_1 % 8) / 2)) * 8 + 1536]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_5 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_5 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8 + 1536]);
     }
     #pragma unroll
     for (int column_tile_5 = 0; column_tile_5 < 4; ++column_tile_5) {
@@ -345,8 +327,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       }
     }
   }
-  const int i0_1 = (tid / 32) * 16 + (tid % 32) / 4;
-  const int i1_1 = (tid % 4) * 2;
+  const int i0_1 = (tid >> 5) * 16 + ((tid & 31) >> 2);
+  const int i1_1 = (tid & 3) * 2;
   #pragma unroll
   for (int r_30 = 0; r_30 < 4; ++r_30) {
     #pragma unroll

@@ -18,21 +18,19 @@ extern "C" __global__ void __launch_bounds__(96) block_sum(const float* __restri
   mine = 0.0f;
   for (int k = 0; k < 4; ++k) {
     if (k * 96 + tid_1 < 301) {
-      mine = mine + (k * 96 + tid_1 >= 0 ? X[bx * 301 + (k * 96 + tid_1)] : 0.0f);
+      mine = mine + X[bx * 301 + (k * 96 + tid_1)];
     }
   }
   #pragma unroll
   for (int s = 0; s < 5; ++s) {
     const float mine_1 = mine;
-    const int source = (tid % 32) ^ (s >= 0 && s <= 31 ? (int)(1u << (s & 31)) : 0);
-    const int lane = source >= 0 && source < 32 ? tid % 32 - tid % 32 + source : tid % 32;
+    const int source = (tid & 31) ^ (int)(1u << (s & 31));
+    const int lane = source >= 0 && source < 32 ? (tid & 31) - (tid & 31) + source : tid & 31;
     const float theirs = __uint_as_float(shfl_sync_idx_u32(__float_as_uint(mine_1), lane, 31, 0xffffffffu));
     mine = mine + theirs;
   }
-  if (tid_1 % 32 == 0) {
-    if (tid_1 / 32 >= 0 && tid_1 / 32 < 3) {
-      parts[tid_1 / 32] = mine;
-    }
+  if ((tid_1 & 31) == 0) {
+    parts[tid_1 >> 5] = mine;
   }
   __syncthreads();
   if (tid_1 == 0) {

@@ -58,69 +58,69 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       }
     }
   }
-  const int k_trips = (k + 32 - 1) / 32;
+  const int k_trips = (k + 32 - 1) >> 5;
   if (0 < k_trips) {
     if (by * 32 + 32 <= m && 32 <= k) {
-      cp_async_cg_shared_global_16(&A_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (tid % 4) * 8]);
+      cp_async_cg_shared_global_16(&A_shared_stages[(tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 32 + (tid >> 2)) * k + (tid & 3) * 8]);
     }
     else {
-      cp_async_cg_shared_global_16_zfill(&A_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 32 + tid / 4) * k + (tid % 4) * 8], by * 32 + tid / 4 < m && (tid % 4) * 8 < k ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&A_shared_stages[(tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 32 + (tid >> 2)) * k + (tid & 3) * 8], by * 32 + (tid >> 2) < m && (tid & 3) * 8 < k ? 16 : 0);
     }
     if (32 <= k && bx * 32 + 32 <= n) {
-      cp_async_cg_shared_global_16(&B_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(tid / 4) * n + (bx * 32 + (tid % 4) * 8)]);
+      cp_async_cg_shared_global_16(&B_shared_stages[(tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &B[(tid >> 2) * n + (bx * 32 + (tid & 3) * 8)]);
     }
     else {
-      cp_async_cg_shared_global_16_zfill(&B_shared_stages[(tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &B[(tid / 4) * n + (bx * 32 + (tid % 4) * 8)], tid / 4 < k && bx * 32 + (tid % 4) * 8 < n ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&B_shared_stages[(tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &B[(tid >> 2) * n + (bx * 32 + (tid & 3) * 8)], (tid >> 2) < k && bx * 32 + (tid & 3) * 8 < n ? 16 : 0);
     }
   }
   cp_async_commit_group();
-  const int lane = tid % 32;
-  const int warp_row = (tid / 32 / 2) * 16;
-  const int warp_column = ((tid / 32) % 2) * 16;
+  const int lane = tid & 31;
+  const int warp_row = ((tid >> 5) >> 1) * 16;
+  const int warp_column = ((tid >> 5) & 1) * 16;
   unsigned a_words[8];
   unsigned b_words[8];
-  const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-  const int a_k = (lane / 8 / 2) * 8;
-  const int b_line = warp_column + (lane / 8 / 2) * 8;
-  const int b_k = ((lane / 8) % 2) * 8 + lane % 8;
-  if ((k + 32 - 1) / 32 > 0) {
+  const int a_line = warp_row + ((lane >> 3) & 1) * 8 + (lane & 7);
+  const int a_k = ((lane >> 3) >> 1) * 8;
+  const int b_line = warp_column + ((lane >> 3) >> 1) * 8;
+  const int b_k = ((lane >> 3) & 1) * 8 + (lane & 7);
+  if (((k + 32 - 1) >> 5) > 0) {
     cp_async_wait_group_0();
     __syncthreads();
-    const int slot_next = 0 % 2;
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next * 1024 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next * 1024 + b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8]);
+    const int slot_next = 0 & 1;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next * 1024 + a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next * 1024 + b_k * 32 + ((b_line >> 3) ^ ((b_k & 7) >> 1)) * 8]);
   }
-  for (int k_1 = 0; k_1 < (k + 31) / 32; ++k_1) {
-    const int slot = k_1 % 2;
-    const int slot_ahead = (k_1 + 1) % 2;
+  for (int k_1 = 0; k_1 < ((k + 31) >> 5); ++k_1) {
+    const int slot = k_1 & 1;
+    const int slot_ahead = (k_1 + 1) & 1;
     if (k_1 + 1 < k_trips) {
       if (by * 32 + 32 <= m && k_1 * 32 + 32 + 32 <= k) {
-        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)]);
+        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 32 + (tid >> 2)) * k + (k_1 * 32 + (tid & 3) * 8 + 32)]);
       }
       else {
-        cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 32 + tid / 4) * k + (k_1 * 32 + (tid % 4) * 8 + 32)], by * 32 + tid / 4 < m && k_1 * 32 + (tid % 4) * 8 + 32 < k ? 16 : 0);
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 32 + (tid >> 2)) * k + (k_1 * 32 + (tid & 3) * 8 + 32)], by * 32 + (tid >> 2) < m && k_1 * 32 + (tid & 3) * 8 + 32 < k ? 16 : 0);
       }
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(a_line * 32 + (((a_k >> 3) + 2) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
     if (k_1 + 1 < k_trips) {
       if (k_1 * 32 + 32 + 32 <= k && bx * 32 + 32 <= n) {
-        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)]);
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &B[(k_1 * 32 + (tid >> 2) + 32) * n + (bx * 32 + (tid & 3) * 8)]);
       }
       else {
-        cp_async_cg_shared_global_16_zfill((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &B[(k_1 * 32 + tid / 4 + 32) * n + (bx * 32 + (tid % 4) * 8)], k_1 * 32 + tid / 4 + 32 < k && bx * 32 + (tid % 4) * 8 < n ? 16 : 0);
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 2048) + (unsigned)((tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &B[(k_1 * 32 + (tid >> 2) + 32) * n + (bx * 32 + (tid & 3) * 8)], k_1 * 32 + (tid >> 2) + 32 < k && bx * 32 + (tid & 3) * 8 < n ? 16 : 0);
       }
     }
     cp_async_commit_group();
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8 + 512) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(b_k * 32 + ((b_line >> 3) ^ ((b_k & 7) >> 1)) * 8 + 512) * 2u)));
     #pragma unroll
     for (int column_tile = 0; column_tile < 2; ++column_tile) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile * 4], &a_words[0], &b_words[column_tile * 2], &C_local[column_tile * 4]);
     }
     cp_async_wait_group_0();
     __syncthreads();
-    const int slot_next_1 = k_1 + 1 < (k + 32 - 1) / 32 ? (k_1 + 1) % 2 : k_1 % 2;
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8) * 2u)));
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(b_k * 32 + ((b_line / 8) ^ ((b_k % 8) / 2)) * 8) * 2u)));
+    const int slot_next_1 = k_1 + 1 < ((k + 32 - 1) >> 5) ? (k_1 + 1) & 1 : k_1 & 1;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(b_k * 32 + ((b_line >> 3) ^ ((b_k & 7) >> 1)) * 8) * 2u)));
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile_1 * 4], &a_words[4], &b_words[column_tile_1 * 2 + 4], &C_local[column_tile_1 * 4]);
@@ -128,8 +128,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   }
   cp_async_wait_group_0();
   if (by * 32 + 31 < m && bx * 32 + 31 < n) {
-    const int i0 = (tid / 64) * 16 + (tid % 32) / 4;
-    const int i1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    const int i0 = (tid >> 6) * 16 + ((tid & 31) >> 2);
+    const int i1 = ((tid & 63) >> 5) * 16 + (tid & 3) * 2;
     #pragma unroll
     for (int r_2 = 0; r_2 < 2; ++r_2) {
       #pragma unroll
@@ -144,8 +144,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     }
   }
   else {
-    const int i0_1 = (tid / 64) * 16 + (tid % 32) / 4;
-    const int i1_1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    const int i0_1 = (tid >> 6) * 16 + ((tid & 31) >> 2);
+    const int i1_1 = ((tid & 63) >> 5) * 16 + (tid & 3) * 2;
     #pragma unroll
     for (int r_4 = 0; r_4 < 2; ++r_4) {
       #pragma unroll

@@ -55,95 +55,95 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   }
   #pragma unroll
   for (int turn = 0; turn < 2; ++turn) {
-    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(tid / 4) * 96 + (tid % 4) * 8] + turn * 3072);
+    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(tid >> 2) * 96 + (tid & 3) * 8] + turn * 3072);
   }
   #pragma unroll
   for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
-    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[tid * 8] + turn_1 * 1024);
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8], &B[tid * 8] + turn_1 * 1024);
   }
   cp_async_commit_group();
   #pragma unroll
   for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-    cp_async_cg_shared_global_16(&A_shared_stages[turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8 + 2048], &A[(tid / 4) * 96 + ((tid % 4) * 8 + 32)] + turn_2 * 3072);
+    cp_async_cg_shared_global_16(&A_shared_stages[turn_2 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8 + 2048], &A[(tid >> 2) * 96 + ((tid & 3) * 8 + 32)] + turn_2 * 3072);
   }
   #pragma unroll
   for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
-    cp_async_cg_shared_global_16(&B_shared_stages[turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8 + 2048], &B[tid * 8 + 2048] + turn_3 * 1024);
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_3 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8 + 2048], &B[tid * 8 + 2048] + turn_3 * 1024);
   }
   cp_async_commit_group();
-  const int lane = tid % 32;
-  const int warp_row = (tid / 32 / 2) * 32;
-  const int warp_column = ((tid / 32) % 2) * 32;
+  const int lane = tid & 31;
+  const int warp_row = ((tid >> 5) >> 1) * 32;
+  const int warp_column = ((tid >> 5) & 1) * 32;
   unsigned a_words[16];
   unsigned b_words[16];
-  const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-  const int a_k = (lane / 8 / 2) * 8;
-  const int b_line = warp_column + (lane / 8 / 2) * 8;
-  const int b_k = ((lane / 8) % 2) * 8 + lane % 8;
+  const int a_line = warp_row + ((lane >> 3) & 1) * 8 + (lane & 7);
+  const int a_k = ((lane >> 3) >> 1) * 8;
+  const int b_line = warp_column + ((lane >> 3) >> 1) * 8;
+  const int b_k = ((lane >> 3) & 1) * 8 + (lane & 7);
   cp_async_wait_group_1();
   __syncthreads();
-  const int slot_next = 0 % 3;
+  const int slot_next = 0u % 3u;
   #pragma unroll
   for (int a_tile = 0; a_tile < 2; ++a_tile) {
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &A_shared_stages[slot_next * 2048 + a_tile * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile * 4], &A_shared_stages[slot_next * 2048 + a_tile * 512 + a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8]);
   }
   #pragma unroll
   for (int b_tile = 0; b_tile < 2; ++b_tile) {
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot_next * 2048 + b_k * 64 + ((b_tile * 2 + b_line / 8) ^ (b_k % 8)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile * 4], &B_shared_stages[slot_next * 2048 + b_k * 64 + ((b_tile * 2 + (b_line >> 3)) ^ (b_k & 7)) * 8]);
   }
   for (int k = 0; k < 3; ++k) {
-    const int slot = k % 3;
-    const int slot_ahead = (k + 2) % 3;
+    const int slot = (unsigned)k % 3u;
+    const int slot_ahead = (unsigned)(k + 2) % 3u;
     if (k + 2 < 3) {
       #pragma unroll
       for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
-        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(tid / 4) * 96 + (k * 32 + (tid % 4) * 8 + 64)] + turn_4 * 3072);
+        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(tid >> 2) * 96 + (k * 32 + (tid & 3) * 8 + 64)] + turn_4 * 3072);
       }
     }
     #pragma unroll
     for (int a_tile_1 = 0; a_tile_1 < 2; ++a_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_tile_1 * 512 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_1 * 4 + 8], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_tile_1 * 512 + a_line * 32 + (((a_k >> 3) + 2) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
     }
     if (k + 2 < 3) {
       #pragma unroll
       for (int turn_5 = 0; turn_5 < 2; ++turn_5) {
-        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_5 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8) * 2u)), &B[k * 2048 + tid * 8 + 4096] + turn_5 * 1024);
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_5 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8) * 2u)), &B[k * 2048 + tid * 8 + 4096] + turn_5 * 1024);
       }
     }
     cp_async_commit_group();
     #pragma unroll
     for (int b_tile_1 = 0; b_tile_1 < 2; ++b_tile_1) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_1 * 4 + 8], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(b_k * 64 + ((b_tile_1 * 2 + b_line / 8) ^ (b_k % 8)) * 8 + 1024) * 2u)));
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_1 * 4 + 8], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(b_k * 64 + ((b_tile_1 * 2 + (b_line >> 3)) ^ (b_k & 7)) * 8 + 1024) * 2u)));
     }
     #pragma unroll
     for (int column_tile = 0; column_tile < 4; ++column_tile) {
       #pragma unroll
       for (int row_tile = 0; row_tile < 2; ++row_tile) {
-        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[(column_tile % 2 == 0 ? row_tile : 1 - row_tile) * 16 + column_tile * 4], &a_words[(column_tile % 2 == 0 ? row_tile : 1 - row_tile) * 4], &b_words[column_tile * 2], &C_local[(column_tile % 2 == 0 ? row_tile : 1 - row_tile) * 16 + column_tile * 4]);
+        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[((column_tile & 1) == 0 ? row_tile : 1 - row_tile) * 16 + column_tile * 4], &a_words[((column_tile & 1) == 0 ? row_tile : 1 - row_tile) * 4], &b_words[column_tile * 2], &C_local[((column_tile & 1) == 0 ? row_tile : 1 - row_tile) * 16 + column_tile * 4]);
       }
     }
     cp_async_wait_group_1();
     __syncthreads();
-    const int slot_next_1 = k + 1 < 3 ? (k + 1) % 3 : k % 3;
+    const int slot_next_1 = k + 1 < 3 ? (int)((unsigned)(k + 1) % 3u) : (int)((unsigned)k % 3u);
     #pragma unroll
     for (int a_tile_2 = 0; a_tile_2 < 2; ++a_tile_2) {
-      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_2 * 4], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(a_tile_2 * 512 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[a_tile_2 * 4], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(a_tile_2 * 512 + a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
     }
     #pragma unroll
     for (int b_tile_2 = 0; b_tile_2 < 2; ++b_tile_2) {
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_2 * 4], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(b_k * 64 + ((b_tile_2 * 2 + b_line / 8) ^ (b_k % 8)) * 8) * 2u)));
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[b_tile_2 * 4], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(b_k * 64 + ((b_tile_2 * 2 + (b_line >> 3)) ^ (b_k & 7)) * 8) * 2u)));
     }
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
       #pragma unroll
       for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
-        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[(column_tile_1 % 2 == 0 ? row_tile_1 : 1 - row_tile_1) * 16 + column_tile_1 * 4], &a_words[(column_tile_1 % 2 == 0 ? row_tile_1 : 1 - row_tile_1) * 4 + 8], &b_words[column_tile_1 * 2 + 8], &C_local[(column_tile_1 % 2 == 0 ? row_tile_1 : 1 - row_tile_1) * 16 + column_tile_1 * 4]);
+        mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[((column_tile_1 & 1) == 0 ? row_tile_1 : 1 - row_tile_1) * 16 + column_tile_1 * 4], &a_words[((column_tile_1 & 1) == 0 ? row_tile_1 : 1 - row_tile_1) * 4 + 8], &b_words[column_tile_1 * 2 + 8], &C_local[((column_tile_1 & 1) == 0 ? row_tile_1 : 1 - row_tile_1) * 16 + column_tile_1 * 4]);
       }
     }
   }
   cp_async_wait_group_0();
-  const int i0 = (tid / 64) * 32 + (tid % 32) / 4;
-  const int i1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
+  const int i0 = (tid >> 6) * 32 + ((tid & 31) >> 2);
+  const int i1 = ((tid & 63) >> 5) * 32 + (tid & 3) * 2;
   #pragma unroll
   for (int r_3 = 0; r_3 < 2; ++r_3) {
     #pragma unroll

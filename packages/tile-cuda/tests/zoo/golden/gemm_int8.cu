@@ -49,64 +49,64 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   }
   if (by * 32 + 32 <= 48) {
     if (tid < 64) {
-      cp_async_cg_shared_global_16(&A_shared_stages[(tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &A[(by * 32 + tid / 2) * 96 + (tid % 2) * 16]);
+      cp_async_cg_shared_global_16(&A_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &A[(by * 32 + (tid >> 1)) * 96 + (tid & 1) * 16]);
     }
   }
   else {
     if (tid < 64) {
-      cp_async_cg_shared_global_16_zfill(&A_shared_stages[(tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &A[(by * 32 + tid / 2) * 96 + (tid % 2) * 16], by * 32 + tid / 2 < 48 ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&A_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &A[(by * 32 + (tid >> 1)) * 96 + (tid & 1) * 16], by * 32 + (tid >> 1) < 48 ? 16 : 0);
     }
   }
   if (bx * 32 + 32 <= 40) {
     if (tid < 64) {
-      cp_async_cg_shared_global_16(&B_shared_stages[(tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &B[(bx * 32 + tid / 2) * 96 + (tid % 2) * 16]);
+      cp_async_cg_shared_global_16(&B_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &B[(bx * 32 + (tid >> 1)) * 96 + (tid & 1) * 16]);
     }
   }
   else {
     if (tid < 64) {
-      cp_async_cg_shared_global_16_zfill(&B_shared_stages[(tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16], &B[(bx * 32 + tid / 2) * 96 + (tid % 2) * 16], bx * 32 + tid / 2 < 40 ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&B_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &B[(bx * 32 + (tid >> 1)) * 96 + (tid & 1) * 16], bx * 32 + (tid >> 1) < 40 ? 16 : 0);
     }
   }
   cp_async_commit_group();
   for (int k = 0; k < 3; ++k) {
     cp_async_wait_group_0();
     __syncthreads();
-    const int slot = k % 2;
-    const int slot_ahead = (k + 1) % 2;
+    const int slot = k & 1;
+    const int slot_ahead = (k + 1) & 1;
     if (k + 1 < 3) {
       if (by * 32 + 32 <= 48) {
         if (tid < 64) {
-          cp_async_cg_shared_global_16((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &A[(by * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)]);
+          cp_async_cg_shared_global_16((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &A[(by * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)]);
         }
       }
       else {
         if (tid < 64) {
-          cp_async_cg_shared_global_16_zfill((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &A[(by * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)], by * 32 + tid / 2 < 48 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &A[(by * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)], by * 32 + (tid >> 1) < 48 ? 16 : 0);
         }
       }
       if (bx * 32 + 32 <= 40) {
         if (tid < 64) {
-          cp_async_cg_shared_global_16((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &B[(bx * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)]);
+          cp_async_cg_shared_global_16((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &B[(bx * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)]);
         }
       }
       else {
         if (tid < 64) {
-          cp_async_cg_shared_global_16_zfill((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid / 2) * 32 + ((tid % 2) ^ ((tid % 16) / 8)) * 16) * 1u)), &B[(bx * 32 + tid / 2) * 96 + (k * 32 + (tid % 2) * 16 + 32)], bx * 32 + tid / 2 < 40 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &B[(bx * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)], bx * 32 + (tid >> 1) < 40 ? 16 : 0);
         }
       }
     }
     cp_async_commit_group();
-    const int lane = tid % 32;
-    const int warp_row = (tid / 32 / 2) * 16;
-    const int warp_column = ((tid / 32) % 2) * 16;
+    const int lane = tid & 31;
+    const int warp_row = ((tid >> 5) >> 1) * 16;
+    const int warp_column = ((tid >> 5) & 1) * 16;
     unsigned a_words[4];
     unsigned b_words[4];
-    const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-    const int a_k = (lane / 8 / 2) * 16;
-    const int b_line = warp_column + (lane / 8 / 2) * 8 + lane % 8;
-    const int b_k = ((lane / 8) % 2) * 16;
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 1024 + a_line * 32 + ((a_k / 16) ^ ((a_line % 8) / 4)) * 16]);
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[0], &B_shared_stages[slot * 1024 + b_line * 32 + ((b_k / 16) ^ ((b_line % 8) / 4)) * 16]);
+    const int a_line = warp_row + ((lane >> 3) & 1) * 8 + (lane & 7);
+    const int a_k = ((lane >> 3) >> 1) * 16;
+    const int b_line = warp_column + ((lane >> 3) >> 1) * 8 + (lane & 7);
+    const int b_k = ((lane >> 3) & 1) * 16;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 1024 + a_line * 32 + ((a_k >> 4) ^ ((a_line & 7) >> 2)) * 16]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[0], &B_shared_stages[slot * 1024 + b_line * 32 + ((b_k >> 4) ^ ((b_line & 7) >> 2)) * 16]);
     #pragma unroll
     for (int column_tile = 0; column_tile < 2; ++column_tile) {
       mma_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32(&C_local[column_tile * 4], &a_words[0], &b_words[column_tile * 2], &C_local[column_tile * 4]);
@@ -114,8 +114,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   }
   cp_async_wait_group_0();
   if (by < 1 && bx < 1) {
-    const int i0 = (tid / 64) * 16 + (tid % 32) / 4;
-    const int i1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    const int i0 = (tid >> 6) * 16 + ((tid & 31) >> 2);
+    const int i1 = ((tid & 63) >> 5) * 16 + (tid & 3) * 2;
     #pragma unroll
     for (int r_2 = 0; r_2 < 2; ++r_2) {
       #pragma unroll
@@ -130,8 +130,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     }
   }
   else {
-    const int i0_1 = (tid / 64) * 16 + (tid % 32) / 4;
-    const int i1_1 = ((tid % 64) / 32) * 16 + (tid % 4) * 2;
+    const int i0_1 = (tid >> 6) * 16 + ((tid & 31) >> 2);
+    const int i1_1 = ((tid & 63) >> 5) * 16 + (tid & 3) * 2;
     #pragma unroll
     for (int r_4 = 0; r_4 < 2; ++r_4) {
       #pragma unroll

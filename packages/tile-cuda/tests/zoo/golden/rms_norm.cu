@@ -10,7 +10,7 @@ __device__ __forceinline__ unsigned shfl_sync_bfly_b32(unsigned x, int lane, int
 }
 __device__ __forceinline__ unsigned shfl_sync_bfly_u32(unsigned x, int lane, int clamp, unsigned mask) { return shfl_sync_bfly_b32(x, lane, clamp, mask); }
 
-extern "C" __global__ void __launch_bounds__(128) main_1(
+extern "C" __global__ void __launch_bounds__(32) main_1(
     const f16* __restrict__ X,
     const f16* __restrict__ W,
     f16* __restrict__ Y
@@ -18,36 +18,21 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   const int bx = blockIdx.x;
   const int tid = threadIdx.x;
   float x[4];
-  float square[4];
   float total;
-  if (bx < 2) {
-    const int i0 = tid / 32;
-    const int i1 = (tid % 32) * 4;
-    __align__(16) f16 X_v[4];
-    *(uint2*)&X_v[0] = *(const uint2*)&X[(bx * 4 + i0) * 128 + i1];
-    #pragma unroll
-    for (int r = 0; r < 4; ++r) {
-      x[r] = cvt_f32_f16(X_v[r]);
-    }
-  }
-  else {
-    const int i0_1 = tid / 32;
-    const int i1_1 = (tid % 32) * 4;
-    #pragma unroll
-    for (int r_1 = 0; r_1 < 4; ++r_1) {
-      x[r_1] = cvt_f32_f16(bx * 4 + i0_1 < 9 ? X[(bx * 4 + i0_1) * 128 + (i1_1 + r_1)] : (f16)0x0000);
-    }
+  total = 0.0f;
+  const int i0 = tid * 4;
+  __align__(16) f16 X_v[4];
+  *(uint2*)&X_v[0] = *(const uint2*)&X[bx * 128 + i0];
+  #pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    x[r] = cvt_f32_f16(X_v[r]);
   }
   #pragma unroll
-  for (int r_2 = 0; r_2 < 4; ++r_2) {
-    square[r_2] = x[r_2] * x[r_2];
+  for (int r_1 = 0; r_1 < 4; ++r_1) {
+    total = total + x[r_1] * x[r_1];
   }
   float acc;
-  acc = 0.0f;
-  #pragma unroll
-  for (int r_3 = 0; r_3 < 4; ++r_3) {
-    acc = acc + square[r_3];
-  }
+  acc = total;
   const float mine = acc;
   const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
   acc = acc + other;
@@ -64,34 +49,18 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   const float other_4 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_4), 16, 31, 0xffffffffu));
   acc = acc + other_4;
   total = acc;
-  total = rsqrtf(total / 128.0f + 1e-06f);
-  const int j_1 = (tid % 32) * 4;
+  const int j_1 = tid * 4;
   __align__(16) f16 W_v[4];
   *(uint2*)&W_v[0] = *(const uint2*)&W[j_1];
   #pragma unroll
-  for (int r_4 = 0; r_4 < 4; ++r_4) {
-    x[r_4] = x[r_4] * total * cvt_f32_f16(W_v[r_4]);
+  for (int r_2 = 0; r_2 < 4; ++r_2) {
+    x[r_2] = x[r_2] * rsqrtf(total / 128.0f + 1e-06f) * cvt_f32_f16(W_v[r_2]);
   }
-  if (bx < 2) {
-    const int i0_2 = tid / 32;
-    const int i1_2 = (tid % 32) * 4;
-    __align__(16) f16 Y_v[4];
-    #pragma unroll
-    for (int r_5 = 0; r_5 < 4; ++r_5) {
-      Y_v[r_5] = cvt_rn_f16_f32(x[r_5]);
-    }
-    *(uint2*)&Y[(bx * 4 + i0_2) * 128 + i1_2] = *(const uint2*)&Y_v[0];
+  const int i0_1 = tid * 4;
+  __align__(16) f16 Y_v[4];
+  #pragma unroll
+  for (int r_3 = 0; r_3 < 4; ++r_3) {
+    Y_v[r_3] = cvt_rn_f16_f32(x[r_3]);
   }
-  else {
-    const int i0_3 = tid / 32;
-    const int i1_3 = (tid % 32) * 4;
-    if (bx * 4 + i0_3 < 9) {
-      __align__(16) f16 Y_v_1[4];
-      #pragma unroll
-      for (int r_6 = 0; r_6 < 4; ++r_6) {
-        Y_v_1[r_6] = cvt_rn_f16_f32(x[r_6]);
-      }
-      *(uint2*)&Y[(bx * 4 + i0_3) * 128 + i1_3] = *(const uint2*)&Y_v_1[0];
-    }
-  }
+  *(uint2*)&Y[bx * 128 + i0_1] = *(const uint2*)&Y_v[0];
 }

@@ -60,74 +60,74 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   }
   #pragma unroll
   for (int turn = 0; turn < 2; ++turn) {
-    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A_sparse[(tid / 4) * 64 + (tid % 4) * 8] + turn * 2048);
+    cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A_sparse[(tid >> 2) * 64 + (tid & 3) * 8] + turn * 2048);
   }
   #pragma unroll
   for (int turn_1 = 0; turn_1 < 4; ++turn_1) {
-    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[tid * 8] + turn_1 * 1024);
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8], &B[tid * 8] + turn_1 * 1024);
   }
   cp_async_commit_group();
   for (int k = 0; k < 2; ++k) {
     cp_async_wait_group_0();
     __syncthreads();
-    const int slot = k % 2;
-    const int slot_ahead = (k + 1) % 2;
+    const int slot = k & 1;
+    const int slot_ahead = (k + 1) & 1;
     if (k + 1 < 2) {
       #pragma unroll
       for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
-        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_2 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A_sparse[(tid / 4) * 64 + (k * 32 + (tid % 4) * 8 + 32)] + turn_2 * 2048);
+        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_2 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A_sparse[(tid >> 2) * 64 + (k * 32 + (tid & 3) * 8 + 32)] + turn_2 * 2048);
       }
       #pragma unroll
       for (int turn_3 = 0; turn_3 < 4; ++turn_3) {
-        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_3 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8) * 2u)), &B[k * 4096 + tid * 8 + 4096] + turn_3 * 1024);
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_3 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8) * 2u)), &B[k * 4096 + tid * 8 + 4096] + turn_3 * 1024);
       }
     }
     cp_async_commit_group();
-    const int i0 = tid / 2;
-    const int i1 = (tid % 2) * 2;
+    const int i0 = tid >> 1;
+    const int i1 = (tid & 1) * 2;
     #pragma unroll
     for (int r_3 = 0; r_3 < 2; ++r_3) {
-      E_shared[((i1 + r_3) / 2) * 128 + (i0 / 32) * 64 + (i0 % 8) * 8 + ((i0 % 32) / 16) * 4 + ((i1 + r_3) % 2) * 2 + (i0 % 16) / 8] = E[(k * 32 + ((i1 + r_3) / 2) * 16 + (i0 / 32) * 8 + i0 % 8) * 8 + (((i0 % 32) / 16) * 4 + ((i1 + r_3) % 2) * 2 + (i0 % 16) / 8)];
+      E_shared[((i1 + r_3) >> 1) * 128 + (i0 >> 5) * 64 + (i0 & 7) * 8 + ((i0 & 31) >> 4) * 4 + ((i1 + r_3) & 1) * 2 + ((i0 & 15) >> 3)] = E[(k * 32 + ((i1 + r_3) >> 1) * 16 + (i0 >> 5) * 8 + (i0 & 7)) * 8 + (((i0 & 31) >> 4) * 4 + ((i1 + r_3) & 1) * 2 + ((i0 & 15) >> 3))];
     }
     __syncthreads();
-    const int lane = tid % 32;
-    const int lane_g = lane / 4;
-    const int lane_t = lane % 4;
-    const int warp_row = (tid / 32 / 2) * 32;
-    const int warp_column = ((tid / 32) % 2) * 32;
+    const int lane = tid & 31;
+    const int lane_g = lane >> 2;
+    const int lane_t = lane & 3;
+    const int warp_row = ((tid >> 5) >> 1) * 32;
+    const int warp_column = ((tid >> 5) & 1) * 32;
     unsigned a_words[8];
     unsigned b_words[16];
-    const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-    const int a_k = (lane / 8 / 2) * 8;
+    const int a_line = warp_row + ((lane >> 3) & 1) * 8 + (lane & 7);
+    const int a_k = ((lane >> 3) >> 1) * 8;
     const int b_line = warp_column;
-    const int b_k = (lane / 8) * 8 + lane % 8;
+    const int b_k = (lane >> 3) * 8 + (lane & 7);
     unsigned metadata_ahead[2];
     unsigned metadata[2];
     #pragma unroll
     for (int row_tile = 0; row_tile < 2; ++row_tile) {
-      metadata_ahead[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) % 16) / 8] | ((unsigned)(unsigned short)E_shared[(lane_t / 2) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) / 32) * 64 + ((warp_row + lane_g) % 8) * 8 + (((warp_row + lane_g + 8) / 16 + row_tile) % 2) * 4 + (lane_t % 2) * 2 + ((warp_row + lane_g) / 8 + 1) % 2] << 16u);
+      metadata_ahead[row_tile] = (unsigned)(unsigned short)E_shared[(lane_t >> 1) * 128 + ((row_tile * 16 + warp_row + lane_g) >> 5) * 64 + ((warp_row + lane_g) & 7) * 8 + ((((warp_row + lane_g) >> 4) + row_tile) & 1) * 4 + (lane_t & 1) * 2 + (((warp_row + lane_g) & 15) >> 3)] | ((unsigned)(unsigned short)E_shared[(lane_t >> 1) * 128 + ((row_tile * 16 + warp_row + lane_g + 8) >> 5) * 64 + ((warp_row + lane_g) & 7) * 8 + ((((warp_row + lane_g + 8) >> 4) + row_tile) & 1) * 4 + (lane_t & 1) * 2 + ((((warp_row + lane_g) >> 3) + 1) & 1)] << 16u);
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8) ^ (b_k % 8)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + 1) ^ (b_k % 8)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + 2) ^ (b_k % 8)) * 8]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + 3) ^ (b_k % 8)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line >> 3) ^ (b_k & 7)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot * 4096 + b_k * 64 + (((b_line >> 3) + 1) ^ (b_k & 7)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], &B_shared_stages[slot * 4096 + b_k * 64 + (((b_line >> 3) + 2) ^ (b_k & 7)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], &B_shared_stages[slot * 4096 + b_k * 64 + (((b_line >> 3) + 3) ^ (b_k & 7)) * 8]);
     #pragma unroll
     for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
       metadata[row_tile_1] = metadata_ahead[row_tile_1] | (((metadata_ahead[row_tile_1] >> 1u) & 1145324612u) ^ 1145324612u);
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8 + 512]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8 + 512]);
     #pragma unroll
     for (int column_tile = 0; column_tile < 4; ++column_tile) {
       mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[column_tile * 4], &a_words[0], &b_words[column_tile * 4], &C_frag[column_tile * 4], metadata[0]);
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot * 2048 + a_line * 32 + (((a_k >> 3) + 2) ^ ((a_line & 7) >> 1)) * 8]);
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
       mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_frag[column_tile_1 * 4 + 16], &a_words[4], &b_words[column_tile_1 * 4], &C_frag[column_tile_1 * 4 + 16], metadata[1]);
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[column_tile_1 * 4], &B_shared_stages[slot * 4096 + b_k * 64 + ((b_line / 8 + column_tile_1) ^ (b_k % 8)) * 8 + 2048]);
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[column_tile_1 * 4], &B_shared_stages[slot * 4096 + b_k * 64 + (((b_line >> 3) + column_tile_1) ^ (b_k & 7)) * 8 + 2048]);
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 2048 + a_line * 32 + ((a_k / 8 + 2) ^ (((a_line * 32 + a_k + 16) % 256) / 64)) * 8 + 512]);
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &A_shared_stages[slot * 2048 + a_line * 32 + (((a_k >> 3) + 2) ^ (((a_line * 32 + a_k + 16) & 255) >> 6)) * 8 + 512]);
     #pragma unroll
     for (int column_tile_2 = 0; column_tile_2 < 4; ++column_tile_2) {
       mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[column_tile_2 * 4], &a_words[0], &b_words[column_tile_2 * 4], &C_frag[column_tile_2 * 4], metadata[0]);
@@ -138,8 +138,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_frag[28], &a_words[4], &b_words[12], &C_frag[28], metadata[1]);
   }
   cp_async_wait_group_0();
-  const int i0_1 = (tid / 64) * 32 + (tid % 32) / 4;
-  const int i1_1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
+  const int i0_1 = (tid >> 6) * 32 + ((tid & 31) >> 2);
+  const int i1_1 = ((tid & 63) >> 5) * 32 + (tid & 3) * 2;
   #pragma unroll
   for (int r_4 = 0; r_4 < 2; ++r_4) {
     #pragma unroll

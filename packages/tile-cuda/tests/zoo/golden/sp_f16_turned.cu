@@ -73,52 +73,52 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
   if (by * 64 + 64 <= 72) {
     #pragma unroll
     for (int turn = 0; turn < 2; ++turn) {
-      cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 64 + tid / 4) * 160 + (tid % 4) * 8] + turn * 5120);
+      cp_async_cg_shared_global_16(&A_shared_stages[turn * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 64 + (tid >> 2)) * 160 + (tid & 3) * 8] + turn * 5120);
     }
   }
   else {
     #pragma unroll
     for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
-      cp_async_cg_shared_global_16_zfill(&A_shared_stages[turn_1 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8], &A[(by * 64 + tid / 4) * 160 + (tid % 4) * 8] + turn_1 * 5120, by * 64 + turn_1 * 32 + tid / 4 < 72 ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&A_shared_stages[turn_1 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 64 + (tid >> 2)) * 160 + (tid & 3) * 8] + turn_1 * 5120, by * 64 + turn_1 * 32 + (tid >> 2) < 72 ? 16 : 0);
     }
   }
   if (by * 64 + 64 <= 72) {
     if (tid < 32) {
-      cp_async_cg_shared_global_16(&E_shared_stages[(tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8], &E[(tid / 8) * 72 + (by * 64 + (tid % 8) * 8)]);
+      cp_async_cg_shared_global_16(&E_shared_stages[(tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8], &E[(tid >> 3) * 72 + (by * 64 + (tid & 7) * 8)]);
     }
   }
   else {
     if (tid < 32) {
-      cp_async_cg_shared_global_16_zfill(&E_shared_stages[(tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8], &E[(tid / 8) * 72 + (by * 64 + (tid % 8) * 8)], by * 64 + (tid % 8) * 8 < 72 ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&E_shared_stages[(tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8], &E[(tid >> 3) * 72 + (by * 64 + (tid & 7) * 8)], by * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
     }
   }
   #pragma unroll
   for (int turn_2 = 0; turn_2 < 4; ++turn_2) {
-    cp_async_cg_shared_global_16(&B_shared_stages[turn_2 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8], &B[tid * 8] + turn_2 * 1024);
+    cp_async_cg_shared_global_16(&B_shared_stages[turn_2 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8], &B[tid * 8] + turn_2 * 1024);
   }
   cp_async_commit_group();
-  const int lane = tid % 32;
-  const int warp_row = (tid / 32 / 2) * 32;
-  const int warp_column = ((tid / 32) % 2) * 32;
+  const int lane = tid & 31;
+  const int warp_row = ((tid >> 5) >> 1) * 32;
+  const int warp_column = ((tid >> 5) & 1) * 32;
   unsigned a_words[8];
   unsigned b_words[16];
-  const int a_line = warp_row + ((lane / 8) % 2) * 8 + lane % 8;
-  const int a_k = (lane / 8 / 2) * 8;
+  const int a_line = warp_row + ((lane >> 3) & 1) * 8 + (lane & 7);
+  const int a_k = ((lane >> 3) >> 1) * 8;
   const int b_line = warp_column;
-  const int b_k = (lane / 8) * 8 + lane % 8;
+  const int b_k = (lane >> 3) * 8 + (lane & 7);
   unsigned metadata_ahead[2];
   unsigned metadata[2];
-  const int metadata_row = warp_row + (((lane / 8) % 2) * 16 + (lane % 2) * 8);
-  const int metadata_k = ((lane / 4) % 2) * 2 + (lane / 2) % 2;
+  const int metadata_row = warp_row + (((lane >> 3) & 1) * 16 + (lane & 1) * 8);
+  const int metadata_k = ((lane >> 2) & 1) * 2 + ((lane >> 1) & 1);
   cp_async_wait_group_0();
   __syncthreads();
-  const int slot_next = 0 % 2;
-  ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(&metadata_ahead[0], &E_shared_stages[slot_next * 256 + metadata_k * 64 + ((metadata_row / 16) ^ metadata_k) * 16 + metadata_row % 16]);
-  ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next * 2048 + a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8]);
-  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8) ^ (b_k % 8)) * 8]);
-  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8 + 1) ^ (b_k % 8)) * 8]);
-  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8 + 2) ^ (b_k % 8)) * 8]);
-  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line / 8 + 3) ^ (b_k % 8)) * 8]);
+  const int slot_next = 0 & 1;
+  ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(&metadata_ahead[0], &E_shared_stages[slot_next * 256 + metadata_k * 64 + ((metadata_row >> 4) ^ metadata_k) * 16 + (metadata_row & 15)]);
+  ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next * 2048 + a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], &B_shared_stages[slot_next * 4096 + b_k * 64 + ((b_line >> 3) ^ (b_k & 7)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], &B_shared_stages[slot_next * 4096 + b_k * 64 + (((b_line >> 3) + 1) ^ (b_k & 7)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], &B_shared_stages[slot_next * 4096 + b_k * 64 + (((b_line >> 3) + 2) ^ (b_k & 7)) * 8]);
+  ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], &B_shared_stages[slot_next * 4096 + b_k * 64 + (((b_line >> 3) + 3) ^ (b_k & 7)) * 8]);
   int ring;
   ring = 0;
   for (int i = 0; i < 5; ++i) {
@@ -129,28 +129,28 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
       if (by * 64 + 64 <= 72) {
         #pragma unroll
         for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
-          cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_3 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 64 + tid / 4) * 160 + (i * 32 + (tid % 4) * 8 + 32)] + turn_3 * 5120);
+          cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_3 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 64 + (tid >> 2)) * 160 + (i * 32 + (tid & 3) * 8 + 32)] + turn_3 * 5120);
         }
       }
       else {
         #pragma unroll
         for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
-          cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid / 4) * 32 + ((tid % 4) ^ ((tid % 32) / 8)) * 8) * 2u)), &A[(by * 64 + tid / 4) * 160 + (i * 32 + (tid % 4) * 8 + 32)] + turn_4 * 5120, by * 64 + turn_4 * 32 + tid / 4 < 72 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_4 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 64 + (tid >> 2)) * 160 + (i * 32 + (tid & 3) * 8 + 32)] + turn_4 * 5120, by * 64 + turn_4 * 32 + (tid >> 2) < 72 ? 16 : 0);
         }
       }
       if (by * 64 + 64 <= 72) {
         if (tid < 32) {
-          cp_async_cg_shared_global_16((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8) * 2u)), &E[(i * 4 + tid / 8 + 4) * 72 + (by * 64 + (tid % 8) * 8)]);
+          cp_async_cg_shared_global_16((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8) * 2u)), &E[(i * 4 + (tid >> 3) + 4) * 72 + (by * 64 + (tid & 7) * 8)]);
         }
       }
       else {
         if (tid < 32) {
-          cp_async_cg_shared_global_16_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid / 8) * 64 + (((tid % 8) / 2) ^ (tid / 8)) * 16 + (tid % 2) * 8) * 2u)), &E[(i * 4 + tid / 8 + 4) * 72 + (by * 64 + (tid % 8) * 8)], by * 64 + (tid % 8) * 8 < 72 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8) * 2u)), &E[(i * 4 + (tid >> 3) + 4) * 72 + (by * 64 + (tid & 7) * 8)], by * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
         }
       }
       #pragma unroll
       for (int turn_5 = 0; turn_5 < 4; ++turn_5) {
-        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_5 * 1024 + (tid / 8) * 64 + ((tid % 8) ^ ((tid % 64) / 8)) * 8) * 2u)), &B[i * 4096 + tid * 8 + 4096] + turn_5 * 1024);
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_5 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8) * 2u)), &B[i * 4096 + tid * 8 + 4096] + turn_5 * 1024);
       }
     }
     cp_async_commit_group();
@@ -158,18 +158,18 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
     for (int row_tile = 0; row_tile < 2; ++row_tile) {
       metadata[row_tile] = metadata_ahead[row_tile] | (((metadata_ahead[row_tile] >> 1u) & 1145324612u) ^ 1145324612u);
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8 + 512) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8 + 512) * 2u)));
     #pragma unroll
     for (int column_tile = 0; column_tile < 4; ++column_tile) {
       mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_local[column_tile * 4], &a_words[0], &b_words[column_tile * 4], &C_local[column_tile * 4], metadata[0]);
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ ((a_line % 8) / 2)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + (((a_k >> 3) + 2) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 4; ++column_tile_1) {
       mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_0(&C_local[column_tile_1 * 4 + 16], &a_words[4], &b_words[column_tile_1 * 4], &C_local[column_tile_1 * 4 + 16], metadata[1]);
-      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[column_tile_1 * 4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + column_tile_1) ^ (b_k % 8)) * 8 + 2048) * 2u)));
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[column_tile_1 * 4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + column_tile_1) ^ (b_k & 7)) * 8 + 2048) * 2u)));
     }
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + ((a_k / 8 + 2) ^ (((a_line * 32 + a_k + 16) % 256) / 64)) * 8 + 512) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 4096) + (unsigned)(a_line * 32 + (((a_k >> 3) + 2) ^ (((a_line * 32 + a_k + 16) & 255) >> 6)) * 8 + 512) * 2u)));
     #pragma unroll
     for (int column_tile_2 = 0; column_tile_2 < 4; ++column_tile_2) {
       mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[column_tile_2 * 4], &a_words[0], &b_words[column_tile_2 * 4], &C_local[column_tile_2 * 4], metadata[0]);
@@ -178,21 +178,21 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
     cp_async_wait_group_0();
     __syncthreads();
     const int slot_next_1 = i + 1 < 5 ? (ring_here < 1 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 1u)) : ring_here;
-    ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(&metadata_ahead[0], (short*)((char*)E_shared_stages + ((unsigned)(slot_next_1 * 512) + (unsigned)(metadata_k * 64 + ((metadata_row / 16) ^ metadata_k) * 16 + metadata_row % 16) * 2u)));
-    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(a_line * 32 + ((a_k / 8) ^ ((a_line % 8) / 2)) * 8) * 2u)));
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8) ^ (b_k % 8)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(&metadata_ahead[0], (short*)((char*)E_shared_stages + ((unsigned)(slot_next_1 * 512) + (unsigned)(metadata_k * 64 + ((metadata_row >> 4) ^ metadata_k) * 16 + (metadata_row & 15)) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line >> 3) ^ (b_k & 7)) * 8) * 2u)));
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[20], &a_words[4], &b_words[4], &C_local[20], metadata[1]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + 1) ^ (b_k % 8)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + 1) ^ (b_k & 7)) * 8) * 2u)));
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[24], &a_words[4], &b_words[8], &C_local[24], metadata[1]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + 2) ^ (b_k % 8)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + 2) ^ (b_k & 7)) * 8) * 2u)));
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[28], &a_words[4], &b_words[12], &C_local[28], metadata[1]);
-    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line / 8 + 3) ^ (b_k % 8)) * 8) * 2u)));
+    ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + 3) ^ (b_k & 7)) * 8) * 2u)));
     ring = ring_here < 1 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 1u);
   }
   cp_async_wait_group_0();
   if (by < 1) {
-    const int i0 = (tid / 64) * 32 + (tid % 32) / 4;
-    const int i1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
+    const int i0 = (tid >> 6) * 32 + ((tid & 31) >> 2);
+    const int i1 = ((tid & 63) >> 5) * 32 + (tid & 3) * 2;
     #pragma unroll
     for (int r_3 = 0; r_3 < 2; ++r_3) {
       #pragma unroll
@@ -210,8 +210,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
     }
   }
   else {
-    const int i0_1 = (tid / 64) * 32 + (tid % 32) / 4;
-    const int i1_1 = ((tid % 64) / 32) * 32 + (tid % 4) * 2;
+    const int i0_1 = (tid >> 6) * 32 + ((tid & 31) >> 2);
+    const int i1_1 = ((tid & 63) >> 5) * 32 + (tid & 3) * 2;
     #pragma unroll
     for (int r_6 = 0; r_6 < 2; ++r_6) {
       #pragma unroll

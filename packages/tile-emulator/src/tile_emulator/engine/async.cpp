@@ -119,6 +119,25 @@ void async_wait(unsigned s, unsigned pending) {
   }
 }
 
+// Releases the streams' operations to all of them; each has run what it issued itself.
+void async_wait_all(unsigned s, unsigned pending, Thread** threads, unsigned n) {
+  Released together[KINDS];
+  bool any = false;
+  Fiber* me = current;
+  for (unsigned i = 0; i < n; i++) {
+    Fiber* f = (Fiber*)threads[i];
+    if (f->streams[s].groups.size <= pending) continue;
+    current = f;
+    async_wait(s, pending);
+    current = me;
+    any = true;
+    if (option(RACE)) released_raise(together, stream_component(f->slot, s), f->clock[GENERIC].own[1 + s]);
+  }
+  if (!any || !option(RACE)) return;
+  for (unsigned i = 0; i < n; i++) acquire((Fiber*)threads[i], together);
+  released_clear(together);
+}
+
 static void complete_stream(Fiber* f, unsigned s) {
   for (Group& g : f->streams[s].groups)
     for (Operation* op : g.ops) take_effect(op);
@@ -129,6 +148,7 @@ void async_thread_exit(Fiber* f) {
   size_t groups = 0, open = 0;
   Operation* first = nullptr;
   for (Stream& s : f->streams) {
+    if (&s == &f->streams[LASTING]) continue;
     for (Group& g : s.groups) {
       groups += !g.ops.empty();
       if (!first && !g.ops.empty()) first = g.ops[0];
@@ -177,6 +197,10 @@ static void signal(Operation* op) {
 void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes) {
   if (barrier && !find_phase(barrier)) fail("phase", "an asynchronous operation on a phase barrier that was never initialised");
   Operation* op = issue(fn, payload, n, proxy);
+  const Phase* phase = barrier ? find_phase(barrier) : nullptr;
+  if (phase && proxy == OTHER_PROXY && option(RACE) && option(PROXIES) &&
+      clock_seen(op->seen[PUBLISHED], current->slot, phase->creator) < phase->created)
+    fail("phase", "an operation of the asynchronous proxy on a phase barrier whose initialisation no fence has made visible to it");
   op->queue = queue, op->barrier = barrier, op->signal = bytes;
   signal(op);
 }

@@ -158,6 +158,7 @@ void fence_proxy() {
   join(fresh, f->clock[GENERIC].base);
   drop(f->clock[PUBLISHED].base);
   f->clock[PUBLISHED].base = fresh;
+  for (unsigned s = 0; s < STREAMS; s++) f->clock[PUBLISHED].own[1 + s] = f->clock[GENERIC].own[1 + s];
   f->clock[PUBLISHED].own[0] = f->clock[GENERIC].own[0]++;
 }
 

@@ -81,6 +81,14 @@ struct Fence {
   bool set;
 };
 
+struct Held {  // registers of an asynchronous instruction
+  char* low;
+  unsigned bytes;
+  bool write;
+  unsigned shape, group;
+  void* frames[8];  // of its issue
+};
+
 struct Unfenced {  // what a thread read at a location of order.cpp
   Vector* released;
   struct List* list;
@@ -103,6 +111,11 @@ struct Fiber : Thread {
   Clock clock[KINDS];
   Fence fences[2];  // of the device, of the block
   Vec<Unfenced> unfenced;
+  Vec<Held> held;
+  unsigned held_groups, register_fence;  // groups it has committed; number of its last fence of registers
+  bool register_fenced;
+  unsigned cluster_phase;  // phases of the cluster's barrier that the thread has arrived at
+  bool cluster_arrived;    // and has not waited for yet
 };
 
 struct Barrier {
@@ -115,6 +128,8 @@ struct Barrier {
 struct Phase {
   void* address;
   unsigned expected, pending, number, component;
+  unsigned creator;  // slot of the thread that initialised it, and its clock then
+  Clk created;
   long long bytes;
   Vec<Fiber*> waiting;
   Released released[KINDS];
@@ -154,7 +169,7 @@ struct Argument {
   unsigned long long offset;
 };
 
-struct Patch {  // the address of a buffer, written into another one
+struct Patch {  // the address of a buffer, added to a number in another one
   unsigned buffer, target;
   unsigned long long offset;
 };
@@ -244,6 +259,10 @@ void async_start();
 bool run_one_operation();  // at the last legal moment: nobody else can run
 void async_thread_exit(Fiber* f);
 void async_end();
+
+// registers.cpp
+void registers_start();
+void registers_touched(Fiber* f, char* p, unsigned n, bool write, void* pc, void* frame);
 
 // memory.cpp
 struct Place {        // where an address lies

@@ -5,6 +5,7 @@
 #include "order.cpp"
 #include "sync.cpp"
 #include "async.cpp"
+#include "registers.cpp"
 #include "memory.cpp"
 #include "report.cpp"
 #include "hooks.cpp"

@@ -8,7 +8,10 @@ static inline void hook(void* p, unsigned n, bool write, void* pc, void* frame) 
   Fiber* f = current;
   if (!f || in_model) return;
   char* c = (char*)p;
-  if (c >= f->stack_low && c < f->stack_low + launch->stack_bytes) return;  // variables of the thread
+  if (c >= f->stack_low && c < f->stack_low + launch->stack_bytes) {  // variables of the thread
+    if (option(RACE)) registers_touched(f, c, n, write, pc, *(void**)frame);
+    return;
+  }
   if (of_engine(p)) return;
   check(p, n, write, false, nullptr, *(void**)frame, pc);
 }

@@ -66,6 +66,7 @@ static void make_threads() {
 static void run_cluster(unsigned x, unsigned y, unsigned z) {
   for (unsigned r = 0; r < ctas.size; r++) ctas[r]->index = Dim3{x * launch->cluster + r, y, z};
   async_start();
+  registers_start();
   sync_start();
   clocks_start();
   order_start();

@@ -9,7 +9,7 @@
 
 namespace simt {
 
-enum CellFlag : unsigned short { WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16 };
+enum CellFlag : unsigned short { WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16, BY_OTHER_PROXY = 32 };
 enum : unsigned short { NOBODY = 0xffff };
 
 struct Cell {
@@ -61,7 +61,10 @@ void map_memory() {
   }
   for (unsigned i = 0; i < launch->patches_n; i++) {
     const Patch& p = launch->patches[i];
-    memcpy(launch->buffers[p.buffer].address + p.offset, &launch->buffers[p.target].address, 8);
+    unsigned long long at;  // bytes from the start of the buffer
+    memcpy(&at, launch->buffers[p.buffer].address + p.offset, 8);
+    at += (unsigned long long)launch->buffers[p.target].address;
+    memcpy(launch->buffers[p.buffer].address + p.offset, &at, 8);
   }
   size_t aligned = (launch->shared_bytes + 1023ull) / 1024 * 1024, pages = (aligned + 4095) / 4096 * 4096;
   slab_stride = pages + 4096;
@@ -298,7 +301,7 @@ static void check_cell(const Accessor& a, Cell& c) {
       if (!ordered(a, c.writer, c.write_clock)) {
         if (!(c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at)))
           report_race(a, c.writer, true, c.write_site, " are not ordered");
-      } else if (a.published && c.writer < fibers.size && clock_seen(*a.published, a.slot, c.writer) < c.write_clock)
+      } else if (a.published && !(c.flags & BY_OTHER_PROXY) && clock_seen(*a.published, a.slot, c.writer) < c.write_clock)
         report_race(a, c.writer, true, c.write_site, " need a fence between the proxies");
     }
     if (c.flags & FOREIGN && !after_origin(a, origins[c.write_clock])) {
@@ -318,7 +321,7 @@ static void check_cell(const Accessor& a, Cell& c) {
   if (a.write) {
     c.writer = (unsigned short)a.component, c.write_clock = a.clock, c.write_site = a.site;
     c.readers = c.async_readers = 0;
-    c.flags = (unsigned short)(WRITTEN | INITIALISED | (a.atomic ? ATOMIC : 0));
+    c.flags = (unsigned short)(WRITTEN | INITIALISED | (a.atomic ? ATOMIC : 0) | (a.published ? BY_OTHER_PROXY : 0));
   } else {
     Sets& sets = a.async ? async_sets : generic_sets;
     unsigned& set = a.async ? c.async_readers : c.readers;

@@ -156,10 +156,9 @@ static void describe(const Fiber* f, char* out, size_t n) {
     snprintf(out, n, "ended");
   } else if (!strcmp(f->why, "barrier")) {
     const Barrier& b = *(const Barrier*)f->what;
-    if (b.id == BARRIERS)
-      snprintf(out, n, "at the cluster's barrier, where %u of %u threads have arrived", b.arrived, b.count);
-    else
-      snprintf(out, n, "at barrier %u, where %u of %u threads have arrived", b.id, b.arrived, b.count);
+    snprintf(out, n, "at barrier %u, where %u of %u threads have arrived", b.id, b.arrived, b.count);
+  } else if (!strcmp(f->why, "cluster")) {
+    snprintf(out, n, "at the cluster's barrier, where %u of %zu threads have arrived", *(const unsigned*)f->what, fibers.size);
   } else if (!strcmp(f->why, "phase")) {
     const Phase* p = find_phase(f->what);
     int k = snprintf(out, n, "for the phase of parity %llu of the phase barrier at shared + %lld", f->about[0],

@@ -108,8 +108,12 @@ SIMT_MODEL inline Votes vote(const char* name, bool mine, uint64_t mask, int lin
 void sync(unsigned id, unsigned count, int line);
 // Arrive without waiting.
 void arrive(unsigned id, unsigned count, int line);
-// All threads of the cluster.
-void sync_cluster(int line);
+// All threads of the cluster, in two halves: between them a thread goes on. Not `orders`: what the thread did before is
+// not ordered before what others do after their wait.
+void arrive_cluster(bool orders, int line);
+void wait_cluster(int line);
+// A fault unless block `rank` of the cluster has threads that have not ended: then its shared memory is no longer its.
+void require_running(unsigned rank);
 
 // ----------------------------------------------------------------------------------------------------- phase barriers
 // An object in shared memory with a phase, a number of arrivals that end it, and bytes that are still to come.
@@ -126,8 +130,9 @@ void progress();
 
 // ------------------------------------------------------------------------------------------- asynchronous operations
 // An operation takes effect at its issue ("early") or at the last legal moment ("late"). Each thread has STREAMS
-// streams of operations, which it groups and waits for; or an operation completes on a phase barrier.
-enum { STREAMS = 3 };
+// streams of operations, which it groups and waits for; or an operation completes on a phase barrier. Operations of the
+// stream LASTING may outlive their thread.
+enum { STREAMS = 4, LASTING = 2 };
 typedef void (*Effect)(void* payload);  // accesses memory by load and store: they are those of the operation
 
 enum Proxy { SAME_PROXY = 0, OTHER_PROXY = 1 };  // OTHER_PROXY: sees writes of threads only after fence_proxy()
@@ -136,11 +141,21 @@ void async_copy(unsigned stream, void* to, const void* from, unsigned bytes, uns
 void async_run(unsigned stream, Proxy proxy, Effect fn, const void* payload, size_t bytes);
 void async_commit(unsigned stream);                  // the operations since the last commit become a group
 void async_wait(unsigned stream, unsigned pending);  // until at most so many groups are pending
+// Several threads wait, each also for the operations of the others; inside of a meeting.
+void async_wait_all(unsigned stream, unsigned pending, Thread** threads, unsigned n);
 void async_arrive(unsigned stream, void* barrier);   // arrive when the thread's operations so far have completed
 // Completes on `barrier`: `bytes` >= 0 of the expected bytes have come; -1: one arrival. Operations of one queue take
 // effect in order. `barrier` null: nobody is told.
 void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes);
 void fence_proxy();
+
+// Variables of the running thread that stand for registers of an asynchronous instruction: until the thread has waited
+// for the group that it belongs to, nobody else may write them, nor read those that it writes. `shape`: instructions of
+// one shape may add to the same registers one after the other; 0: registers that need no fence before.
+void hold_registers(const void* at, unsigned bytes, bool write, unsigned shape);
+void fence_registers();   // what the thread did with registers before is ordered before the instructions it issues now
+void commit_registers();  // those held since the last commit become a group
+void release_registers(Thread* thread, unsigned pending);  // all but those of so many groups
 
 // ------------------------------------------------------------------------------------------------------------ memory
 // Check and record an access of a model: on behalf of `thread` (null: the running thread, or the operation whose effect

@@ -4,7 +4,11 @@
 namespace simt {
 
 static Vec<Phase*> phases;
-static Barrier cluster_barrier;
+static struct ClusterBarrier {
+  unsigned number, arrived;  // of the phase that runs
+  Vec<Fiber*> waiting;
+  Released released[2][KINDS];  // of phases of either parity: threads that are late still need that of the last one
+} cluster_barrier;
 Vec<Met> met;
 
 void sync_start() {
@@ -14,9 +18,10 @@ void sync_start() {
     free(p);
   }
   phases.clear();
-  released_clear(cluster_barrier.released);
-  cluster_barrier.arrived = 0, cluster_barrier.id = BARRIERS;
+  for (auto& released : cluster_barrier.released) released_clear(released);
+  cluster_barrier.number = cluster_barrier.arrived = 0;
   cluster_barrier.waiting.clear();
+  for (Fiber* f : fibers) f->cluster_phase = 0, f->cluster_arrived = false;
   for (Cta* c : ctas) {
     for (unsigned i = 0; i < BARRIERS; i++) {
       Barrier& b = c->barriers[i];
@@ -148,7 +153,42 @@ static unsigned count_of(unsigned id, unsigned count) {
 
 void sync(unsigned id, unsigned count, int line) { enter(barrier_of(id), count_of(id, count), line, true); }
 void arrive(unsigned id, unsigned count, int line) { enter(barrier_of(id), count_of(id, count), line, false); }
-void sync_cluster(int line) { enter(cluster_barrier, (unsigned)fibers.size, line, true); }
+
+void arrive_cluster(bool orders, int) {
+  Fiber* me = current;
+  ClusterBarrier& b = cluster_barrier;
+  counters.barriers++;
+  if (me->cluster_arrived) fail("cluster", "a thread arrives at the barrier of the cluster twice without waiting");
+  me->cluster_arrived = true;
+  Released(&released)[KINDS] = b.released[b.number & 1];
+  if (!b.arrived) released_clear(released);  // all threads have waited for the last phase of this parity
+  if (orders) release(released, me);
+  if (++b.arrived < fibers.size) return;
+  b.arrived = 0, b.number++;
+  for (Fiber* f : b.waiting) {
+    acquire(f, released);
+    make_ready(f);
+  }
+  b.waiting.clear();
+}
+
+void wait_cluster(int line) {
+  Fiber* me = current;
+  ClusterBarrier& b = cluster_barrier;
+  if (!me->cluster_arrived) fail("cluster", "a thread waits at the barrier of the cluster without having arrived");
+  me->cluster_arrived = false;
+  if (me->cluster_phase++ < b.number) return acquire(me, b.released[(me->cluster_phase - 1) & 1]);
+  b.waiting.push(me);
+  block_here("cluster", &b.arrived, 0, 0, line);
+}
+
+void require_running(unsigned rank) {
+  if (rank >= ctas.size) fail("cluster", "the cluster has %zu block(s), no block %u", ctas.size, rank);
+  if (!current) return;  // all threads of the cluster have ended: that is reported by async_end
+  for (Fiber* f : ctas[rank]->members)
+    if (f->state != DONE) return;
+  fail("cluster", "the shared memory of block %u is used, and all its threads have ended", rank);
+}
 
 // ----------------------------------------------------------------------------------------------------- phase barriers
 
@@ -175,6 +215,7 @@ void phase_init(void* p, unsigned arrivals) {
   memset((void*)fresh, 0, sizeof(Phase));
   fresh->address = p, fresh->expected = fresh->pending = arrivals;
   fresh->component = phase_component((unsigned)phases.size);
+  fresh->creator = current->slot, fresh->created = current->clock[GENERIC].own[0];
   phases.push(fresh);
 }
 

@@ -12,6 +12,8 @@ from tile_metal.emit.helper import Helper
 from tile_metal.emit.names import TYPES
 
 KINDS = ("add", "max", "min")
+#: Updates of single bits -> their operators.
+BITS = {"and": "&", "or": "|", "xor": "^"}
 #: Stores of a number below 16 in one half of a byte, of which another thread may store the other half.
 HALVES = {"low": "(uchar)((before & 0xf0) | by)", "high": "(uchar)((before & 0x0f) | (by << 4))"}
 SPACES = ("device", "threadgroup")
@@ -45,6 +47,8 @@ def _combined(kind: str, dtype: str) -> tuple[str, tuple[str, ...]]:
     """Return the expression of a new value from ``before`` and ``by``, and the functions that it needs."""
     if kind in HALVES:
         return HALVES[kind], ()
+    if kind in BITS:
+        return f"({TYPES[dtype]})(before {BITS[kind]} by)", ()
     if dtype in ("float16", "bfloat16"):
         a, b, own = "(float)before", "(float)by", TYPES[dtype]
         inner = f"{a} + {b}" if kind == "add" else f"{kind}_f32({a}, {b})"
@@ -142,9 +146,10 @@ def _float_update(kind: str, space: str) -> Helper:
 
 
 HELPERS: tuple[Helper, ...] = (
-    *(_native(k, d, s) for k in KINDS for d in ("int32", "uint32") for s in SPACES),
+    *(_native(k, d, s) for k in (*KINDS, *BITS) for d in ("int32", "uint32") for s in SPACES),
     *(_float_update(k, s) for k in KINDS for s in SPACES),
     *(_update_small(k, d, s) for k in (*KINDS, "store") for d in SMALL for s in SPACES),
+    *(_update_small(k, d, s) for k in BITS for d in SMALL if "int" in d for s in SPACES),
     *(_update_small(k, "uint8", s) for k in HALVES for s in SPACES),
     *(_load_small(d, s) for d in SMALL for s in SPACES),
     *(_load_word(d, s) for d in WORDS for s in SPACES),

@@ -38,7 +38,7 @@ class MslExpressions(ExpressionPrinter):
     def type(self, dtype: str) -> str:
         """Return the name of an element type."""
         if dtype == "float64":
-            raise NotExpressible(what="float64, a type that Metal does not have", dialect=self.dialect)
+            raise NotExpressible(what=f"float64, a type that Metal does not have{_WIDE}", dialect=self.dialect)
         return super().type(dtype)
 
     def helper(self, name: str) -> str:
@@ -85,7 +85,8 @@ class MslExpressions(ExpressionPrinter):
         if function is None:
             return super().print_Call(e)
         if nodes.dtype_of(e) != "float32":
-            raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}", dialect=self.dialect)
+            wide = _WIDE if nodes.dtype_of(e) == "float64" else ""
+            raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}{wide}", dialect=self.dialect)
         return f"{function.text(self.fast_math)}({', '.join(self.bare(a) for a in e.args)})"
 
     def rounded(self, name: str, e: Any) -> str:
@@ -98,7 +99,8 @@ class MslExpressions(ExpressionPrinter):
     def own(self, name: str, e: Call) -> str:
         """Print a call of a helper function of float32."""
         if nodes.dtype_of(e) != "float32":
-            raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}", dialect=self.dialect)
+            wide = _WIDE if nodes.dtype_of(e) == "float64" else ""
+            raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}{wide}", dialect=self.dialect)
         return f"{self.helper(f'{name}_f32')}({', '.join(self.bare(a) for a in e.args)})"
 
     def call_erf(self, e: Call) -> str:
@@ -148,6 +150,14 @@ class MslExpressions(ExpressionPrinter):
     def call_tile_float_min_nan(self, e: Any) -> str:
         """Print the smaller of two floats; NaN, if one is."""
         return self.own("min_nan", e)
+
+    def call_tile_float_max_loose(self, e: Call) -> str:
+        """Print the library's larger of two floats: no NaN beside a number; zeros are in no order."""
+        return f"fmax({', '.join(self.bare(a) for a in e.args)})"
+
+    def call_tile_float_min_loose(self, e: Call) -> str:
+        """Print the library's smaller of two floats."""
+        return f"fmin({', '.join(self.bare(a) for a in e.args)})"
 
     def float_extreme(self, kind: str, e: Call) -> str:
         """Print an extreme; with fast math the library's own, which takes all floats for numbers."""
@@ -200,14 +210,23 @@ class MslExpressions(ExpressionPrinter):
     def convert(self, text: str, source: str, target: str) -> str:
         """Print the conversion of a value between element types."""
         if target == "bool":
-            zero = "0.0f" if source.startswith(("float", "bfloat")) else "0"
+            zero = "0.0f" if source.startswith(_FLOATS) else "0"
             return infix("!=", self.named_as("float32", text) if source in HALVES else text, zero)
         if target == "bfloat16" and source in ("int32", "uint32", "int64", "uint64"):
             # Two roundings, to float32 and to bfloat16, would not be one.
             return f"{self.helper(f'bfloat_of_{source}')}({text})"
         if {source, target} & HALVES and "float32" not in (source, target):
             text = self.named_as("float32", text)
+        if source.startswith(_FLOATS) and not target.startswith(_FLOATS):
+            # Written out where an assignment would do it too: it loses digits.
+            return Text(f"({self.type(target)}){wrapped(text, UNARY)}", UNARY)
         return self.named_as(target, text)
+
+
+_FLOATS = ("float", "bfloat")
+
+#: Of where a float64 comes from that nobody wrote.
+_WIDE = " (quotients and functions of 64-bit integers are float64: T.cast them to float32 before)"
 
 
 def _bits(dtype: str) -> int:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+AS_WRITTEN = (
+    "#if __METAL_VERSION__ >= 320", "#pragma METAL fp math_mode(safe)", "#endif", "#pragma METAL fp contract(off)",
+)  # fmt: skip
+"""Lines at the start of a text or of a function, from which on operations of floats are done as written.
+
+MSL 3.1 knows no math modes, and refuses a pragma that it does not know. Sources: Metal Shading Language Specification,
+"Math Modes"; inside of functions as in llama.cpp's ``quantize_*``.
+"""
+
 
 @dataclass(frozen=True)
 class Helper:
@@ -19,9 +28,17 @@ class Helper:
         Names of helper functions that it calls.
     headers
         Headers that it needs besides ``metal_stdlib``.
+    exact
+        Whether its result depends on operations being done as written: it reassociates nothing where others may.
     """
 
     name: str
     text: str
     needs: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    exact: bool = False
+
+    def lines(self, fast_math: bool) -> list[str]:
+        """Return the lines of its text; with fast math those of an exact function say what it depends on."""
+        head, *rest = self.text.splitlines()
+        return [head, *(AS_WRITTEN if fast_math and self.exact else ()), *rest]

@@ -32,11 +32,12 @@ INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32
 
 @dataclass(frozen=True)
 class _Printed:
-    """A function that an expression of the core defines."""
+    """A function that an expression of the core defines; without branches if both sides of a choice cost little."""
 
     params: tuple[tuple[str, str], ...]
     result: str
     build: Callable[..., Any]
+    branches: bool = True
 
 
 def helper(name: str) -> Helper:
@@ -74,19 +75,26 @@ def needed(names: Iterable[str]) -> list[Helper]:
 @functools.cache
 def _printed(name: str) -> Helper:
     own = _PRINTED[name]
-    printer = _FunctionPrinter()
+    printer = _FunctionPrinter(own.branches)
     params = [tirx.Var(n, dtype) for n, dtype in own.params]
     heads = [f"{printer.type(nodes.dtype_of(p))} {printer.writer.name(p)}" for p in params]
     value = own.build(*params)
     with printer.writer.block(f"static inline {printer.type(own.result)} {name}({', '.join(heads)})"):
         printer.writer.line(f"return {printer.assigned(value)};")
-    return Helper(name, printer.writer.text().rstrip("\n"), tuple(sorted(printer.helpers)))
+    return Helper(name, printer.writer.text().rstrip("\n"), tuple(sorted(printer.helpers)), exact=True)
 
 
 class _FunctionPrinter(MslExpressions):
-    def __init__(self) -> None:
+    def __init__(self, branches: bool) -> None:
         super().__init__(Writer(RESERVED))
-        self.helpers = set()
+        self.helpers, self.branches = set(), branches
+
+    def print_Select(self, e: Expr) -> str:
+        """Print a choice; between names, where compilers shall not branch for each number that is converted."""
+        if self.branches:
+            return super().print_Select(e)
+        yes, no = self.named(e.true_value), self.named(e.false_value)
+        return self.choice(self.bare(e.condition), yes, no)
 
 
 def _log1p(x: Expr) -> Any:
@@ -101,23 +109,26 @@ def _log1p(x: Expr) -> Any:
 
 
 def _extreme(kind: str) -> Helper:
-    """The number if one is NaN; zeros are ordered by their bits. The library guarantees neither."""
-    joined, sign = ("&", ">") if kind == "max" else ("|", "<")
+    """The number if one is NaN; bits order zeros, and subnormals, which a device may flush."""
+    sign = ">" if kind == "max" else "<"
     text = f"""static inline float {kind}_f32(float a, float b) {{
-  return a == b ? as_type<float>(as_type<uint>(a) {joined} as_type<uint>(b)) : a {sign} b || b != b ? a : b;
+  const int x = as_type<int>(a), y = as_type<int>(b);
+  return b != b || (a == a && (x {sign} y) != ((x & y) < 0)) ? a : b;
 }}"""
-    return Helper(f"{kind}_f32", text)
+    return Helper(f"{kind}_f32", text, exact=True)
 
 
 def _extreme_nan(kind: str) -> Helper:
     text = f"""static inline float {kind}_nan_f32(float a, float b) {{
   return a != a || b != b ? as_type<float>(0x7fc00000u) : {kind}_f32(a, b);
 }}"""
-    return Helper(f"{kind}_nan_f32", text, (f"{kind}_f32",))
+    return Helper(f"{kind}_nan_f32", text, (f"{kind}_f32",), exact=True)
 
 
-def _unary(build: Callable[[Any], Any], source: str = "float32", result: str = "float32") -> _Printed:
-    return _Printed((("x", source),), result, build)
+def _unary(
+    build: Callable[[Any], Any], source: str = "float32", result: str = "float32", branches: bool = True
+) -> _Printed:
+    return _Printed((("x", source),), result, build, branches)
 
 
 def _truncation(name: str) -> Callable[[Any], Any]:
@@ -136,8 +147,8 @@ _PRINTED: Mapping[str, _Printed] = {
     **{f"{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
     "log1p_f32": _unary(_log1p),
     **{f"{name}_of_f32": _unary(_truncation(name), "float32", name) for name in INTEGERS},
-    **{f"decode_{name}": _unary(_decoder(name), "uint8") for name in (*FP8, FP4)},
-    **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8") for name in (*FP8, FP4)},
+    **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in (*FP8, FP4)},
+    **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8", False) for name in (*FP8, FP4)},
 }  # fmt: skip
 
 
@@ -155,7 +166,7 @@ def _bfloat_of(dtype: str, name: str) -> Helper:
   const float rounded = (float)kept;
   return (bfloat)({negate});
 }}"""
-    return Helper(f"bfloat_of_{dtype}", text)
+    return Helper(f"bfloat_of_{dtype}", text, exact=True)
 
 
 _ROOTS = (
@@ -171,6 +182,7 @@ _ROOTS = (
   }
   return precise::exp(x) - 1.0f;
 }""",
+        exact=True,
     ),
     Helper(
         "cbrt_f32",
@@ -183,6 +195,7 @@ _ROOTS = (
   for (int i = 0; i < 3; ++i) r = r - (r - b / (r * r)) * 0.33333334f;
   return copysign(small ? r * 0.00390625f : r, x);
 }""",
+        exact=True,
     ),
     Helper(
         "hypot_f32",
@@ -196,6 +209,7 @@ _ROOTS = (
   const float h = ldexp(high, shift), l = ldexp(low, shift);
   return ldexp(precise::sqrt(fma(h, h, l * l)), -shift);
 }""",
+        exact=True,
     ),
 )
 """Functions of C that MSL's library lacks."""
@@ -221,3 +235,6 @@ _OWN = (
 )  # fmt: skip
 
 _WRITTEN: Mapping[str, Helper] = {h.name: h for h in (*_OWN, *matrices.HELPERS, *atomics.HELPERS)}
+
+HELPER_NAMES = frozenset((*_WRITTEN, *_PRINTED))
+"""Names of all helper functions: a variable of one would hide it."""

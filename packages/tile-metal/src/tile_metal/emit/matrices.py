@@ -14,7 +14,9 @@ from tile_metal.emit.helper import Helper
 NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 """Element types of matrices, as names of functions have them."""
 
-_TYPES = {"f16": "half", "bf16": "bfloat", "f32": "float"}
+TYPES = {"f16": "half", "bf16": "bfloat", "f32": "float"}
+"""Their types in MSL, by these names."""
+
 _HEADER = "metal_simdgroup_matrix"
 _TENSOR = ("metal_tensor", "MetalPerformancePrimitives/MetalPerformancePrimitives.h")
 
@@ -38,7 +40,7 @@ def tensor_name(accumulator: str, operand: str) -> str:
 
 
 def _load(t: str, space: str, turned: bool) -> Helper:
-    kind, name = _TYPES[t], f"simdgroup_load_{t}_{space}{'_transposed' if turned else ''}"
+    kind, name = TYPES[t], f"simdgroup_load_{t}_{space}{'_transposed' if turned else ''}"
     origin = ", ulong2(0, 0), true" if turned else ""
     text = f"""static inline void {name}(thread {kind}* to, {space} const {kind}* from, int pitch) {{
   simdgroup_matrix<{kind}, 8, 8> m;
@@ -51,7 +53,7 @@ def _load(t: str, space: str, turned: bool) -> Helper:
 
 def _multiply(d: str, t: str) -> Helper:
     name = f"simdgroup_multiply_accumulate_{d}_{t}"
-    total, kind = _TYPES[d], _TYPES[t]
+    total, kind = TYPES[d], TYPES[t]
     text = f"""static inline void {name}(thread {total}* c, thread const {kind}* a, thread const {kind}* b) {{
   simdgroup_matrix<{total}, 8, 8> sum;
   simdgroup_matrix<{kind}, 8, 8> left, right;
@@ -68,24 +70,44 @@ def _multiply(d: str, t: str) -> Helper:
     return Helper(name, text, (), (_HEADER,))
 
 
-def _matmul2d(d: str, t: str) -> Helper:
-    """A product by tensor operations, on operands that are filled by hand.
+def lanes_name(product: str) -> str:
+    """Return the function that says whether the lanes hold what a function of ``tensor_name`` takes for granted."""
+    return f"{product}_lanes"
 
-    Each 16 x 16 block is 8 elements of a lane: rows ``4 * (q & 4) ...`` as for matrices of 8 rows and the same 8 rows
-    further, 4 columns each. B and the result are two blocks side by side.
-    """
-    name = f"matmul2d_16x32x16_{d}_{t}"
-    total, kind = _TYPES[d], _TYPES[t]
-    text = f"""static inline void {name}(thread {total}* c, thread const {kind}* a, thread const {kind}* b) {{
-  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
+
+def is_tensor_product(name: str) -> bool:
+    """Whether a function is one of ``tensor_name``; its first argument is what that of ``lanes_name`` returned."""
+    return name.startswith("matmul2d_") and not name.endswith("_lanes")
+
+
+def _tensors(d: str, t: str) -> str:
+    total, kind = TYPES[d], TYPES[t]
+    return f"""  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
       16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
   auto left = product.get_left_input_cooperative_tensor<{kind}, {kind}, {total}>();
   auto right = product.get_right_input_cooperative_tensor<{kind}, {kind}, {total}>();
-  auto sum = product.get_destination_cooperative_tensor<decltype(left), decltype(right), {total}>();
+  auto sum = product.get_destination_cooperative_tensor<
+      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, {total}>();"""
+
+
+def _matmul2d(d: str, t: str) -> Helper:
+    """A product by tensor operations, on operands that are filled by hand.
+
+    Each 16 x 16 block is 8 elements of a lane: rows ``4 * (q & 4) ...`` as for matrices of 8 rows and the same 8 rows
+    further, 4 columns each. B and the result are two blocks side by side. Apple leaves this open, so a text asks once
+    (``_lanes``). If any lane holds something else, all lanes multiply nothing but NaN, so that every element of the
+    result is NaN in any order; runtimes refuse before, see ``runtime/probe.py``. From MSL 4.1 on the type of a variable
+    has its address space.
+    """
+    name = f"matmul2d_16x32x16_{d}_{t}"
+    total, kind = TYPES[d], TYPES[t]
+    given = f"bool known, thread {total}* c, thread const {kind}* a, thread const {kind}* b"
+    text = f"""static inline void {name}({given}) {{
+{_tensors(d, t)}
 #pragma clang loop unroll(full)
   for (int i = 0; i < 8; ++i) {{
-    left[i] = a[i];
+    left[i] = known ? a[i] : ({kind})NAN;
   }}
 #pragma clang loop unroll(full)
   for (int i = 0; i < 16; ++i) {{
@@ -98,11 +120,35 @@ def _matmul2d(d: str, t: str) -> Helper:
     c[i] = sum[i];
   }}
 }}"""
-    return Helper(name, text, (), _TENSOR)
+    return Helper(name, text, (lanes_name(name),), _TENSOR, exact=True)
+
+
+def _lanes(d: str, t: str) -> Helper:
+    """Whether all lanes hold the elements that ``_matmul2d`` takes for granted, by what the tensors say themselves."""
+    name = lanes_name(f"matmul2d_16x32x16_{d}_{t}")
+    text = f"""static inline bool {name}(int lane) {{
+{_tensors(d, t)}
+  const int row = (lane & 16) / 4 + (lane & 7) / 2, column = (lane & 8) + (lane & 1) * 4;
+  bool known = left.get_capacity() == 8 && right.get_capacity() == 16 && sum.get_capacity() == 16;
+#pragma clang loop unroll(disable)
+  for (int i = 0; i < 16; ++i) {{
+    const int down = row + (i & 4) * 2, across = column + (i & 3) + (i & 8) * 2;
+    if (i < 8) {{
+      const auto at = left.get_multidimensional_index((ushort)i);
+      known = known && (int)at[0] == across && (int)at[1] == down;
+    }}
+    const auto of_right = right.get_multidimensional_index((ushort)i);
+    const auto of_sum = sum.get_multidimensional_index((ushort)i);
+    known = known && (int)of_right[0] == across && (int)of_right[1] == down;
+    known = known && (int)of_sum[0] == across && (int)of_sum[1] == down;
+  }}
+  return simd_all(known);
+}}"""
+    return Helper(name, text, (), _TENSOR, exact=True)
 
 
 HELPERS: tuple[Helper, ...] = (
-    *(_load(t, space, turned) for t in _TYPES for space in ("device", "threadgroup") for turned in (False, True)),
+    *(_load(t, space, turned) for t in TYPES for space in ("device", "threadgroup") for turned in (False, True)),
     *(_multiply(d, t) for d, t in PRODUCTS),
-    *(_matmul2d(d, t) for d, t in PRODUCTS if d == "f32"),
+    *(make(d, t) for d, t in PRODUCTS if d == "f32" for make in (_lanes, _matmul2d)),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from tile_core.emit.c_family import CPP_WORDS
 
@@ -34,21 +35,25 @@ class MetalFunction:
         In namespace ``metal``.
     modes
         Whether it has a precise and a fast form; others are exact in both.
+    exact
+        Whether the language says that it is exact, so that its fast form is never called.
     """
 
     name: str
     modes: bool = True
+    exact: bool = False
 
     def text(self, fast_math: bool) -> str:
         """Return the name to call: without fast math the precise form, whatever the compiler's default is."""
-        return f"{'fast' if fast_math else 'precise'}::{self.name}" if self.modes else self.name
+        return f"{'fast' if fast_math and not self.exact else 'precise'}::{self.name}" if self.modes else self.name
 
 
 FUNCTIONS: Mapping[str, MetalFunction] = {
     **{name: MetalFunction(name) for name in (
         "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "pow", "asin", "acos",
-        "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod",
+        "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh",
     )},
+    "fmod": MetalFunction("fmod", exact=True),
     **{name: MetalFunction(name, False) for name in ("floor", "ceil", "trunc", "fabs", "fma")},
     "round": MetalFunction("rint", False),
     "nearbyint": MetalFunction("rint", False),
@@ -58,24 +63,18 @@ FUNCTIONS: Mapping[str, MetalFunction] = {
 LIBRARY = frozenset({"simd_sum"})
 """Functions of the library that passes call by their names."""
 
-RESERVED = CPP_WORDS | frozenset(
-    """
-    atomic_bool atomic_float atomic_int atomic_uint atomic_ulong bfloat constant device fragment half kernel
-    mesh metal object packed patch ptrdiff_t quad ray_data sampler size_t smem stitchable tensor texture thread
-    threadgroup threadgroup_imageblock uchar uint ulong uniform ushort vec vertex visible args abs all any
-    as_type ceil clamp clz copysign cos ctz exp exp10 exp2 fabs fast floor fma fmax fmin isfinite isinf isnan
-    log log10 log2 max min mix mulhi popcount pow precise rint rotate round rsqrt select sign sin sqrt step tan
-    trunc asin acos atan atan2 sinh cosh asinh acosh atanh fmod ldexp NAN INFINITY HALF_MAX FLT_MAX M_PI_F
-    as_float address simd mpp dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup
-    dispatch_threads_per_threadgroup grid_origin grid_size quadgroup_index_in_threadgroup
-    quadgroups_per_threadgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup thread_execution_width
-    thread_index_in_quadgroup thread_index_in_simdgroup thread_index_in_threadgroup thread_position_in_grid
-    thread_position_in_threadgroup threadgroup_position_in_grid threadgroups_per_grid threads_per_grid
-    threads_per_simdgroup threads_per_threadgroup
-    """.split()
-).union(
-    f"{kind}{n}" for kind in ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half",
-                              "bfloat", "float") for n in (2, 3, 4)
-)  # fmt: skip
-"""Words of the language, of its library as far as texts call it, and names of built-in attributes: those that occur in
-a kernel's body become parameters where MLX makes the kernel's head."""
+LIBRARY_NAMES = frozenset(
+    word
+    for line in (Path(__file__).parent / "library_names.txt").read_text(encoding="ascii").splitlines()
+    if not line.startswith("#")
+    for word in line.split()
+)
+"""Names that Metal's headers define, as far as they are known: macros, functions, types, constants; see
+``tools/metal_names.py``. A variable of a macro's name does not compile, one of a function's hides it."""
+
+MACROS = frozenset(name for name in LIBRARY_NAMES if name.isupper())
+"""Those of them that are macros by their spelling."""
+
+RESERVED = CPP_WORDS | LIBRARY_NAMES | frozenset("address args smem".split())
+"""Words that no variable of a text may have: those of the language and its library, names of built-in attributes, which
+become parameters in a kernel's head where MLX makes it, and the names that every text has."""

@@ -15,7 +15,9 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
 from tile_metal.emit.atomics import is_small
 from tile_metal.emit.expressions import MslExpressions
-from tile_metal.emit.helpers import needed
+from tile_metal.emit.helper import AS_WRITTEN
+from tile_metal.emit.helpers import HELPER_NAMES, needed
+from tile_metal.emit.matrices import is_tensor_product, lanes_name
 from tile_metal.emit.names import LIBRARY, RESERVED, VECTORS
 from tile_metal.errors import TooManyBuffers
 
@@ -27,6 +29,7 @@ MOST_BUFFERS = 31
 
 _BUILTINS = {"thread_index": "thread_position_in_threadgroup", "block_index": "threadgroup_position_in_grid"}
 _LANE = "thread_index_in_simdgroup"
+_THREAD = "thread_position_in_threadgroup"
 
 
 class MslPrinter(MslExpressions, KernelPrinter):
@@ -40,7 +43,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         Whether barriers also order accesses of device memory.
     """
 
-    reserved: ClassVar[frozenset[str]] = KernelPrinter.reserved | RESERVED
+    reserved: ClassVar[frozenset[str]] = KernelPrinter.reserved | RESERVED | HELPER_NAMES
     spaces: ClassVar[Mapping[str, str]] = {"global": "device", "shared": "threadgroup", "local": "thread"}
     slab: ClassVar[str] = "alignas(16) threadgroup uchar smem[{bytes}];"
     aligned: ClassVar[str] = "alignas(16)"
@@ -54,6 +57,8 @@ class MslPrinter(MslExpressions, KernelPrinter):
         super().__init__(launch, fast_math=fast_math, line_info=line_info)
         self.helpers: set[str] = set()
         self.builtins: set[str] = set()
+        #: Variables that say whether the lanes hold what a tensor product takes for granted, by its function.
+        self._known: dict[str, str] = {}
         self._struct = ""
         self._flags = ("mem_flags::mem_device | " if device_barriers else "") + "mem_flags::mem_threadgroup"
 
@@ -79,9 +84,9 @@ class MslPrinter(MslExpressions, KernelPrinter):
         lines = [*(f"#include <{h}>" for h in headers), "using namespace metal;"]
         if not self.fast_math:
             # Both hosts compile so by default; the text says it for all others. MSL specification, "Math Modes".
-            lines += ["#pragma METAL fp math_mode(safe)", "#pragma METAL fp contract(off)"]
+            lines += AS_WRITTEN
         for f in functions:
-            lines += ["", *f.text.splitlines()]
+            lines += ["", *f.lines(self.fast_math)]
         members = [f"  {self.type(nodes.dtype_of(p))} {self.writer.name(p)};" for p in _scalars(params)]
         # One structure, so that no scalar is too small to be bound.
         return [*lines, "", *([f"struct {self._struct} {{", *members, "};", ""] if members else [])]
@@ -97,9 +102,10 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return "\n".join([start, *(f"    {h}{',' if h is not heads[-1] else ''}" for h in heads), ")"])
 
     def first(self, params: Sequence[Var]) -> list[str]:
-        """Return the first lines of the body: scalars under their names, and threadgroup memory."""
+        """Return the first lines of the body: scalars under their names, threadgroup memory, what lanes hold."""
         names = [(self.type(nodes.dtype_of(p)), self.writer.name(p)) for p in _scalars(params)]
-        return [*(f"const {kind} {name} = args.{name};" for kind, name in names), *super().first(params)]
+        asked = [f"const bool {name} = {lanes_name(f)}((int){_THREAD}.x & 31);" for f, name in self._known.items()]
+        return [*(f"const {kind} {name} = args.{name};" for kind, name in names), *super().first(params), *asked]
 
     def lines_at(self, before: int, head: int) -> dict[str, Attribute]:
         """Return where the kernel's head and body begin."""
@@ -134,7 +140,16 @@ class MslPrinter(MslExpressions, KernelPrinter):
         if is_small(name):
             load = e.args[0].args[0]
             args[0] = f"{self.writer.name(load.source)}, {self.bare(self.offset(load.source, load.indices))}"
+        if is_tensor_product(name):
+            args.insert(0, self.known_lanes(name))
         return f"{name if name in LIBRARY else self.helper(name)}({', '.join(args)})"
+
+    def known_lanes(self, name: str) -> str:
+        """Return the variable that says whether the lanes hold what a tensor product takes for granted."""
+        if name not in self._known:
+            self._known[name] = self.writer.fresh("known_lanes")
+            self.builtin(_THREAD)  # data lie by the number of the thread, whatever lane of a simdgroup that is
+        return self._known[name]
 
     # What the lanes of a simdgroup exchange
 
@@ -158,6 +173,13 @@ class MslPrinter(MslExpressions, KernelPrinter):
         """Return the name of a built-in variable, which the function then has."""
         self.builtins.add(name)
         return name
+
+    def call_tile_group_reduce(self, e: Call) -> str:
+        """Print what one function combines over the simdgroup; sums of integers wrap, as unsigned ones do."""
+        kind, value = str(e.attrs["kind"]).removeprefix("bit"), e.args[1]
+        if kind == "sum" and nodes.dtype_of(value) == "int32":
+            return self.narrowed(f"simd_sum({self.unsigned(value)})", "int32")
+        return f"simd_{kind}({self.bare(value)})"
 
     def call_tile_vote(self, e: Call) -> str:
         """Print one vote of the lanes that take part."""

@@ -25,6 +25,12 @@ BUILTINS = frozenset({
 })  # fmt: skip
 """Attributes of parameters that hold a built-in value."""
 
+PRAGMAS = {
+    "METALfpmath_mode(safe)": "#pragma float_control(precise, on)",
+    "METALfpcontract(off)": "#pragma clang fp contract(off)",
+}
+"""Pragmas of Metal without blanks, and what clang has instead; they matter where a text is compiled with fast math."""
+
 _FUNCTION_ATTRIBUTES = frozenset({"kernel", "max_total_threads_per_threadgroup", "host_name"})
 _DECLARATION_ENDS = frozenset({";", "=", "[", "{", "(", ")", ",", "}"})
 
@@ -93,7 +99,7 @@ def _directive(edits: _Edits, token: Token, known: frozenset[str]) -> None:
         name = rest.strip().strip('<>"')
         edits.replace(token.start, token.end, "" if name in known else f"#error there is no model of <{name}>")
     elif word == "pragma" and rest.startswith("METAL"):
-        edits.replace(token.start, token.end, "")
+        edits.replace(token.start, token.end, PRAGMAS.get("".join(rest.split()), ""))
     elif word == "define":
         inside = tokenize(rest)
         hidden = sorted(({"kernel", "threadgroup"} | BUILTINS) & {t.text for t in inside})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
+from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt.memory.alignment import factor
@@ -19,12 +20,15 @@ from tile_metal.emit import atomics
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.simt.variant import SimtCall
 
 _WORD = 4
 
 
 class MetalAtomics(Atomics):
     """Elements of up to 32 bits, relaxed."""
+
+    legality = Legality(operands=("dst",), dtypes=frozenset((name,) for name in (*atomics.WORDS, *atomics.SMALL)))
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept relaxed operations on elements of up to 32 bits."""
@@ -36,19 +40,19 @@ class MetalAtomics(Atomics):
         rest = _beyond(call.args[0]) if dtype in atomics.SMALL else ""
         return Reject(rest) if rest else Accept(note=_name(call))
 
-    def update(self, call: Any, dst: View, at: list[Expr], value: Expr, ctx: Context) -> Stmt:
+    def update(self, call: SimtCall, dst: View, at: list[Expr], value: Expr, ctx: Context) -> Stmt:
         """Return the call of the function."""
         return calls.execute(_name(call), [calls.address(dst.buffer, at, "a"), value], call.span)
 
-    def fetch(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> tuple[Any, Any]:
+    def fetch(self, call: SimtCall, dst: View, at: list[Expr], value: Expr, ctx: Context) -> tuple[Stmt, Expr]:
         """Return the call of the function, which returns the previous value."""
         return None, calls.instruction(_name(call), [calls.address(dst.buffer, at, "a"), value], dst.dtype)
 
-    def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
+    def load(self, call: SimtCall, src: View, at: list[Expr], ctx: Context) -> tuple[Stmt, Expr]:
         """Return the call of the function."""
         return None, calls.instruction(_name(call), [calls.address(src.buffer, at, "a")], src.dtype)
 
-    def store(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+    def store(self, call: SimtCall, dst: View, at: list[Expr], value: Expr, ctx: Context) -> Stmt:
         """Return the call of the function."""
         return calls.execute(_name(call), [calls.address(dst.buffer, at, "a"), value], call.span)
 
@@ -67,7 +71,7 @@ def _beyond(view: View) -> str:
     )
 
 
-def _name(call: Any) -> str:
+def _name(call: SimtCall) -> str:
     """Return the function that implements a call."""
     view = call.args[0]
     space = "threadgroup" if view.scope == "shared" else "device"

@@ -21,6 +21,8 @@ from tile_metal.target import SIMD
 OPERANDS = tuple(n for n, d in DTYPES.items() if d.is_float and n not in ("float8_e8m0fnu", "float64"))
 #: Element types of accumulators.
 ACCUMULATORS = ("float32", "float16", "bfloat16")
+TOTAL = "float32"
+"""Element type of all accumulators in registers."""
 _WIDE = ("float32", "tfloat32")
 #: Types whose smallest numbers are subnormal in float16, which an implementation may flush to zero.
 _LONG = ("float8_e5m2", "float8_e5m2fnuz")
@@ -89,5 +91,10 @@ def operand_type(a: str, b: str, c: str) -> str | None:
 @cache
 def table(unit: Unit) -> tuple[Atom, ...]:
     """Return the shape with the combinations of element types that it is for, as a legality table."""
-    types = [t for t in product(OPERANDS, OPERANDS, ACCUMULATORS) if operand_type(*t) is not None]
-    return (Atom({"M": unit.m, "N": unit.n, "K": unit.k}, frozenset(types)),)
+    found: dict[str, set[tuple[str, str, str]]] = {}
+    for types in product(OPERANDS, OPERANDS, ACCUMULATORS):
+        operand = operand_type(*types)
+        if operand is not None:
+            found.setdefault(operand, set()).add(types)
+    shape = {"M": unit.m, "N": unit.n, "K": unit.k}
+    return tuple(Atom(shape, frozenset(types), (t, t, TOTAL)) for t, types in sorted(found.items()))

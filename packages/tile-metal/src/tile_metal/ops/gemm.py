@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
-from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_metal.ops.atoms import Unit, table
+from tile_core.ops.base import OpCall
+from tile_core.simt.ops.gemm_problem import Problem, policy_of
+from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality, register_scopes
+from tile_core.simt.ops.warp_partition import splits
+from tile_metal.ops.atoms import TENSOR, Unit, operand_type, table
 from tile_metal.ops.plan import SimdgroupPlan, padded
 from tile_metal.ops.product import SimdgroupProduct
 from tile_metal.target import SIMD
 
-_READ = ("shared", "fragment", "global")
-_HELD = ("shared", "fragment")
+if TYPE_CHECKING:
+    from tile_core.simt.variant import SimtCall
+
+
+#: Simdgroups that may read the same elements of device memory.
+_READERS = 4
+
+
+def reads_rows(call: OpCall, position: int, threads: int) -> bool:
+    """Whether lanes of tensor operations read an operand of a product as well from device memory.
+
+    Of a row of A or B they take neighbours, and the few simdgroups beside each other find in a cache what one has read.
+    Where rows run along the other axis, a lane's neighbours lie in different rows: those go through threadgroup memory.
+    """
+    p = Problem.of(call)
+    if operand_type(*p.types) is None or threads < SIMD or min(p.m, p.n) < 8:
+        return False
+    tiles = -(-p.m // TENSOR.m), -(-p.n // TENSOR.n)
+    split = splits(*tiles, threads // SIMD, policy_of(call, p), (TENSOR.m, TENSOR.n))[0]
+    readers, width = (split.warps_n, p.k) if position == 0 else (split.warps_m, p.n)
+    return readers <= _READERS and width % TENSOR.each == 0 and not (p.turned_a, p.turned_b)[position]
 
 
 class MatrixGemm(MatrixVariant):
@@ -37,13 +59,9 @@ class MatrixGemm(MatrixVariant):
     def __init__(self, unit: Unit, priority: int) -> None:
         self.unit, self.priority = unit, priority
         self.name = f"metal.{unit.name}{self.suffix}"
-        self.legality = matrix_legality(table(unit), self.scopes())
+        self.legality = matrix_legality(table(unit), register_scopes(self.op == "gemm_sp"))
 
-    def scopes(self) -> dict[str, tuple[str, ...]]:
-        """Return where operands may be."""
-        return {"A": _READ, "B": _READ, "C": _HELD}
-
-    def plan(self, call: Any) -> SimdgroupPlan | None:
+    def plan(self, call: SimtCall) -> SimdgroupPlan | None:
         """See `SimdgroupPlan.of`."""
         return SimdgroupPlan.of(call, self.unit)
 
@@ -51,7 +69,7 @@ class MatrixGemm(MatrixVariant):
         """Return a layout with longer rows, see `padded`."""
         return padded(shape, bits)
 
-    def statement(self, plan: SimdgroupPlan, call: Any) -> Stmt:
+    def statement(self, plan: SimdgroupPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""
         return SimdgroupProduct(plan, call).statement()
 
@@ -61,8 +79,3 @@ class MatrixGemmSp(MatrixGemm):
 
     op = "gemm_sp"
     suffix = ".sp"
-
-    def scopes(self) -> dict[str, tuple[str, ...]]:
-        """Return the allowed scopes of operands: lanes read elements of A, E and B that other lanes hold."""
-        seen = ("shared", "global")
-        return {"A": seen, "E": seen, "B": seen, "C": _HELD}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
@@ -62,7 +62,7 @@ class SimdgroupOperand(ProductOperand):
         return "elements" if self.pitch is None else "matrix"
 
     @property
-    def pitch(self) -> Any:
+    def pitch(self) -> int | None:
         """Row stride of the stored tile in elements, or ``None`` if blocks have no constant one."""
         rows, columns = self.view.matrix_dims()
         if self.view.scope == "shared":
@@ -89,42 +89,56 @@ class SimdgroupLoader:
         The array that is filled; that of a fragment is read in place.
     name
         For the names of variables.
+
+    Attributes
+    ----------
+    streams
+        Whether the registers hold one instruction's elements at a time, see `load_tile`.
     """
 
-    def __init__(self, operand: SimdgroupOperand, lane: Lane, registers: Any, name: str) -> None:
+    def __init__(self, operand: SimdgroupOperand, lane: Lane, registers: BufferVar, name: str) -> None:
         self.operand, self.lane, self.registers, self.name = operand, lane, registers, name
+        self.streams = False
         self.way = operand.way
         #: Whether the instructions read a fragment's own registers.
         whole = operand.depth % operand.unit.k == 0  # beyond K registers hold anything
         self.in_place = self.way == "fragment" and whole and _stored(operand.language) == operand.dtype
         self.steps = -(-operand.depth // operand.unit.k)
 
-    def at(self, tile: Any, step: Any) -> Expr:
+    def at(self, tile: Expr, step: Expr) -> Expr:
         """Return the address of the registers of an instruction."""
         o = self.operand
         if self.in_place:
             return address(o.array, [(tile * self.steps + step) * o.size])
-        return address(self.registers, [tile * o.size])
+        return address(self.registers, [self._register(tile)])
 
-    def load(self, step: Any) -> list[Any]:
+    def load(self, step: Expr) -> list[Stmt]:
         """Return the statements that read the operands of a step along K, zeros beyond K."""
-        o = self.operand
-        if self.in_place:
+        if self.in_place or self.streams:
             return []
-        if self.way == "matrix":
-            return [unrolled(f"{self.name}_tile", o.tiles, lambda tile: self._matrix(tile, step))]
-        return [unrolled(f"{self.name}_tile", o.tiles, lambda tile: self._elements(tile, step))]
+        return [unrolled(f"{self.name}_tile", self.operand.tiles, lambda tile: self._tile(tile, step))]
 
-    def _matrix(self, tile: Any, step: Any) -> Any:
+    def load_tile(self, tile: Expr, step: Expr) -> list[Stmt]:
+        """Return the statements that read the operand of one instruction, if it is read one at a time."""
+        return [self._tile(tile, step)] if self.streams else []
+
+    def _tile(self, tile: Expr, step: Expr) -> Stmt:
+        return self._matrix(tile, step) if self.way == "matrix" else self._elements(tile, step)
+
+    def _register(self, tile: Expr) -> Expr:
+        """Return the first register of an instruction's operand."""
+        return nodes.int_const(0) if self.streams else tile * self.operand.size
+
+    def _matrix(self, tile: Expr, step: Expr) -> Stmt:
         o = self.operand
         at = o.at(o.clamped(o.first + tile * 8, 8), step * 8)
         space = "threadgroup" if o.view.scope == "shared" else "device"
         name = matrices.load_name(o.dtype, space, o.turned == o.is_a)
         pitch = o.pitch if not isinstance(o.pitch, int) else nodes.int_const(o.pitch)
-        to = address(self.registers, [tile * o.size], "w")
+        to = address(self.registers, [self._register(tile)], "w")
         return execute(name, [to, address(o.view.buffer, at), nodes.cast(pitch, "int32")])
 
-    def _elements(self, tile: Any, step: Any) -> Any:
+    def _elements(self, tile: Expr, step: Expr) -> Stmt:
         """Return the statement that fills the registers of one instruction."""
         o, u = self.operand, self.operand.unit
         height, width = (u.m, u.k) if o.is_a else (u.k, u.n)
@@ -135,7 +149,7 @@ class SimdgroupLoader:
             register = across * (height // 8 * u.each) + down * u.each + e
             line, k = (row, column) if o.is_a else (column, row)
             value = self._value(o.first + tile * o.step + line, k, step, tile * o.size, register)
-            return nodes.store(self.registers, value, [tile * o.size + register])
+            return nodes.store(self.registers, value, [self._register(tile) + register])
 
         found = []
         for across in range(width // u.columns):
@@ -143,13 +157,13 @@ class SimdgroupLoader:
                 found.append(self._neighbours(functools.partial(one, across, down)))
         return nodes.seq(found)
 
-    def _neighbours(self, one: Callable[[Any], Any]) -> Any:
+    def _neighbours(self, one: Callable[[Any], Any]) -> Stmt:
         """Return the loop over the elements that a lane holds of a block: those of memory may be read together."""
         e, count = nodes.fresh(f"{self.name}_e"), self.operand.unit.each
         marks = {VECTOR: nodes.int_const(count)} if self.operand.array is None else {}
         return nodes.for_loop(e, count, one(e), "unroll", annotations=marks)
 
-    def _value(self, line: Expr, k: Expr, step: Any, base: Any, register: Any) -> Any:
+    def _value(self, line: Expr, k: Expr, step: Expr, base: Expr, register: Expr) -> Expr:
         """Return one element as the instruction takes it; zero beyond K."""
         o = self.operand
         rest = o.depth - step * o.unit.k if isinstance(step, int) else o.unit.k

@@ -12,12 +12,9 @@ from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_core.simt.ops.products.plan import ProductPlan, best
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.atoms import Unit, operand_type
+from tile_metal.ops.atoms import TOTAL, Unit, operand_type
 from tile_metal.ops.fragments import accumulator, operand_a, operand_b
 from tile_metal.target import SIMD
-
-TOTAL = "float32"
-"""Element type of all accumulators in registers."""
 
 PADDED = "rows apart by a vector more"
 """Note of a layout that this module requests; ``pipeline`` drops it if memory is short."""
@@ -39,7 +36,7 @@ class SimdgroupPlan(ProductPlan):
         if operand is None or not warps:
             return None
         tiles = -(-problem.m // unit.m), -(-problem.n // unit.n)
-        every = splits(*tiles, warps, policy_of(call, problem), max(1, unit.m // unit.n))
+        every = splits(*tiles, warps, policy_of(call, problem), (unit.m, unit.n))
         return best((cls(problem, s, call.block.count, unit, operand) for s in every), call)
 
     @property

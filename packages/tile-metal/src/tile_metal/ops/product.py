@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.register_loops import unrolled, when
 from tile_core.simt.variant import SimtCall
+from tile_metal.ops.atoms import TOTAL
 from tile_metal.ops.operand import SimdgroupLoader, SimdgroupOperand
-from tile_metal.ops.plan import TOTAL, SimdgroupPlan
+from tile_metal.ops.plan import SimdgroupPlan
 from tile_metal.ops.sparse import SparseMetadata, contribution, finite
 
 #: Number of steps beyond which the loop over K is not unrolled.
@@ -32,7 +33,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
     lane_names = ("lane", "lane_row", "lane_column")
     corner_names = ("simd_row", "simd_column")
 
-    def lane_place(self, number: Any) -> tuple[Any, Any]:
+    def lane_place(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row and first column of the elements that a lane holds of a block."""
         each = self.plan.unit.each
         row = tirx.floordiv(number, 16) * 4 + tirx.floordiv(tirx.floormod(number, 8), 2)
@@ -44,7 +45,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
         u = self.plan.unit
         return ("across", u.n // u.columns), ("down", u.m // 8), ("e", u.each)
 
-    def element(self, i: Any, j: Any, *within: Any) -> tuple[Any, Any, Any]:
+    def element(self, i: Expr, j: Expr, *within: Expr) -> tuple[Expr, ...]:
         """See `RegisterProduct.element`."""
         s, u, (across, down, e) = self.plan.split, self.plan.unit, within
         high, wide = u.m // 8, u.n // u.columns
@@ -52,23 +53,27 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
         row = self.rows + i * u.m + down * 8 + self.lane.row
         return register, row, self.columns + j * u.n + across * u.columns + self.lane.column + e
 
-    def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
+    def loop(self, guarded: bool, totals: BufferVar, whole: bool) -> list[Stmt]:
         """Return the steps along K: a loop over whole ones, then the rest."""
         p, u = self.plan.problem, self.plan.unit
         fields: dict[str, Any] = {"dtype": self.plan.operand, "depth": p.k, "unit": u}
         a = SimdgroupOperand(**self.operand(0, guarded), **fields, is_a=True, metadata=metadata_of(self.call))
         b = SimdgroupOperand(**self.operand(1, guarded), **fields, is_a=False)
-        out: list[Any] = []
+        out: list[Stmt] = []
         loaders = []
+        sparse = a.metadata is not None
         for operand, name in ((a, "a"), (b, "b")):
-            registers, new = nodes.alloc([operand.tiles * operand.size], operand.dtype, f"{name}_values", "local")
-            loaders.append(SimdgroupLoader(operand, self.lane, registers, name))
-            out += [] if loaders[-1].in_place else [new]
+            # Of the operand with more tiles one is held at a time.
+            streams = not sparse and (operand is b if b.tiles >= a.tiles else operand is a)
+            held = 1 if streams else operand.tiles
+            registers, new = nodes.alloc([held * operand.size], operand.dtype, f"{name}_values", "local")
+            loader = SimdgroupLoader(operand, self.lane, registers, name)
+            loader.streams = streams and not loader.in_place
+            loaders.append(loader)
+            out += [] if loader.in_place else [new]
         steps, full = -(-a.depth // self.plan.unit.k), a.depth // self.plan.unit.k
 
-        sparse = a.metadata is not None
-
-        def one(at: Any) -> list[Any]:
+        def one(at: Expr) -> list[Stmt]:
             loads, product = [*loaders[0].load(at), *loaders[1].load(at)], self._multiplied(loaders, totals, at)
             if not sparse:
                 return [*loads, product]
@@ -86,25 +91,36 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
             out.append(nodes.for_loop(var, full, nodes.seq(one(var)), "unroll" if short else "serial"))
         return out + [x for at in range(full, steps) for x in one(at)]
 
-    def _rest(self, a: SimdgroupOperand, b: SimdgroupOperand, totals: Any, at: Any, odd: Any) -> Any:
+    def _rest(self, a: SimdgroupOperand, b: SimdgroupOperand, totals: BufferVar, at: Var, odd: BufferVar) -> Stmt:
         """Return the statement that adds the infinities and NaN of B, which the instructions took as zero."""
         unit, k = self.plan.unit.k, nodes.fresh("k_odd")
         found = nodes.tile_call("any_sync", [tirx.NE(odd[0], nodes.int_const(0))], ret="bool")
         limits = [at * unit + k < a.depth] if a.depth % unit else []
 
-        def one(r: Any, i: Any, j: Any) -> Stmt:
+        def one(r: Expr, i: Expr, j: Expr) -> Stmt:
             row, column = (tirx.min(x, nodes.int_const(n - 1)) for x, n in ((i, a.lines), (j, b.lines)))
             return contribution(a.metadata, a, b, (row, column, at * unit + k), totals, r)
 
         return tirx.IfThenElse(found, nodes.for_loop(k, unit, when(limits, self.each(one))), None)
 
-    def _multiplied(self, loaders: list[SimdgroupLoader], totals: Any, at: Any) -> Any:
+    def _multiplied(self, loaders: list[SimdgroupLoader], totals: BufferVar, at: Expr) -> Stmt:
         """Return the instructions of one step for all of the simdgroup's part of C."""
         s, u = self.plan.split, self.plan.unit
         name, size = u.function(TOTAL, self.plan.operand), u.instruction.accumulators
 
-        def tile(i: Any, j: Any) -> Any:
+        def tile(i: Expr, j: Expr) -> Stmt:
             to = address(totals, [(i * s.atoms_n + j) * size], "rw")
             return execute(name, [to, loaders[0].at(i, at), loaders[1].at(j, at)], self.call.span)
 
-        return unrolled("row_tile", s.atoms_m, lambda i: unrolled("column_tile", s.atoms_n, lambda j: tile(i, j)))
+        left, right = loaders
+        if right.streams:
+
+            def column(j: Expr) -> Stmt:
+                return nodes.seq([*right.load_tile(j, at), unrolled("row_tile", s.atoms_m, lambda i: tile(i, j))])
+
+            return unrolled("column_tile", s.atoms_n, column)
+
+        def row(i: Expr) -> Stmt:
+            return nodes.seq([*left.load_tile(i, at), unrolled("column_tile", s.atoms_n, lambda j: tile(i, j))])
+
+        return unrolled("row_tile", s.atoms_m, row)

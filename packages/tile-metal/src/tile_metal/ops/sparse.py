@@ -9,7 +9,6 @@ contribute to the rows that keep their index is added one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
@@ -40,7 +39,7 @@ class SparseMetadata:
     turned: bool
     group: int
 
-    def stored(self, a: SimdgroupOperand, line: Expr, k: Expr) -> tuple[list[Any], list[Any], Any]:
+    def stored(self, a: SimdgroupOperand, line: Expr, k: Expr) -> tuple[list[Expr], list[Expr], Expr]:
         """Return the stored values of a group, their positions in the group, and the position of ``k``."""
         group = tirx.floordiv(k, self.group)
         slots = 2 if self.group == 4 else 1
@@ -48,7 +47,7 @@ class SparseMetadata:
         values = [a.load(line, group * slots + slot) for slot in range(slots)]
         return values, kept(self.group, code), tirx.floormod(k, self.group)
 
-    def element(self, a: SimdgroupOperand, line: Expr, k: Expr) -> Any:
+    def element(self, a: SimdgroupOperand, line: Expr, k: Expr) -> Expr:
         """Return an element of A, zero where it is not stored."""
         values, places, place = self.stored(a, line, k)
         found = nodes.zero(a.dtype)
@@ -78,7 +77,7 @@ def contribution(
     metadata: SparseMetadata,
     a: SimdgroupOperand,
     b: SimdgroupOperand,
-    at: tuple[Any, Any, Any],
+    at: tuple[Expr, Expr, Expr],
     total: BufferVar,
     r: Expr,
 ) -> Stmt:

@@ -7,17 +7,19 @@ simdgroup share each of them and add up what they find; where it is stored by ro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.calls import step
 from tile_core.layout import LayoutMap
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
-from tile_core.lowering.legality import Asked, Legality
+from tile_core.lowering.legality import Asked, Atom, Extent, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
@@ -26,7 +28,7 @@ from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.gemm_problem import Problem, asked, placed
 from tile_core.simt.register_loops import VECTOR, choose, unrolled, when
-from tile_core.simt.variant import SimtVariant
+from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_metal.ops.atoms import ACCUMULATORS, OPERANDS
 from tile_metal.target import SIMD
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _SEEN = ("shared", "global")
 _TOTAL = "float32"
+_ONE_ROW = Atom({"M": Extent(1, high=1), "N": 1, "K": 1})
 #: Iterations along K that are unrolled.
 _UNROLLED = 4
 
@@ -45,13 +48,18 @@ class VectorByLanes(SimtVariant):
     name = "metal.simd.vector"
     op = "gemm"
     priority = 40
-    legality = Legality(scopes={"A": _SEEN, "B": _SEEN, "C": ("shared", "fragment")})
+    legality = Legality(
+        operands=("A", "B", "C"),
+        dtypes=frozenset(product(OPERANDS, OPERANDS, ACCUMULATORS)),
+        atoms=(_ONE_ROW,),
+        scopes={"A": _SEEN, "B": _SEEN, "C": ("shared", "fragment")},
+    )
 
-    def asked(self, call: Any, ctx: Context) -> Asked:
+    def asked(self, call: SimtCall, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
         return asked(call, False)
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept one row of floats, for whole simdgroups."""
         p = Problem.of(call)
         if call.divergent:
@@ -70,14 +78,14 @@ class VectorByLanes(SimtVariant):
             note=f"{call.block.count // SIMD} simdgroups, {width} element{'s' * (width > 1)} of a lane at a time"
         )
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
+    def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layout of C: each of its columns in all lanes of a simdgroup."""
         p = Problem.of(call)
         if p.c.scope != "local.fragment" or p.c.extents != tuple(nodes.shape_of(p.c.buffer)):
             return {}
         return {2: placed(columns(p.n, call.block.count), p.c.extents, *p.c.matrix_dims(), False)}
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the product for one thread."""
         return _VectorByLanes(call).statement()
 
@@ -87,12 +95,13 @@ class VectorByThreads(GemmByThreads):
 
     priority = 39
     fallback = False
+    legality = replace(GemmByThreads.legality, atoms=(_ONE_ROW,))
 
     def __init__(self) -> None:
         super().__init__("metal")
         self.name = "metal.simd.columns"
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept one row of floats."""
         p = Problem.of(call)
         if p.m != 1 or p.turned_b or p.types[2] not in ACCUMULATORS:
@@ -117,7 +126,7 @@ def vector(p: Problem) -> int:
 
 
 class _VectorByLanes:
-    def __init__(self, call: Any) -> None:
+    def __init__(self, call: SimtCall) -> None:
         self.call, self.p = call, Problem.of(call)
         self.width = vector(self.p)
         self.groups = call.block.count // SIMD
@@ -145,7 +154,7 @@ class _VectorByLanes:
         end = unrolled("column", self.each, self.finish)
         return step(nodes.seq([*head, new_left, new_right, new_parts, start, loop, end]), self.call.span)
 
-    def column(self, r: Any, k: Expr) -> Stmt:
+    def column(self, r: Var, k: Expr) -> Stmt:
         """Return the statement that adds a lane's part of one column."""
         line = self.first + r
         if self.groups * self.each != self.p.n:
@@ -156,7 +165,7 @@ class _VectorByLanes:
 
         return nodes.seq([self.read(self.right, self.p.b, True, line, k, 1), unrolled("e", self.width, one)])
 
-    def read(self, to: Any, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Any:
+    def read(self, to: BufferVar, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Stmt:
         """Return the loop that reads neighbours along K as float32."""
         e = nodes.fresh("e")
         at = matrix(view, turned, line, k + e) if role == 0 else matrix(view, turned, k + e, line)
@@ -165,7 +174,7 @@ class _VectorByLanes:
         store = nodes.store(to, value, [e])
         return nodes.for_loop(e, self.width, store, "unroll", annotations={VECTOR: nodes.int_const(self.width)})
 
-    def finish(self, r: Any) -> Any:
+    def finish(self, r: Var) -> Stmt:
         """Return the statement that adds the sum of a column to C."""
         j, total = self.first + r, calls.instruction("simd_sum", [self.parts[r]], _TOTAL)
         c, clear = self.p.c, self.p.clear
@@ -175,7 +184,7 @@ class _VectorByLanes:
         before = convert(held, _TOTAL)
         sum_ = nodes.fresh("sum", _TOTAL)
         if clear is True:
-            new: Any = sum_
+            new: Expr = sum_
         else:
             new = before + sum_ if clear is False else tirx.if_then_else(clear, sum_, before + sum_)
         new = convert(new, c.dtype)

@@ -16,10 +16,14 @@ from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.choose import TextChoice
 from tile_core.runtime.arrays import facts_of, library_of
 from tile_core.runtime.text_adapter import TextAdapter
+from tile_metal import versions
 from tile_metal.errors import NoLibrary, WrongLibrary
-from tile_metal.runtime.libraries import FIND, Find, Unusable
+from tile_metal.runtime.libraries import FIND, Find, LibraryUnusable
 from tile_metal.runtime.limits import check_static
+from tile_metal.runtime.machine import check_machine, check_products
 from tile_metal.runtime.source import split
+from tile_metal.target import TENSOR_OPS
+from tile_metal.versions import Version
 
 if TYPE_CHECKING:
     from tile_core.target import Target
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
 
 METAL = 8
 """kDLMetal."""
+
+MATH_PRAGMAS = (3, 2)
+"""The version of MSL from which on a pragma sets the math mode."""
 
 _SHOWN = {"mlx": "MLX", "torch": "torch"}
 
@@ -46,6 +53,8 @@ class MetalAdapter(TextAdapter):
         Those that it launches through, in order of preference where the arrays of a call do not decide.
     find
         How each library is found; replaced in tests.
+    system
+        Returns the version of macOS, by default this machine's; replaced in tests.
     """
 
     devices = frozenset({METAL})
@@ -61,9 +70,10 @@ class MetalAdapter(TextAdapter):
         *,
         libraries: tuple[str, ...] = ("mlx", "torch"),
         find: Mapping[str, Find] = FIND,
+        system: Callable[[], Version] | None = None,
     ) -> None:
         self.target, self.name, self.libraries = target, name, libraries
-        self._find = find
+        self._find, self._system = find, system
         self._used: dict[str, Any] = {}
         self._allocated = _Objects()
 
@@ -140,9 +150,58 @@ class MetalAdapter(TextAdapter):
         if library not in self._used:
             try:
                 self._used[library] = self._find[library]()
-            except Unusable as error:
+            except LibraryUnusable as error:
                 raise NoLibrary(kernel=kernel, target=self.target.text, reason=str(error)) from error
         return self._used[library]
+
+    def launcher(self, library: str, kernel: KernelText) -> Any:
+        """Return a library that is about to launch a kernel for the first time.
+
+        Raises
+        ------
+        NoLibrary
+            It is not here, or sees no device.
+        MachineLacks, LibraryTooOld
+            Kernels for this target would be refused or wrong on this machine.
+        """
+        module, facts = self.module(library, kernel.facts.entry), kernel.facts
+        check_machine(facts, self.target, library, module, self.system())
+        if self.target.capabilities.fact(TENSOR_OPS):
+            from tile_metal.runtime.probe import probes, wrong_elements
+
+            for product in probes(kernel.text):
+                check_products(facts, self.target, wrong_elements(product, module, self.runner(library, module)))
+        return module
+
+    def chooses_math(self, library: str, module: Any) -> bool:
+        """Whether a text says for each of its functions how floats are computed: from MSL 3.2 on."""
+        version = versions.version_of(str(getattr(module, "__version__", "")))
+        return versions.compiled_language(library, version, self.system()) >= MATH_PRAGMAS
+
+    def system(self) -> Version:
+        """Return the version of macOS."""
+        return (self._system or versions.system_version)()
+
+    def with_target(self, target: Target) -> MetalAdapter:
+        """Return a runtime for another target that launches through the same libraries."""
+        return MetalAdapter(target, self.name, libraries=self.libraries, find=self._find, system=self._system)
+
+    def runner(self, library: str, module: Any) -> Callable[[KernelText, list[Any]], Any]:
+        """Return a function that launches a text through a library without asking: its last array is written."""
+
+        def run(text: KernelText, given: list[Any]) -> Any:
+            arrays = [self.arrays()(library, module, x) for x in (*given, given[-1])]
+            if library == "torch":
+                from tile_metal.runtime.mps import TorchLauncher
+
+                TorchLauncher(text, module, self.target.text)(arrays)
+            else:
+                from tile_metal.runtime.mlx import MlxLauncher
+
+                MlxLauncher(text, split(text), module, self.target.text)(arrays, lambda value: False)
+            return self.to_host(arrays[-1])
+
+        return run
 
     def preferred(self, kernel: str) -> tuple[str, Any]:
         """Return the first library that works, and its name.
@@ -197,16 +256,18 @@ class _LoadedText:
         if self._mlx is None:
             from tile_metal.runtime.mlx import MlxLauncher
 
-            mx = self._adapter.module("mlx", self._kernel.facts.entry)
-            self._mlx = MlxLauncher(self._kernel, self._pieces, mx, self._adapter.target.text)
+            mx = self._adapter.launcher("mlx", self._kernel)
+            modes = self._adapter.chooses_math("mlx", mx)
+            self._mlx = MlxLauncher(self._kernel, self._pieces, mx, self._adapter.target.text, modes)
         return self._mlx
 
     def torch(self) -> TorchLauncher:
         if self._torch is None:
             from tile_metal.runtime.mps import TorchLauncher
 
-            torch = self._adapter.module("torch", self._kernel.facts.entry)
-            self._torch = TorchLauncher(self._kernel, torch, self._adapter.target.text)
+            torch = self._adapter.launcher("torch", self._kernel)
+            modes = self._adapter.chooses_math("torch", torch)
+            self._torch = TorchLauncher(self._kernel, torch, self._adapter.target.text, modes)
         return self._torch
 
 

@@ -9,7 +9,7 @@ from typing import Any
 Find = Callable[[], Any]
 
 
-class Unusable(Exception):
+class LibraryUnusable(Exception):
     """Why a library launches nothing here."""
 
 
@@ -18,12 +18,12 @@ def find_mlx() -> Any:
 
     Raises
     ------
-    Unusable
+    LibraryUnusable
         It is not installed, or sees no Metal device.
     """
     mx = _imported("mlx.core", "mlx")
     if not mx.metal.is_available():
-        raise Unusable("mlx is installed, but sees no Metal device")
+        raise LibraryUnusable("mlx is installed, but sees no Metal device")
     return mx
 
 
@@ -32,13 +32,13 @@ def find_torch() -> Any:
 
     Raises
     ------
-    Unusable
+    LibraryUnusable
         It is not installed, or has no device ``mps``.
     """
     torch = _imported("torch", "torch")
     mps = getattr(torch.backends, "mps", None)
     if mps is None or not mps.is_available():
-        raise Unusable("torch is installed, but sees no device mps")
+        raise LibraryUnusable("torch is installed, but sees no device mps")
     return torch
 
 
@@ -52,4 +52,4 @@ def _imported(module: str, package: str) -> Any:
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == package
         reason = "is not installed" if missing else f"cannot be imported: {error}"
-        raise Unusable(f"{package} {reason}") from error
+        raise LibraryUnusable(f"{package} {reason}") from error

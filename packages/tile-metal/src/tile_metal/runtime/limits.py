@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tile_core.abi.kernel_text import LaunchFacts
+from tile_core.compat.types import Argument
+from tile_core.errors.launch import GridTooLarge, TextRefused, TooMuchShared
 from tile_core.runtime.launch_grid import Extents, grid_of
 from tile_core.runtime.packing import require_single_blocks
-from tile_metal.errors import GridTooLarge, TooManyThreadsPerGroup, TooMuchShared, WrongWidth
+from tile_metal.errors import TooManyThreadsPerGroup, WrongWidth
 from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD
 
 
@@ -22,8 +23,7 @@ def check_static(facts: LaunchFacts) -> None:
     """
     require_single_blocks(facts, "metal")
     check_threads(facts, MOST_THREADS, "Metal")
-    if facts.shared_bytes > SHARED_BYTES:
-        raise TooMuchShared(kernel=facts.entry, found=facts.shared_bytes, limit=SHARED_BYTES, where=facts.where)
+    check_shared(facts, facts.shared_bytes)
 
 
 def check_threads(facts: LaunchFacts, limit: int, where_from: str) -> None:
@@ -31,6 +31,19 @@ def check_threads(facts: LaunchFacts, limit: int, where_from: str) -> None:
     if facts.threads > limit:
         shown = {"kernel": facts.entry, "found": facts.threads, "limit": limit, "where_from": where_from}
         raise TooManyThreadsPerGroup(where=facts.where, **shown)
+
+
+def check_shared(facts: LaunchFacts, found: int) -> None:
+    """Refuse a threadgroup that uses more memory than there is."""
+    if found > SHARED_BYTES:
+        shown = {"kernel": facts.entry, "device": "a threadgroup of Metal", "found": found, "limit": SHARED_BYTES}
+        raise TooMuchShared(where=facts.where, **shown)
+
+
+def text_refused(facts: LaunchFacts, library: str, reason: str) -> TextRefused:
+    """Return the error of a text that Metal's compiler refused."""
+    compiler = f"Metal's compiler, called by {library},"
+    return TextRefused(kernel=facts.entry, compiler=compiler, place="the text", reason=reason, where=facts.where)
 
 
 def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) -> None:
@@ -52,11 +65,10 @@ def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) ->
     check_threads(facts, threads, "the compiled kernel")
     if width != SIMD:
         raise WrongWidth(kernel=facts.entry, found=width, expected=SIMD, where=facts.where)
-    if shared > SHARED_BYTES:
-        raise TooMuchShared(kernel=facts.entry, found=shared, limit=SHARED_BYTES, where=facts.where)
+    check_shared(facts, shared)
 
 
-def threads_of(facts: LaunchFacts, library: str, limit: int) -> Callable[[Sequence[Any]], Extents | None]:
+def threads_of(facts: LaunchFacts, library: str, limit: int) -> Callable[[Sequence[Argument]], Extents | None]:
     """Return a function from the values of a launch to its threads along x, y and z: ``None`` if there are none.
 
     The function raises ``GridTooLarge`` if an axis has more than ``limit``.
@@ -70,6 +82,6 @@ def _checked(facts: LaunchFacts, blocks: Extents, library: str, limit: int) -> E
     x, y, z = (n * size for n, size in zip(blocks, facts.block, strict=True))
     for axis, found in zip("xyz", (x, y, z), strict=True):
         if found > limit:
-            shown = {"kernel": facts.entry, "library": library, "axis": axis, "found": found, "limit": limit}
-            raise GridTooLarge(where=facts.where, **shown)
+            shown = {"runtime": library, "unit": "threads", "axis": axis, "found": found, "limit": limit}
+            raise GridTooLarge(kernel=facts.entry, where=facts.where, **shown)
     return x, y, z

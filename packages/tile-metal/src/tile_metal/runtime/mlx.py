@@ -10,6 +10,10 @@ were derived from the object before keep theirs.
 The work of a call is queued when the call returns. Only the first launch of a text waits, since MLX compiles a text,
 and compares its threadgroup with what the pipeline allows, when its result is computed. The arrays of a call are
 evaluated before, because the place of an array in its buffer decides which text may run.
+
+MLX keeps one library per name of a kernel, and before 0.32.1 throws it away when the same name comes with another text,
+while work that was queued may still use it. The text has the element types of arrays and whether they are small, so
+every name says these too.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.abi.kernel_text import KernelText
+from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
+from tile_core.errors.launch import DeviceFault
 from tile_core.runtime.arrays import Unreadable, facts_of
-from tile_metal.errors import DeviceFault, LibraryTooOld, NotPassed, TextRefused, TooManyBuffers, TooManyThreadsPerGroup
+from tile_metal.errors import LibraryTooOld, NotPassed, TooManyBuffers, TooManyThreadsPerGroup
 from tile_metal.options import MetalOptions
-from tile_metal.runtime.limits import threads_of
+from tile_metal.runtime.limits import text_refused, threads_of
 from tile_metal.runtime.memory import Guarded
 from tile_metal.runtime.pack import StructPacker, words_of
 from tile_metal.runtime.source import CONSTANT_BELOW, ArraySlot, MlxSource, Pieces, mlx_source
@@ -50,7 +56,7 @@ _COPY = """
 class _Form:
     """A text made callable for one way of passing its arrays."""
 
-    call: Callable[..., Any]
+    call: Callable[..., list[Argument]]
     source: MlxSource
 
 
@@ -67,30 +73,28 @@ class MlxLauncher:
         ``mlx.core``.
     target
         The target, for messages.
+    modes
+        Whether the text can say which of its functions are exact whatever the math mode is: without that all are.
     """
 
-    def __init__(self, kernel: KernelText, pieces: Pieces, mx: Any, target: str) -> None:
+    def __init__(self, kernel: KernelText, pieces: Pieces, mx: Any, target: str, modes: bool = True) -> None:
         self.facts, self._pieces, self._mx, self._target = kernel.facts, pieces, mx, target
         self._threads = threads_of(kernel.facts, "MLX", MOST_THREADS_OF_A_GRID)
         self._packer = StructPacker(kernel.facts)
         self._arrays = [(i, p) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
-        # MLX keeps one library per name.
         self._name = f"{kernel.facts.entry}_{hashlib.sha256(kernel.text.encode()).hexdigest()[:12]}"
-        self._forms: dict[tuple[ArraySlot, ...], _Form] = {}
-        self._arguments: dict[bytes, Any] = {}
-        self._ran: set[tuple[Any, ...]] = set()
-        self._fast_math = MetalOptions.from_attributes(kernel.facts.attributes).fast_math
+        self._forms: dict[tuple[object, ...], _Form] = {}
+        self._copies: dict[str, Callable[..., list[Argument]]] = {}
+        self._arguments: dict[bytes, object] = {}
+        self._ran: set[tuple[object, ...]] = set()
+        self._fast_math = modes and MetalOptions.from_attributes(kernel.facts.attributes).fast_math
         if not hasattr(getattr(mx, "fast", None), "metal_kernel"):
             version = getattr(mx, "__version__", "")
             raise LibraryTooOld(
                 kernel=kernel.facts.entry, library="mlx", version=version, function="fast.metal_kernel", target=target
             )
-        self._copy = mx.fast.metal_kernel(
-            name="tile_copy", input_names=["origin", "after"], output_names=["destination"], source=_COPY,
-            header="#include <metal_stdlib>\nusing namespace metal;\n",
-        )  # fmt: skip
 
-    def __call__(self, values: Sequence[Any], allocated: Callable[[Any], bool]) -> None:
+    def __call__(self, values: Sequence[Argument], allocated: Callable[[Argument], bool]) -> None:
         """Launch; returns when the work is queued.
 
         Parameters
@@ -108,7 +112,7 @@ class MlxLauncher:
             inputs, copies = self._inputs(values, slots)
             done = self._dispatch(values, slots, inputs, threads)
             content = self._content(values, slots, copies, done)
-            key = (slots, tuple((a.dtype, a.size < CONSTANT_BELOW) for a in inputs))
+            key = (slots, _kinds(inputs))
             made = [new for _, new in content] + done
             if key in self._ran:
                 self._mx.async_eval(*made)
@@ -123,7 +127,9 @@ class MlxLauncher:
             else:
                 target[...] = new
 
-    def _inputs(self, values: Sequence[Any], slots: Sequence[ArraySlot]) -> tuple[list[Any], dict[int, Any]]:
+    def _inputs(
+        self, values: Sequence[Argument], slots: Sequence[ArraySlot]
+    ) -> tuple[list[Argument], dict[int, Argument]]:
         """Return the inputs of the kernel, and among them the copies that it changes, by position of the array."""
         inputs, copies = [], {}
         for at, ((i, param), slot) in enumerate(zip(self._arrays, slots, strict=True)):
@@ -142,13 +148,18 @@ class MlxLauncher:
         return inputs, copies
 
     def _dispatch(
-        self, values: Sequence[Any], slots: tuple[ArraySlot, ...], inputs: list[Any], threads: tuple[int, int, int]
-    ) -> list[Any]:
+        self,
+        values: Sequence[Argument],
+        slots: tuple[ArraySlot, ...],
+        inputs: list[Argument],
+        threads: tuple[int, int, int],
+    ) -> list[Argument]:
         """Add the kernel to MLX's graph and return its outputs, the token last if there is one."""
-        mx, form = self._mx, self._form(slots)
+        mx = self._mx
         outputs = [values[i] for (i, _), slot in zip(self._arrays, slots, strict=True) if slot.role == "output"]
         shapes = [tuple(a.shape) if a.size else (1,) for a in outputs]
         dtypes = [a.dtype for a in outputs]
+        form = self._form(slots, (*_kinds(inputs), *dtypes))
         if form.source.token:
             shapes, dtypes = [*shapes, (1,)], [*dtypes, mx.uint8]
         return list(
@@ -159,8 +170,12 @@ class MlxLauncher:
         )  # fmt: skip
 
     def _content(
-        self, values: Sequence[Any], slots: Sequence[ArraySlot], copies: dict[int, Any], done: Sequence[Any]
-    ) -> list[tuple[Any, Any]]:
+        self,
+        values: Sequence[Argument],
+        slots: Sequence[ArraySlot],
+        copies: dict[int, Argument],
+        done: Sequence[Argument],
+    ) -> list[tuple[Argument, Argument]]:
         """Return the objects to renew, each with its new content."""
         found, results = [], iter(done)
         for at, ((i, _), slot) in enumerate(zip(self._arrays, slots, strict=True)):
@@ -177,7 +192,7 @@ class MlxLauncher:
                     found.append((value, new.reshape(now.shape)))
         return found
 
-    def _filled(self, name: str, array: Any, count: int) -> Any:
+    def _filled(self, name: str, array: Argument, count: int) -> Argument:
         """Return a new flat array that begins with the elements of another one."""
         mx = self._mx
         if not array.size:
@@ -194,14 +209,24 @@ class MlxLauncher:
             raise NotPassed(kernel=self.facts.entry, name=name, reason=reason, where=self.facts.where)
         return self._copied(array.reshape(-1), mx.zeros((1,), mx.uint8), count)
 
-    def _copied(self, origin: Any, after: Any, count: int) -> Any:
-        (copy,) = self._copy(
+    def _copied(self, origin: Argument, after: Argument, count: int) -> Argument:
+        kernel = self._copy_of(f"{_named(origin.dtype)}{'_small' if origin.size < CONSTANT_BELOW else ''}")
+        (copy,) = kernel(
             inputs=[origin, after], output_shapes=[(count,)], output_dtypes=[origin.dtype], grid=(count, 1, 1),
             threadgroup=(min(count, 256), 1, 1), stream=self._mx.gpu,
         )  # fmt: skip
         return copy
 
-    def _scalars(self, data: bytes) -> Any:
+    def _copy_of(self, kind: str) -> Callable[..., list[Argument]]:
+        """Return the kernel that copies elements of a kind."""
+        if kind not in self._copies:
+            self._copies[kind] = self._mx.fast.metal_kernel(
+                name=f"tile_copy_{kind}", input_names=["origin", "after"], output_names=["destination"], source=_COPY,
+                header="#include <metal_stdlib>\nusing namespace metal;\n",
+            )  # fmt: skip
+        return self._copies[kind]
+
+    def _scalars(self, data: bytes) -> Argument:
         found = self._arguments.get(data)
         if found is None:
             if len(self._arguments) >= _MOST_ARGUMENTS:
@@ -209,21 +234,22 @@ class MlxLauncher:
             found = self._arguments[data] = self._mx.array(words_of(data), dtype=self._mx.int64)
         return found
 
-    def _form(self, slots: tuple[ArraySlot, ...]) -> _Form:
-        form = self._forms.get(slots)
+    def _form(self, slots: tuple[ArraySlot, ...], kinds: tuple[object, ...]) -> _Form:
+        """Return the text for a way of passing arrays of some kinds."""
+        form = self._forms.get((slots, kinds))
         if form is None:
             if len(self._forms) >= _MOST_FORMS:
                 self._forms.clear()
-            form = self._forms[slots] = self._made(slots)
+            form = self._forms[slots, kinds] = self._made(slots, kinds)
         return form
 
-    def _made(self, slots: tuple[ArraySlot, ...]) -> _Form:
+    def _made(self, slots: tuple[ArraySlot, ...], kinds: tuple[object, ...]) -> _Form:
         source = mlx_source(self._pieces, slots, self._packer.words)
         buffers = len(source.inputs) + len(source.outputs)
         if buffers > MOST_BUFFERS:
             raise TooManyBuffers(kernel=self.facts.entry, found=buffers, limit=MOST_BUFFERS, where=self.facts.where)
-        tag = hashlib.sha256(source.source.encode()).hexdigest()[:8]
-        given: dict[str, Any] = {
+        tag = hashlib.sha256(f"{kinds}{source.source}".encode()).hexdigest()[:8]
+        given: dict[str, object] = {
             "name": f"{self._name}_{tag}",
             "input_names": list(source.inputs),
             "output_names": list(source.outputs),
@@ -246,8 +272,9 @@ class MlxLauncher:
             found, limit = map(int, large.groups())
             shown = {"kernel": self.facts.entry, "found": found, "limit": limit}
             return TooManyThreadsPerGroup(where_from="the compiled kernel", where=where, **shown)
-        kind = TextRefused if _NOT_BUILT.search(text) else DeviceFault
-        return kind(kernel=self.facts.entry, library="MLX", reason=text, where=where)
+        if _NOT_BUILT.search(text):
+            return text_refused(self.facts, "MLX", text)
+        return DeviceFault(kernel=self.facts.entry, reporter="MLX", reason=text, where=where)
 
 
 def storage_of(mx: Any, dtype: str) -> Any:
@@ -261,7 +288,17 @@ def storage_of(mx: Any, dtype: str) -> Any:
     return None if dtype == "float64" else getattr(mx, "bool_" if dtype == "bool" else dtype, None)
 
 
-def _slot(access: str, value: Any, allocated: Callable[[Any], bool]) -> ArraySlot:
+def _kinds(arrays: Sequence[Argument]) -> tuple[object, ...]:
+    """Return what MLX writes into a kernel's head because of its inputs."""
+    return tuple((a.dtype, a.size < CONSTANT_BELOW) for a in arrays)
+
+
+def _named(dtype: object) -> str:
+    """Return the name of an element type of MLX, for example ``float32``."""
+    return str(dtype).rpartition(".")[2]
+
+
+def _slot(access: str, value: Argument, allocated: Callable[[Argument], bool]) -> ArraySlot:
     offset = value.offset if isinstance(value, Guarded) else None
     if access == "read":
         return ArraySlot("input", offset)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from tile_core.abi.kernel_text import KernelText
-from tile_metal.errors import DeviceFault, FastMathForced, LibraryTooOld, TextRefused, TooManyBuffers
+from tile_core.compat.types import Argument, Torch
+from tile_core.errors.launch import DeviceFault
+from tile_metal.errors import FastMathForced, LibraryTooOld, TooManyBuffers
 from tile_metal.options import MetalOptions
-from tile_metal.runtime.limits import check_pipeline, threads_of
+from tile_metal.runtime.limits import check_pipeline, text_refused, threads_of
 from tile_metal.runtime.memory import Guarded
 from tile_metal.runtime.pack import StructPacker, words_of
 
@@ -36,6 +37,8 @@ class TorchLauncher:
         The module.
     target
         The target, for messages.
+    modes
+        Whether the text can say which of its functions are exact whatever the math mode is.
 
     Raises
     ------
@@ -43,7 +46,7 @@ class TorchLauncher:
         It cannot be launched.
     """
 
-    def __init__(self, kernel: KernelText, torch: Any, target: str) -> None:
+    def __init__(self, kernel: KernelText, torch: Torch, target: str, modes: bool = True) -> None:
         facts = self.facts = kernel.facts
         self._torch = torch
         self._threads = threads_of(facts, "torch", MOST_THREADS_OF_A_GRID)
@@ -57,12 +60,13 @@ class TorchLauncher:
             shown = {"library": "torch", "version": torch.__version__, "function": "mps.compile_shader"}
             raise LibraryTooOld(kernel=facts.entry, target=target, where=facts.where, **shown)
         fast = os.environ.get(FAST_MATH, "")
-        if fast not in ("", "0") and not MetalOptions.from_attributes(facts.attributes).fast_math:
+        allowed = modes and MetalOptions.from_attributes(facts.attributes).fast_math
+        if fast not in ("", "0") and not allowed:
             raise FastMathForced(kernel=facts.entry, variable=FAST_MATH, found=fast, where=facts.where)
         try:
             self._function = getattr(compile_shader(kernel.text), facts.entry)
         except (SyntaxError, RuntimeError, AttributeError) as error:
-            raise TextRefused(kernel=facts.entry, library="torch", reason=str(error), where=facts.where) from error
+            raise text_refused(facts, "torch", str(error)) from error
         check_pipeline(
             facts,
             int(self._function.max_threads_per_threadgroup),
@@ -70,7 +74,7 @@ class TorchLauncher:
             int(self._function.static_thread_group_memory_length),
         )
 
-    def __call__(self, values: Sequence[Any]) -> None:
+    def __call__(self, values: Sequence[Argument]) -> None:
         """Launch on torch's stream; returns when the work is queued."""
         threads = self._threads(values)
         if threads is None:
@@ -83,9 +87,9 @@ class TorchLauncher:
             self._function(*given, threads=threads, group_size=self.facts.block)
         except (RuntimeError, ValueError) as error:
             facts = self.facts
-            raise DeviceFault(kernel=facts.entry, library="torch", reason=str(error), where=facts.where) from error
+            raise DeviceFault(kernel=facts.entry, reporter="torch", reason=str(error), where=facts.where) from error
 
-    def _bound(self, value: Any) -> Any:
+    def _bound(self, value: Argument) -> Argument:
         """Return the tensor to bind: the elements of 8-bit floats are bytes, and no tensor is empty."""
         torch = self._torch
         if isinstance(value, Guarded):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 from tile_core.abi.kernel_text import LaunchFacts
+from tile_core.compat.types import Argument
 from tile_core.errors.base import InternalError
 from tile_core.runtime.packing import fields_of
 
@@ -53,7 +53,7 @@ class StructPacker:
         self.size = self._struct.size if self._fields else 0
         self.words = -(-self.size // WORD)
 
-    def pack(self, values: Sequence[Any]) -> bytes:
+    def pack(self, values: Sequence[Argument]) -> bytes:
         """Return the bytes of the structure for the values of a launch, one per parameter of the text."""
         return self._struct.pack(*(f.written(values[f.position]) for f in self._fields))
 

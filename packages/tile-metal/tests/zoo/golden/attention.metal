@@ -1,11 +1,14 @@
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 using namespace metal;
+#if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
+#endif
 #pragma METAL fp contract(off)
 
 static inline float max_f32(float a, float b) {
-  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : a > b || b != b ? a : b;
+  const int x = as_type<int>(a), y = as_type<int>(b);
+  return b != b || (a == a && (x > y) != ((x & y) < 0)) ? a : b;
 }
 
 static inline void simdgroup_load_f16_threadgroup(thread half* to, threadgroup const half* from, int pitch) {
@@ -43,14 +46,12 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     device half* __restrict Output [[buffer(3)]],
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]]
 ) {
-  alignas(16) threadgroup uchar smem[25600];
+  alignas(16) threadgroup uchar smem[10240];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = 0;
   const int by = 0;
   const int bz = 0;
   threadgroup half* const Q_shared = (threadgroup half*)smem;
-  threadgroup half* const K_shared_stages = (threadgroup half*)(smem + 5120);
-  threadgroup half* const V_shared_stages = (threadgroup half*)(smem + 15360);
   float scores[32];
   half weights[32];
   float output[16];
@@ -59,11 +60,11 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
   float correction[2];
   float row_sum[2];
   float total[2];
-  const int i0 = tid / 4;
-  const int i1 = (tid % 4) * 8;
+  const int i0 = tid >> 2;
+  const int i1 = (tid & 3) * 8;
   #pragma clang loop unroll(full)
   for (int r = 0; r < 2; ++r) {
-    *(threadgroup uint4*)&Q_shared[r * 1280 + i0 * 40 + i1] = *(device const uint4*)&Q[bz * 2048 + by * 2048 + (bx * 64 + r * 32 + i0) * 32 + i1];
+    *(threadgroup uint4*)&Q_shared[r * 1280 + i0 * 40 + i1] = *(device const uint4*)&Q[i0 * 32 + i1 + r * 1024 + bz * 2048 + by * 2048 + bx * 2048];
   }
   #pragma clang loop unroll(full)
   for (int r_1 = 0; r_1 < 2; ++r_1) {
@@ -83,51 +84,59 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
   for (int r_4 = 0; r_4 < 2; ++r_4) {
     top[r_4] = as_type<float>(0xff800000u);
   }
-  const int n_trips = (min(96, (bx + 1) * 64 + 32) + 64 - 1) / 64;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (0 < n_trips) {
-    const int i0_1 = tid / 4;
-    const int i1_1 = (tid % 4) * 8;
+  half K_shared_ahead[16];
+  half V_shared_ahead[16];
+  const int i0_1 = tid >> 2;
+  const int i1_1 = (tid & 3) * 8;
+  #pragma clang loop unroll(full)
+  for (int r_5 = 0; r_5 < 2; ++r_5) {
+    alignas(16) half K_v[8];
+    *(thread uint4*)&K_v[0] = *(device const uint4*)&K[i0_1 * 32 + i1_1 + r_5 * 1024 + bz * 3072 + by * 3072];
     #pragma clang loop unroll(full)
-    for (int r_5 = 0; r_5 < 2; ++r_5) {
-      *(threadgroup uint4*)&K_shared_stages[r_5 * 1280 + i0_1 * 40 + i1_1] = *(device const uint4*)&K[bz * 3072 + by * 3072 + (r_5 * 32 + i0_1) * 32 + i1_1];
-    }
-    const int i0_2 = tid / 4;
-    const int i1_2 = (tid % 4) * 8;
-    #pragma clang loop unroll(full)
-    for (int r_6 = 0; r_6 < 2; ++r_6) {
-      *(threadgroup uint4*)&V_shared_stages[r_6 * 1280 + i0_2 * 40 + i1_2] = *(device const uint4*)&V[bz * 3072 + by * 3072 + (r_6 * 32 + i0_2) * 32 + i1_2];
+    for (int v_1 = 0; v_1 < 8; ++v_1) {
+      K_shared_ahead[r_5 * 8 + v_1] = K_v[v_1];
     }
   }
   for (int n = 0; n < 2; ++n) {
+    threadgroup half* const K_shared = (threadgroup half*)(smem + 5120);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const int slot = n % 2;
-    const int slot_ahead = (n + 1) % 2;
-    if (n + 1 < n_trips) {
-      const int i0_3 = tid / 4;
-      const int i1_3 = (tid % 4) * 8;
+    const int i0_2 = tid >> 2;
+    const int i1_2 = (tid & 3) * 8;
+    #pragma clang loop unroll(full)
+    for (int r_6 = 0; r_6 < 2; ++r_6) {
+      alignas(16) half K_shared_v[8];
+      #pragma clang loop unroll(full)
+      for (int v_2 = 0; v_2 < 8; ++v_2) {
+        K_shared_v[v_2] = K_shared_ahead[r_6 * 8 + v_2];
+      }
+      *(threadgroup uint4*)&K_shared[r_6 * 1280 + i0_2 * 40 + i1_2] = *(thread const uint4*)&K_shared_v[0];
+    }
+    if (n < 1) {
+      const int i0_3 = tid >> 2;
+      const int i1_3 = (tid & 3) * 8;
       #pragma clang loop unroll(full)
       for (int r_7 = 0; r_7 < 2; ++r_7) {
-        alignas(16) half K_shared_stages_v[8];
+        alignas(16) half V_v[8];
+        *(thread uint4*)&V_v[0] = *(device const uint4*)&V[i0_3 * 32 + i1_3 + n * 2048 + r_7 * 1024 + bz * 3072 + by * 3072];
         #pragma clang loop unroll(full)
-        for (int v_1 = 0; v_1 < 8; ++v_1) {
-          K_shared_stages_v[v_1] = n * 64 + 64 + (r_7 * 32 + i0_3) < 96 ? K[bz * 3072 + by * 3072 + (n * 64 + r_7 * 32 + i0_3 + 64) * 32 + (i1_3 + v_1)] : (half)0.0f;
+        for (int v_3 = 0; v_3 < 8; ++v_3) {
+          V_shared_ahead[r_7 * 8 + v_3] = V_v[v_3];
         }
-        *(threadgroup uint4*)&K_shared_stages[slot_ahead * 2560 + r_7 * 1280 + i0_3 * 40 + i1_3] = *(thread const uint4*)&K_shared_stages_v[0];
-      }
-      const int i0_4 = tid / 4;
-      const int i1_4 = (tid % 4) * 8;
-      #pragma clang loop unroll(full)
-      for (int r_8 = 0; r_8 < 2; ++r_8) {
-        alignas(16) half V_shared_stages_v[8];
-        #pragma clang loop unroll(full)
-        for (int v_2 = 0; v_2 < 8; ++v_2) {
-          V_shared_stages_v[v_2] = n * 64 + 64 + (r_8 * 32 + i0_4) < 96 ? V[bz * 3072 + by * 3072 + (n * 64 + r_8 * 32 + i0_4 + 64) * 32 + (i1_4 + v_2)] : (half)0.0f;
-        }
-        *(threadgroup uint4*)&V_shared_stages[slot_ahead * 2560 + r_8 * 1280 + i0_4 * 40 + i1_4] = *(thread const uint4*)&V_shared_stages_v[0];
       }
     }
-    const int simd_row = (tid / 32) * 16;
+    else {
+      const int i0_4 = tid >> 2;
+      const int i1_4 = (tid & 3) * 8;
+      #pragma clang loop unroll(full)
+      for (int r_8 = 0; r_8 < 2; ++r_8) {
+        #pragma clang loop unroll(full)
+        for (int v_4 = 0; v_4 < 8; ++v_4) {
+          V_shared_ahead[r_8 * 8 + v_4] = n * 64 + (r_8 * 32 + i0_4) < 96 ? V[i0_4 * 32 + i1_4 + n * 2048 + r_8 * 1024 + v_4 + bz * 3072 + by * 3072] : (half)0.0f;
+        }
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const int simd_row = (tid >> 5) * 16;
     const int simd_column = 0;
     #pragma clang loop unroll(full)
     for (int row_tile = 0; row_tile < 2; ++row_tile) {
@@ -140,7 +149,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       }
     }
     half a_values[4];
-    half b_values[16];
+    half b_values[2];
     #pragma clang loop unroll(full)
     for (int k_step = 0; k_step < 4; ++k_step) {
       #pragma clang loop unroll(full)
@@ -148,166 +157,195 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         simdgroup_load_f16_threadgroup(&a_values[a_tile * 2], &Q_shared[a_tile * 320 + simd_row * 40 + k_step * 8], 40);
       }
       #pragma clang loop unroll(full)
-      for (int b_tile = 0; b_tile < 8; ++b_tile) {
-        simdgroup_load_f16_threadgroup_transposed(&b_values[b_tile * 2], &K_shared_stages[slot * 2560 + b_tile * 320 + simd_column * 40 + k_step * 8], 40);
-      }
-      #pragma clang loop unroll(full)
-      for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+      for (int column_tile_1 = 0; column_tile_1 < 8; ++column_tile_1) {
+        simdgroup_load_f16_threadgroup_transposed(&b_values[0], &K_shared[column_tile_1 * 320 + simd_column * 40 + k_step * 8], 40);
         #pragma clang loop unroll(full)
-        for (int column_tile_1 = 0; column_tile_1 < 8; ++column_tile_1) {
-          simdgroup_multiply_accumulate_f32_f16(&scores[row_tile_1 * 16 + column_tile_1 * 2], &a_values[row_tile_1 * 2], &b_values[column_tile_1 * 2]);
+        for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
+          simdgroup_multiply_accumulate_f32_f16(&scores[row_tile_1 * 16 + column_tile_1 * 2], &a_values[row_tile_1 * 2], &b_values[0]);
         }
       }
     }
-    const int i = (tid / 32) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
-    const int j = ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+    threadgroup half* const V_shared = (threadgroup half*)(smem + 5120);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const int i0_5 = tid >> 2;
+    const int i1_5 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
     for (int r_9 = 0; r_9 < 2; ++r_9) {
+      alignas(16) half V_shared_v[8];
       #pragma clang loop unroll(full)
-      for (int r_10 = 0; r_10 < 8; ++r_10) {
+      for (int v_5 = 0; v_5 < 8; ++v_5) {
+        V_shared_v[v_5] = V_shared_ahead[r_9 * 8 + v_5];
+      }
+      *(threadgroup uint4*)&V_shared[r_9 * 1280 + i0_5 * 40 + i1_5] = *(thread const uint4*)&V_shared_v[0];
+    }
+    if (n + 1 < ((min(96, (bx + 1) * 64 + 32) + 64 - 1) >> 6)) {
+      const int i0_6 = tid >> 2;
+      const int i1_6 = (tid & 3) * 8;
+      #pragma clang loop unroll(full)
+      for (int r_10 = 0; r_10 < 2; ++r_10) {
         #pragma clang loop unroll(full)
-        for (int v_3 = 0; v_3 < 2; ++v_3) {
-          scores[r_9 * 16 + r_10 * 2 + v_3] = n * 64 + (r_10 * 8 + j + v_3) < 96 && bx * 64 + (r_9 * 8 + i) + 32 >= n * 64 + (r_10 * 8 + j + v_3) ? scores[r_9 * 16 + r_10 * 2 + v_3] * 0.25503486f : as_type<float>(0xff800000u);
+        for (int v_6 = 0; v_6 < 8; ++v_6) {
+          K_shared_ahead[r_10 * 8 + v_6] = n * 64 + 64 + (r_10 * 32 + i0_6) < 96 ? K[i0_6 * 32 + i1_6 + n * 2048 + r_10 * 1024 + v_6 + bz * 3072 + by * 3072 + 2048] : (half)0.0f;
+        }
+      }
+    }
+    const int i = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+    const int j = ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
+    #pragma clang loop unroll(full)
+    for (int r_11 = 0; r_11 < 2; ++r_11) {
+      #pragma clang loop unroll(full)
+      for (int r_12 = 0; r_12 < 8; ++r_12) {
+        #pragma clang loop unroll(full)
+        for (int v_7 = 0; v_7 < 2; ++v_7) {
+          scores[r_11 * 16 + r_12 * 2 + v_7] = n * 64 + (r_12 * 8 + j + v_7) < 96 && bx * 64 + (r_11 * 8 + i) + 32 >= n * 64 + (r_12 * 8 + j + v_7) ? scores[r_11 * 16 + r_12 * 2 + v_7] * 0.25503486f : as_type<float>(0xff800000u);
         }
       }
     }
     #pragma clang loop unroll(full)
-    for (int r_11 = 0; r_11 < 2; ++r_11) {
-      top_before[r_11] = top[r_11];
+    for (int r_13 = 0; r_13 < 2; ++r_13) {
+      top_before[r_13] = top[r_13];
     }
     float acc[2];
     #pragma clang loop unroll(full)
-    for (int r_12 = 0; r_12 < 2; ++r_12) {
-      acc[r_12] = as_type<float>(0xff800000u);
+    for (int r_14 = 0; r_14 < 2; ++r_14) {
+      acc[r_14] = as_type<float>(0xff800000u);
       #pragma clang loop unroll(full)
-      for (int r_13 = 0; r_13 < 8; ++r_13) {
+      for (int r_15 = 0; r_15 < 8; ++r_15) {
         #pragma clang loop unroll(full)
-        for (int r_14 = 0; r_14 < 2; ++r_14) {
-          acc[r_12] = max_f32(acc[r_12], scores[r_12 * 16 + r_13 * 2 + r_14]);
+        for (int r_16 = 0; r_16 < 2; ++r_16) {
+          acc[r_14] = fmax(acc[r_14], scores[r_14 * 16 + r_15 * 2 + r_16]);
+        }
+      }
+      if ((as_type<uint>(acc[r_14]) & 2139095040u) == 0u) {
+        acc[r_14] = as_type<float>(0xff800000u);
+        #pragma clang loop unroll(full)
+        for (int r_17 = 0; r_17 < 8; ++r_17) {
+          #pragma clang loop unroll(full)
+          for (int r_18 = 0; r_18 < 2; ++r_18) {
+            acc[r_14] = max_f32(acc[r_14], scores[r_14 * 16 + r_17 * 2 + r_18]);
+          }
         }
       }
     }
     #pragma clang loop unroll(full)
-    for (int r_15 = 0; r_15 < 2; ++r_15) {
-      const float mine = acc[r_15];
-      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
-      acc[r_15] = max_f32(acc[r_15], other);
-    }
-    #pragma clang loop unroll(full)
-    for (int r_16 = 0; r_16 < 2; ++r_16) {
-      const float mine_1 = acc[r_16];
-      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
-      acc[r_16] = max_f32(acc[r_16], other_1);
-    }
-    #pragma clang loop unroll(full)
-    for (int r_17 = 0; r_17 < 2; ++r_17) {
-      top[r_17] = max_f32(top[r_17], acc[r_17]);
-    }
-    #pragma clang loop unroll(full)
-    for (int r_18 = 0; r_18 < 2; ++r_18) {
-      correction[r_18] = precise::exp2(top_before[r_18] - top[r_18]);
-    }
-    #pragma clang loop unroll(full)
     for (int r_19 = 0; r_19 < 2; ++r_19) {
+      const float mine = acc[r_19];
+      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
+      acc[r_19] = max_f32(acc[r_19], other);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_20 = 0; r_20 < 2; ++r_20) {
+      const float mine_1 = acc[r_20];
+      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
+      acc[r_20] = max_f32(acc[r_20], other_1);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_21 = 0; r_21 < 2; ++r_21) {
+      top[r_21] = max_f32(top[r_21], acc[r_21]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_22 = 0; r_22 < 2; ++r_22) {
+      correction[r_22] = precise::exp2(top_before[r_22] - top[r_22]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_23 = 0; r_23 < 2; ++r_23) {
       #pragma clang loop unroll(full)
-      for (int r_20 = 0; r_20 < 8; ++r_20) {
+      for (int r_24 = 0; r_24 < 8; ++r_24) {
         #pragma clang loop unroll(full)
-        for (int v_4 = 0; v_4 < 2; ++v_4) {
-          scores[r_19 * 16 + r_20 * 2 + v_4] = precise::exp2(scores[r_19 * 16 + r_20 * 2 + v_4] - top[r_19]);
+        for (int v_8 = 0; v_8 < 2; ++v_8) {
+          scores[r_23 * 16 + r_24 * 2 + v_8] = precise::exp2(scores[r_23 * 16 + r_24 * 2 + v_8] - top[r_23]);
         }
       }
     }
     float acc_1[2];
     #pragma clang loop unroll(full)
-    for (int r_21 = 0; r_21 < 2; ++r_21) {
-      acc_1[r_21] = 0.0f;
+    for (int r_25 = 0; r_25 < 2; ++r_25) {
+      acc_1[r_25] = 0.0f;
       #pragma clang loop unroll(full)
-      for (int r_22 = 0; r_22 < 8; ++r_22) {
+      for (int r_26 = 0; r_26 < 8; ++r_26) {
         #pragma clang loop unroll(full)
-        for (int r_23 = 0; r_23 < 2; ++r_23) {
-          acc_1[r_21] = acc_1[r_21] + scores[r_21 * 16 + r_22 * 2 + r_23];
+        for (int r_27 = 0; r_27 < 2; ++r_27) {
+          acc_1[r_25] = acc_1[r_25] + scores[r_25 * 16 + r_26 * 2 + r_27];
         }
       }
-    }
-    #pragma clang loop unroll(full)
-    for (int r_24 = 0; r_24 < 2; ++r_24) {
-      const float mine_2 = acc_1[r_24];
-      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
-      acc_1[r_24] = acc_1[r_24] + other_2;
-    }
-    #pragma clang loop unroll(full)
-    for (int r_25 = 0; r_25 < 2; ++r_25) {
-      const float mine_3 = acc_1[r_25];
-      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
-      acc_1[r_25] = acc_1[r_25] + other_3;
-    }
-    #pragma clang loop unroll(full)
-    for (int r_26 = 0; r_26 < 2; ++r_26) {
-      row_sum[r_26] = acc_1[r_26];
-    }
-    #pragma clang loop unroll(full)
-    for (int r_27 = 0; r_27 < 2; ++r_27) {
-      total[r_27] = total[r_27] * correction[r_27] + row_sum[r_27];
     }
     #pragma clang loop unroll(full)
     for (int r_28 = 0; r_28 < 2; ++r_28) {
-      #pragma clang loop unroll(full)
-      for (int r_29 = 0; r_29 < 8; ++r_29) {
-        #pragma clang loop unroll(full)
-        for (int v_5 = 0; v_5 < 2; ++v_5) {
-          weights[r_28 * 16 + r_29 * 2 + v_5] = (half)scores[r_28 * 16 + r_29 * 2 + v_5];
-        }
-      }
+      const float mine_2 = acc_1[r_28];
+      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
+      acc_1[r_28] = acc_1[r_28] + other_2;
+    }
+    #pragma clang loop unroll(full)
+    for (int r_29 = 0; r_29 < 2; ++r_29) {
+      const float mine_3 = acc_1[r_29];
+      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
+      acc_1[r_29] = acc_1[r_29] + other_3;
     }
     #pragma clang loop unroll(full)
     for (int r_30 = 0; r_30 < 2; ++r_30) {
+      row_sum[r_30] = acc_1[r_30];
+    }
+    #pragma clang loop unroll(full)
+    for (int r_31 = 0; r_31 < 2; ++r_31) {
+      total[r_31] = total[r_31] * correction[r_31] + row_sum[r_31];
+    }
+    #pragma clang loop unroll(full)
+    for (int r_32 = 0; r_32 < 2; ++r_32) {
       #pragma clang loop unroll(full)
-      for (int r_31 = 0; r_31 < 4; ++r_31) {
+      for (int r_33 = 0; r_33 < 8; ++r_33) {
         #pragma clang loop unroll(full)
-        for (int v_6 = 0; v_6 < 2; ++v_6) {
-          output[r_30 * 8 + r_31 * 2 + v_6] = output[r_30 * 8 + r_31 * 2 + v_6] * correction[r_30];
+        for (int v_9 = 0; v_9 < 2; ++v_9) {
+          weights[r_32 * 16 + r_33 * 2 + v_9] = (half)scores[r_32 * 16 + r_33 * 2 + v_9];
         }
       }
     }
+    #pragma clang loop unroll(full)
+    for (int r_34 = 0; r_34 < 2; ++r_34) {
+      #pragma clang loop unroll(full)
+      for (int r_35 = 0; r_35 < 4; ++r_35) {
+        #pragma clang loop unroll(full)
+        for (int v_10 = 0; v_10 < 2; ++v_10) {
+          output[r_34 * 8 + r_35 * 2 + v_10] = output[r_34 * 8 + r_35 * 2 + v_10] * correction[r_34];
+        }
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
     const int simd_column_1 = 0;
-    half b_values_1[8];
+    half b_values_1[2];
     #pragma clang loop unroll(full)
     for (int k_step_1 = 0; k_step_1 < 8; ++k_step_1) {
       #pragma clang loop unroll(full)
-      for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
-        simdgroup_load_f16_threadgroup(&b_values_1[b_tile_1 * 2], &V_shared_stages[slot * 2560 + k_step_1 * 320 + b_tile_1 * 8 + simd_column_1], 40);
-      }
-      #pragma clang loop unroll(full)
-      for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
+      for (int column_tile_2 = 0; column_tile_2 < 4; ++column_tile_2) {
+        simdgroup_load_f16_threadgroup(&b_values_1[0], &V_shared[k_step_1 * 320 + column_tile_2 * 8 + simd_column_1], 40);
         #pragma clang loop unroll(full)
-        for (int column_tile_2 = 0; column_tile_2 < 4; ++column_tile_2) {
-          simdgroup_multiply_accumulate_f32_f16(&output[row_tile_2 * 8 + column_tile_2 * 2], &weights[row_tile_2 * 16 + k_step_1 * 2], &b_values_1[column_tile_2 * 2]);
+        for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
+          simdgroup_multiply_accumulate_f32_f16(&output[row_tile_2 * 8 + column_tile_2 * 2], &weights[row_tile_2 * 16 + k_step_1 * 2], &b_values_1[0]);
         }
       }
     }
   }
   #pragma clang loop unroll(full)
-  for (int r_32 = 0; r_32 < 2; ++r_32) {
+  for (int r_36 = 0; r_36 < 2; ++r_36) {
     #pragma clang loop unroll(full)
-    for (int r_33 = 0; r_33 < 4; ++r_33) {
+    for (int r_37 = 0; r_37 < 4; ++r_37) {
       #pragma clang loop unroll(full)
-      for (int v_7 = 0; v_7 < 2; ++v_7) {
-        output[r_32 * 8 + r_33 * 2 + v_7] = output[r_32 * 8 + r_33 * 2 + v_7] / total[r_32];
+      for (int v_11 = 0; v_11 < 2; ++v_11) {
+        output[r_36 * 8 + r_37 * 2 + v_11] = output[r_36 * 8 + r_37 * 2 + v_11] / total[r_36];
       }
     }
   }
-  const int i0_5 = (tid / 32) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
-  const int i1_5 = ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+  const int i0_7 = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+  const int i1_7 = ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
   #pragma clang loop unroll(full)
-  for (int r_34 = 0; r_34 < 2; ++r_34) {
+  for (int r_38 = 0; r_38 < 2; ++r_38) {
     #pragma clang loop unroll(full)
-    for (int r_35 = 0; r_35 < 4; ++r_35) {
+    for (int r_39 = 0; r_39 < 4; ++r_39) {
       alignas(16) half Output_v[2];
       #pragma clang loop unroll(full)
-      for (int v_8 = 0; v_8 < 2; ++v_8) {
-        Output_v[v_8] = (half)output[r_34 * 8 + r_35 * 2 + v_8];
+      for (int v_12 = 0; v_12 < 2; ++v_12) {
+        Output_v[v_12] = (half)output[r_38 * 8 + r_39 * 2 + v_12];
       }
-      *(device uchar4*)&Output[bz * 2048 + by * 2048 + (bx * 64 + r_34 * 8 + i0_5) * 32 + (r_35 * 8 + i1_5)] = *(thread const uchar4*)&Output_v[0];
+      *(device uchar4*)&Output[i0_7 * 32 + i1_7 + r_38 * 256 + r_39 * 8 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uchar4*)&Output_v[0];
     }
   }
 }

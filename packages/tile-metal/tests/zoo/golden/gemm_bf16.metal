@@ -1,7 +1,9 @@
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 using namespace metal;
+#if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
+#endif
 #pragma METAL fp contract(off)
 
 static inline void simdgroup_load_bf16_threadgroup(thread bfloat* to, threadgroup const bfloat* from, int pitch) {
@@ -39,12 +41,10 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  alignas(16) threadgroup uchar smem[10240];
+  alignas(16) threadgroup uchar smem[5120];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;
   const int by = (int)threadgroup_position_in_grid.y;
-  threadgroup bfloat* const A_shared_stages = (threadgroup bfloat*)smem;
-  threadgroup bfloat* const B_shared_stages = (threadgroup bfloat*)(smem + 5120);
   float C_local[8];
   #pragma clang loop unroll(full)
   for (int r = 0; r < 2; ++r) {
@@ -56,122 +56,150 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
       }
     }
   }
+  bfloat A_shared_ahead[8];
+  bfloat B_shared_ahead[8];
   if (by < 1) {
-    const int i0 = tid / 4;
-    const int i1 = (tid % 4) * 8;
-    *(threadgroup uint4*)&A_shared_stages[i0 * 40 + i1] = *(device const uint4*)&A[(by * 32 + i0) * 64 + i1];
-  }
-  else {
-    const int i0_1 = tid / 4;
-    const int i1_1 = (tid % 4) * 8;
-    alignas(16) bfloat A_shared_stages_v[8];
+    const int i0 = tid >> 2;
+    const int i1 = (tid & 3) * 8;
+    alignas(16) bfloat A_v[8];
+    *(thread uint4*)&A_v[0] = *(device const uint4*)&A[(by * 32 + i0) * 64 + i1];
     #pragma clang loop unroll(full)
     for (int r_2 = 0; r_2 < 8; ++r_2) {
-      A_shared_stages_v[r_2] = by * 32 + i0_1 < 48 ? A[(by * 32 + i0_1) * 64 + (i1_1 + r_2)] : (bfloat)0.0f;
+      A_shared_ahead[r_2] = A_v[r_2];
     }
-    *(threadgroup uint4*)&A_shared_stages[i0_1 * 40 + i1_1] = *(thread const uint4*)&A_shared_stages_v[0];
-  }
-  if (bx < 1) {
-    const int i0_2 = tid / 4;
-    const int i1_2 = (tid % 4) * 8;
-    *(threadgroup uint4*)&B_shared_stages[i0_2 * 40 + i1_2] = *(device const uint4*)&B[(bx * 32 + i0_2) * 64 + i1_2];
   }
   else {
-    const int i0_3 = tid / 4;
-    const int i1_3 = (tid % 4) * 8;
-    alignas(16) bfloat B_shared_stages_v[8];
+    const int i0_1 = tid >> 2;
+    const int i1_1 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
     for (int r_3 = 0; r_3 < 8; ++r_3) {
-      B_shared_stages_v[r_3] = bx * 32 + i0_3 < 56 ? B[(bx * 32 + i0_3) * 64 + (i1_3 + r_3)] : (bfloat)0.0f;
+      A_shared_ahead[r_3] = by * 32 + i0_1 < 48 ? A[(by * 32 + i0_1) * 64 + i1_1 + r_3] : (bfloat)0.0f;
     }
-    *(threadgroup uint4*)&B_shared_stages[i0_3 * 40 + i1_3] = *(thread const uint4*)&B_shared_stages_v[0];
+  }
+  if (bx < 1) {
+    const int i0_2 = tid >> 2;
+    const int i1_2 = (tid & 3) * 8;
+    alignas(16) bfloat B_v[8];
+    *(thread uint4*)&B_v[0] = *(device const uint4*)&B[(bx * 32 + i0_2) * 64 + i1_2];
+    #pragma clang loop unroll(full)
+    for (int r_4 = 0; r_4 < 8; ++r_4) {
+      B_shared_ahead[r_4] = B_v[r_4];
+    }
+  }
+  else {
+    const int i0_3 = tid >> 2;
+    const int i1_3 = (tid & 3) * 8;
+    #pragma clang loop unroll(full)
+    for (int r_5 = 0; r_5 < 8; ++r_5) {
+      B_shared_ahead[r_5] = bx * 32 + i0_3 < 56 ? B[(bx * 32 + i0_3) * 64 + i1_3 + r_5] : (bfloat)0.0f;
+    }
   }
   for (int k = 0; k < 2; ++k) {
+    threadgroup bfloat* const A_shared = (threadgroup bfloat*)smem;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const int slot = k % 2;
-    const int slot_ahead = (k + 1) % 2;
+    const int i0_4 = tid >> 2;
+    const int i1_4 = (tid & 3) * 8;
+    alignas(16) bfloat A_shared_v[8];
+    #pragma clang loop unroll(full)
+    for (int r_6 = 0; r_6 < 8; ++r_6) {
+      A_shared_v[r_6] = A_shared_ahead[r_6];
+    }
+    *(threadgroup uint4*)&A_shared[i0_4 * 40 + i1_4] = *(thread const uint4*)&A_shared_v[0];
+    threadgroup bfloat* const B_shared = (threadgroup bfloat*)(smem + 2560);
+    const int i0_5 = tid >> 2;
+    const int i1_5 = (tid & 3) * 8;
+    alignas(16) bfloat B_shared_v[8];
+    #pragma clang loop unroll(full)
+    for (int r_7 = 0; r_7 < 8; ++r_7) {
+      B_shared_v[r_7] = B_shared_ahead[r_7];
+    }
+    *(threadgroup uint4*)&B_shared[i0_5 * 40 + i1_5] = *(thread const uint4*)&B_shared_v[0];
     if (k + 1 < 2) {
       if (by < 1) {
-        const int i0_4 = tid / 4;
-        const int i1_4 = (tid % 4) * 8;
-        *(threadgroup uint4*)&A_shared_stages[slot_ahead * 1280 + i0_4 * 40 + i1_4] = *(device const uint4*)&A[(by * 32 + i0_4) * 64 + (k * 32 + i1_4 + 32)];
+        const int i0_6 = tid >> 2;
+        const int i1_6 = (tid & 3) * 8;
+        alignas(16) bfloat A_v_1[8];
+        *(thread uint4*)&A_v_1[0] = *(device const uint4*)&A[(by * 32 + i0_6) * 64 + i1_6 + k * 32 + 32];
+        #pragma clang loop unroll(full)
+        for (int r_8 = 0; r_8 < 8; ++r_8) {
+          A_shared_ahead[r_8] = A_v_1[r_8];
+        }
       }
       else {
-        const int i0_5 = tid / 4;
-        const int i1_5 = (tid % 4) * 8;
-        alignas(16) bfloat A_shared_stages_v_1[8];
+        const int i0_7 = tid >> 2;
+        const int i1_7 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
-        for (int r_4 = 0; r_4 < 8; ++r_4) {
-          A_shared_stages_v_1[r_4] = by * 32 + i0_5 < 48 ? A[(by * 32 + i0_5) * 64 + (k * 32 + i1_5 + r_4 + 32)] : (bfloat)0.0f;
+        for (int r_9 = 0; r_9 < 8; ++r_9) {
+          A_shared_ahead[r_9] = by * 32 + i0_7 < 48 ? A[(by * 32 + i0_7) * 64 + i1_7 + k * 32 + r_9 + 32] : (bfloat)0.0f;
         }
-        *(threadgroup uint4*)&A_shared_stages[slot_ahead * 1280 + i0_5 * 40 + i1_5] = *(thread const uint4*)&A_shared_stages_v_1[0];
       }
       if (bx < 1) {
-        const int i0_6 = tid / 4;
-        const int i1_6 = (tid % 4) * 8;
-        *(threadgroup uint4*)&B_shared_stages[slot_ahead * 1280 + i0_6 * 40 + i1_6] = *(device const uint4*)&B[(bx * 32 + i0_6) * 64 + (k * 32 + i1_6 + 32)];
+        const int i0_8 = tid >> 2;
+        const int i1_8 = (tid & 3) * 8;
+        alignas(16) bfloat B_v_1[8];
+        *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[(bx * 32 + i0_8) * 64 + i1_8 + k * 32 + 32];
+        #pragma clang loop unroll(full)
+        for (int r_10 = 0; r_10 < 8; ++r_10) {
+          B_shared_ahead[r_10] = B_v_1[r_10];
+        }
       }
       else {
-        const int i0_7 = tid / 4;
-        const int i1_7 = (tid % 4) * 8;
-        alignas(16) bfloat B_shared_stages_v_1[8];
+        const int i0_9 = tid >> 2;
+        const int i1_9 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
-        for (int r_5 = 0; r_5 < 8; ++r_5) {
-          B_shared_stages_v_1[r_5] = bx * 32 + i0_7 < 56 ? B[(bx * 32 + i0_7) * 64 + (k * 32 + i1_7 + r_5 + 32)] : (bfloat)0.0f;
+        for (int r_11 = 0; r_11 < 8; ++r_11) {
+          B_shared_ahead[r_11] = bx * 32 + i0_9 < 56 ? B[(bx * 32 + i0_9) * 64 + i1_9 + k * 32 + r_11 + 32] : (bfloat)0.0f;
         }
-        *(threadgroup uint4*)&B_shared_stages[slot_ahead * 1280 + i0_7 * 40 + i1_7] = *(thread const uint4*)&B_shared_stages_v_1[0];
       }
     }
-    const int simd_row = (tid / 32 / 2) * 16;
-    const int simd_column = ((tid / 32) % 2) * 16;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const int simd_row = ((tid >> 5) >> 1) * 16;
+    const int simd_column = ((tid >> 5) & 1) * 16;
     bfloat a_values[4];
-    bfloat b_values[4];
+    bfloat b_values[2];
     #pragma clang loop unroll(full)
     for (int k_step = 0; k_step < 4; ++k_step) {
       #pragma clang loop unroll(full)
       for (int a_tile = 0; a_tile < 2; ++a_tile) {
-        simdgroup_load_bf16_threadgroup(&a_values[a_tile * 2], &A_shared_stages[slot * 1280 + a_tile * 320 + simd_row * 40 + k_step * 8], 40);
+        simdgroup_load_bf16_threadgroup(&a_values[a_tile * 2], &A_shared[a_tile * 320 + simd_row * 40 + k_step * 8], 40);
       }
       #pragma clang loop unroll(full)
-      for (int b_tile = 0; b_tile < 2; ++b_tile) {
-        simdgroup_load_bf16_threadgroup_transposed(&b_values[b_tile * 2], &B_shared_stages[slot * 1280 + b_tile * 320 + simd_column * 40 + k_step * 8], 40);
-      }
-      #pragma clang loop unroll(full)
-      for (int row_tile = 0; row_tile < 2; ++row_tile) {
+      for (int column_tile = 0; column_tile < 2; ++column_tile) {
+        simdgroup_load_bf16_threadgroup_transposed(&b_values[0], &B_shared[column_tile * 320 + simd_column * 40 + k_step * 8], 40);
         #pragma clang loop unroll(full)
-        for (int column_tile = 0; column_tile < 2; ++column_tile) {
-          simdgroup_multiply_accumulate_f32_bf16(&C_local[row_tile * 4 + column_tile * 2], &a_values[row_tile * 2], &b_values[column_tile * 2]);
+        for (int row_tile = 0; row_tile < 2; ++row_tile) {
+          simdgroup_multiply_accumulate_f32_bf16(&C_local[row_tile * 4 + column_tile * 2], &a_values[row_tile * 2], &b_values[0]);
         }
       }
     }
   }
   if (by < 1 && bx < 1) {
-    const int i0_8 = (tid / 64) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
-    const int i1_8 = ((tid % 64) / 32) * 16 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+    const int i0_10 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+    const int i1_10 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_6 = 0; r_6 < 2; ++r_6) {
+    for (int r_12 = 0; r_12 < 2; ++r_12) {
       #pragma clang loop unroll(full)
-      for (int r_7 = 0; r_7 < 2; ++r_7) {
+      for (int r_13 = 0; r_13 < 2; ++r_13) {
         alignas(16) bfloat C_v[2];
         #pragma clang loop unroll(full)
         for (int v_1 = 0; v_1 < 2; ++v_1) {
-          C_v[v_1] = (bfloat)C_local[r_6 * 4 + r_7 * 2 + v_1];
+          C_v[v_1] = (bfloat)C_local[r_12 * 4 + r_13 * 2 + v_1];
         }
-        *(device uchar4*)&C[(by * 32 + r_6 * 8 + i0_8) * 56 + (bx * 32 + r_7 * 8 + i1_8)] = *(thread const uchar4*)&C_v[0];
+        *(device uchar4*)&C[(by * 32 + i0_10) * 56 + bx * 32 + i1_10 + r_12 * 448 + r_13 * 8] = *(thread const uchar4*)&C_v[0];
       }
     }
   }
   else {
-    const int i0_9 = (tid / 64) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
-    const int i1_9 = ((tid % 64) / 32) * 16 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+    const int i0_11 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+    const int i1_11 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_8 = 0; r_8 < 2; ++r_8) {
+    for (int r_14 = 0; r_14 < 2; ++r_14) {
       #pragma clang loop unroll(full)
-      for (int r_9 = 0; r_9 < 2; ++r_9) {
+      for (int r_15 = 0; r_15 < 2; ++r_15) {
         #pragma clang loop unroll(full)
         for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 32 + (r_8 * 8 + i0_9) < 48 && bx * 32 + (r_9 * 8 + i1_9 + v_2) < 56) {
-            C[(by * 32 + r_8 * 8 + i0_9) * 56 + (bx * 32 + r_9 * 8 + i1_9 + v_2)] = (bfloat)C_local[r_8 * 4 + r_9 * 2 + v_2];
+          if (by * 32 + (r_14 * 8 + i0_11) < 48 && bx * 32 + (r_15 * 8 + i1_11 + v_2) < 56) {
+            C[(by * 32 + i0_11) * 56 + bx * 32 + i1_11 + r_14 * 448 + r_15 * 8 + v_2] = (bfloat)C_local[r_14 * 4 + r_15 * 2 + v_2];
           }
         }
       }

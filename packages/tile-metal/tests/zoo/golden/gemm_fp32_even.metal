@@ -1,7 +1,9 @@
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 using namespace metal;
+#if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
+#endif
 #pragma METAL fp contract(off)
 
 static inline void simdgroup_load_f32_threadgroup(thread float* to, threadgroup const float* from, int pitch) {
@@ -51,23 +53,23 @@ static inline void simdgroup_multiply_accumulate_f32_f32(thread float* c, thread
   }
   for (int k = 0; k < 1; ++k) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const int i0 = tid / 8;
-    const int i1 = (tid % 8) * 4;
+    const int i0 = tid >> 3;
+    const int i1 = (tid & 7) * 4;
     #pragma clang loop unroll(full)
     for (int r_2 = 0; r_2 < 2; ++r_2) {
-      *(threadgroup uint4*)&A_shared[r_2 * 576 + i0 * 36 + i1] = *(device const uint4*)&A[(by * 32 + r_2 * 16 + i0) * 32 + i1];
+      *(threadgroup uint4*)&A_shared[r_2 * 576 + i0 * 36 + i1] = *(device const uint4*)&A[i0 * 32 + i1 + r_2 * 512 + by * 1024];
     }
-    const int i0_1 = tid / 8;
-    const int i1_1 = (tid % 8) * 4;
+    const int i0_1 = tid >> 3;
+    const int i1_1 = (tid & 7) * 4;
     #pragma clang loop unroll(full)
     for (int r_3 = 0; r_3 < 2; ++r_3) {
-      *(threadgroup uint4*)&B_shared[r_3 * 576 + i0_1 * 36 + i1_1] = *(device const uint4*)&B[(r_3 * 16 + i0_1) * 64 + (bx * 32 + i1_1)];
+      *(threadgroup uint4*)&B_shared[r_3 * 576 + i0_1 * 36 + i1_1] = *(device const uint4*)&B[i0_1 * 64 + bx * 32 + i1_1 + r_3 * 1024];
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const int simd_row = (tid / 32 / 2) * 16;
-    const int simd_column = ((tid / 32) % 2) * 16;
+    const int simd_row = ((tid >> 5) >> 1) * 16;
+    const int simd_column = ((tid >> 5) & 1) * 16;
     float a_values[4];
-    float b_values[4];
+    float b_values[2];
     #pragma clang loop unroll(full)
     for (int k_step = 0; k_step < 4; ++k_step) {
       #pragma clang loop unroll(full)
@@ -75,20 +77,17 @@ static inline void simdgroup_multiply_accumulate_f32_f32(thread float* c, thread
         simdgroup_load_f32_threadgroup(&a_values[a_tile * 2], &A_shared[a_tile * 288 + simd_row * 36 + k_step * 8], 36);
       }
       #pragma clang loop unroll(full)
-      for (int b_tile = 0; b_tile < 2; ++b_tile) {
-        simdgroup_load_f32_threadgroup(&b_values[b_tile * 2], &B_shared[k_step * 288 + b_tile * 8 + simd_column], 36);
-      }
-      #pragma clang loop unroll(full)
-      for (int row_tile = 0; row_tile < 2; ++row_tile) {
+      for (int column_tile = 0; column_tile < 2; ++column_tile) {
+        simdgroup_load_f32_threadgroup(&b_values[0], &B_shared[k_step * 288 + column_tile * 8 + simd_column], 36);
         #pragma clang loop unroll(full)
-        for (int column_tile = 0; column_tile < 2; ++column_tile) {
-          simdgroup_multiply_accumulate_f32_f32(&C_local[row_tile * 4 + column_tile * 2], &a_values[row_tile * 2], &b_values[column_tile * 2]);
+        for (int row_tile = 0; row_tile < 2; ++row_tile) {
+          simdgroup_multiply_accumulate_f32_f32(&C_local[row_tile * 4 + column_tile * 2], &a_values[row_tile * 2], &b_values[0]);
         }
       }
     }
   }
-  const int i0_2 = (tid / 64) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
-  const int i1_2 = ((tid % 64) / 32) * 16 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+  const int i0_2 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+  const int i1_2 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
   #pragma clang loop unroll(full)
   for (int r_4 = 0; r_4 < 2; ++r_4) {
     #pragma clang loop unroll(full)
@@ -98,7 +97,7 @@ static inline void simdgroup_multiply_accumulate_f32_f32(thread float* c, thread
       for (int v_1 = 0; v_1 < 2; ++v_1) {
         C_v[v_1] = C_local[r_4 * 4 + r_5 * 2 + v_1];
       }
-      *(device uint2*)&C[(by * 32 + r_4 * 8 + i0_2) * 64 + (bx * 32 + r_5 * 8 + i1_2)] = *(thread const uint2*)&C_v[0];
+      *(device uint2*)&C[i0_2 * 64 + bx * 32 + i1_2 + r_4 * 512 + r_5 * 8 + by * 2048] = *(thread const uint2*)&C_v[0];
     }
   }
 }

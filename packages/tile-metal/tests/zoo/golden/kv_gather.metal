@@ -1,6 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
+#if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
+#endif
 #pragma METAL fp contract(off)
 
 [[kernel, max_total_threads_per_threadgroup(128)]] void main_1(
@@ -16,20 +18,20 @@ using namespace metal;
   threadgroup int* const rows = (threadgroup int*)smem;
   threadgroup half* const staged = (threadgroup half*)(smem + 128);
   if (bx < 1) {
-    const int i0 = tid % 32;
-    if (tid / 32 == 0) {
+    const int i0 = tid & 31;
+    if ((tid >> 5) == 0) {
       rows[i0] = table[bx * 32 + i0];
     }
   }
   else {
-    const int i0_1 = tid % 32;
-    if (tid / 32 == 0) {
+    const int i0_1 = tid & 31;
+    if ((tid >> 5) == 0) {
       rows[i0_1] = bx * 32 + i0_1 < 33 ? table[bx * 32 + i0_1] : 0;
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int i0_2 = tid / 8;
-  const int i1 = (tid % 8) * 8;
+  const int i0_2 = tid >> 3;
+  const int i1 = (tid & 7) * 8;
   #pragma clang loop unroll(full)
   for (int r = 0; r < 2; ++r) {
     if (i1 < 40) {
@@ -43,23 +45,23 @@ using namespace metal;
     }
   }
   if (bx < 1) {
-    const int i0_3 = tid / 8;
-    const int i1_1 = (tid % 8) * 8;
+    const int i0_3 = tid >> 3;
+    const int i1_1 = (tid & 7) * 8;
     #pragma clang loop unroll(full)
     for (int r_1 = 0; r_1 < 2; ++r_1) {
       if (i1_1 < 40) {
-        *(device uint4*)&out[(bx * 32 + r_1 * 16 + i0_3) * 40 + i1_1] = *(threadgroup const uint4*)&staged[r_1 * 640 + i0_3 * 40 + i1_1];
+        *(device uint4*)&out[(bx * 32 + i0_3) * 40 + i1_1 + r_1 * 640] = *(threadgroup const uint4*)&staged[r_1 * 640 + i0_3 * 40 + i1_1];
       }
     }
   }
   else {
-    const int i0_4 = tid / 8;
-    const int i1_2 = (tid % 8) * 8;
+    const int i0_4 = tid >> 3;
+    const int i1_2 = (tid & 7) * 8;
     #pragma clang loop unroll(full)
     for (int r_2 = 0; r_2 < 2; ++r_2) {
       if (i1_2 < 40) {
         if (bx * 32 + (r_2 * 16 + i0_4) < 33) {
-          *(device uint4*)&out[(bx * 32 + r_2 * 16 + i0_4) * 40 + i1_2] = *(threadgroup const uint4*)&staged[r_2 * 640 + i0_4 * 40 + i1_2];
+          *(device uint4*)&out[(bx * 32 + i0_4) * 40 + i1_2 + r_2 * 640] = *(threadgroup const uint4*)&staged[r_2 * 640 + i0_4 * 40 + i1_2];
         }
       }
     }

@@ -1,7 +1,9 @@
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 using namespace metal;
+#if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
+#endif
 #pragma METAL fp contract(off)
 
 static inline void simdgroup_load_f16_threadgroup(thread half* to, threadgroup const half* from, int pitch) {
@@ -33,13 +35,10 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  alignas(16) threadgroup uchar smem[15872];
+  alignas(16) threadgroup uchar smem[7936];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;
   const int by = (int)threadgroup_position_in_grid.y;
-  threadgroup half* const A_shared_stages = (threadgroup half*)smem;
-  threadgroup short* const E_shared_stages = (threadgroup short*)(smem + 5120);
-  threadgroup half* const B_shared_stages = (threadgroup half*)(smem + 5632);
   float C_local[8];
   #pragma clang loop unroll(full)
   for (int r = 0; r < 2; ++r) {
@@ -51,130 +50,171 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       }
     }
   }
+  half A_shared_ahead[8];
+  short E_shared_ahead;
+  half B_shared_ahead[16];
   if (by < 1) {
-    const int i0 = tid / 4;
-    const int i1 = (tid % 4) * 8;
-    *(threadgroup uint4*)&A_shared_stages[i0 * 40 + i1] = *(device const uint4*)&A_sparse[(by * 32 + i0) * 64 + i1];
-  }
-  else {
-    const int i0_1 = tid / 4;
-    const int i1_1 = (tid % 4) * 8;
-    alignas(16) half A_shared_stages_v[8];
+    const int i0 = tid >> 2;
+    const int i1 = (tid & 3) * 8;
+    alignas(16) half A_sparse_v[8];
+    *(thread uint4*)&A_sparse_v[0] = *(device const uint4*)&A_sparse[(by * 32 + i0) * 64 + i1];
     #pragma clang loop unroll(full)
     for (int r_2 = 0; r_2 < 8; ++r_2) {
-      A_shared_stages_v[r_2] = by * 32 + i0_1 < 33 ? A_sparse[(by * 32 + i0_1) * 64 + (i1_1 + r_2)] : (half)0.0f;
+      A_shared_ahead[r_2] = A_sparse_v[r_2];
     }
-    *(threadgroup uint4*)&A_shared_stages[i0_1 * 40 + i1_1] = *(thread const uint4*)&A_shared_stages_v[0];
+  }
+  else {
+    const int i0_1 = tid >> 2;
+    const int i1_1 = (tid & 3) * 8;
+    #pragma clang loop unroll(full)
+    for (int r_3 = 0; r_3 < 8; ++r_3) {
+      A_shared_ahead[r_3] = by * 32 + i0_1 < 33 ? A_sparse[(by * 32 + i0_1) * 64 + i1_1 + r_3] : (half)0.0f;
+    }
   }
   if (by < 1) {
-    const int i0_2 = tid / 4;
-    const int i1_2 = tid % 4;
-    E_shared_stages[i0_2 * 4 + i1_2] = E[(by * 32 + i0_2) * 8 + i1_2];
+    const int i0_2 = tid >> 2;
+    const int i1_2 = tid & 3;
+    E_shared_ahead = E[(by * 32 + i0_2) * 8 + i1_2];
   }
   else {
-    const int i0_3 = tid / 4;
-    const int i1_3 = tid % 4;
-    E_shared_stages[i0_3 * 4 + i1_3] = by * 32 + i0_3 < 33 ? E[(by * 32 + i0_3) * 8 + i1_3] : (short)0;
+    const int i0_3 = tid >> 2;
+    const int i1_3 = tid & 3;
+    E_shared_ahead = by * 32 + i0_3 < 33 ? E[(by * 32 + i0_3) * 8 + i1_3] : (short)0;
   }
   if (bx < 1) {
-    const int i0_4 = tid / 4;
-    const int i1_4 = (tid % 4) * 8;
+    const int i0_4 = tid >> 2;
+    const int i1_4 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
-    for (int r_3 = 0; r_3 < 2; ++r_3) {
-      *(threadgroup uint4*)&B_shared_stages[r_3 * 1280 + i0_4 * 40 + i1_4] = *(device const uint4*)&B[(r_3 * 32 + i0_4) * 40 + (bx * 32 + i1_4)];
+    for (int r_4 = 0; r_4 < 2; ++r_4) {
+      alignas(16) half B_v[8];
+      *(thread uint4*)&B_v[0] = *(device const uint4*)&B[i0_4 * 40 + bx * 32 + i1_4 + r_4 * 1280];
+      #pragma clang loop unroll(full)
+      for (int v_1 = 0; v_1 < 8; ++v_1) {
+        B_shared_ahead[r_4 * 8 + v_1] = B_v[v_1];
+      }
     }
   }
   else {
-    const int i0_5 = tid / 4;
-    const int i1_5 = (tid % 4) * 8;
+    const int i0_5 = tid >> 2;
+    const int i1_5 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
-    for (int r_4 = 0; r_4 < 2; ++r_4) {
-      alignas(16) half B_shared_stages_v[8];
+    for (int r_5 = 0; r_5 < 2; ++r_5) {
       #pragma clang loop unroll(full)
-      for (int v_1 = 0; v_1 < 8; ++v_1) {
-        B_shared_stages_v[v_1] = bx * 32 + (i1_5 + v_1) < 40 ? B[(r_4 * 32 + i0_5) * 40 + (bx * 32 + i1_5 + v_1)] : (half)0.0f;
+      for (int v_2 = 0; v_2 < 8; ++v_2) {
+        B_shared_ahead[r_5 * 8 + v_2] = bx * 32 + (i1_5 + v_2) < 40 ? B[i0_5 * 40 + bx * 32 + i1_5 + r_5 * 1280 + v_2] : (half)0.0f;
       }
-      *(threadgroup uint4*)&B_shared_stages[r_4 * 1280 + i0_5 * 40 + i1_5] = *(thread const uint4*)&B_shared_stages_v[0];
     }
   }
   for (int k = 0; k < 2; ++k) {
+    threadgroup half* const A_shared = (threadgroup half*)smem;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const int slot = k % 2;
-    const int slot_ahead = (k + 1) % 2;
+    const int i0_6 = tid >> 2;
+    const int i1_6 = (tid & 3) * 8;
+    alignas(16) half A_shared_v[8];
+    #pragma clang loop unroll(full)
+    for (int r_6 = 0; r_6 < 8; ++r_6) {
+      A_shared_v[r_6] = A_shared_ahead[r_6];
+    }
+    *(threadgroup uint4*)&A_shared[i0_6 * 40 + i1_6] = *(thread const uint4*)&A_shared_v[0];
+    threadgroup short* const E_shared = (threadgroup short*)(smem + 2560);
+    const int i0_7 = tid >> 2;
+    const int i1_7 = tid & 3;
+    E_shared[i0_7 * 4 + i1_7] = E_shared_ahead;
+    threadgroup half* const B_shared = (threadgroup half*)(smem + 2816);
+    const int i0_8 = tid >> 2;
+    const int i1_8 = (tid & 3) * 8;
+    #pragma clang loop unroll(full)
+    for (int r_7 = 0; r_7 < 2; ++r_7) {
+      alignas(16) half B_shared_v[8];
+      #pragma clang loop unroll(full)
+      for (int v_3 = 0; v_3 < 8; ++v_3) {
+        B_shared_v[v_3] = B_shared_ahead[r_7 * 8 + v_3];
+      }
+      *(threadgroup uint4*)&B_shared[r_7 * 1280 + i0_8 * 40 + i1_8] = *(thread const uint4*)&B_shared_v[0];
+    }
     if (k + 1 < 2) {
       if (by < 1) {
-        const int i0_6 = tid / 4;
-        const int i1_6 = (tid % 4) * 8;
-        *(threadgroup uint4*)&A_shared_stages[slot_ahead * 1280 + i0_6 * 40 + i1_6] = *(device const uint4*)&A_sparse[(by * 32 + i0_6) * 64 + (k * 32 + i1_6 + 32)];
+        const int i0_9 = tid >> 2;
+        const int i1_9 = (tid & 3) * 8;
+        alignas(16) half A_sparse_v_1[8];
+        *(thread uint4*)&A_sparse_v_1[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_9) * 64 + i1_9 + k * 32 + 32];
+        #pragma clang loop unroll(full)
+        for (int r_8 = 0; r_8 < 8; ++r_8) {
+          A_shared_ahead[r_8] = A_sparse_v_1[r_8];
+        }
       }
       else {
-        const int i0_7 = tid / 4;
-        const int i1_7 = (tid % 4) * 8;
-        alignas(16) half A_shared_stages_v_1[8];
+        const int i0_10 = tid >> 2;
+        const int i1_10 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
-        for (int r_5 = 0; r_5 < 8; ++r_5) {
-          A_shared_stages_v_1[r_5] = by * 32 + i0_7 < 33 ? A_sparse[(by * 32 + i0_7) * 64 + (k * 32 + i1_7 + r_5 + 32)] : (half)0.0f;
+        for (int r_9 = 0; r_9 < 8; ++r_9) {
+          A_shared_ahead[r_9] = by * 32 + i0_10 < 33 ? A_sparse[(by * 32 + i0_10) * 64 + i1_10 + k * 32 + r_9 + 32] : (half)0.0f;
         }
-        *(threadgroup uint4*)&A_shared_stages[slot_ahead * 1280 + i0_7 * 40 + i1_7] = *(thread const uint4*)&A_shared_stages_v_1[0];
       }
       if (by < 1) {
-        const int i0_8 = tid / 4;
-        const int i1_8 = tid % 4;
-        E_shared_stages[slot_ahead * 128 + i0_8 * 4 + i1_8] = E[(by * 32 + i0_8) * 8 + (k * 4 + i1_8 + 4)];
+        const int i0_11 = tid >> 2;
+        const int i1_11 = tid & 3;
+        E_shared_ahead = E[(by * 32 + i0_11) * 8 + i1_11 + k * 4 + 4];
       }
       else {
-        const int i0_9 = tid / 4;
-        const int i1_9 = tid % 4;
-        E_shared_stages[slot_ahead * 128 + i0_9 * 4 + i1_9] = by * 32 + i0_9 < 33 ? E[(by * 32 + i0_9) * 8 + (k * 4 + i1_9 + 4)] : (short)0;
+        const int i0_12 = tid >> 2;
+        const int i1_12 = tid & 3;
+        E_shared_ahead = by * 32 + i0_12 < 33 ? E[(by * 32 + i0_12) * 8 + i1_12 + k * 4 + 4] : (short)0;
       }
       if (bx < 1) {
-        const int i0_10 = tid / 4;
-        const int i1_10 = (tid % 4) * 8;
+        const int i0_13 = tid >> 2;
+        const int i1_13 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
-        for (int r_6 = 0; r_6 < 2; ++r_6) {
-          *(threadgroup uint4*)&B_shared_stages[slot_ahead * 2560 + r_6 * 1280 + i0_10 * 40 + i1_10] = *(device const uint4*)&B[(k * 64 + r_6 * 32 + i0_10 + 64) * 40 + (bx * 32 + i1_10)];
+        for (int r_10 = 0; r_10 < 2; ++r_10) {
+          alignas(16) half B_v_1[8];
+          *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[i0_13 * 40 + bx * 32 + i1_13 + k * 2560 + r_10 * 1280 + 2560];
+          #pragma clang loop unroll(full)
+          for (int v_4 = 0; v_4 < 8; ++v_4) {
+            B_shared_ahead[r_10 * 8 + v_4] = B_v_1[v_4];
+          }
         }
       }
       else {
-        const int i0_11 = tid / 4;
-        const int i1_11 = (tid % 4) * 8;
+        const int i0_14 = tid >> 2;
+        const int i1_14 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
-        for (int r_7 = 0; r_7 < 2; ++r_7) {
-          alignas(16) half B_shared_stages_v_1[8];
+        for (int r_11 = 0; r_11 < 2; ++r_11) {
           #pragma clang loop unroll(full)
-          for (int v_2 = 0; v_2 < 8; ++v_2) {
-            B_shared_stages_v_1[v_2] = bx * 32 + (i1_11 + v_2) < 40 ? B[(k * 64 + r_7 * 32 + i0_11 + 64) * 40 + (bx * 32 + i1_11 + v_2)] : (half)0.0f;
+          for (int v_5 = 0; v_5 < 8; ++v_5) {
+            B_shared_ahead[r_11 * 8 + v_5] = bx * 32 + (i1_14 + v_5) < 40 ? B[i0_14 * 40 + bx * 32 + i1_14 + k * 2560 + r_11 * 1280 + v_5 + 2560] : (half)0.0f;
           }
-          *(threadgroup uint4*)&B_shared_stages[slot_ahead * 2560 + r_7 * 1280 + i0_11 * 40 + i1_11] = *(thread const uint4*)&B_shared_stages_v_1[0];
         }
       }
     }
-    const int lane = tid % 32;
-    const int lane_row = (lane / 16) * 4 + (lane % 8) / 2;
-    const int lane_column = ((lane / 8) % 2) * 4 + (lane % 2) * 2;
-    const int simd_row = (tid / 32 / 2) * 16;
-    const int simd_column = ((tid / 32) % 2) * 16;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const int lane = tid & 31;
+    const int lane_row = (lane >> 4) * 4 + ((lane & 7) >> 1);
+    const int lane_column = ((lane >> 3) & 1) * 4 + (lane & 1) * 2;
+    const int simd_row = ((tid >> 5) >> 1) * 16;
+    const int simd_column = ((tid >> 5) & 1) * 16;
     half a_values[4];
     half b_values[4];
     #pragma clang loop unroll(full)
     for (int k_step = 0; k_step < 8; ++k_step) {
       #pragma clang loop unroll(full)
       for (int a_tile = 0; a_tile < 2; ++a_tile) {
+        short E_shared_v;
+        E_shared_v = E_shared[a_tile * 32 + simd_row * 4 + lane_row * 4 + (k_step >> 1)];
         #pragma clang loop unroll(full)
         for (int a_e = 0; a_e < 2; ++a_e) {
-          a_values[a_tile * 2 + a_e] = (((int)E_shared_stages[slot * 128 + a_tile * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((lane_column + a_e + k_step * 8) / 4) % 4) * 4)) & 15 & 3) == (lane_column + a_e + k_step * 8) % 4 ? A_shared_stages[slot * 1280 + a_tile * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + ((lane_column + a_e) / 4) * 2] : (((((int)E_shared_stages[slot * 128 + a_tile * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((lane_column + a_e + k_step * 8) / 4) % 4) * 4)) & 15) >> 2) & 3) == (lane_column + a_e + k_step * 8) % 4 ? A_shared_stages[slot * 1280 + a_tile * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + ((lane_column + a_e) / 4) * 2 + 1] : (half)0.0f;
+          a_values[a_tile * 2 + a_e] = (((int)E_shared_v >> ((((lane_column + a_e + k_step * 8) >> 2) & 3) * 4)) & 15 & 3) == ((lane_column + a_e + k_step * 8) & 3) ? A_shared[a_tile * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + ((lane_column + a_e) >> 2) * 2] : (((((int)E_shared_v >> ((((lane_column + a_e + k_step * 8) >> 2) & 3) * 4)) & 15) >> 2) & 3) == ((lane_column + a_e + k_step * 8) & 3) ? A_shared[a_tile * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + ((lane_column + a_e) >> 2) * 2 + 1] : (half)0.0f;
         }
       }
       #pragma clang loop unroll(full)
       for (int b_tile = 0; b_tile < 2; ++b_tile) {
-        simdgroup_load_f16_threadgroup(&b_values[b_tile * 2], &B_shared_stages[slot * 2560 + k_step * 320 + b_tile * 8 + simd_column], 40);
+        simdgroup_load_f16_threadgroup(&b_values[b_tile * 2], &B_shared[k_step * 320 + b_tile * 8 + simd_column], 40);
       }
       int odd;
       odd = 0;
       #pragma clang loop unroll(full)
-      for (int r_8 = 0; r_8 < 4; ++r_8) {
-        if ((as_type<uint>((float)b_values[r_8]) & 2139095040u) == 2139095040u) {
-          b_values[r_8] = (half)0.0f;
+      for (int r_12 = 0; r_12 < 4; ++r_12) {
+        if ((as_type<uint>((float)b_values[r_12]) & 2139095040u) == 2139095040u) {
+          b_values[r_12] = (half)0.0f;
           odd = 1;
         }
       }
@@ -194,13 +234,13 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
             for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
               #pragma clang loop unroll(full)
               for (int e = 0; e < 2; ++e) {
-                const float factor = B_shared_stages[slot * 2560 + k_step * 320 + k_odd * 40 + column_tile_1 * 8 + simd_column + lane_column + e];
+                const float factor = B_shared[k_step * 320 + k_odd * 40 + column_tile_1 * 8 + simd_column + lane_column + e];
                 if ((as_type<uint>(factor) & 2139095040u) == 2139095040u) {
-                  if ((((int)E_shared_stages[slot * 128 + row_tile_1 * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((k_step * 8 + k_odd) / 4) % 4) * 4)) & 15 & 3) == (k_step * 8 + k_odd) % 4) {
-                    C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] = C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] + (float)A_shared_stages[slot * 1280 + row_tile_1 * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + (k_odd / 4) * 2] * factor;
+                  if ((((int)E_shared[row_tile_1 * 32 + simd_row * 4 + lane_row * 4 + (k_step >> 1)] >> ((((k_step * 8 + k_odd) >> 2) & 3) * 4)) & 15 & 3) == ((k_step * 8 + k_odd) & 3)) {
+                    C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] = C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] + (float)A_shared[row_tile_1 * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + (k_odd >> 2) * 2] * factor;
                   }
-                  if ((((((int)E_shared_stages[slot * 128 + row_tile_1 * 32 + simd_row * 4 + lane_row * 4 + k_step / 2] >> ((((k_step * 8 + k_odd) / 4) % 4) * 4)) & 15) >> 2) & 3) == (k_step * 8 + k_odd) % 4) {
-                    C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] = C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] + (float)A_shared_stages[slot * 1280 + row_tile_1 * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + (k_odd / 4) * 2 + 1] * factor;
+                  if ((((((int)E_shared[row_tile_1 * 32 + simd_row * 4 + lane_row * 4 + (k_step >> 1)] >> ((((k_step * 8 + k_odd) >> 2) & 3) * 4)) & 15) >> 2) & 3) == ((k_step * 8 + k_odd) & 3)) {
+                    C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] = C_local[row_tile_1 * 4 + column_tile_1 * 2 + e] + (float)A_shared[row_tile_1 * 320 + simd_row * 40 + lane_row * 40 + k_step * 4 + (k_odd >> 2) * 2 + 1] * factor;
                   }
                 }
               }
@@ -211,32 +251,32 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     }
   }
   if (by < 1 && bx < 1) {
-    const int i0_12 = (tid / 64) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
-    const int i1_12 = ((tid % 64) / 32) * 16 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+    const int i0_15 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+    const int i1_15 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_9 = 0; r_9 < 2; ++r_9) {
+    for (int r_13 = 0; r_13 < 2; ++r_13) {
       #pragma clang loop unroll(full)
-      for (int r_10 = 0; r_10 < 2; ++r_10) {
+      for (int r_14 = 0; r_14 < 2; ++r_14) {
         alignas(16) float C_v[2];
         #pragma clang loop unroll(full)
-        for (int v_3 = 0; v_3 < 2; ++v_3) {
-          C_v[v_3] = C_local[r_9 * 4 + r_10 * 2 + v_3];
+        for (int v_6 = 0; v_6 < 2; ++v_6) {
+          C_v[v_6] = C_local[r_13 * 4 + r_14 * 2 + v_6];
         }
-        *(device uint2*)&C[(by * 32 + r_9 * 8 + i0_12) * 40 + (bx * 32 + r_10 * 8 + i1_12)] = *(thread const uint2*)&C_v[0];
+        *(device uint2*)&C[(by * 32 + i0_15) * 40 + bx * 32 + i1_15 + r_13 * 320 + r_14 * 8] = *(thread const uint2*)&C_v[0];
       }
     }
   }
   else {
-    const int i0_13 = (tid / 64) * 16 + ((tid % 32) / 16) * 4 + (tid % 8) / 2;
-    const int i1_13 = ((tid % 64) / 32) * 16 + ((tid % 16) / 8) * 4 + (tid % 2) * 2;
+    const int i0_16 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+    const int i1_16 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_11 = 0; r_11 < 2; ++r_11) {
+    for (int r_15 = 0; r_15 < 2; ++r_15) {
       #pragma clang loop unroll(full)
-      for (int r_12 = 0; r_12 < 2; ++r_12) {
+      for (int r_16 = 0; r_16 < 2; ++r_16) {
         #pragma clang loop unroll(full)
-        for (int v_4 = 0; v_4 < 2; ++v_4) {
-          if (by * 32 + (r_11 * 8 + i0_13) < 33 && bx * 32 + (r_12 * 8 + i1_13 + v_4) < 40) {
-            C[(by * 32 + r_11 * 8 + i0_13) * 40 + (bx * 32 + r_12 * 8 + i1_13 + v_4)] = C_local[r_11 * 4 + r_12 * 2 + v_4];
+        for (int v_7 = 0; v_7 < 2; ++v_7) {
+          if (by * 32 + (r_15 * 8 + i0_16) < 33 && bx * 32 + (r_16 * 8 + i1_16 + v_7) < 40) {
+            C[(by * 32 + i0_16) * 40 + bx * 32 + i1_16 + r_15 * 320 + r_16 * 8 + v_7] = C_local[r_15 * 4 + r_16 * 2 + v_7];
           }
         }
       }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tile_core.emit.dialect import Dialect, Limits
-from tile_core.target import Capabilities, Target
+from tile_core.target import Capabilities, Target, every_atomic
 
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float32", "float64")
@@ -16,7 +16,7 @@ CAPABILITIES = Capabilities(
     shared_bytes=32 * 1024,
     vector_bytes=(1, 2, 4, 8, 16),
     native_dtypes=frozenset({"bool", *INTEGERS, *FLOATS}),
-    atomics=frozenset((kind, dtype) for kind in ("add", "max", "min") for dtype in (*INTEGERS, *FLOATS)),
+    atomics=every_atomic(INTEGERS, FLOATS),
 )
 
 TARGET = Target(text="toyc", kind="toyc", backend="toyc", capabilities=CAPABILITIES)

@@ -18,7 +18,7 @@ WORDS = frozenset(
     """
     kernel device group restrict aligned16 smem shared_memory thread_index block_index barrier warp_barrier bits_as
     popcount shuffle_idx shuffle_up shuffle_down shuffle_bfly vote_ballot vote_any vote_all atomic_add atomic_max
-    atomic_min atomic_load atomic_store atomic_low_half atomic_high_half simt toy
+    atomic_min atomic_and atomic_or atomic_xor atomic_load atomic_store atomic_low_half atomic_high_half simt toy
     """.split()
 )
 

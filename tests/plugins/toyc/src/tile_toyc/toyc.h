@@ -115,6 +115,9 @@ inline int popcount(T x) {
 TOY_ATOMIC(atomic_add, old + by)
 TOY_ATOMIC(atomic_max, by != by || toy::before(by, old) ? old : by)
 TOY_ATOMIC(atomic_min, by != by || toy::before(old, by) ? old : by)
+TOY_ATOMIC(atomic_and, old & by)
+TOY_ATOMIC(atomic_or, old | by)
+TOY_ATOMIC(atomic_xor, old ^ by)
 TOY_ATOMIC(atomic_low_half, (old & 0xf0) | by)
 TOY_ATOMIC(atomic_high_half, (old & 0x0f) | (by << 4))
 template <class T>

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.cpu.ops.fold import LaneFold
 from tile_core.cpu.ops.gemm import PackedGemm
 from tile_core.cpu.ops.gemm_sp import RowsGemmSp
 from tile_core.cpu.ops.reduce import LaneReduce
+from tile_core.cpu.ops.sort import PartSort
+from tile_core.cpu.ops.topk import LaneTopK
 from tile_core.cpu.target import isa_of
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
@@ -19,4 +22,12 @@ if TYPE_CHECKING:
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a CPU."""
     isa = isa_of(target)
-    return (PackedGemm(isa), RowsGemmSp(isa), LaneReduce(isa), *(MeaningVariant("cpu", op) for op in OPS))
+    return (
+        PackedGemm(isa),
+        RowsGemmSp(isa),
+        LaneReduce(isa),
+        LaneFold(isa),
+        LaneTopK(isa),
+        PartSort(),
+        *(MeaningVariant("cpu", op) for op in OPS),
+    )

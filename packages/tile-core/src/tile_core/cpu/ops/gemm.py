@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
@@ -12,12 +12,17 @@ from tile_core.cpu.read_through import INSIDE
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.lowering.legality import Legality
+from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
 from tile_core.ops.base import View
 from tile_core.passes.guard import guarded
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+
+
+#: Where tiles are; those in global memory need guards.
+HELD = ("shared", "fragment")
 
 
 class PackedGemm(Variant):
@@ -26,11 +31,12 @@ class PackedGemm(Variant):
     name = "cpu.gemm.packed"
     op = "gemm"
     priority = 10
+    legality = Legality(scopes=dict.fromkeys("ABC", HELD))
 
     def __init__(self, isa: Isa) -> None:
         self.isa = isa
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
         """Accept scratch tiles; global operands need guards that vector code cannot have."""
         views = dict(zip("ABC", call.args[:3], strict=True))
         through = views.pop("B") if INSIDE in call.attrs else None
@@ -40,7 +46,7 @@ class PackedGemm(Variant):
         note = f"{self.isa.name}, {self.isa.vector_bits}-bit vectors"
         return Accept(note=note if through is None else f"{note}, {through.name} is read in place, without a copy")
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Return the micro-kernel's loops."""
         a, b, c, clear = call.args
         trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
@@ -76,7 +82,7 @@ def tile2d(view: View, transposed: bool) -> Tile2D:
     return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
 
 
-def _rows_around(view: View) -> Any:
+def _rows_around(view: View) -> Expr | None:
     """Return the number of rows of a view's buffer, if each of them continues beyond the view."""
     whole = nodes.as_int(view.buffer.shape[-1]) == view.extents[-1]
     return None if whole else view.buffer.shape[-2]

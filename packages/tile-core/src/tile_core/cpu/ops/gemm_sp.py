@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm_sp import Sparse, micro_gemm_sp
-from tile_core.cpu.ops.gemm import refusal, tile2d
+from tile_core.cpu.ops.gemm import HELD, refusal, tile2d
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.dtypes import DTYPES
-from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.lowering.legality import Legality
+from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
 from tile_core.ops.gemm_sp import kept
 from tile_core.passes.guard import guarded
 
@@ -26,17 +27,18 @@ class RowsGemmSp(Variant):
     name = "cpu.gemm_sp.rows"
     op = "gemm_sp"
     priority = 10
+    legality = Legality(scopes=dict.fromkeys("AEBC", HELD))
 
     def __init__(self, isa: Isa) -> None:
         self.isa = isa
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
         """Accept scratch tiles, as for ``cpu.gemm.packed``."""
         roles = ("A_sparse", "E", "B", "C")
         reason = refusal(ctx, dict(zip(roles, call.args[:4], strict=True)))
         return Reject(reason) if reason else Accept(note=f"{self.isa.name}, kept values only")
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Return the row kernel's loops."""
         a, e, b, c, clear = call.args
         trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from itertools import product
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -10,15 +12,20 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import ramp
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.lowering.variant import Accept, Reject, Variant
+from tile_core.lowering.legality import Legality
+from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
 from tile_core.ops.copy import convert
-from tile_core.ops.reduce import absorber, accumulator, combiner, element, neutral
+from tile_core.ops.reduce import absorber, accumulator, before, combiner, element, neutral
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.ops.base import View
 
 #: Vectors that are accumulated side by side, to hide the latency of an addition.
 _CHAINS = 4
+#: What has vectors: no truth values, and no integers of 4 bits to add up in.
+_SOURCES = tuple(name for name in DTYPES if name != "bool")
+_RESULTS = tuple(name for name in _SOURCES if not (DTYPES[name].is_integer and DTYPES[name].is_packed))
 
 
 class LaneReduce(Variant):
@@ -27,30 +34,31 @@ class LaneReduce(Variant):
     name = "cpu.reduce.lanes"
     op = "reduce"
     priority = 10
+    legality = Legality(operands=("src", "dst"), dtypes=frozenset(product(_SOURCES, _RESULTS)))
 
     def __init__(self, isa: Isa) -> None:
         self.isa = isa
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
         """Accept rows of at least two vectors."""
         src, dst = call.args
         if ctx.options is not None and ctx.options.generic:
             return Reject("the generic option asks for plain loops")
         if int(call.attrs["dim"]) != len(src.extents) - 1:
             return Reject("the dimension is not the contiguous one")
-        if "bool" in (src.dtype, dst.dtype):
-            return Reject("bool has no vector form")
+        if (src.dtype, dst.dtype) not in self.legality.dtypes:
+            return Reject(f"{dst.dtype if dst.dtype not in _RESULTS else src.dtype} has no vector form")
         lanes = self.lanes(src, dst)
         if src.extents[-1] < 2 * lanes:
             return Reject(f"rows of {src.extents[-1]} elements are shorter than two vectors of {lanes}")
         return Accept(note=f"{lanes} lanes")
 
-    def lanes(self, src: Any, dst: Any) -> int:
+    def lanes(self, src: View, dst: View) -> int:
         """Return the elements per vector."""
         widest = max(DTYPES[d].bits for d in (src.dtype, accumulator(dst.dtype)))
         return max(2, self.isa.vector_bits // widest)
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Accumulate by lane, then combine the lanes pairwise."""
         src, dst = call.args
         lanes = self.lanes(src, dst)
@@ -67,7 +75,7 @@ class LaneReduce(Variant):
         )
 
 
-def _row(call: Any, width: int, lanes: int, position: dict[int, Var], indices: tuple[Expr, ...]) -> Stmt:
+def _row(call: DecodedCall, width: int, lanes: int, position: dict[int, Var], indices: tuple[Expr, ...]) -> Stmt:
     src, dst = call.args
     kind = str(call.attrs["kind"])
     acc = accumulator(dst.dtype)
@@ -79,7 +87,7 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Var], indices: t
     def at(k: Expr) -> list[Expr]:
         return [*(position.get(d, nodes.int_const(0)) for d in range(len(src.extents) - 1)), k]
 
-    def across(count: int, body: Any) -> Any:
+    def across(count: int, body: Callable[..., Stmt]) -> list[Stmt]:
         """One statement per chain, each over the lanes of a vector."""
         starts = range(0, count, lanes)
         return [nodes.nest([min(lanes, count - c)], lambda lane, c=c: body(lane + c), "parallel") for c in starts]
@@ -87,7 +95,7 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Var], indices: t
     def absorbed(lane: Expr, value: Expr) -> Stmt:
         return nodes.store(partial, absorb(partial[lane], value), [lane])
 
-    def step(base: Expr) -> Any:
+    def step(base: Expr) -> Callable[..., Stmt]:
         return lambda lane: absorbed(lane, element(kind, src.load(at(base + lane)), acc))
 
     o = nodes.fresh("o")
@@ -109,6 +117,6 @@ def _row(call: Any, width: int, lanes: int, position: dict[int, Var], indices: t
     total = partial[0]
     to = dst.spread(indices)
     if not call.attrs["clear"]:
-        total = combine(nodes.cast(nodes.load(dst.buffer, to), acc), total)
+        total = combine(before(kind, nodes.load(dst.buffer, to), acc), total)
     parts.append(nodes.store(dst.buffer, convert(total, dst.dtype), to, call.span))
     return nodes.seq(parts)

@@ -26,12 +26,12 @@ _RESET = "_ZN3tvm7runtime9threading15ResetThreadPoolEv"  # tvm::runtime::threadi
 _owners: set[int] = set()
 
 
-def parallel(entry: Callable[..., Any]) -> Callable[..., Any]:
+def parallel(entry: Callable[..., object]) -> Callable[..., object]:
     """Return a launch of a function that runs on several cores, for this process and those that are forked from it."""
     _register()
     owners, ident = _owners, threading.get_ident
 
-    def launch(*values: Array) -> Any:
+    def launch(*values: Array) -> object:
         owners.add(ident())
         return entry(*values)
 

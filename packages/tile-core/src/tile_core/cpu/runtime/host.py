@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import HOST_DEVICE, RuntimeAdapter
 from tile_core.compat.types import Expr
@@ -22,7 +22,7 @@ class HostAdapter(RuntimeAdapter):
     def __init__(self, target: Target) -> None:
         self.target = target
 
-    def load(self, artefact: Expr) -> Callable[..., Any]:
+    def load(self, artefact: Expr) -> Callable[..., object]:
         """Build the lowered function and return its entry, which takes arrays and numbers."""
         from tile_core.compat.tvm import tirx
         from tile_core.cpu.build import ENTRY, build
@@ -32,7 +32,7 @@ class HostAdapter(RuntimeAdapter):
         from tile_core.ir.visit import collect
 
         module = build(artefact, isa_of(self.target))
-        entry: Callable[..., Any] = module[ENTRY]
+        entry: Callable[..., object] = module[ENTRY]
         if any(loop.kind == tirx.ForKind.PARALLEL for loop in collect(artefact.body, tirx.For)):
             entry = parallel(entry)
         coded = artefact.attrs.get("tile.coded")

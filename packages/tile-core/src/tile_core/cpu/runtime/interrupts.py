@@ -14,14 +14,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.compat.types import Argument
+
 _Answer = tuple[Any, "BaseException | None"]
 _Work = tuple[Callable[[], Any], "queue.SimpleQueue[_Answer]"]
 
 
-def interruptible(entry: Callable[..., Any]) -> Callable[..., Any]:
+def interruptible(entry: Callable[..., object]) -> Callable[..., object]:
     """Return a launch that an interrupt of the main thread leaves at once."""
 
-    def launch(*values: Any) -> Any:
+    def launch(*values: Argument) -> object:
         # Other threads are never interrupted.
         if threading.current_thread() is not threading.main_thread():
             return entry(*values)
@@ -38,7 +40,7 @@ class _Worker:
         self.thread = threading.Thread(target=_serve, args=(self.work,), name="tile-launch", daemon=True)
         self.thread.start()
 
-    def run(self, work: Callable[[], Any]) -> _Answer:
+    def run(self, work: Callable[[], object]) -> _Answer:
         answer: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
         self.work.put((work, answer))
         return answer.get()
@@ -50,7 +52,7 @@ class _Workers:
     def __init__(self) -> None:
         self._free: _Worker | None = None
 
-    def run(self, work: Callable[[], Any]) -> Any:
+    def run(self, work: Callable[[], object]) -> object:
         worker, self._free = self._free, None
         if worker is None or not worker.thread.is_alive():  # after a fork it is not
             worker = _Worker()

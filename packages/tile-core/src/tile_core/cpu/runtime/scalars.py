@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from tile_core.compat.types import Argument
 from tile_core.dtypes import DTYPES
 
 
@@ -22,16 +22,16 @@ def coded(dtypes: Sequence[str | None]) -> dict[int, str]:
     }  # fmt: skip
 
 
-def with_codes(entry: Callable[..., Any], kinds: Mapping[int, str]) -> Callable[..., Any]:
+def with_codes(entry: Callable[..., object], kinds: Mapping[int, str]) -> Callable[..., object]:
     """Return a launch that converts the scalars at these positions."""
     from tile_core.numerics.codecs import encode
 
-    def convert(value: Any, dtype: str) -> int:
+    def convert(value: float, dtype: str) -> int:
         if dtype != "uint64":
             return int(encode(float(value), dtype))
         return int(value) - (1 << 64) if value >= 1 << 63 else int(value)
 
-    def launch(*values: Any) -> Any:
+    def launch(*values: Argument) -> object:
         given = list(values)
         for i, dtype in kinds.items():
             given[i] = convert(given[i], dtype)

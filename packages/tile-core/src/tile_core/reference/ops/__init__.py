@@ -7,11 +7,10 @@ loops that define it (``TileOp.meaning``), a lane per iteration. Tests hold the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import Array, Stmt
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, View
@@ -86,7 +85,7 @@ class _Op:
 
     def bind(self, state: State) -> BoundCall | None:
         """Return the call with its operands, or ``None`` if lanes disagree about one."""
-        values: list[Any] = []
+        values: list[Array] = []
         for arg in self.args:
             value = arg.bound(state) if isinstance(arg, RegionOperand) else arg(state)
             if value is None or isinstance(value, np.ndarray):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,16 +10,18 @@ from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import ReadUnwritten
 from tile_core.ir import nodes
+from tile_core.ops.atomic import COMBINED_AS
 from tile_core.ops.base import OpCall, View
 from tile_core.reference import access, extremes
 from tile_core.reference.elements import CODED, convert, decode, holder
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.ops.operands import RegionOperand
-from tile_core.reference.parallel import combine, ranks
+from tile_core.reference.parallel import BITS, combine, ranks
 from tile_core.reference.scope import CompileScope, Expression
 from tile_core.reference.state import State
 
 if TYPE_CHECKING:
+    from tile_core.errors.base import Where
     from tile_core.reference.memory import LaneMemory
 
 __all__ = ["NAMES", "compile_atomic"]
@@ -42,12 +44,12 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
 
         return store
     shape = tuple(int(e) for e in call.args[0].extents)
-    kind = {"add": "sum"}.get(str(call.attrs["kind"]), str(call.attrs["kind"]))
+    kind = COMBINED_AS.get(str(call.attrs["kind"]), str(call.attrs["kind"]))
     source = RegionOperand(call.args[1], scope) if isinstance(call.args[1], View) else None
     value = None if source is not None else compile_expression(call.args[1], scope)
     vector = call.args[1].extents if source is not None else ()
 
-    def update(state: State) -> Any:
+    def update(state: State) -> Array:
         if state.mask is False:
             return holder(types[0]).type(0)
         indices = _spread(state, dst.corner(state), shape)
@@ -73,7 +75,7 @@ def _spread(state: State, corner: list[Array], shape: tuple[int, ...]) -> list[A
     return result
 
 
-def _located(state: State, number: int, indices: list[Array], count: int) -> tuple[LaneMemory, Any, Any]:
+def _located(state: State, number: int, indices: list[Array], count: int) -> tuple[LaneMemory, Array, Array]:
     """Return the flat indices of elements, and which of them exist."""
     memory: LaneMemory = state.memories[number]
     slots = state.slot(memory.root)
@@ -85,14 +87,16 @@ def _located(state: State, number: int, indices: list[Array], count: int) -> tup
     return memory, np.broadcast_to(flat, count), exists
 
 
-def _read(state: State, number: int, indices: list[Array], where: Any) -> Array:
+def _read(state: State, number: int, indices: list[Array], where: Where | None) -> Array:
     count = len(indices[0]) if indices else len(state.active())
     memory, flat, exists = _located(state, number, indices, count)
     _check(memory, flat[exists], where)
     return np.where(exists, memory.flat[np.where(exists, flat, 0)], access.fill(state, number))
 
 
-def _update(state: State, number: int, indices: list[Array], x: Array, kind: str, dtype: str, where: Any) -> Any:
+def _update(
+    state: State, number: int, indices: list[Array], x: Array, kind: str, dtype: str, where: Where | None
+) -> Array:
     memory, flat, exists = _located(state, number, indices, len(x))
     places, values = flat[exists], x[exists]
     _check(memory, places, where)
@@ -126,6 +130,8 @@ def _one_by_one(memory: LaneMemory, places: Array, values: Array, kind: str, dty
 
 
 def _combined(kind: str, old: Array, x: Array, dtype: str) -> Array:
+    if kind in BITS:
+        return BITS[kind](old, x)
     if kind != "sum":
         return extremes.extreme(kind, old, x, dtype)
     if dtype in ("float16", *CODED):
@@ -134,7 +140,7 @@ def _combined(kind: str, old: Array, x: Array, dtype: str) -> Array:
     return old + x
 
 
-def _check(memory: LaneMemory, flat: Array, where: Any) -> None:
+def _check(memory: LaneMemory, flat: Array, where: Where | None) -> None:
     """Refuse an update of an uninitialized element."""
     valid = memory.root.valid
     if valid is None or not len(flat):

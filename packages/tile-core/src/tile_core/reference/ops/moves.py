@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -68,5 +68,5 @@ def _numbers(rows: MemoryRegion) -> list[int]:
     return [int(r) for r in rows.read().reshape(-1)]
 
 
-def _row(table: MemoryRegion, row: int) -> Any:
+def _row(table: MemoryRegion, row: int) -> MemoryRegion:
     return table.at((table.mins[0] + row, *table.mins[1:]), (1, *table.extents[1:]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tile_core.compat.types import Array, Attrs
 from tile_core.errors.base import Where
 from tile_core.ops.base import View
 from tile_core.reference.expressions import compile_expression
@@ -34,7 +34,7 @@ class BoundCall:
 
     args: tuple[Any, ...]
     types: tuple[str, ...]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Attrs = field(default_factory=dict)
     where: Where | None = None
 
 
@@ -46,7 +46,7 @@ class RegionOperand:
         self.mins = [compile_expression(m, scope) for m in view.mins]
         self.extents = [compile_expression(e, scope) for e in view.extents]
 
-    def corner(self, state: State) -> list[Any]:
+    def corner(self, state: State) -> list[Array]:
         """Return the corner, whose entries may differ between lanes."""
         return [m(state) for m in self.mins]
 

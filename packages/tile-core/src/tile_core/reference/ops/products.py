@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def gemm_sp(call: BoundCall) -> None:
     _accumulate(c, dense, _wide(right, b.dtype), bool(clear))
 
 
-def _kept(words: Any, per: int, group: int) -> Any:
+def _kept(words: Array, per: int, group: int) -> Array:
     """Return for each stored element of a row its column."""
     shifts = 4 * np.arange(per, dtype=np.int64)
     nibbles = (words.astype(np.int64)[:, :, None] >> shifts & 15).reshape(len(words), -1)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tile_core.compat.types import Array
+from tile_core.dtypes import DTYPES
 from tile_core.reference import extremes
 from tile_core.reference.elements import convert, holder
+from tile_core.reference.parallel import BITS
 
 if TYPE_CHECKING:
     from tile_core.reference.ops.operands import BoundCall
 
 __all__ = ["reduce", "scan"]
-
-_BITS = {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}
 
 
 def reduce(call: BoundCall) -> None:
@@ -24,6 +24,9 @@ def reduce(call: BoundCall) -> None:
     kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])
     acc = "float32" if dst.dtype in ("float16", "bfloat16") else dst.dtype
     x = src.numbers(acc)
+    if kind in ("any", "all"):
+        _truths(call, kind, dim)
+        return
     if kind.startswith("abs") and holder(acc).kind in "if":
         x = np.abs(x)
     if not call.attrs["clear"]:
@@ -34,6 +37,8 @@ def reduce(call: BoundCall) -> None:
     shaker = dst.state.shaker
     if shaker is not None and kind.endswith("sum") and x.dtype.kind == "f":
         result = shaker.shaken(result, np.abs(x).sum(axis=dim, dtype=np.float64), acc)
+    if shaker is not None and kind == "prod" and x.dtype.kind == "f":
+        result = shaker.shaken(result, np.abs(result) * x.shape[dim], acc)
     if x.dtype.kind == "f" and kind in ("max", "min", "absmax") and not nan:
         result = np.where(np.isnan(result), {"max": -np.inf, "min": np.inf, "absmax": 0}[kind], result)
     dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
@@ -49,6 +54,10 @@ def scan(call: BoundCall) -> None:
     if kind == "max":
         result = extremes.accumulate("max", x, dim, nan)
         result = np.where(np.isnan(result), -np.inf, result) if x.dtype.kind == "f" and not nan else result
+    elif kind == "prod":
+        result = np.multiply.accumulate(x, axis=dim, dtype=np.float64 if x.dtype.kind == "f" else x.dtype)
+        if dst.state.shaker is not None and x.dtype.kind == "f":
+            result = dst.state.shaker.shaken(result, np.abs(result) * x.shape[dim], acc)
     else:
         result = np.add.accumulate(x, axis=dim, dtype=np.float64 if x.dtype.kind == "f" else x.dtype)
         if dst.state.shaker is not None and x.dtype.kind == "f":
@@ -57,9 +66,22 @@ def scan(call: BoundCall) -> None:
     dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
 
 
+def _truths(call: BoundCall, kind: str, dim: int) -> None:
+    """Whether some or all elements are not zero; codes of floats are decoded first."""
+    src, dst = call.args
+    found = src.numbers("float64" if DTYPES[src.dtype].is_float else src.dtype) != 0
+    if not call.attrs["clear"]:
+        shape = [1 if d == dim else e for d, e in enumerate(src.extents)]
+        found = np.concatenate([np.reshape(dst.numbers(dst.dtype) != 0, shape), found], axis=dim)
+    result = found.any(axis=dim) if kind == "any" else found.all(axis=dim)
+    dst.write(convert(result, "bool", dst.dtype).reshape(dst.extents))
+
+
 def _reduced(kind: str, x: Array, dim: int, nan: bool) -> Array:
     if kind == "sum":
         return np.add.reduce(x, axis=dim, dtype=np.float64 if x.dtype.kind == "f" else x.dtype)
-    if kind in _BITS:
-        return _BITS[kind].reduce(x, axis=dim)
+    if kind == "prod":
+        return np.multiply.reduce(x, axis=dim, dtype=np.float64 if x.dtype.kind == "f" else x.dtype)
+    if kind in BITS:
+        return BITS[kind].reduce(x, axis=dim)
     return extremes.reduce(kind, x, dim, nan)

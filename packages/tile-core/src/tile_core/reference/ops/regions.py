@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tile_core.compat.types import Array
 from tile_core.errors.base import Where
 from tile_core.errors.execution import OutsideScratch, ReadUnwritten
 from tile_core.reference.access import fill
@@ -59,7 +60,7 @@ class MemoryRegion:
         """Extents that are not 1, or ``(1,)``."""
         return tuple(e for e in self.extents if e != 1) or (1,)
 
-    def exists(self) -> Any:
+    def exists(self) -> Array:
         """Return for each element whether it lies inside the buffer."""
         mask = np.zeros(self.extents, np.bool_)
         mask[self.part] = True
@@ -69,7 +70,7 @@ class MemoryRegion:
         """Return another region of the same buffer."""
         return MemoryRegion(self.state, self.number, mins, extents, self.dtype, self.where)
 
-    def read(self, needed: Any = None) -> Any:
+    def read(self, needed: Array | None = None) -> Array:
         """Return a copy of its elements, the fill value for those outside the buffer.
 
         Parameters
@@ -95,7 +96,7 @@ class MemoryRegion:
         result[self.part] = values
         return result
 
-    def pick(self, indices: tuple[Any, ...], needed: Any) -> Any:
+    def pick(self, indices: tuple[Array, ...], needed: Array) -> Array:
         """Return the elements at indices relative to the corner, arrays of one shape, where ``needed`` says so."""
         shape, wanted = np.shape(needed), np.flatnonzero(needed)
         at = [np.ravel(x)[wanted] + low for x, low in zip(indices, self.mins, strict=True)]
@@ -109,11 +110,11 @@ class MemoryRegion:
             result[wanted] = memory.flat[flat]
         return result.reshape(shape)
 
-    def numbers(self, dtype: str, needed: Any = None) -> Any:
+    def numbers(self, dtype: str, needed: Array | None = None) -> Array:
         """Return its elements converted to a type."""
         return convert(self.read(needed), self.dtype, dtype)
 
-    def write(self, values: Any) -> None:
+    def write(self, values: Array) -> None:
         """Write elements of its own type and extents; those outside the buffer are dropped."""
         self._check_bounds("written")
         memory, values = self.memory, np.broadcast_to(values, self.extents)[self.part]
@@ -131,7 +132,7 @@ class MemoryRegion:
         touched = memory.root.touched
         assert touched is None, "private memory of lanes is written by loops"
 
-    def _check_written(self, needed: Any) -> None:
+    def _check_written(self, needed: Array | None) -> None:
         memory = self.memory
         if memory.root.valid is None:
             return

@@ -9,46 +9,87 @@ from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import replace_for, substitute, uses_var
-from tile_core.simt.barriers.program_points import Point
+from tile_core.ir.visit import substitute, uses_var, with_bodies
+from tile_core.simt.barriers.program_points import FENCE_INIT, FENCE_PROXY, ProgramPoint
+from tile_core.simt.roles import role_of
+from tile_core.simt.variant import Block
 
 
 class BarrierWriter:
-    """Rebuilds statements from program points."""
+    """Rebuilds statements from program points.
 
-    def whole(self, points: list[Point]) -> Stmt:
+    Parameters
+    ----------
+    block
+        The threads, if the program has roles.
+    """
+
+    def __init__(self, block: Block | None = None) -> None:
+        self.block = block
+        #: The numbers of the barriers of roles, by first thread and count.
+        self.numbers: dict[tuple[int, int], int] = {}
+
+    def barrier(self, p: ProgramPoint) -> Stmt:
+        """Return the barrier of a point: of the threads of its role, or of all."""
+        if p.role is None:
+            return calls.sync_threads()
+        role = role_of(p.role)
+        number = self.numbers.setdefault((role.first, role.count), len(self.numbers) + 1)
+        return calls.sync_part(number, role.count)
+
+    def meeting(self, p: ProgramPoint) -> list[Stmt]:
+        """Return the barrier before a point, and what comes before it."""
+        return [*self.drains(p), *_fences(p), self.barrier(p)]
+
+    def drains(self, p: ProgramPoint) -> list[Stmt]:
+        """Return the waits of threads for their copies out of shared memory."""
+        found = []
+        for issuer, stored in sorted(p.drains.items()):
+            assert self.block is not None
+            wait, mine = calls.store_wait(stored), tirx.EQ(self.block.thread, nodes.int_const(issuer))
+            found.append(wait if self.block.count == 1 else tirx.IfThenElse(mine, wait, None))
+        return found
+
+    def work(self, s: Stmt, body: Stmt) -> Stmt:
+        """Return what the threads of a role do."""
+        assert self.block is not None
+        role, thread = role_of(s), self.block.thread
+        if role.count == self.block.count:
+            return body
+        first, end = nodes.int_const(role.first), nodes.int_const(role.first + role.count)
+        return tirx.IfThenElse(tirx.all(thread >= first, thread < end), body, None, s.span)
+
+    def whole(self, points: list[ProgramPoint]) -> Stmt:
         """Return the statement of some points that all threads reach."""
         out: list[Any] = []
         for p in points:
             if p.meet:
-                out.append(calls.sync_threads())
+                out += self.meeting(p)
             out.extend(self.one(p))
         return nodes.seq(out)
 
-    def one(self, p: Point) -> list[Any]:
+    def one(self, p: ProgramPoint) -> list[Any]:
         """Return the statements of a point."""
         s = p.stmt
         if p.between:
-            return _two_steps(s)
+            return _two_steps(s, self.barrier(p))
+        if p.kind == "role":
+            return [self.work(s, self.whole(p.parts[0]))]
         if not p.parts:
-            return [s]
+            return [*_fences(p), self.barrier(p) if p.role is not None else s] if p.kind == "sync" else [s]
+        if p.kind == "grid" and p.drains:
+            return [self.rebuilt(p, [nodes.seq([self.whole(p.parts[0]), *self.drains(p)])])]
         if p.kind == "if" and p.varying and p.split:
             return self.parted(p)
         return [self.rebuilt(p, [self.whole(part) for part in p.parts])]
 
-    def rebuilt(self, p: Point, parts: list[Any]) -> Any:
+    def rebuilt(self, p: ProgramPoint, parts: list[Any]) -> Any:
         """Return a compound statement with its bodies replaced."""
-        s = p.stmt
-        if p.kind in ("for", "grid"):
-            return s if parts[0].same_as(s.body) else replace_for(s, parts[0])
-        if p.kind == "while":
-            body = nodes.seq([parts[0], calls.sync_threads()]) if p.end else parts[0]
-            return tirx.While(s.condition, body, s.span)
-        if p.kind == "mark":
-            return tirx.AttrStmt(s.node, s.attr_key, s.value, parts[0], s.span)
-        return tirx.IfThenElse(s.condition, parts[0], parts[1] if len(parts) == 2 else None, s.span)
+        if p.kind == "while" and p.end:
+            parts = [nodes.seq([parts[0], *self.drains(p), self.barrier(p)])]
+        return with_bodies(p.stmt, parts)
 
-    def parted(self, p: Point, mask: Any = None) -> list[Any]:
+    def parted(self, p: ProgramPoint, mask: Any = None) -> list[Any]:
         """Return a divergent branch as parts, each guarded by its saved condition."""
         s = p.stmt
         taken = nodes.fresh("taken", "bool")
@@ -62,7 +103,7 @@ class BarrierWriter:
             out.extend(self.under(part, side))
         return out
 
-    def under(self, points: list[Point], mask: Any) -> list[Any]:
+    def under(self, points: list[ProgramPoint], mask: Any) -> list[Any]:
         """Return statements that all threads reach, with the points predicated by ``mask``."""
         return _Masked(self, mask).write(points)
 
@@ -76,18 +117,19 @@ class _Masked:
         self.group: list[Any] = []
         self.kept: dict[Any, Any] = {}
 
-    def write(self, points: list[Point]) -> list[Stmt]:
+    def write(self, points: list[ProgramPoint]) -> list[Stmt]:
         for at, p in enumerate(points):
             if p.meet:
                 self.flush(points[at:])
-                self.put(calls.sync_threads())
+                for s in self.owner.meeting(p):
+                    self.put(s)
             if isinstance(p.stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
                 self.put(p.stmt)
             elif p.between:
-                *before, barrier, written = _two_steps(p.stmt)
+                *before, barrier, written = _two_steps(p.stmt, self.owner.barrier(p))
                 for s in before:
                     (self.out if isinstance(s, tirx.AllocBuffer) else self.group).append(s)
-                self.flush([Point(written), *points[at + 1 :]])
+                self.flush([ProgramPoint(written), *points[at + 1 :]])
                 self.put(barrier)
                 self.group.append(written)
             elif p.split:
@@ -99,7 +141,7 @@ class _Masked:
         self.flush([])
         return self.out
 
-    def compound(self, p: Point) -> list[Stmt]:
+    def compound(self, p: ProgramPoint) -> list[Stmt]:
         if p.kind == "if" and p.varying:
             return self.owner.parted(p, self.mask)
         if p.kind == "while" or (p.kind == "for" and p.varying):
@@ -110,7 +152,7 @@ class _Masked:
     def put(self, s: Stmt) -> None:
         self.out.append(substitute(s, self.kept))
 
-    def flush(self, rest: list[Point]) -> None:
+    def flush(self, rest: list[ProgramPoint]) -> None:
         """End a run; its bindings that ``rest`` uses are kept in variables."""
         if not self.group:
             return
@@ -129,13 +171,19 @@ class _Masked:
         self.group = []
 
 
-def _two_steps(s: Stmt) -> list[Stmt]:
+def _fences(p: ProgramPoint) -> list[Stmt]:
+    """Return the fences before the barrier of a point."""
+    kinds = {FENCE_PROXY: calls.fence_proxy, FENCE_INIT: calls.fence_init}
+    return [kinds[kind]() for kind in p.fences]
+
+
+def _two_steps(s: Stmt, barrier: Stmt) -> list[Stmt]:
     """Return the statement split into a read, a barrier and a write."""
     if isinstance(s, tirx.BufferStore):
         var = nodes.fresh(f"{s.buffer.name}_kept", nodes.dtype_of(s.value))
         return [
             tirx.Bind(var, s.value, s.span),
-            calls.sync_threads(),
+            barrier,
             tirx.BufferStore(s.buffer, var, list(s.indices), s.span),
         ]
     target, source = s.value.args
@@ -146,7 +194,7 @@ def _two_steps(s: Stmt) -> list[Stmt]:
     return [
         allocate,
         calls.move(held, [zero], source.source, list(source.indices), size, s.span),
-        calls.sync_threads(),
+        barrier,
         calls.move(target.source, list(target.indices), held, [zero], size, s.span),
     ]
 

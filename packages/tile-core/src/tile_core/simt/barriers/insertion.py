@@ -20,12 +20,13 @@ from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors import Where
-from tile_core.errors.ops import DivergentBarrier
-from tile_core.ir import nodes
+from tile_core.errors.ops import DivergentBarrier, NotWaitedFor
+from tile_core.ir import calls, nodes
 from tile_core.simt.barriers.branch_splitting import BarrierWriter
 from tile_core.simt.barriers.disjointness import Owners
-from tile_core.simt.barriers.program_points import Point, Points
-from tile_core.simt.barriers.shared_accesses import ProgramPlace, SharedAccess
+from tile_core.simt.barriers.program_points import FENCE_INIT, FENCE_PROXY, Points, ProgramPoint, with_bounds_bound
+from tile_core.simt.barriers.shared_accesses import SharedAccess
+from tile_core.simt.roles import role_of
 from tile_core.simt.variant import Block
 
 State = frozenset[SharedAccess]
@@ -46,6 +47,8 @@ class Barrier:
         The line of the statement that it precedes.
     after
         The line of the earlier access.
+    role
+        The name of the threads that wait, if they are a part of the block's.
     """
 
     earlier: str
@@ -53,6 +56,7 @@ class Barrier:
     hazard: str
     where: Where | None = None
     after: Where | None = None
+    role: str = ""
 
 
 def place_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
@@ -71,14 +75,16 @@ def place_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[B
         If a barrier would be needed where not all threads arrive, or where they arrive a different number of times.
     """
     seeds = [] if block is None or block.thread is None else [block.thread]
-    varying = Varying(body, seeds)
-    points = Points(body, varying)
-    program = points.of(body, ProgramPlace())
-    flow = _Flow(Owners(block, varying, points.bounds))
+    bound = with_bounds_bound(body)
+    varying = Varying(bound, seeds)
+    points = Points(varying)
+    program = points.of(varying.flow.top)
+    flow = _Flow(Owners(block, varying, points.bounds), points.accesses.asynchronous)
     flow.run(program, _NOTHING)
-    if not flow.count and not points.changed:
+    roles = [p for p in varying.flow.points if p.is_role()]
+    if not flow.count and bound.same_as(body) and not roles:
         return body, ()
-    return BarrierWriter().whole(program), tuple(flow.report)
+    return BarrierWriter(block).whole(program), tuple(flow.report)
 
 
 class _Flow:
@@ -88,14 +94,14 @@ class _Flow:
     fixed point.
     """
 
-    def __init__(self, owners: Owners) -> None:
-        self.owners = owners
+    def __init__(self, owners: Owners, asynchronous: bool) -> None:
+        self.owners, self.asynchronous = owners, asynchronous
         self.count = 0
         self.report: list[Barrier] = []
         self.known: dict[tuple[int, int, bool], bool] = {}
         self.kept: list[SharedAccess] = []
         self.left: list[list[State]] = []
-        self.again: list[list[tuple[Point, State]]] = []
+        self.again: list[list[tuple[ProgramPoint, State]]] = []
         self.parted = 0
 
     # Conflicts
@@ -105,11 +111,55 @@ class _Flow:
     ) -> tuple[SharedAccess, SharedAccess] | None:
         """Return a pair of accesses that need a barrier between them."""
         mine = list(mine)
-        for a in pending:
+        # What is in flight comes first: a barrier, which any other pair asks for, does not end it.
+        for a in sorted(pending, key=lambda a: a.until is None) if self.asynchronous else pending:
             for b in mine:
-                if (a.write or b.write) and a.memory.overlaps(b.memory) and self.depend(a, b):
-                    return a, b
+                if (b.write or (a.write and not a.seen)) and a.memory.overlaps(b.memory) and self.depend(a, b):
+                    if a.until is not None and a.store is None:
+                        raise _in_flight(a, b)
+                    if a.store is not None or (a.synced is None and not a.settled):
+                        return a, b
         return None
+
+    def fence(self, state: State, mine: Iterable[SharedAccess]) -> None:
+        """Place the fences between writes of threads and accesses of the asynchronous proxy behind a barrier."""
+        theirs = [b for b in mine if b.proxy]
+        for a in state:
+            if a.synced is None or not any(a.memory.overlaps(b.memory) and self.depend(a, b) for b in theirs):
+                continue
+            kind = FENCE_INIT if _on_objects(a.stmt) else FENCE_PROXY
+            if kind not in a.synced.fences:
+                a.synced.fences.append(kind)
+                self.count += 1
+
+    def drain(self, p: ProgramPoint, a: SharedAccess) -> None:
+        """Let the thread that has issued a copy out of shared memory wait for it before a barrier."""
+        if a.store is not None:
+            stored = a.store.name == calls.UNTIL_STORED
+            if p.drains.get(a.store.issuer) not in (stored, True):
+                p.drains[a.store.issuer] = stored
+                self.count += 1
+
+    def drain_all(self, state: State, p: ProgramPoint, mine: Iterable[SharedAccess]) -> None:
+        """Place the waits before a barrier that is there already; refuse what nothing has waited for."""
+        mine = list(mine)
+        for a in state:
+            if a.until is not None and self.conflict([a], mine) is not None:
+                self.drain(p, a)
+
+    def met(self, state: State, p: ProgramPoint | None) -> State:
+        """Return the accesses pending after a barrier: those in flight, and unfenced writes of threads.
+
+        After a barrier of a role all of them, for the other threads.
+        """
+        if p is not None and p.drains:
+            state = frozenset(a.drained(p.drains) for a in state)
+        if p is not None and p.role is not None:
+            return frozenset(a.met_in_role(p, self.asynchronous) for a in state)
+        if not self.asynchronous:
+            return _NOTHING
+        left = (a.met(p) if p is not None or a.until is not None else None for a in state)
+        return frozenset(a for a in left if a is not None)
 
     def depend(self, a: SharedAccess, b: SharedAccess) -> bool:
         key = (id(a), id(b), bool(self.parted))
@@ -124,41 +174,51 @@ class _Flow:
             return False
         if a.region is not None and b.region is not None and a.region.same_as(b.region):
             return False
+        if a.beside(b):
+            return False
         if self.parted and (not (a.shared or b.shared) or (a.write and b.write and a.stmt.same_as(b.stmt))):
             return False
         return not self.owners.apart(a, b)
 
-    def place(self, p: Point, pair: tuple[SharedAccess, SharedAccess], field: str = "meet") -> None:
+    def place(self, p: ProgramPoint, pair: tuple[SharedAccess, SharedAccess], field: str = "meet") -> None:
         """Place a barrier at a point."""
         where = nodes.where_of(p.stmt)
         if self.parted:
             raise DivergentBarrier(what="a loop whose threads meet inside", where=where)
         setattr(p, field, True)
+        self.drain(p, pair[0])
         self.count += 1
         hazard = ", ".join("write" if a.write else "read" for a in pair)
         after = nodes.where_of(pair[0].stmt)
-        self.report.append(Barrier(str(pair[0].buffer.name), str(pair[1].buffer.name), hazard, where, after))
+        earlier, later = (str(a.buffer.name) for a in pair)
+        role = "" if p.role is None else role_of(p.role).name
+        self.report.append(Barrier(earlier, later, hazard, where, after, role))
 
     # Points in order
 
-    def run(self, points: list[Point], state: State) -> State:
+    def run(self, points: list[ProgramPoint], state: State) -> State:
         """Return the pending accesses after the points."""
         for p in points:
             state = self.step(p, state)
         return state
 
-    def step(self, p: Point, state: State) -> State:
+    def step(self, p: ProgramPoint, state: State) -> State:
         if p.kind == "sync":
-            return _NOTHING
+            return self.met(state, p)
         if p.kind in ("break", "continue"):
             return self.jump(p, state)
         if p.kind == "grid":
-            self.run(p.parts[0], _NOTHING)
+            for a in self.run(p.parts[0], _NOTHING):
+                if a.store is not None and a.store.name == calls.UNTIL_READ:
+                    self.drain(p, a)  # shared memory lasts as long as the block
             return _NOTHING
         state = self.arrive(p, state)
         if p.kind == "mark":
             inside = self.run(p.parts[0], state)
             return frozenset(a.outside(p.stmt) for a in inside)
+        if p.kind == "role":
+            state = self.enter(p, state)
+            return state | {a.left_role() for a in self.run(p.parts[0], _NOTHING)}
         if p.kind == "for":
             return self.loop(p, state)
         if p.kind == "while":
@@ -167,31 +227,40 @@ class _Flow:
             return self.branch(p, state)
         return self.plain(p, state)
 
-    def arrive(self, p: Point, state: State) -> State:
+    def arrive(self, p: ProgramPoint, state: State) -> State:
         """Return the pending accesses at the start of a point, after any barrier before it."""
         if not p.meet:
             pair = self.conflict(state, [*p.reads, *p.writes]) if p.kind != "while" else None
             if pair is not None:
                 self.place(p, pair)
-        return _NOTHING if p.meet else state
+        if p.meet:
+            self.drain_all(state, p, [*p.reads, *p.writes])
+            state = self.met(state, p)
+        if self.asynchronous:
+            self.fence(state, [*p.reads, *p.writes])
+        return state
 
-    def plain(self, p: Point, state: State) -> State:
+    def plain(self, p: ProgramPoint, state: State) -> State:
         if not p.between and _can_split(p.stmt):
             pair = self.conflict([a for a in p.reads if a.shared], [a for a in p.writes if a.shared])
             if pair is not None:
                 self.place(p, pair, "between")
-        return frozenset(p.writes) if p.between else state | frozenset(p.reads) | frozenset(p.writes)
+        if p.between:
+            return self.met(state, p if p.role is not None else None) | frozenset(p.writes)
+        if p.waits is not None:
+            state = frozenset(a.waited(p.waits, p.together) for a in state)
+        return state | frozenset(p.reads) | frozenset(p.writes)
 
-    def jump(self, p: Point, state: State) -> State:
+    def jump(self, p: ProgramPoint, state: State) -> State:
         if p.kind == "continue":
             if p.meet:
-                state = _NOTHING
+                state = self.met(state, p)
             self.again[-1].append((p, state))
         else:
             self.left[-1].append(state)
         return _NOTHING
 
-    def branch(self, p: Point, state: State) -> State:
+    def branch(self, p: ProgramPoint, state: State) -> State:
         reads = frozenset(p.reads)
         if not p.varying:
             sides = [self.run(part, state | reads) for part in p.parts]
@@ -201,16 +270,16 @@ class _Flow:
         state = self.enter(p, state)
         return self.sides(p, state | reads)
 
-    def sides(self, p: Point, state: State) -> State:
+    def sides(self, p: ProgramPoint, state: State) -> State:
         for part in p.parts:
             state = state | self.run(part, state) if not _meets(part) else self.run(part, state)
         return state
 
-    def loop(self, p: Point, state: State) -> State:
+    def loop(self, p: ProgramPoint, state: State) -> State:
         after, state = self.around(p, state, self.circle)
         return after if _at_least_once(p.stmt) else after | state
 
-    def around(self, p: Point, state: State, go: Callable[[Point, State], State]) -> tuple[State, State]:
+    def around(self, p: ProgramPoint, state: State, go: Callable[[ProgramPoint, State], State]) -> tuple[State, State]:
         """Place the barriers inside a loop, then the one before it; return the pending accesses after it."""
         self.parted += p.varying
         go(p, _NOTHING)
@@ -221,7 +290,7 @@ class _Flow:
         self.parted -= p.varying
         return after, state
 
-    def circle(self, p: Point, state: State) -> State:
+    def circle(self, p: ProgramPoint, state: State) -> State:
         """Iterate over a loop's body to the fixed point of the pending set; return the set after the loop."""
         bounds = self.owners.bounds.get(p.stmt.loop_var)
         carried: State = _NOTHING
@@ -237,13 +306,13 @@ class _Flow:
             else:
                 carried |= new
 
-    def body(self, p: Point, state: State) -> tuple[State, list[State], list[tuple[Point, State]]]:
+    def body(self, p: ProgramPoint, state: State) -> tuple[State, list[State], list[tuple[ProgramPoint, State]]]:
         self.left.append([])
         self.again.append([])
         out = self.run(p.parts[0], state)
         return out, self.left.pop(), self.again.pop()
 
-    def rounds(self, p: Point, state: State) -> State:
+    def rounds(self, p: ProgramPoint, state: State) -> State:
         """Iterate over a ``while`` loop to the fixed point of the pending set before its condition."""
         reads, carried = frozenset(p.reads), _NOTHING
         while True:
@@ -263,30 +332,44 @@ class _Flow:
 
     # Accesses pending from outside
 
-    def enter(self, p: Point, state: State) -> State:
+    def enter(self, p: ProgramPoint, state: State) -> State:
         """Return the pending accesses on entry to a compound statement: none if it needs a barrier before it."""
-        if p.meet:
-            return _NOTHING
         own = p.reads if p.kind == "while" else []
-        pair = self.conflict(state, own) or self.probe([q for part in p.parts for q in part], state)[0]
-        if pair is None:
-            return state
-        self.place(p, pair)
-        return _NOTHING
+        inside = [p] if p.kind == "role" else [q for part in p.parts for q in part]
 
-    def probe(self, points: list[Point], state: State) -> tuple[tuple[SharedAccess, SharedAccess] | None, State]:
+        def needs(state: State) -> tuple[SharedAccess, SharedAccess] | None:
+            return self.conflict(state, own) or self.probe(inside, state)[0]
+
+        if not p.meet:
+            pair = needs(state)
+            if pair is None:
+                return state
+            self.place(p, pair)
+        for a in state:
+            if a.store is not None and needs(frozenset([a])) is not None:
+                self.drain(p, a)
+        return self.met(state, p)
+
+    def probe(self, points: list[ProgramPoint], state: State) -> tuple[tuple[SharedAccess, SharedAccess] | None, State]:
         """Return a conflict of a pending access with one reached without a barrier, and the remaining pending set."""
         for p in points:
             if not state:
                 break
+            if p.kind == "role":
+                pair = self.conflict(state, [a for q in p.all() for a in (*q.reads, *q.writes)])
+                if pair is not None:
+                    return pair, state
+                continue
             if p.kind == "sync" or p.meet:
-                state = _NOTHING
+                state = self.met(state, p)
                 continue
             pair = self.conflict(state, [*p.reads, *p.writes])
             if pair is not None:
                 return pair, state
             if p.between:
-                state = _NOTHING
+                state = self.met(state, p if p.role is not None else None)
+            if p.waits is not None:
+                state = frozenset(a.waited(p.waits, p.together) for a in state)
             ends = []
             for part in p.parts:
                 pair, end = self.probe(part, state)
@@ -302,17 +385,31 @@ class _Flow:
         return None, state
 
 
-def _past(state: State, p: Point, bounds: tuple[int, int] | None) -> State:
+def _past(state: State, p: ProgramPoint, bounds: tuple[int, int] | None) -> State:
     """Return the pending set seen by other iterations and after the loop, without this iteration's values."""
     var = p.stmt.loop_var if p.kind == "for" else p
     return frozenset(a.past(var, bounds, p.opaque) for a in state)
+
+
+def _on_objects(s: Stmt) -> bool:
+    """Whether a statement writes barrier objects: one that is dropped is initialised again before its next use."""
+    names = ("barrier_init", "barrier_drop")
+    return isinstance(s, tirx.Evaluate) and any(nodes.is_tile_call(s.value, n) for n in names)
+
+
+def _in_flight(a: SharedAccess, b: SharedAccess) -> NotWaitedFor:
+    line = nodes.where_of(a.stmt)
+    return NotWaitedFor(
+        buffer=str(b.buffer.name), action="written" if b.write else "read", flight="write" if a.write else "read",
+        line="?" if line is None else line.line, where=nodes.where_of(b.stmt),
+    )  # fmt: skip
 
 
 def _can_split(s: Stmt) -> bool:
     return isinstance(s, tirx.BufferStore) or (isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "move"))
 
 
-def _meets(part: list[Point]) -> bool:
+def _meets(part: list[ProgramPoint]) -> bool:
     return any(p.meet or p.between or p.kind == "sync" or p.split for p in part)
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tile_core.analysis.point import Point, is_grid
 from tile_core.analysis.uniformity import Varying
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import collect, replace_for, role, statements
-from tile_core.simt.barriers.shared_accesses import Accesses, ProgramPlace, SharedAccess, bounds_of, is_unordered
-from tile_core.simt.memory.arena import listed
+from tile_core.ir.visit import StmtRewriter, loads_of, replace_for, role
+from tile_core.simt.barriers.shared_accesses import Accesses, Awaited, SharedAccess, bounds_of, is_unordered
+
+FENCE_INIT, FENCE_PROXY = "init", "proxy"
+"""Kinds of fences: after barrier objects are initialised, and after any other write of a thread."""
 
 
 @dataclass(eq=False)
-class Point:
+class ProgramPoint:
     """A statement.
 
     Attributes
@@ -24,7 +27,8 @@ class Point:
     stmt
         The statement.
     kind
-        ``plain``, ``sync`` (a barrier), ``break``, ``continue``, ``for``, ``while``, ``if``, ``grid`` or ``mark``.
+        ``plain``, ``sync`` (a barrier), ``break``, ``continue``, ``for``, ``while``, ``if``, ``grid``, ``mark`` or
+        ``role``, a mark whose threads share the work inside.
     reads, writes
         What it reads, then writes; for a compound statement, only in its own expressions.
     parts
@@ -35,20 +39,36 @@ class Point:
         Variables that a loop's body binds to per-iteration values.
     meet, between, end
         Where a barrier was placed: before it, between its reads and its write, at the end of a ``while``'s body.
+    fences
+        Kinds of fences before the barrier that it is, or that was placed before it.
+    drains
+        Threads that wait for their copies out of shared memory before its barrier, or at the end of a grid's body: by
+        number, whether for what they have stored too.
+    waits
+        Which accesses end with it.
+    together
+        Whether all threads wait for them.
+    role
+        The mark of the role around it: its barriers are those of the role's threads.
     """
 
     stmt: Any
     kind: str = "plain"
     reads: list[SharedAccess] = field(default_factory=list)
     writes: list[SharedAccess] = field(default_factory=list)
-    parts: list[list[Point]] = field(default_factory=list)
+    parts: list[list[ProgramPoint]] = field(default_factory=list)
     varying: bool = False
     opaque: frozenset[Any] = frozenset()
     meet: bool = False
     between: bool = False
     end: bool = False
+    fences: list[str] = field(default_factory=list)
+    drains: dict[int, bool] = field(default_factory=dict)
+    waits: Awaited | None = None
+    together: bool = False
+    role: Any = None
 
-    def all(self) -> list[Point]:
+    def all(self) -> list[ProgramPoint]:
         """Return the points inside it, at any depth."""
         return [p for part in self.parts for q in part for p in (q, *q.all())]
 
@@ -61,109 +81,94 @@ class Point:
 class Points:
     """Makes the points of a program.
 
+    Parameters
+    ----------
+    varying
+        What differs between threads, and the program's flow.
+
     Raises
     ------
     DivergentBarrier
         If the program has a barrier in divergent code.
     """
 
-    def __init__(self, body: Stmt, varying: Varying) -> None:
+    def __init__(self, varying: Varying) -> None:
         self.varying = varying
-        self.accesses = Accesses(body)
+        self.accesses = Accesses(varying.flow)
         self.bounds: dict[Any, tuple[int, int]] = {}
-        self.divergent: list[str] = []
-        self.changed = False
 
-    def of(self, s: Stmt, where: ProgramPlace) -> list[Point]:
-        """Return the points of a statement, in order."""
-        return [p for x in statements(s) for p in self.one(x, where.at(x))]
+    def of(self, points: list[Point]) -> list[ProgramPoint]:
+        """Return what barrier insertion needs to know of some points, in order."""
+        return [self.one(p) for p in points]
 
-    def one(self, s: Stmt, where: ProgramPlace) -> list[Point]:
-        """Return the points of one statement."""
-        if isinstance(s, tirx.SeqStmt):
-            return self.of(s, where)
-        if isinstance(s, tirx.For) and not is_unordered(s):
-            return self.loop(s, where)
-        if isinstance(s, tirx.While):
-            return [self.repeat(s, where)]
-        if isinstance(s, tirx.IfThenElse):
-            return [self.branch(s, where)]
-        if isinstance(s, tirx.AttrStmt) and s.attr_key != calls.STEP:
-            return [self.mark(s, where)]
-        if isinstance(s, (tirx.Break, tirx.Continue)):
-            return [Point(s, type(s).__name__.lower())]
+    def one(self, p: Point) -> ProgramPoint:
+        """Return what barrier insertion needs to know of a point."""
+        found = self.made(p)
+        found.role = p.role
+        return found
+
+    def made(self, p: Point) -> ProgramPoint:
+        """Return the same, without the role."""
+        s = p.stmt
+        if p.kind in ("break", "continue"):
+            return ProgramPoint(s, p.kind)
         if isinstance(s, tirx.Evaluate) and _is_barrier(s.value):
-            if self.divergent:
-                raise DivergentBarrier(what=self.divergent[-1], where=nodes.where_of(s))
-            return [Point(s, "sync" if nodes.is_tile_call(s.value, "sync_threads") else "plain")]
-        return [self.plain(s, where)]
+            apart = [q for q in p.path if self.varying.parts(q)]
+            if apart:
+                raise DivergentBarrier(what=_WHAT.get(apart[-1].kind, "T.sync_threads()"), where=nodes.where_of(s))
+            return ProgramPoint(s, "sync" if nodes.is_tile_call(s.value, "sync_threads") else "plain")
+        if p.kind == "plain" or p.is_step() or (p.kind == "for" and is_unordered(s)):
+            found = self.accesses.of_whole(p)
+            reads, writes = [a for a in found if not a.write], [a for a in found if a.write]
+            waits = self.accesses.waits(s)
+            together = waits is not None and not any(self.varying.parts(q) for q in p.path)
+            return ProgramPoint(s, reads=reads, writes=writes, waits=waits, together=together)
+        return self.compound(p)
 
-    def plain(self, s: Stmt, where: ProgramPlace) -> Point:
-        """Return the point of a statement that cannot contain a barrier."""
-        if isinstance(s, tirx.BufferStore):
-            reads, writes = self.accesses.of_store(s, where)
-            return Point(s, reads=reads, writes=writes)
-        found = list(self.accesses.of_step(s, where))
-        return Point(s, reads=[a for a in found if not a.write], writes=[a for a in found if a.write])
+    def compound(self, p: Point) -> ProgramPoint:
+        """Return the point of a loop, a branch or a mark."""
+        kind = "grid" if is_grid(p) else p.kind
+        if (bounds := bounds_of(p.stmt)) is not None:
+            self.bounds[p.stmt.loop_var] = bounds
+        parts = [self.of(part) for part in p.parts]
+        if kind in ("grid", "mark"):
+            return ProgramPoint(p.stmt, "role" if p.is_role() else kind, parts=parts)
+        reads = [] if kind == "for" else self.accesses.of(p)
+        opaque = frozenset[Any]() if kind == "if" else self.accesses.opaque(p)
+        return ProgramPoint(p.stmt, kind, reads, [], parts, self.varying.parts(p), opaque)
 
-    def loop(self, s: Stmt, where: ProgramPlace) -> list[Point]:
-        """Return the points of a counted loop: its bounds may need one of their own."""
-        before: list[Point] = []
-        if role(s) != "grid" and (collect(s.min, ir.TensorLoad) or collect(s.extent, ir.TensorLoad)):
-            # Evaluated once, even if the body changes the memory it reads.
-            start, extent = self.hoisted(s.min, "start", before, where), self.hoisted(s.extent, "count", before, where)
-            s, self.changed = replace_for(s, s.body, start=start, extent=extent), True
-        bounds = bounds_of(s)
-        if bounds is not None:
-            self.bounds[s.loop_var] = bounds
-        if role(s) == "grid":
-            return [Point(s, "grid", parts=[self.of(s.body, where)])]
-        varying = self.varying.loop(s)
-        parts = [self.inside(s.body, where, varying, "a loop whose threads meet inside")]
-        return [*before, Point(s, "for", parts=parts, varying=varying, opaque=self.accesses.opaque(s.body))]
 
-    def hoisted(self, e: Expr, name: str, before: list[Point], where: ProgramPlace) -> Expr:
-        """Return a loop's bound; one that reads memory is bound to a variable before the loop."""
-        if not collect(e, ir.TensorLoad):
+def with_bounds_bound(body: Stmt) -> Stmt:
+    """Return the body with the bounds of loops that read memory bound to variables before the loops.
+
+    They are evaluated once, even if the loop's body changes the memory.
+    """
+    return _BindBounds().stmt(body)
+
+
+class _BindBounds(StmtRewriter):
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
+        return s if s.attr_key == calls.STEP else super().visit_AttrStmt(s)
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        if is_unordered(s):
+            return s
+        s = super().visit_For(s)
+        if role(s) == "grid" or not (loads_of(s.min) or loads_of(s.extent)):
+            return s
+        before: list[Stmt] = []
+        start, extent = self.bound(s.min, "start", before), self.bound(s.extent, "count", before)
+        return nodes.seq([*before, replace_for(s, s.body, start=start, extent=extent)])
+
+    def bound(self, e: Expr, name: str, before: list[Stmt]) -> Expr:
+        if not loads_of(e):
             return e
         var = nodes.fresh(name, nodes.dtype_of(e))
-        if self.varying.expr(e):
-            self.varying.vars.add(var)
-        s = tirx.Bind(var, e)
-        before.append(self.plain(s, where.at(s)))
+        before.append(tirx.Bind(var, e))
         return var
 
-    def repeat(self, s: Stmt, where: ProgramPlace) -> Point:
-        """Return the point of a ``while`` loop."""
-        varying = self.varying.loop(s)
-        reads = self.accesses.of_expr(s.condition, where)
-        parts = [self.inside(s.body, where, varying, "a while loop whose threads meet inside")]
-        return Point(s, "while", reads, [], parts, varying, self.accesses.opaque(s.body))
 
-    def branch(self, s: Stmt, where: ProgramPlace) -> Point:
-        """Return the point of a branch."""
-        varying = self.varying.expr(s.condition)
-        reads = self.accesses.of_expr(s.condition, where)
-        what = "T.sync_threads()"
-        parts = [self.inside(s.then_case, where.under(s.condition), varying, what)]
-        if s.else_case is not None:
-            parts.append(self.inside(s.else_case, where.under(tirx.Not(s.condition)), varying, what))
-        return Point(s, "if", reads, [], parts, varying)
-
-    def inside(self, body: Stmt, where: ProgramPlace, varying: bool, what: str) -> list[Point]:
-        """Return the points of a body; ``what`` is refused there if threads may diverge before it."""
-        if varying:
-            self.divergent.append(what)
-        points = self.of(body, where)
-        if varying:
-            self.divergent.pop()
-        return points
-
-    def mark(self, s: Stmt, where: ProgramPlace) -> Point:
-        """Return the point of an attribute."""
-        if s.attr_key == calls.MANAGED:
-            where = where.inside(s, listed(s.node, self.accesses.bases))
-        return Point(s, "mark", parts=[self.of(s.body, where)])
+_WHAT = {"for": "a loop whose threads meet inside", "while": "a while loop whose threads meet inside"}
 
 
 def _is_barrier(e: Call) -> bool:

@@ -7,13 +7,16 @@ computes in registers and writes results that no thread has read.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.point import Point, is_grid
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.visit import collect, loads_of, replace_for, role
+from tile_core.ir.visit import collect
 
 
 def drop_redundant_barriers(body: Stmt) -> Any:
@@ -24,46 +27,44 @@ def drop_redundant_barriers(body: Stmt) -> Any:
     body
         The per-thread program, with all barriers.
     """
-    return _Tail(body).rest(body)
+    tail = _Tail(body)
+    return tail.flow.replaced(dict.fromkeys(tail.found))
 
 
 #: Calls that access no memory other than their loads.
-_HARMLESS = frozenset({"move", "address", "shuffle", "vote"})
+_HARMLESS = frozenset({"move", "address", "shuffle", "vote", "group_reduce"})
 
 
 class _Tail:
-    """Walks backwards from the end of the kernel until a statement may depend on other threads."""
+    """Looks backwards from the end of the kernel until a statement may depend on other threads."""
 
     def __init__(self, body: Stmt) -> None:
-        self.views = {v.buffer: x for v in collect(body, tirx.DeclBuffer) for x in collect(v.data, tirx.Var)}
-        self.whole = self.accesses(body)
+        self.flow = Flow(body)
+        self.whole = self.accesses(self.flow.points)
         #: Accesses of global memory that come after.
         self.after: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
         self.done = False
+        #: The barriers after which only private work follows.
+        self.found: list[Point] = []
+        self.back(self.flow.top)
 
-    def rest(self, s: Stmt) -> Stmt:
-        """Return a statement after which only private work follows, without barriers at its end."""
-        if self.done:
-            return s
-        if isinstance(s, tirx.SeqStmt):
-            parts = [self.rest(part) for part in reversed(list(s.seq))][::-1]
-            return s if all(a.same_as(b) for a, b in zip(parts, s.seq, strict=True)) else nodes.seq(parts)
-        if isinstance(s, tirx.AttrStmt):
-            inner = self.rest(s.body)
-            return s if inner.same_as(s.body) else tirx.AttrStmt(s.node, s.attr_key, s.value, inner, s.span)
-        if isinstance(s, tirx.For) and role(s) == "grid":
-            inner = self.rest(s.body)
-            return s if inner.same_as(s.body) else replace_for(s, inner)
-        if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "sync_threads"):
-            self.done = not self.is_redundant()
-            return s if self.done else nodes.seq([])
-        self.look(s)
-        return s
+    def back(self, points: Sequence[Point]) -> None:
+        for p in reversed(points):
+            if self.done:
+                return
+            if p.kind == "mark" or is_grid(p):
+                self.back(p.parts[0])
+            elif isinstance(p.stmt, tirx.Evaluate) and nodes.is_tile_call(p.stmt.value, "sync_threads"):
+                self.done = not self.is_redundant()
+                if not self.done:
+                    self.found.append(p)
+            else:
+                self.look(p)
 
-    def look(self, s: Stmt) -> None:
+    def look(self, p: Point) -> None:
         """Record a statement's accesses of global memory; stop if it does anything else that is not private."""
-        calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c)]
-        reads, writes = self.accesses(s)
+        calls = [c for c in collect(p.stmt, ir.Call) if nodes.is_tile_call(c)]
+        reads, writes = self.accesses((p, *self.flow.inside(p)))
         self.after[0].update(reads)
         self.after[1].update(writes)
         other = any(str(c.op.name)[5:] not in _HARMLESS and not _stays_outside(c) for c in calls)
@@ -75,24 +76,15 @@ class _Tail:
         alone = all(all_reads[b] + all_writes[b] == reads[b] + writes[b] for b in writes if _is_global(b))
         return alone and all(all_writes[b] == writes[b] for b in reads if _is_global(b))
 
-    def accesses(self, s: Stmt) -> tuple[Counter[Any], Counter[Any]]:
-        """Return how often each buffer is read and written in a statement."""
-        moved = [c.args[0] for c in collect(s, ir.Call) if nodes.is_tile_call(c, "move")]
-        writes = Counter(
-            self.root(b) for b in (*(x.buffer for x in collect(s, tirx.BufferStore)), *(m.source for m in moved))
-        )
-        # Taking an element's address counts as any access an instruction may make there.
-        addresses = [c.args[0] for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address")]
-        writes.update(self.root(a.source) for a in addresses)
-        reads = Counter(self.root(x.source) for x in loads_of(s))
-        reads.subtract(Counter(self.root(m.source) for m in moved))
-        return +reads, writes
-
-    def root(self, buffer: BufferVar) -> BufferVar:
-        """Return the buffer that a view aliases."""
-        while buffer in self.views:
-            buffer = self.views[buffer]
-        return buffer
+    def accesses(self, points: Iterable[Point]) -> tuple[Counter[Any], Counter[Any]]:
+        """Return how often each buffer is read and written at some points."""
+        reads, writes = Counter[Any](), Counter[Any]()
+        for a in (a for p in points for a in self.flow.accesses_at(p)):
+            # Taking an element's address counts as any access an instruction may make there.
+            for found, counts in ((reads, not a.write), (writes, a.write)):
+                if counts or a.how == "address":
+                    found[self.flow.root(a.buffer)] += 1
+        return reads, writes
 
 
 def _stays_outside(call: Call) -> bool:

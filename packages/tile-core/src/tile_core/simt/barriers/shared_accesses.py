@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import gcd, prod
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.analysis.accesses import Access
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.point import Point, is_grid
+from tile_core.analysis.proofs import linear_parts
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, role, substitute
-from tile_core.simt.memory.arena import OFFSET
-from tile_core.simt.memory.shared_layouts import base_of, packed_buffers
+from tile_core.simt.memory.arena import OFFSET, listed
+from tile_core.simt.memory.shared_layouts import packed_buffers
+from tile_core.simt.roles import role_of
 
 _COMMON = ("shared", "global")
+_STORES = (calls.UNTIL_READ, calls.UNTIL_STORED)
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,31 @@ class ByteRange:
         return (other.last is None or self.first < other.last) and (self.last is None or other.first < self.last)
 
 
+@dataclass(frozen=True)
+class Awaited:
+    """What ends an access that lasts beyond its statement.
+
+    Attributes
+    ----------
+    name
+        ``calls.UNTIL_GROUP``, the name of a barrier's buffer, or what the call that waits says.
+    index
+        The barrier object; ``None`` if it is not known any more, so that no wait is known to be for it.
+    issuer
+        The number of the thread that has issued it and waits for it, of a copy out of shared memory.
+    """
+
+    name: str
+    index: tuple[Any, ...] | None = ()
+    issuer: int = 0
+
+    def ends_by(self, wait: Awaited) -> bool:
+        """Whether a wait is for this."""
+        if self.name != wait.name or self.index is None or wait.index is None:
+            return False
+        return all(tvm_ffi.structural_equal(a, b) for a, b in zip(self.index, wait.index, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class SharedAccess:
     """One access of one thread.
@@ -68,6 +100,22 @@ class SharedAccess:
         The statement.
     region
         The managed region that orders its buffer, while inside it.
+    proxy
+        Empty for accesses of threads.
+    until
+        What ends it, if it lasts beyond its statement.
+    synced
+        The barrier of the program after a write of a thread that no fence has made visible to other proxies.
+    settled
+        Whether a barrier of its role orders it, so that only other threads may conflict with it.
+    seen
+        Whether all threads that execute the program here have waited for it, and may read what it wrote.
+    box
+        Extents of what it accesses from ``corner`` on, if they are known: of a copy out of shared memory.
+    corner
+        The first element of that; ``None`` if it is unknown.
+    once
+        Whether each of its executions accesses other elements.
     """
 
     buffer: Any
@@ -80,6 +128,14 @@ class SharedAccess:
     ranges: tuple[tuple[Any, int, int], ...] = ()
     conditions: tuple[Any, ...] = ()
     region: Any = None
+    proxy: str = ""
+    until: Awaited | None = None
+    synced: Any = None
+    settled: bool = False
+    seen: bool = False
+    box: tuple[int, ...] = ()
+    corner: tuple[Any, ...] | None = None
+    once: bool = False
     later: dict[Any, SharedAccess] = field(default_factory=dict, repr=False)
 
     @property
@@ -103,19 +159,78 @@ class SharedAccess:
             found.later[var] = found
         return found
 
+    @property
+    def store(self) -> Awaited | None:
+        """What ends it, if it is one of a copy out of shared memory, which barrier insertion waits for."""
+        return self.until if self.until is not None and self.until.name in _STORES else None
+
+    def drained(self, waits: Mapping[int, bool]) -> SharedAccess:
+        """Return the access after some threads have waited for their copies: for reads, or (true) for writes too."""
+        if self.store is None or self.store.issuer not in waits:
+            return self
+        ended = self.store.name == calls.UNTIL_READ or waits[self.store.issuer]
+        return self.changed("drained", until=None) if ended else self
+
+    def beside(self, other: SharedAccess) -> bool:
+        """Whether two boxes have no element in common."""
+        if not self.box or not other.box or not self.buffer.same_as(other.buffer):
+            return False
+        if self.once and other.once and self.stmt.same_as(other.stmt):
+            return True
+        if self.corner is None or other.corner is None:
+            return False
+        return any(map(_separate, self.corner, self.box, other.corner, other.box))
+
     def outside(self, region: Expr) -> SharedAccess:
         """Return the access as seen outside its managed region."""
         if self.region is None or not self.region.same_as(region):
             return self
-        found = self.later.get(region)
+        return self.changed(("outside", region), region=None, until=None)
+
+    def changed(self, key: Any, **fields: Any) -> SharedAccess:
+        """Return the access with other fields, the same one each time for a key."""
+        found = self.later.get(key)
         if found is None:
-            found = self.later[region] = replace(self, region=None, later={})
+            found = self.later[key] = replace(self, **fields, later={})
         return found
+
+    def met(self, point: Any) -> SharedAccess | None:
+        """Return what is left of the access after a barrier of the block; ``point`` is that barrier."""
+        if self.until is not None or self.synced is not None:
+            return self
+        if self.proxy or not self.write:
+            return None
+        return self.changed(("met", id(point)), synced=point)
+
+    def met_in_role(self, point: Any, asynchronous: bool) -> SharedAccess:
+        """Return the access after a barrier of its role: only the other threads of the block do not know of it."""
+        if self.until is not None or self.settled:
+            return self
+        unfenced = asynchronous and self.write and not self.proxy
+        return self.changed(("role", id(point)), settled=True, synced=point if unfenced else None)
+
+    def left_role(self) -> SharedAccess:
+        """Return the access as seen by the other threads of the block."""
+        left = self.settled or self.seen
+        return self.changed("left", settled=False, seen=False, synced=None) if left else self
+
+    def waited(self, ended: Awaited, together: bool) -> SharedAccess:
+        """Return the access after a wait, of all threads together or of some."""
+        if self.until is None or not self.until.ends_by(ended):
+            return self
+        return self.changed(("waited", together), until=None, seen=together and ended.name != calls.UNTIL_GROUP)
 
     def _past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> SharedAccess:
         lost = inner if bounds is not None else inner | {var}
+        if self.until is not None and any(variables(e) & (lost | {var}) for e in self.until.index or ()):
+            return replace(self, until=replace(self.until, index=None), later={})._past(var, bounds, inner)
         conditions = tuple(c for c in self.conditions if not variables(c) & lost)
         used = set().union(*(variables(e) for e in (*(self.indices or ()), *conditions)))
+        moved = set().union(*map(variables, self.corner or ())) & (lost | {var})
+        if moved and self.corner is not None:
+            before = {v: tirx.Var(f"{v.name}_any", v.ty) for v in moved}
+            corner = tuple(substitute(e, before) for e in self.corner)
+            return replace(self, corner=corner, later={})._past(var, bounds, inner)
         indices = self.indices
         if indices is not None and any(variables(e) & lost for e in indices):
             return replace(self, indices=None, conditions=conditions, later={})
@@ -129,35 +244,36 @@ class SharedAccess:
 
 
 class Accesses:
-    """Finds the accesses of statements.
+    """What the points of a program access of the memory that threads share.
 
     Parameters
     ----------
-    body
+    flow
         The program, whose allocations give the offsets of buffers.
     """
 
-    def __init__(self, body: Stmt) -> None:
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
         self.memory: dict[Any, ByteRange] = {}
-        self.bases: dict[Any, Any] = {}
-        self.packed = packed_buffers(body)
+        self.packed = packed_buffers(flow.body)
         self.binds: dict[Any, Any] = {}
-        for alloc in collect(body, tirx.AllocBuffer):
-            self.bases[alloc.buffer] = alloc.buffer
+        #: Whether an access lasts beyond its statement, or is made through another proxy.
+        self.asynchronous = False
+        allocs = collect(flow.body, tirx.AllocBuffer)
+        self.bases = {b: flow.root(b) for b in (*(a.buffer for a in allocs), *flow.roots)}
+        for alloc in allocs:
             if nodes.scope_of(alloc.buffer) == "shared":
                 offset = (alloc.annotations or {}).get(OFFSET)
                 space = alloc.buffer if offset is None else "shared"
                 self._place(alloc.buffer, space, 0 if offset is None else int(nodes.as_int(offset)))
-        for view in collect(body, tirx.DeclBuffer):
-            base = base_of(view)
-            base = self.bases.get(base, base)
-            if base is not None:
-                self.bases[view.buffer] = base
-                known = self.memory.get(base)
-                self._place(view.buffer, base if known is None else known.space, 0 if known is None else known.first)
-        for bind in collect(body, tirx.Bind):
-            if not collect(bind.value, (ir.TensorLoad,)) and not _has_opaque(bind.value):
-                self.binds[bind.var] = substitute(bind.value, self.binds)
+        for view, base in flow.roots.items():
+            known = self.memory.get(base)
+            self._place(view, base if known is None else known.space, 0 if known is None else known.first)
+        for var, value in flow.binds.items():
+            if not collect(value, (ir.TensorLoad,)) and not _has_opaque(value):
+                self.binds[var] = substitute(value, self.binds)
+        self._conditions: dict[Any, tuple[Any, ...]] = {}
+        self._managed: dict[Any, set[BufferVar]] = {}
 
     def _place(self, buffer: BufferVar, space: Any, first: int) -> None:
         bits = DTYPES[nodes.element_type(buffer)].bits
@@ -167,157 +283,145 @@ class Accesses:
         last = first + max(1, prod(shape) * max(1, bits // 8)) if known else None
         self.memory[buffer] = ByteRange(space, first, last, size)
 
-    def of_expr(self, e: Expr, where: ProgramPlace) -> list[SharedAccess]:
-        """Return the reads of an expression, and the accesses of its calls."""
-        found: list[SharedAccess] = []
-        places: list[Any] = []
-        pointers: list[Any] = []
-        everything = collect(e, ir.Call)
-        for call in everything:
-            found += self._of_call(call, where, pointers)
-            places += _pointed(call)
-        for call in everything:
-            if nodes.is_tile_call(call, "address") and not _among(call, pointers):
-                found += self._pointer(call, False, where)
-        for x in collect(e, ir.TensorLoad):
-            if not _among(x, places):
-                found += self._access(x.source, x.indices, False, where)
-        return found
+    def of(self, p: Point) -> list[SharedAccess]:
+        """Return what a point accesses itself."""
+        return [x for a in self.flow.accesses_at(p) for x in self._of(a, p)]
 
-    def of_store(self, s: Stmt, where: ProgramPlace) -> tuple[list[SharedAccess], list[SharedAccess]]:
-        """Return the reads and the write of a store."""
-        reads = self.of_expr(s.value, where)
-        for i in s.indices:
-            reads += self.of_expr(i, where)
-        return reads, self._access(s.buffer, s.indices, True, where)
+    def of_whole(self, p: Point) -> list[SharedAccess]:
+        """Return what a point and all inside of it access; the variables of its loops get ranges."""
+        return [x for q in (p, *self.flow.inside(p)) for a in self.flow.accesses_at(q) for x in self._of(a, p)]
 
-    def of_step(self, s: Stmt, where: ProgramPlace) -> Iterator[SharedAccess]:
-        """Yield all accesses inside a statement; the variables of its loops get ranges."""
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                yield from self.of_step(x, where)
-        elif isinstance(s, tirx.For):
-            yield from self.of_expr(s.min, where)
-            yield from self.of_expr(s.extent, where)
-            yield from self.of_step(s.body, where.loop(s, self.opaque(s.body)))
-        elif isinstance(s, tirx.While):
-            yield from self.of_expr(s.condition, where)
-            yield from self.of_step(s.body, where.loop(s, self.opaque(s.body)))
-        elif isinstance(s, tirx.IfThenElse):
-            yield from self.of_expr(s.condition, where)
-            yield from self.of_step(s.then_case, where.under(s.condition))
-            if s.else_case is not None:
-                yield from self.of_step(s.else_case, where.under(tirx.Not(s.condition)))
-        elif isinstance(s, tirx.AttrStmt):
-            yield from self.of_step(s.body, where)
-        else:
-            yield from self.of_simple(s, where)
-
-    def opaque(self, body: Stmt) -> frozenset[Var]:
+    def opaque(self, p: Point) -> frozenset[Var]:
         """Return the variables that a loop's body binds to values that are not loop-invariant."""
-        return frozenset(b.var for b in collect(body, tirx.Bind) if b.var not in self.binds)
+        bound = (q.stmt.var for q in self.flow.inside(p) if isinstance(q.stmt, tirx.Bind))
+        return frozenset(v for v in bound if v not in self.binds)
 
-    def of_simple(self, s: Stmt, where: ProgramPlace) -> list[SharedAccess]:
-        """Return all accesses of a statement without a body."""
-        if isinstance(s, tirx.BufferStore):
-            reads, writes = self.of_store(s, where)
-            return [*reads, *writes]
-        if isinstance(s, (tirx.Bind, tirx.Evaluate)):
-            return self.of_expr(s.value, where)
-        return self.of_expr(s.condition, where) if isinstance(s, tirx.AssertStmt) else []
-
-    def _of_call(self, call: Call, where: ProgramPlace, pointers: list[Any]) -> list[SharedAccess]:
-        if nodes.is_tile_call(call, "move"):
-            size = int(nodes.as_int(call.attrs["bytes"]))
-            target, source = call.args
-            return [
-                *self._access(source.source, source.indices, False, where, size),
-                *self._access(target.source, target.indices, True, where, size),
-            ]
-        atomic = _is_atomic(call)
-        found: list[SharedAccess] = []
-        for arg in call.args:
-            if nodes.is_tile_call(arg, "address"):
-                pointers.append(arg)
-                found += self._pointer(arg, atomic, where)
-            elif isinstance(arg, tirx.Var) and tirx.is_buffer_var(arg):
-                found += self._whole(arg, where, ("r", "w"), atomic)
-            elif nodes.operator_name(arg) in ("address_of", "buffer_data"):
-                inner = arg.args[0]
-                found += self._whole(getattr(inner, "source", inner), where, ("r", "w"), atomic)
-        return found
-
-    def _pointer(self, call: Call, atomic: bool, where: ProgramPlace) -> list[SharedAccess]:
-        access = str(call.attrs["access"])
-        atomic = atomic or access == "a"
-        return self._whole(call.args[0].source, where, ("r", "w") if access == "a" else tuple(access), atomic)
-
-    def _whole(
-        self, buffer: BufferVar, where: ProgramPlace, kinds: tuple[str, ...], atomic: bool
-    ) -> list[SharedAccess]:
-        """Return accesses at places that an instruction chooses: they may be anywhere in the buffer."""
-        found: list[SharedAccess] = []
-        for kind in kinds:
-            found += [replace(a, indices=None, atomic=atomic, later={}) for a in self._access(
-                buffer, (), kind == "w", where
-            )]  # fmt: skip
-        return found
-
-    def _access(
-        self, buffer: BufferVar, indices: Any, write: bool, where: ProgramPlace, size: int = 0
-    ) -> list[SharedAccess]:
-        if nodes.scope_of(buffer) not in _COMMON:
+    def _of(self, a: Access, unit: Point) -> list[SharedAccess]:
+        """Return an access as one of a point that stands for all inside of it; none if its memory is private."""
+        if nodes.scope_of(a.buffer) not in _COMMON:
             return []
-        if buffer not in self.memory:
-            self._place(buffer, buffer, 0)
-        memory = self.memory[buffer]
-        known: tuple[Any, ...] | None = tuple(substitute(i, self.binds) for i in indices)
-        if any(collect(i, ir.TensorLoad) or variables(i) & where.lost for i in known or ()):
+        if a.how == "element":
+            return [self._access(a, unit)]
+        if a.how == "move":
+            assert a.call is not None
+            return [self._access(a, unit, int(nodes.as_int(a.call.attrs["bytes"])))]
+        atomic = _is_atomic(a.call)
+        if a.how != "address":
+            return [replace(self._access(a, unit), indices=None, atomic=atomic, later={})]
+        assert a.operand is not None
+        access, proxy, until = (str(a.operand.attrs.get(key, "")) for key in ("access", "proxy", "until"))
+        atomic = atomic or access == "a"
+        if _on_barriers(a.call):
+            return [replace(self._access(a, unit), atomic=atomic, later={})]
+        self.asynchronous = self.asynchronous or bool(proxy or until)
+        ended = self.until(until, a.call) if until else None
+        found = self._access(a, unit)
+        if until in _STORES:
+            ended = Awaited(until, (), 0 if a.point.role is None else role_of(a.point.role).first)
+        box = tuple(int(nodes.as_int(n)) for n in a.operand.attrs.get("box", ()))
+        if box:
+            found = replace(found, box=box, corner=found.indices, once=self._once(a, box), later={})
+        return [replace(found, indices=None, atomic=atomic, proxy=proxy, until=ended, later={})]
+
+    def _once(self, a: Access, box: tuple[int, ...]) -> bool:
+        """Whether a box moves by its extents or more in each turn of each loop around it, in a dimension of its own."""
+        free = list(range(len(box)))
+        indices = [substitute(i, self.binds) for i in a.indices]
+        loops = [p for p in a.point.loops if not is_grid(p)]
+        own = [p.stmt.loop_var for p in loops if p.kind == "for"]
+        if len(own) < len(loops):
+            return False
+        inner = set(own).union(*(self.opaque(p) for p in loops))
+        for var in own:
+            for d in free:
+                parts = linear_parts(indices[d], [var])
+                by = nodes.as_int(parts[0]) if parts else None
+                if not isinstance(by, int) or abs(by) < box[d] or collect(parts[1], ir.TensorLoad):
+                    continue
+                if not variables(parts[1]) & inner:
+                    free.remove(d)
+                    break
+            else:
+                return False
+        return True
+
+    def _access(self, a: Access, unit: Point, size: int = 0) -> SharedAccess:
+        if a.buffer not in self.memory:
+            self._place(a.buffer, a.buffer, 0)
+        memory = self.memory[a.buffer]
+        ranges, lost = self._iterations(a.point, unit)
+        known: tuple[Any, ...] | None = tuple(substitute(i, self.binds) for i in a.indices)
+        if any(collect(i, ir.TensorLoad) or variables(i) & lost for i in known or ()):
             known = None
-        region = where.region_of(self.bases.get(buffer, buffer))
-        return [
-            SharedAccess(
-                buffer, memory, write, False, known, size or memory.size, where.stmt, where.ranges,
-                tuple(substitute(c, self.binds) for c in where.conditions), region,
-            )
-        ]  # fmt: skip
+        return SharedAccess(
+            a.buffer, memory, a.write, False, known, size or memory.size, unit.stmt, ranges,
+            self.conditions(a.point), self._region(a),
+        )  # fmt: skip
 
+    def _iterations(self, p: Point, unit: Point) -> tuple[tuple[tuple[Any, int, int], ...], frozenset[Any]]:
+        """Return the ranges of the loops in a unit around a point, and the variables that are unknown there."""
+        ranges: tuple[tuple[Any, int, int], ...] = ()
+        lost: frozenset[Any] = frozenset()
+        for loop in (x for x in p.loops if unit.contains(x)):
+            bounds, lost = bounds_of(loop.stmt), lost | self.opaque(loop)
+            if bounds is not None:
+                ranges = (*ranges, (loop.stmt.loop_var, *bounds))
+            elif loop.kind == "for":
+                lost = lost | {loop.stmt.loop_var}
+        return ranges, lost
 
-@dataclass(frozen=True)
-class ProgramPlace:
-    """The context of a statement in the program."""
+    def conditions(self, p: Point) -> tuple[Expr, ...]:
+        """Return the conditions that hold at a point."""
+        key = (p.around, p.side)
+        if key not in self._conditions:
+            held = [c if holds else tirx.Not(c) for c, holds in p.conditions if not collect(c, ir.TensorLoad)]
+            if p.role is not None:
+                number = p.role.node[3]
+                held += [number >= 0, number < p.role.node[2]]
+            self._conditions[key] = tuple(substitute(c, self.binds) for c in held)
+        return self._conditions[key]
 
-    stmt: Any = None
-    ranges: tuple[tuple[Any, int, int], ...] = ()
-    conditions: tuple[Any, ...] = ()
-    regions: tuple[tuple[Any, frozenset[Any]], ...] = ()
-    lost: frozenset[Any] = frozenset()
+    def _region(self, a: Access) -> Stmt | None:
+        """Return the outermost managed region around an access that orders its buffer, if any does."""
+        root = self.flow.root(a.buffer)
+        return next((p.stmt for p in a.point.path if root in self.managed(p)), None)
 
-    def at(self, stmt: Stmt) -> ProgramPlace:
-        """Return the context of a statement here."""
-        return replace(self, stmt=stmt)
+    def managed(self, p: Point) -> set[BufferVar]:
+        """Return the buffers whose accesses a region orders itself; none if it is no managed region."""
+        if p.kind != "mark" or p.stmt.attr_key != calls.MANAGED:
+            return set()
+        if p not in self._managed:
+            self._managed[p] = listed(p.stmt.node, self.bases)
+        return self._managed[p]
 
-    def under(self, condition: Expr) -> ProgramPlace:
-        """Return the context under a condition; one that reads memory is ignored."""
-        if collect(condition, ir.TensorLoad):
-            return self
-        return replace(self, conditions=(*self.conditions, condition))
+    def until(self, name: str, instruction: Call | None) -> Awaited:
+        """Return what ends an operand of an instruction."""
+        if name != calls.UNTIL_PHASE:
+            return Awaited(name)
+        objects = [
+            a.args[0]
+            for a in (instruction.args if instruction is not None else ())
+            if nodes.is_tile_call(a, "address") and str(a.attrs["access"]) == "a"
+        ]
+        if len(objects) != 1:
+            return Awaited(name, None)
+        return self.phase(objects[0])
 
-    def loop(self, s: Stmt, opaque: frozenset[Any]) -> ProgramPlace:
-        """Return the context inside a loop whose iterations all count as one."""
-        bounds = bounds_of(s)
-        if bounds is not None:
-            return replace(self, ranges=(*self.ranges, (s.loop_var, *bounds)), lost=self.lost | opaque)
-        mine = {s.loop_var} if isinstance(s, tirx.For) else set()
-        return replace(self, lost=self.lost | opaque | mine)
+    def phase(self, place: Expr) -> Awaited:
+        """Return the wait for a barrier object."""
+        return Awaited(str(place.source.name), tuple(substitute(i, self.binds) for i in place.indices))
 
-    def inside(self, region: Expr, managed: Iterable[Any]) -> ProgramPlace:
-        """Return the context inside a region that manages some buffers."""
-        return replace(self, regions=(*self.regions, (region, frozenset(managed))))
-
-    def region_of(self, buffer: BufferVar) -> Any:
-        """Return the outermost region that manages a buffer, if any does."""
-        return next((region for region, managed in self.regions if buffer in managed), None)
+    def waits(self, s: Stmt) -> Awaited | None:
+        """Return what a statement waits for, if it ends accesses that last beyond their statements."""
+        call = s.value if isinstance(s, tirx.Evaluate) else None
+        if call is None or not nodes.is_tile_call(call):
+            return None
+        if nodes.is_tile_call(call, "async_wait"):
+            return Awaited(calls.UNTIL_GROUP) if nodes.as_int(call.args[0]) == 0 else None
+        if nodes.is_tile_call(call, "barrier_wait"):
+            return self.phase(call.args[0].args[0])
+        name = call.attrs.get("waits") if call.attrs else None
+        return None if name is None else Awaited(str(name))
 
 
 def bounds_of(loop: Stmt) -> tuple[int, int] | None:
@@ -340,22 +444,27 @@ def variables(e: Expr) -> set[Var]:
     return set(collect(e, tirx.Var))
 
 
-def _among(x: Expr, others: list[Expr]) -> bool:
-    return any(x.same_as(o) for o in others)
+def _separate(a: Expr, extent: int, b: Expr, other: int) -> bool:
+    """Whether so many elements from ``a`` and ``b`` on are apart, by a constant gap or by their remainders."""
+    analyzer = Analyzer()
+    a, b = nodes.int_const(0) + a, nodes.int_const(0) + b
+    gap = nodes.as_int(analyzer.simplify(b - a))
+    if isinstance(gap, int):
+        return gap >= extent or -gap >= other
+    first, second = analyzer.modular_set(a), analyzer.modular_set(b)
+    period = gcd(int(first.coeff), int(second.coeff))
+    gap = int(second.base) - int(first.base)
+    return period > 0 and gap % period >= extent and -gap % period >= other
 
 
-def _pointed(call: Call) -> list[Expr]:
-    """Return the loads among a call's arguments that only denote an address."""
-    if nodes.is_tile_call(call, "move"):
-        return list(call.args)
-    if nodes.is_tile_call(call, "address") or nodes.operator_name(call) == "address_of":
-        return [call.args[0]]
-    return []
+def _on_barriers(call: Call | None) -> bool:
+    """Whether a call is one of those for barrier objects, which access one object."""
+    return call is not None and str(call.op.name).startswith("tile.barrier_")
 
 
-def _is_atomic(call: Call) -> bool:
+def _is_atomic(call: Call | None) -> bool:
     """Whether a call is an atomic op of the language; for instructions, each address says so itself."""
-    return nodes.is_tile_call(call) and str(call.op.name)[5:].startswith("atomic")
+    return call is not None and nodes.is_tile_call(call) and str(call.op.name)[5:].startswith("atomic")
 
 
 def _has_opaque(e: Expr) -> bool:

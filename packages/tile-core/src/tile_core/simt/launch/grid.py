@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.errors import InternalError
+from tile_core.errors.lowering import GridNotComputable
 from tile_core.ir import calls, nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
@@ -38,7 +41,7 @@ def block_of(body: Stmt, thread: Var) -> Block:
     return Block((1, 1, 1), thread)
 
 
-def launch(body: Stmt, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
+def launch(body: Stmt, block: Block, swizzle: Mapping[str, object] | None = None) -> tuple[Stmt, Grid]:
     """Return the program of one thread of one block, and the grid.
 
     Parameters
@@ -59,16 +62,30 @@ def launch(body: Stmt, block: Block, swizzle: Any = None) -> tuple[Any, Grid]:
         thread = thread + calls.thread_index(1) * x
     if z > 1:
         thread = thread + calls.thread_index(2) * (x * y)
-    extents = [rewriter.extents.get(a, 1) for a in range(3)]
-    gx, gy, gz = (dim_of(e) if not isinstance(e, int) else e for e in extents)
+    gx, gy, gz = (rewriter.dim(axis) for axis in range(3))
     return nodes.seq([tirx.Bind(block.thread, nodes.int_const(0) + thread), new]), Grid((gx, gy, gz))
 
 
 class _GridToBlock(StmtRewriter):
     def __init__(self, block: Block, swizzle: dict[str, Any] | None) -> None:
         self.block, self.swizzle = block, swizzle
-        self.extents: dict[int, Any] = {}
-        self.binds: dict[Any, Any] = {}
+        self.extents: dict[int, Expr] = {}
+        self.binds: dict[Var, Expr] = {}
+
+    def dim(self, axis: int) -> Dim:
+        """Return the extent of an axis of the grid as the host computes it.
+
+        Raises
+        ------
+        GridNotComputable
+            If it uses an operation that the host does not have.
+        """
+        extent = self.extents.get(axis, 1)
+        try:
+            return dim_of(extent)
+        except InternalError as error:
+            where = nodes.where_of(self.loops[axis])
+            raise GridNotComputable(extent=str(extent), axis=axis, where=where) from error
 
     def visit_Bind(self, s: Stmt) -> Stmt:
         self.binds[s.var] = substitute(s.value, self.binds)
@@ -77,7 +94,7 @@ class _GridToBlock(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return super().visit_For(s)
-        axes: dict[int, Any] = {}
+        axes: dict[int, Stmt] = {}
         while isinstance(s, tirx.For) and role(s) == "grid":
             axes[int(annotation(s, nodes.AXIS))] = s
             s = s.body
@@ -89,12 +106,12 @@ class _GridToBlock(StmtRewriter):
         inner = _Indices(axes).stmt(s)
         return nodes.seq([*self.coordinates(axes), inner])
 
-    def coordinates(self, axes: dict[int, Any]) -> list[Any]:
+    def coordinates(self, axes: Mapping[int, Stmt]) -> list[Stmt]:
         """Bind the loops' variables to the block's coordinates."""
         where = {
             axis: nodes.cast(calls.block_index(axis), nodes.dtype_of(loop.loop_var)) for axis, loop in axes.items()
         }
-        before: list[Any] = []
+        before: list[Stmt] = []
         empty = any(e == 0 for e in self.extents.values() if isinstance(e, int))  # no block asks for its coordinates
         if self.swizzle and 0 in axes and 1 in axes and not empty:
             before, where[0], where[1] = self.panels(axes)
@@ -104,7 +121,7 @@ class _GridToBlock(StmtRewriter):
             binds.append(tirx.Bind(loop.loop_var, value if nodes.as_int(loop.min) == 0 else value + loop.min))
         return [*before, *binds]
 
-    def panels(self, axes: dict[int, Any]) -> tuple[list[Any], Any, Any]:
+    def panels(self, axes: Mapping[int, Stmt]) -> tuple[list[Stmt], Expr, Expr]:
         assert self.swizzle is not None
         panel, by_rows = int(nodes.as_int(self.swizzle["panel"])), str(self.swizzle["order"]) == "row"
         wide, high = (0, 1) if by_rows else (1, 0)

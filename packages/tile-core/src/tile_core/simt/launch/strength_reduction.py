@@ -15,8 +15,6 @@ a remainder proves that an access is in bounds.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -24,7 +22,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, statements
 
 
-def reduce_strength(body: Stmt) -> Any:
+def reduce_strength(body: Stmt) -> Stmt:
     """Return the body with the remainders in the bindings of marked loops rewritten."""
     return _Rings().stmt(body)
 

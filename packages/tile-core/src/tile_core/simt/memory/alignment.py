@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from tile_core.compat.types import BufferVar, Expr, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.passes import wrapping
+
+if TYPE_CHECKING:
+    from tile_core.layout.base import LayoutMap
+
 
 #: The widest access of one thread in bytes, and the alignment of shared buffers.
 WIDEST = 16
@@ -31,25 +36,28 @@ class Aligned:
         A divisor of the value, by symbol.
     """
 
-    addresses: Mapping[Any, int] = field(default_factory=dict)
-    divisors: Mapping[Any, int] = field(default_factory=dict)
+    addresses: dict[BufferVar, int] = field(default_factory=dict)
+    divisors: dict[Var, int] = field(default_factory=dict)
 
-    def of(self, buffer: BufferVar, indices: Sequence[Expr], known: Mapping[Any, int] | None = None) -> int:
-        """Return the alignment of an element's address in bytes, up to ``WIDEST``.
+    def of(self, buffer: BufferVar, indices: Sequence[Expr], known: Mapping[Var, int] | None = None) -> int:
+        """Return the alignment of an element's address in bytes, up to ``WIDEST``; 0 if it is inside a byte.
 
         Parameters
         ----------
         known
             Divisors of more variables.
         """
-        size = DTYPES[nodes.element_type(buffer)].bits // 8
-        if size == 0:
+        bits = DTYPES[nodes.element_type(buffer)].bits
+        size = max(bits // 8, 1)
+        if bits < 8 and nodes.scope_of(buffer) == "shared":
             return 0
         own = WIDEST if nodes.scope_of(buffer) == "shared" else self.addresses.get(buffer, size)
         facts = {**(known or {}), **self.divisors}
         offset = 0
         for index, stride in zip(indices, strides_of(buffer), strict=True):
             offset = gcd(offset, factor(index, facts) * factor(stride, facts))
+        if bits < 8:
+            return gcd(gcd(offset // 2, own), WIDEST) if offset % 2 == 0 else 0
         return gcd(gcd(offset * size, own), WIDEST)
 
 
@@ -63,8 +71,8 @@ def strides_of(buffer: BufferVar) -> list[Expr]:
     given = list(buffer.ty.strides or [])
     if given:
         return [nodes.as_int(s) for s in given]
-    found: list[Any] = []
-    step: Any = 1
+    found: list[Expr] = []
+    step: Expr = 1
     for extent in reversed(nodes.shape_of(buffer)):
         found.insert(0, step)
         step = step * extent
@@ -93,10 +101,13 @@ def factor(e: Expr, known: Mapping[Var, int]) -> int:
         return gcd(factor(e.true_value, known), factor(e.false_value, known))
     if isinstance(e, tirx.LShift) and isinstance(nodes.as_int(e.b), int):
         return factor(e.a, known) << int(nodes.as_int(e.b))
+    if nodes.operator_name(e).startswith(wrapping.PREFIX):
+        found = factor(wrapping.plain(e), known)
+        return found & -found  # of the divisors of a number, powers of two alone divide what is left of it by wrapping
     return 1
 
 
-def together(layout: Any, width: int) -> int:
+def together(layout: LayoutMap, width: int) -> int:
     """Return how many elements of the last dimension a layout keeps contiguous and aligned to their count.
 
     Parameters

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
-from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Node, Stmt
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.point import Point
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.errors.memory import SharedMemoryExceeded
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import StmtRewriter, collect, role
-from tile_core.simt.memory.shared_layouts import SHAPE, base_of, packed_buffers
+from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.simt.memory.shared_layouts import SHAPE, packed_buffers
 
 #: Annotation of an ``AllocBuffer``: its offset in bytes.
 OFFSET = "tile.offset"
@@ -22,6 +23,8 @@ OFFSET = "tile.offset"
 ALIGN = "tile.align"
 
 _SMALL, _LARGE = 16, 128
+#: Alignment in TVM's type of a buffer whose declaration does not say one.
+_UNSAID = 64
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Arena:
     arrays: tuple[Array, ...] = ()
 
 
-def plan_arena(body: Stmt, limit: int) -> tuple[Any, Arena]:
+def plan_arena(body: Stmt, limit: int) -> tuple[Stmt, Arena]:
     """Assign each shared buffer an offset.
 
     Parameters
@@ -89,8 +92,10 @@ def plan_arena(body: Stmt, limit: int) -> tuple[Any, Arena]:
     """
     packed = packed_buffers(body)
     lives = _Lives(body)
+    needed = _needed(body)
     buffers = [
-        _Buffer(a, lives.spans.get(a.buffer), a.buffer in packed, a.buffer in lives.managed) for a in lives.allocs
+        _Buffer(a, lives.spans.get(a.buffer), a.buffer in packed, a.buffer in lives.managed, needed.get(a.buffer, 1))
+        for a in lives.allocs
     ]
     if not buffers:
         return body, Arena(0)
@@ -105,7 +110,7 @@ def plan_arena(body: Stmt, limit: int) -> tuple[Any, Arena]:
 class _Buffer:
     """An allocation, its size and its live range."""
 
-    def __init__(self, alloc: Stmt, span: tuple[int, int] | None, packed: bool, managed: bool) -> None:
+    def __init__(self, alloc: Stmt, span: tuple[int, int] | None, packed: bool, managed: bool, needed: int) -> None:
         self.buffer, self.span, self.where = alloc.buffer, span, nodes.where_of(alloc)
         notes = alloc.annotations or {}
         shape = nodes.shape_of(self.buffer)
@@ -114,7 +119,8 @@ class _Buffer:
         bits = DTYPES[self.dtype].bits
         count = prod(shape)
         self.bytes = -(-count * bits // 8) if packed else count * max(8, bits) // 8
-        asked = int(nodes.as_int(notes.get(ALIGN, 1)))
+        asked, declared = int(nodes.as_int(notes.get(ALIGN, 1))), int(self.buffer.ty.data_alignment)
+        asked = max(asked, needed, declared if declared != _UNSAID else 1)
         self.align = max(asked, _LARGE if self.bytes >= _LARGE else _SMALL)
         # The first dimension of a buffer managed by a pipelined loop is the slot.
         self.stages = max(self.shape[0], 1) if managed and self.shape else 1
@@ -132,88 +138,31 @@ class _Buffer:
 
 
 class _Lives:
-    """Liveness of shared buffers: the first and last time each is used, where a step counts as one time.
-
-    A buffer allocated outside a loop that uses it is live throughout the loop. The sides of a branch may run one after
-    the other, so a buffer used in one is live in both.
-    """
+    """Lifetimes of the shared buffers of a program, and those that a region manages."""
 
     def __init__(self, body: Stmt) -> None:
-        self.now = 0
-        self.allocs: list[Any] = []
-        self.spans: dict[Any, tuple[int, int]] = {}
-        self.bases: dict[Any, Any] = {}
-        self.managed: set[Any] = set()
-        self.line: Where | None = None
+        flow = Flow(body)
+        self.allocs = [a for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
+        buffers = {a.buffer for a in self.allocs}
+        bases = {b: flow.root(b) for b in (*buffers, *flow.roots) if flow.root(b) in buffers}
+        self.managed: set[BufferVar] = set()
+
+        def region(p: Point) -> set[BufferVar]:
+            mine = listed(p.stmt.node, bases) if p.stmt.attr_key == calls.MANAGED else set()
+            self.managed.update(mine)
+            return mine
+
+        found = flow.lifetimes(buffers, region)
+        self.spans = found.spans
         #: The source line of each time.
         self.lines: list[Where | None] = [None]
-        self.visit(body)
-
-    def visit(self, s: Stmt) -> None:
-        self.line = nodes.where_of(s) or self.line
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                self.visit(x)
-        elif isinstance(s, tirx.AllocBuffer):
-            if nodes.scope_of(s.buffer) == "shared":
-                self.allocs.append(s)
-                self.bases[s.buffer] = s.buffer
-        elif isinstance(s, tirx.DeclBuffer):
-            base = self.bases.get(base_of(s))
-            if base is not None:
-                self.bases[s.buffer] = base
-        elif isinstance(s, (tirx.For, tirx.While)):
-            self.loop(s)
-        elif isinstance(s, tirx.IfThenElse):
-            self.branch(s)
-        elif isinstance(s, tirx.AttrStmt) and s.attr_key != calls.STEP:
-            self.region(s)
-        else:
-            for x in collect(s, (tirx.AllocBuffer, tirx.DeclBuffer)) if isinstance(s, tirx.AttrStmt) else ():
-                self.visit(x)
-            self.use(s)
-
-    def use(self, *parts: Node) -> None:
-        """Record that all shared buffers in ``parts`` are used at the next time."""
-        self.now += 1
-        self.lines.append(self.line)
-        stored = [x.buffer for part in parts for x in collect(part, tirx.BufferStore)]
-        named = [v for part in parts for v in collect(part, tirx.Var)]
-        self.extend({self.bases[v] for v in [*stored, *named] if v in self.bases}, self.now, self.now)
-
-    def extend(self, buffers: Iterable[BufferVar], first: int, last: int) -> None:
-        for b in buffers:
-            old = self.spans.get(b, (first, last))
-            self.spans[b] = (min(old[0], first), max(old[1], last))
-
-    def used_since(self, first: int) -> set[BufferVar]:
-        return {b for b, span in self.spans.items() if span[1] > first}
-
-    def loop(self, s: Stmt) -> None:
-        before, outside = self.now, set(self.bases.values())
-        self.use(*((s.condition,) if isinstance(s, tirx.While) else (s.min, s.extent)))
-        self.visit(s.body)
-        if not isinstance(s, tirx.For) or role(s) != "grid":
-            self.extend(self.used_since(before) & outside, before + 1, self.now)
-
-    def branch(self, s: Stmt) -> None:
-        before = self.now
-        self.use(s.condition)
-        self.visit(s.then_case)
-        if s.else_case is not None:
-            self.visit(s.else_case)
-            self.extend(self.used_since(before), before + 1, self.now)
-
-    def region(self, s: Stmt) -> None:
-        before = self.now
-        self.visit(s.body)
-        if s.attr_key == calls.MANAGED:
-            mine = listed(s.node, self.bases)
-            self.managed |= mine
-            self.extend(self.used_since(before) & mine, before + 1, self.now)
+        line, by_point = None, {}
+        for p in flow.walk(lambda p: not p.is_step()):
+            line = by_point[p] = nodes.where_of(p.stmt) or line
+        self.lines += [by_point[p] for p in found.points if p is not None]
 
 
-def listed(node: Any, bases: dict[BufferVar, BufferVar]) -> set[BufferVar]:
+def listed(node: Sequence[BufferVar], bases: dict[BufferVar, BufferVar]) -> set[BufferVar]:
     """Return the buffers that a ``tile.managed`` attribute lists, by themselves or by name; views count as their bases.
 
     Parameters
@@ -223,13 +172,23 @@ def listed(node: Any, bases: dict[BufferVar, BufferVar]) -> set[BufferVar]:
     bases
         The buffer that each buffer aliases; itself for most.
     """
-    found: set[Any] = set()
+    found: set[BufferVar] = set()
     for x in [node] if isinstance(node, (str, tirx.Var)) else list(node):
         if isinstance(x, tirx.Var):
             found.add(bases.get(x, x))
         else:
             name = str(getattr(x, "value", x))
             found |= {base for b, base in bases.items() if str(b.name) == name}
+    return found
+
+
+def _needed(body: Stmt) -> dict[BufferVar, int]:
+    """Return the alignment that instructions rely on, by the buffer whose address they take."""
+    found: dict[BufferVar, int] = {}
+    for call in collect(body, ir.Call):
+        if nodes.is_tile_call(call, "address") and "align" in call.attrs:
+            source = call.args[0].source
+            found[source] = max(found.get(source, 1), int(nodes.as_int(call.attrs["align"])))
     return found
 
 
@@ -241,7 +200,7 @@ def _orders(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
     return [by_start, by_size, by_length]
 
 
-def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[Any, int]]:
+def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[BufferVar, int]]:
     """Place each buffer at the lowest offset that no simultaneously live buffer occupies."""
     placed: list[tuple[_Buffer, int]] = []
     for b in order:
@@ -255,7 +214,7 @@ def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[Any, int]]:
 
 
 class _AnnotateOffsets(StmtRewriter):
-    def __init__(self, offsets: dict[Any, int]) -> None:
+    def __init__(self, offsets: Mapping[BufferVar, int]) -> None:
         self.offsets = offsets
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from tile_core.ir import nodes
 from tile_core.layout import LayoutMap, row_major
 from tile_core.ops.base import View
 
+if TYPE_CHECKING:
+    from tile_core.analysis.analyzer import Analyzer
 
-def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: Any) -> bool:
+
+def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: Analyzer) -> bool:
     """Whether each run of ``run`` elements along a dimension, from the tile's corner, is contiguous and aligned.
 
     ``ranges`` is an analyzer that knows the variables of the corner.
@@ -45,7 +48,7 @@ def _places(layout: LayoutMap) -> Array:
         return np.asarray(layout.tables()["memory"]).reshape(layout.shape)
 
 
-def divides(by: int, value: Any, ranges: Any) -> bool:
+def divides(by: int, value: Expr, ranges: Analyzer) -> bool:
     """Whether ``value`` is known to be a multiple of ``by``."""
     if isinstance(value, int):
         return value % by == 0
@@ -53,7 +56,7 @@ def divides(by: int, value: Any, ranges: Any) -> bool:
     return int(found.coeff) % by == 0 and int(found.base) % by == 0
 
 
-def conditions(view: View, ranges: Any) -> list[Expr]:
+def conditions(view: View, ranges: Analyzer) -> list[Expr]:
     """Return the conditions, if not proven, under which a tile lies inside its buffer."""
     starts = [nodes.int_const(low) if isinstance(low, int) else low for low in view.mins]
     found = []
@@ -63,14 +66,14 @@ def conditions(view: View, ranges: Any) -> list[Expr]:
     return found
 
 
-def _ends(start: Expr, extent: int, size: Expr, ranges: Any) -> Expr:
+def _ends(start: Expr, extent: int, size: Expr, ranges: Analyzer) -> Expr:
     """Return the condition that a tile ends inside; for an unbounded start, computing the end may overflow its type."""
     if ranges.const_int_bound(start).max_value + extent <= whole(nodes.dtype_of(start))[1]:
         return tirx.LE(*_same_type(start + extent, size))
     return tirx.LE(*_same_type(start, size - extent))
 
 
-def inside(view: View, indices: list[Expr], ranges: Any) -> list[Expr]:
+def inside(view: View, indices: list[Expr], ranges: Analyzer) -> list[Expr]:
     """Return the conditions, if not proven, under which an element of a tile lies inside the buffer."""
     found = []
     for index, (below, above, size) in zip(indices, _open(view, ranges), strict=True):
@@ -79,7 +82,7 @@ def inside(view: View, indices: list[Expr], ranges: Any) -> list[Expr]:
     return found
 
 
-def _same_type(a: Expr, b: Expr) -> tuple[Any, Any]:
+def _same_type(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Return two integers of one type: a corner may have 64 bits, and an extent 32, or the other way around."""
     b = nodes.int_const(b, nodes.dtype_of(a)) if isinstance(b, int) else b
     if nodes.dtype_of(a) == nodes.dtype_of(b):
@@ -87,7 +90,7 @@ def _same_type(a: Expr, b: Expr) -> tuple[Any, Any]:
     return nodes.cast(a, "int64"), nodes.cast(b, "int64")
 
 
-def _open(view: View, ranges: Any) -> list[tuple[bool, bool, Any]]:
+def _open(view: View, ranges: Analyzer) -> list[tuple[bool, bool, Expr]]:
     """Return for each dimension whether a tile may begin before its buffer or end after it, and the buffer's extent."""
     found = []
     for low, extent, size in zip(view.mins, view.extents, nodes.shape_of(view.buffer), strict=True):

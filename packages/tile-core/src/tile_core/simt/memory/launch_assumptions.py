@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.memory.alignment import WIDEST, Aligned, row_symbols
 
 
-def assume(params: Iterable[Any], address: int = WIDEST) -> Aligned:
+def assume(params: Sequence[Expr], address: int = WIDEST) -> Aligned:
     """Return the assumptions of a fast text: alignment of all parameters, divisors of symbols in their row strides.
 
     A symbol is assumed to be a multiple of the number of elements in an address's alignment, so a row of float16 need
     not be as long as one of int8.
     """
     buffers = [p for p in params if tirx.is_buffer_var(p)]
-    divisors: dict[Any, int] = {}
+    divisors: dict[Var, int] = {}
     for buffer in buffers:
         elements = max(1, address * 8 // DTYPES[nodes.element_type(buffer)].bits)
         for symbol in row_symbols(buffer):
@@ -30,7 +29,7 @@ def assume(params: Iterable[Any], address: int = WIDEST) -> Aligned:
 
 def relied(body: Stmt, aligned: Aligned) -> Aligned:
     """Return the part of an assumption that the wide accesses of a thread's code need."""
-    used: set[Any] = set()
+    used: set[BufferVar] = set()
     for call in collect(body, ir.Call):
         if nodes.is_tile_call(call, "move") or nodes.is_tile_call(call, "address"):
             used |= {a.source for a in call.args if isinstance(a, ir.TensorLoad)}
@@ -43,7 +42,7 @@ def relied(body: Stmt, aligned: Aligned) -> Aligned:
     return Aligned(addresses, {v: n for v, n in aligned.divisors.items() if v in symbols})
 
 
-def _shown(body: Stmt) -> list[tuple[Any, int]]:
+def _shown(body: Stmt) -> list[tuple[BufferVar, int]]:
     """Return the required alignment of each global buffer: the size of an element of a view of it."""
     views = {
         d.buffer: next((v for v in collect(d.data, tirx.Var) if tirx.is_buffer_var(v)), None)

@@ -5,9 +5,9 @@ A buffer without a layout is row-major. A view shares the bytes of its buffer, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
@@ -19,11 +19,15 @@ from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for, sub
 from tile_core.layout.expressions import ExprOps
 from tile_core.simt.variant import Block
 
+if TYPE_CHECKING:
+    from tile_core.layout.base import LayoutMap
+
+
 #: Annotation of the ``AllocBuffer`` of a shared buffer that became one-dimensional: its extents before.
 SHAPE = "tile.shape"
 
 
-def apply_shared_layouts(body: Stmt, layouts: Mapping[BufferVar, Any], block: Block | None = None) -> Any:
+def apply_shared_layouts(body: Stmt, layouts: Mapping[BufferVar, LayoutMap], block: Block | None = None) -> Stmt:
     """Return the body with one-dimensional shared buffers.
 
     Parameters
@@ -53,7 +57,7 @@ class Folding(ExprOps):
     to the other digits then are constant offsets of the address.
     """
 
-    def __init__(self, analyzer: Any) -> None:
+    def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
 
     def simplify(self, index: Expr) -> Expr:
@@ -77,7 +81,7 @@ class Folding(ExprOps):
         """See ``Ops.mul``."""
         return self.simplify(a * b)
 
-    def shift_left(self, a: Expr, b: int) -> Any:
+    def shift_left(self, a: Expr, b: int) -> Expr:
         """See ``Ops.shift_left``."""
         return self.mul(a, 1 << b)
 
@@ -122,7 +126,9 @@ class Folding(ExprOps):
 class _FlatBuffer:
     """A shared buffer, its one-dimensional form, and the map from an element's index to its address."""
 
-    def __init__(self, buffer: BufferVar, layout: Any, packed: bool, base: Any = None) -> None:
+    def __init__(
+        self, buffer: BufferVar, layout: LayoutMap | None, packed: bool, base: BufferVar | None = None
+    ) -> None:
         self.layout = layout
         self.shape = nodes.shape_of(buffer)
         if not all(isinstance(n, int) for n in self.shape):
@@ -139,20 +145,20 @@ class _FlatBuffer:
         )  # fmt: skip
         self.done = layout is None and len(self.shape) == 1 and self.pitches == self.shape
 
-    def place(self, indices: list[Any], ops: Folding) -> Any:
+    def place(self, indices: list[Expr], ops: Folding) -> Expr:
         if self.layout is not None:
             return ops.simplify(nodes.int_const(0) + self.layout.apply(*indices, ops=ops)["memory"])
-        total: Any = nodes.int_const(0)
+        total: Expr = nodes.int_const(0)
         for index, extent in zip(indices, self.pitches, strict=True):
             total = total * extent + index
         return ops.simplify(total)
 
 
-def _plans(body: Stmt, layouts: Mapping[BufferVar, Any]) -> dict[Any, _FlatBuffer]:
+def _plans(body: Stmt, layouts: Mapping[BufferVar, LayoutMap]) -> dict[BufferVar, _FlatBuffer]:
     allocs = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     views = [(v.buffer, base_of(v)) for v in collect(body, tirx.DeclBuffer)]
     packed = packed_buffers(body)
-    plans: dict[Any, _FlatBuffer] = {}
+    plans: dict[BufferVar, _FlatBuffer] = {}
     for buffer in allocs:
         layout = layouts.get(buffer)
         if layout is not None and any(base is not None and base.same_as(buffer) for _, base in views):
@@ -173,14 +179,14 @@ def base_of(view: Stmt) -> BufferVar:
     return next((v for v in collect(view.data, tirx.Var) if tirx.is_buffer_var(v)), None)
 
 
-def packed_buffers(body: Stmt) -> set[Any]:
+def packed_buffers(body: Stmt) -> set[BufferVar]:
     """Return the buffers of sub-byte elements whose bytes a view reinterprets as another type.
 
     These hold two elements per byte, as global memory does; other scratch uses one byte per element.
     """
     views = [(v.buffer, base_of(v)) for v in collect(body, tirx.DeclBuffer)]
     small = {b for pair in views for b in pair if b is not None and DTYPES[nodes.element_type(b)].bits < 8}
-    packed: set[Any] = set()
+    packed: set[BufferVar] = set()
     size = -1
     while size != len(packed):
         size = len(packed)
@@ -193,7 +199,7 @@ def packed_buffers(body: Stmt) -> set[Any]:
 class _ApplyToShared(StmtRewriter):
     """Rewrites the accesses; facts about variables follow the scopes."""
 
-    def __init__(self, plans: dict[Any, _FlatBuffer], block: Block | None) -> None:
+    def __init__(self, plans: Mapping[BufferVar, _FlatBuffer], block: Block | None) -> None:
         self.plans = plans
         self.flat = {buffer: plan.flat for buffer, plan in plans.items()}
         self.analyzer = Analyzer()
@@ -211,7 +217,7 @@ class _ApplyToShared(StmtRewriter):
         plan = self.plans.get(e.source)
         return e if plan is None else nodes.load(plan.flat, [self.at(plan, e.indices)], e.span)
 
-    def at(self, plan: _FlatBuffer, indices: Any) -> Expr:
+    def at(self, plan: _FlatBuffer, indices: Sequence[Expr]) -> Expr:
         return plan.place(list(indices), self.ops)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
@@ -256,7 +262,7 @@ class _ApplyToShared(StmtRewriter):
         notes = {SHAPE: nodes.shape_of(s.buffer), **dict(s.annotations or {})}
         return tirx.AllocBuffer(new, notes, s.span)
 
-    def visit_DeclBuffer(self, s: Stmt) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Stmt:
         new = self.flat.get(s.buffer)
         return s if new is None else tirx.DeclBuffer(new, data=substitute(s.data, self.flat), span=s.span)
 

@@ -7,23 +7,27 @@ registers::
     move(x, A[i, 8 * t], 16 bytes)
     for v in 0 … 7: y[v] = f(x[v])
     move(B[i, 8 * t], y, 16 bytes)
+
+Iterations may share an element, such as a byte with two numbers of 4 bits, or a scale of a group: it is loaded once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, substitute, uses_var
 from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together
 
 if TYPE_CHECKING:
+    from tile_core.layout.base import LayoutMap
     from tile_core.target import Capabilities
 
 #: Annotation of a loop whose iterations are independent and access adjacent elements of the last dimension.
@@ -31,7 +35,7 @@ VECTOR = "tile.vector"
 
 
 def vectorize(
-    body: Stmt, capabilities: Capabilities, aligned: Aligned, layouts: Mapping[Any, Any] | None = None
+    body: Stmt, capabilities: Capabilities, aligned: Aligned, layouts: Mapping[BufferVar, LayoutMap] | None = None
 ) -> Stmt:
     """Return the code of a thread with wide accesses.
 
@@ -63,12 +67,15 @@ class _Run:
         Elements per wide access.
     array
         The registers between the accesses and the loop.
+    per
+        Successive iterations that access the same element.
     """
 
-    buffer: Any
-    start: tuple[Any, ...]
+    buffer: BufferVar
+    start: tuple[Expr, ...]
     width: int
-    array: Any
+    array: BufferVar
+    per: int = 1
 
     @property
     def key(self) -> str:
@@ -77,13 +84,16 @@ class _Run:
 
 
 class _VectorizeAccesses(StmtRewriter):
-    def __init__(self, body: Stmt, widths: Sequence[int], aligned: Aligned, layouts: dict[Any, Any]) -> None:
+    def __init__(
+        self, body: Stmt, widths: Sequence[int], aligned: Aligned, layouts: Mapping[BufferVar, LayoutMap]
+    ) -> None:
         self.widths = [w for w in widths if w <= WIDEST]
         self.aligned, self.layouts = aligned, layouts
         self.analyzer = Analyzer()
-        self.known: dict[Any, int] = {}
-        self.together: dict[Any, int] = {}
-        self.roots: dict[Any, Any] = {}
+        self.known: dict[Var, int] = {}
+        self.together: dict[BufferVar, int] = {}
+        self.passing = _passing(body)
+        self.roots: dict[BufferVar, BufferVar] = {}
         for view in collect(body, tirx.DeclBuffer):
             for var in collect(view.data, tirx.Var):
                 self.roots[view.buffer] = self.roots.get(var, var)
@@ -105,7 +115,7 @@ class _VectorizeAccesses(StmtRewriter):
             return tirx.IfThenElse(body.condition, inner, None, body.span)
         return self.loop(s, extent)
 
-    def invariant(self, branch: Any, turn: Any) -> bool:
+    def invariant(self, branch: Stmt, turn: Var) -> bool:
         """Whether a condition is loop-invariant, regardless of the body's stores."""
         if uses_var(branch.condition, turn) or any(nodes.is_tile_call(c) for c in collect(branch.condition, ir.Call)):
             return False
@@ -129,20 +139,20 @@ class _VectorizeAccesses(StmtRewriter):
         loads = self.loads(body, s.loop_var, turns, own, stores)
         if not loads and not stores:
             return super().visit_For(s)
-        plain = self.plain_copy(body, loads, stores, turns)
+        plain = self.plain_copy(body, loads, stores, s.loop_var, turns)
         if plain is not None:
             return plain
         before = [x for run in loads.values() for x in self.moves(run, turns, load=True)]
         after = [x for run in stores.values() for x in self.moves(run, turns, load=False)]
         notes = {str(k): v for k, v in s.annotations.items() if str(k) != VECTOR}
-        inner = replace_for(s, _UseRegisters(self, s.loop_var, loads, stores).stmt(s.body), annotations=notes)
+        inner = replace_for(s, _UseRegisters(self, s.loop_var, turns, loads, stores).stmt(s.body), annotations=notes)
         arrays = {run.array: None for run in (*loads.values(), *stores.values())}
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
-    def stores(self, body: Sequence[Stmt], turn: Any, turns: int, own: set[Any]) -> dict[str, _Run]:
+    def stores(self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var]) -> dict[str, _Run]:
         """Return the runs that stores form, by key; only for buffers whose stores all do, and that are read before."""
         found: dict[str, _Run] = {}
-        refused: set[Any] = set()
+        refused: set[BufferVar] = set()
         for x in body:
             if not isinstance(x, tirx.BufferStore) or nodes.scope_of(x.buffer) not in ("global", "shared"):
                 continue
@@ -157,7 +167,7 @@ class _VectorizeAccesses(StmtRewriter):
         return {k: run for k, run in found.items() if self.root(run.buffer) not in refused}
 
     def loads(
-        self, body: Sequence[Stmt], turn: Any, turns: int, own: set[Any], stores: Mapping[str, _Run]
+        self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var], stores: Mapping[str, _Run]
     ) -> dict[str, _Run]:
         """Return the runs that loads form, by key."""
         found: dict[str, _Run] = {}
@@ -166,8 +176,10 @@ class _VectorizeAccesses(StmtRewriter):
             for load in _always(x):
                 if nodes.scope_of(load.source) not in ("global", "shared"):
                     continue
-                run = self.run(load.source, load.indices, turn, turns, own)
+                run = self.run(load.source, load.indices, turn, turns, own, shared=True)
                 if run is None or run.key in found:
+                    continue
+                if run.per > 1 and self.root(load.source) in written:
                     continue
                 if self.root(load.source) in written and not self.reads_first(self.root(load.source), body):
                     continue
@@ -176,7 +188,7 @@ class _VectorizeAccesses(StmtRewriter):
                 found[run.key] = run if same is None else _Run(run.buffer, run.start, run.width, same.array)
         return found
 
-    def reads_first(self, root: Any, body: Sequence[Stmt]) -> bool:
+    def reads_first(self, root: BufferVar, body: Sequence[Stmt]) -> bool:
         """Whether an iteration reads a buffer only before writing it, and only the elements that it writes."""
         mine = [x for x in body if isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root)]
         places = {_key(x.buffer, x.indices) for x in mine}
@@ -188,8 +200,10 @@ class _VectorizeAccesses(StmtRewriter):
             stored = stored or (isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root))
         return True
 
-    def run(self, buffer: BufferVar, indices: Sequence[Expr], turn: Any, turns: int, own: set[Any]) -> _Run | None:
-        """Return the run that an access forms over all iterations, or ``None``."""
+    def run(
+        self, buffer: BufferVar, indices: Sequence[Expr], turn: Var, turns: int, own: set[Var], shared: bool = False
+    ) -> _Run | None:
+        """Return the run that an access forms over all iterations, or ``None``; ``shared``: they may share elements."""
         if not indices or any(v in own for i in indices for v in collect(i, tirx.Var)):
             return None
         if any(collect(i, ir.TensorLoad) for i in indices) or any(uses_var(i, turn) for i in indices[:-1]):
@@ -197,24 +211,54 @@ class _VectorizeAccesses(StmtRewriter):
         last = indices[-1]
         zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
         start = (*indices[:-1], self.analyzer.simplify(substitute(last, zero)))
-        if nodes.as_int(self.analyzer.simplify(last - start[-1] - nodes.cast(turn, nodes.dtype_of(last)))) != 0:
-            return None
-        width = self.width(buffer, start, turns)
-        if width < 2:
+        per = self.per(last, start[-1], turn, turns, shared)
+        width = self.width(buffer, start, turns // per) if per else 1
+        if not per or (width < 2 and per < turns):
             return None
         array = tirx.decl_buffer(
-            [turns], nodes.element_type(buffer), f"{buffer.name}_v", scope="local", layout=None, data_alignment=WIDEST
+            [turns // per],
+            nodes.element_type(buffer),
+            f"{buffer.name}_v",
+            scope="local",
+            layout=None,
+            data_alignment=WIDEST,
         )
-        return _Run(buffer, start, width, array)
+        return _Run(buffer, start, width, array, per)
 
-    def width(self, buffer: BufferVar, start: Sequence[Any], turns: int) -> int:
+    def per(self, last: Expr, start: Expr, turn: Var, turns: int, shared: bool) -> int:
+        """Return how many successive iterations access the same element, then the next one; 0 if it is not so."""
+        kind = nodes.dtype_of(last)
+        if nodes.as_int(self.analyzer.simplify(last - start - nodes.cast(turn, kind))) == 0:
+            return 1
+        if not shared or not uses_var(last, turn):
+            return 0
+        ranges = Analyzer()
+        ranges.bind(turn, ir.Range.from_min_extent(0, turns))
+        factors = {v: self.known.get(v, 1) for v in collect(last - start, tirx.Var) if not v.same_as(turn)}
+        multiples = {v: nodes.fresh(str(v.name), nodes.dtype_of(v)) * f for v, f in factors.items() if f > 1}
+        moved = substitute(last, multiples) - substitute(start, multiples)
+        for per in (2, turns):
+            step = tirx.floordiv(nodes.cast(turn, kind), nodes.int_const(per, kind))
+            if turns % per == 0 and nodes.as_int(ranges.simplify(moved - step)) == 0:
+                return per
+        return 0
+
+    def width(self, buffer: BufferVar, start: tuple[Expr, ...], turns: int) -> int:
         """Return the number of elements that one access may have."""
         bits = DTYPES[nodes.element_type(buffer)].bits
-        if bits % 8 or nodes.as_int(strides_of(buffer)[-1]) != 1:
+        if nodes.as_int(strides_of(buffer)[-1]) != 1:
+            return 1
+        if bits == 4 and nodes.scope_of(buffer) == "global" and buffer not in self.roots:
+            # Two elements of a byte: the registers hold them as memory does.
+            bytes_ = self.aligned.of(buffer, start, self.known)
+            return max([2 * w for w in self.widths if bytes_ % w == 0 and turns % (2 * w) == 0 and bytes_], default=1)
+        if bits % 8:
             return 1
         size = bits // 8
         layout = self.layouts.get(buffer)
-        if layout is None:
+        if buffer in self.passing:
+            bytes_ = factor(start[-1], self.known) * size or WIDEST
+        elif layout is None:
             bytes_ = self.aligned.of(buffer, start, self.known)
         else:
             if buffer not in self.together:
@@ -229,13 +273,24 @@ class _VectorizeAccesses(StmtRewriter):
     # The wide accesses
 
     def plain_copy(
-        self, body: Sequence[Stmt], loads: Mapping[str, _Run], stores: Mapping[str, _Run], turns: int
-    ) -> Any:
-        """Return moves from memory to memory if the loop does nothing else."""
-        if len(body) != 1 or len(loads) != 1 or len(stores) != 1 or not isinstance(body[0].value, ir.TensorLoad):
+        self, body: Sequence[Stmt], loads: Mapping[str, _Run], stores: Mapping[str, _Run], turn: Var, turns: int
+    ) -> Stmt | None:
+        """Return moves between memory, or registers that only pass elements on, if the loop does nothing else."""
+        if not _is_plain(body[0]) or len(body) != 1:
+            return None
+        held = {}
+        for buffer, indices in ((body[0].buffer, body[0].indices), (body[0].value.source, body[0].value.indices)):
+            if buffer in self.passing:
+                run = self.run(buffer, indices, turn, turns, set())
+                held = {} if run is None else {run.key: run}
+        if body[0].buffer in self.passing:
+            stores = held
+        elif body[0].value.source in self.passing:
+            loads = held
+        if len(loads) != 1 or len(stores) != 1:
             return None
         (source,), (to,) = loads.values(), stores.values()
-        if nodes.element_type(source.buffer) != nodes.element_type(to.buffer):
+        if source.per > 1 or nodes.element_type(source.buffer) != nodes.element_type(to.buffer):
             return None
         width = min(source.width, to.width)
         size = DTYPES[nodes.element_type(to.buffer)].bits // 8
@@ -247,21 +302,23 @@ class _VectorizeAccesses(StmtRewriter):
             )
         return nodes.seq(found)
 
-    def moves(self, run: _Run, turns: int, load: bool) -> list[Any]:
+    def moves(self, run: _Run, turns: int, load: bool) -> list[Stmt]:
         """Return the wide accesses of a run."""
         size = run.width * DTYPES[nodes.element_type(run.buffer)].bits // 8
+        if run.per == turns:
+            return [nodes.store(run.array, nodes.load(run.buffer, list(run.start)), [nodes.int_const(0)])]
         found = []
-        for at in range(0, turns, run.width):
+        for at in range(0, turns // run.per, run.width):
             there, here = self.shifted(run, at), [nodes.int_const(at)]
             to = (run.array, here, run.buffer, there) if load else (run.buffer, there, run.array, here)
             found.append(calls.move(*to, size))
         return found
 
-    def shifted(self, run: _Run, by: int) -> list[Any]:
+    def shifted(self, run: _Run, by: int) -> list[Expr]:
         """Return the indices of an iteration."""
         return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
 
-    def key_at(self, buffer: BufferVar, indices: Sequence[Expr], turn: Any) -> str:
+    def key_at(self, buffer: BufferVar, indices: Sequence[Expr], turn: Var) -> str:
         """Return the key of an access."""
         zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
         return _key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))
@@ -271,33 +328,53 @@ class _UseRegisters(StmtRewriter):
     """Rewrites a loop's body to use registers."""
 
     def __init__(
-        self, owner: _VectorizeAccesses, turn: Any, loads: Mapping[str, _Run], stores: Mapping[str, _Run]
+        self, owner: _VectorizeAccesses, turn: Var, turns: int, loads: Mapping[str, _Run], stores: Mapping[str, _Run]
     ) -> None:  # fmt: skip
-        self.owner, self.turn, self.loads, self.stores = owner, turn, loads, stores
+        self.owner, self.turn, self.turns, self.loads, self.stores = owner, turn, turns, loads, stores
 
     def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
     def load(self, e: Expr) -> Expr:
         run = self.loads.get(self.owner.key_at(e.source, list(e.indices), self.turn)) if len(e.indices) else None
-        return e if run is None or not self.moves(e.indices) else nodes.load(run.array, [self.turn], e.span)
+        if run is None or self.per_of(e.indices) != run.per:
+            return e
+        turn = self.turn if run.per == 1 else tirx.floordiv(self.turn, nodes.int_const(run.per))
+        return nodes.load(run.array, [nodes.int_const(0) if run.per == self.turns else turn], e.span)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         run = self.stores.get(self.owner.key_at(s.buffer, list(s.indices), self.turn)) if len(s.indices) else None
         return new if run is None else tirx.BufferStore(run.array, new.value, [self.turn], s.span)
 
-    def moves(self, indices: Sequence[Expr]) -> bool:
-        """Whether an access advances with the loop (another one may merely start at the same address)."""
+    def per_of(self, indices: Sequence[Expr]) -> int:
+        """Return how an access advances with the loop (another one may merely start at the same address)."""
         last = indices[-1]
         base = substitute(last, {self.turn: nodes.int_const(0, nodes.dtype_of(self.turn))})
-        rest = self.owner.analyzer.simplify(last - base - nodes.cast(self.turn, nodes.dtype_of(last)))
-        return bool(nodes.as_int(rest) == 0)
+        return self.owner.per(last, base, self.turn, self.turns, True)
+
+
+def _is_plain(s: Stmt) -> bool:
+    """Whether a statement copies one element without a conversion."""
+    return isinstance(s, tirx.BufferStore) and isinstance(s.value, ir.TensorLoad)
+
+
+def _passing(body: Stmt) -> set[BufferVar]:
+    """Return the arrays of registers that only pass elements on, in loops that do nothing else."""
+    plain: Counter[BufferVar] = Counter()
+    for loop in collect(body, tirx.For):
+        if annotation(loop, VECTOR) and _is_plain(loop.body):
+            store, load = loop.body, loop.body.value
+            if (nodes.scope_of(store.buffer) == "local") != (nodes.scope_of(load.source) == "local"):
+                plain.update((store.buffer, load.source))
+    every = Counter([x.buffer for x in collect(body, tirx.BufferStore)])
+    every.update(x.source for x in collect(body, ir.TensorLoad))
+    return {b for b, count in plain.items() if nodes.scope_of(b) == "local" and every[b] == count}
 
 
 def _always(s: Stmt) -> list[Expr]:
     """Return the loads that every execution of a statement performs."""
-    found: list[Any] = []
+    found: list[Expr] = []
 
     def visit(e: Expr) -> None:
         if isinstance(e, (tirx.And, tirx.Or)):
@@ -325,5 +402,5 @@ def _always(s: Stmt) -> list[Expr]:
     return found
 
 
-def _key(buffer: BufferVar, indices: Sequence[Any]) -> str:
+def _key(buffer: BufferVar, indices: Sequence[Expr]) -> str:
     return f"{hash(buffer)} {[str(i) for i in indices]}"

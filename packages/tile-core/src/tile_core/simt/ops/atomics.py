@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Operand, Stmt, Var
 from tile_core.ir import calls, nodes
+from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject, Variant
 from tile_core.ops.atomic import combine
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.copy import convert
-from tile_core.simt.variant import SimtVariant
+from tile_core.simt.variant import SimtCall, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -29,28 +30,32 @@ MEMORY = ("global", "shared")
 class Atomics(ABC):
     """How a backend touches one element of memory that other threads may touch at the same time.
 
+    ``legality`` is the table of elements in memory, with the operand ``dst``; what it leaves out ``accepts`` rejects.
+
     ``at`` is an index of the view's buffer; the element is known to exist. Values have its type. A method that yields a
     value returns (a statement that must come first or ``None``, an expression evaluated once).
     """
 
+    legality: Legality = Legality()
+
     @abstractmethod
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Answer for an op (any of ``atomic_variants``) on memory; the note names the implementation."""
 
     @abstractmethod
-    def update(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+    def update(self, call: Operand, dst: View, at: list[Expr], value: Expr, ctx: Context) -> Stmt:
         """Return the statement that combines an element with ``value``, by the call's ``kind`` and ``order``."""
 
     @abstractmethod
-    def fetch(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> tuple[Any, Any]:
+    def fetch(self, call: Operand, dst: View, at: list[Expr], value: Expr, ctx: Context) -> tuple[Stmt, Expr]:
         """Update an element, and yield its previous value."""
 
     @abstractmethod
-    def load(self, call: Any, src: View, at: list[Any], ctx: Context) -> tuple[Any, Any]:
+    def load(self, call: Operand, src: View, at: list[Expr], ctx: Context) -> tuple[Stmt, Expr]:
         """Yield an element, by the call's ``order``."""
 
     @abstractmethod
-    def store(self, call: Any, dst: View, at: list[Any], value: Any, ctx: Context) -> Any:
+    def store(self, call: Operand, dst: View, at: list[Expr], value: Expr, ctx: Context) -> Stmt:
         """Return the statement that stores an element, by the call's ``order``."""
 
 
@@ -68,8 +73,9 @@ class _Element(SimtVariant):
 
     def __init__(self, owner: str, atomics: Atomics) -> None:
         self.name, self.atomics = f"{owner}.{self.op}.instruction", atomics
+        self.legality = atomics.legality
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept thread-private operands, and ask the backend about memory."""
         if call.args[0].scope not in MEMORY:
             return Accept(note="plain: no other thread sees it")
@@ -81,12 +87,12 @@ class AtomicElement(_Element):
 
     op = "atomic"
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Update the element, if it exists."""
         dst, value = call.args
         return guarded(call, dst, updated(self.atomics, call, dst, corner(dst), value, ctx))
 
-    def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
+    def lower_value(self, call: SimtCall, ctx: Context) -> tuple[Stmt, Expr]:
         """Update the element and return its previous value; zero if it does not exist."""
         dst, value = call.args
         at = corner(dst)
@@ -105,11 +111,11 @@ class AtomicLoad(_Element):
 
     op = "atomic_load"
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Do nothing: the value is unused."""
         return nodes.seq([])
 
-    def lower_value(self, call: Any, ctx: Context) -> tuple[Any, Any]:
+    def lower_value(self, call: SimtCall, ctx: Context) -> tuple[Stmt, Expr]:
         """Return the element; zero if it does not exist."""
         src = call.args[0]
         at = corner(src)
@@ -127,7 +133,7 @@ class AtomicStore(_Element):
 
     op = "atomic_store"
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Store, if the element exists."""
         dst, value = call.args
         at, value = corner(dst), convert(value, dst.dtype)
@@ -147,13 +153,13 @@ class _TileAtomic(Variant):
     def __init__(self, owner: str, atomics: Atomics) -> None:
         self.name, self.atomics = f"{owner}.{self.op}.nest", atomics
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept thread-private operands, and ask the backend about memory."""
         if call.args[0].scope not in MEMORY:
             return Accept(note="plain: it is private")
         return self.atomics.accepts(call, ctx)
 
-    def element(self, call: Any, dst: View, indices: Sequence[Expr], value: Any, ctx: Context) -> Any:
+    def element(self, call: SimtCall, dst: View, indices: Sequence[Expr], value: Expr, ctx: Context) -> Stmt:
         """Return the update of one element of a tile, guarded by the conditions that it exists."""
         at = dst.spread(list(indices))
         return when_inside(call, dst, at, updated(self.atomics, call, dst, at, value, ctx))
@@ -164,7 +170,7 @@ class AtomicFill(_TileAtomic):
 
     op = "atomic_fill"
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the nest."""
         dst, value = call.args
         role = "serial" if call.divergent else "parallel"
@@ -176,7 +182,7 @@ class AtomicTile(_TileAtomic):
 
     op = "atomic_tile"
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the nest; the few elements of a vector go to one thread."""
         dst, src = call.args
         role = "serial" if "vector" in call.attrs or call.divergent else "parallel"
@@ -206,15 +212,15 @@ def bits(value: Var, dtype: str) -> Expr:
     return value if nodes.dtype_of(value) == dtype else tirx.reinterpret(dtype, value)
 
 
-def guarded(call: Any, view: View, body: Stmt) -> Stmt:
+def guarded(call: SimtCall, view: View, body: Stmt) -> Stmt:
     """Return a statement about a view's only element, guarded by the conditions that it exists."""
     return when_inside(call, view, corner(view), body)
 
 
-def when_inside(call: Any, view: View, at: Sequence[Expr], body: Stmt) -> Stmt:
+def when_inside(call: SimtCall, view: View, at: Sequence[Expr], body: Stmt) -> Stmt:
     """Return a statement guarded by the conditions, if not proven, that an index is inside a buffer."""
     ranges = getattr(call, "ranges", None)
-    conditions: list[Any] = []
+    conditions: list[Expr] = []
     for d, (index, size) in enumerate(zip(at, nodes.shape_of(view.buffer), strict=True)):
         low, extent = view.mins[d], view.extents[d]
         if all(isinstance(x, int) for x in (low, extent, size)) and 0 <= low <= low + extent <= size:
@@ -230,7 +236,7 @@ def when_inside(call: Any, view: View, at: Sequence[Expr], body: Stmt) -> Stmt:
     return tirx.IfThenElse(tirx.all(*conditions), body, None, call.span) if conditions else body
 
 
-def once(call: Any, value: BufferVar, make: Stmt, body: Stmt) -> tuple[Any, Any]:
+def once(call: SimtCall, value: BufferVar, make: Stmt, body: Stmt) -> tuple[Stmt, Expr]:
     """Return statements that leave a result in a register, and the result.
 
     Outside thread code one thread does it for the block, and the others read the result from shared memory.

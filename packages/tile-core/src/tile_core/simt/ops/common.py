@@ -1,4 +1,4 @@
-"""The variants available to every target with threads: they need only threads, and some of them lanes."""
+"""The variants available to every target with threads: they need only threads, and use lanes where there are any."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from tile_core.lowering.variant import Variant
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.simt.ops.atomics import Atomics, atomic_variants
+from tile_core.simt.ops.fold import FoldByShuffles
 from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
@@ -13,8 +14,11 @@ from tile_core.simt.ops.reducer import FinalizeByShuffles
 from tile_core.simt.ops.scan import ScanByShuffles
 
 
-def thread_variants(owner: str, atomics: Atomics, *, lanes: bool = True) -> tuple[Variant, ...]:
+def thread_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
     """Return the variants under a backend's name: products, rows, reductions, scans, atomics, and loops for all ops.
+
+    Threads combine their results by shuffles, or through shared memory where the target declares no lanes
+    (``Capabilities.execution_width``).
 
     Parameters
     ----------
@@ -22,12 +26,10 @@ def thread_variants(owner: str, atomics: Atomics, *, lanes: bool = True) -> tupl
         The backend's name.
     atomics
         How it updates one element of memory. Plain loops are not atomic, so there is no fallback for what it refuses.
-    lanes
-        Whether threads exchange values by shuffles (``Capabilities.execution_width``).
     """
-    exchanging = (ReduceByShuffles(owner), ScanByShuffles(owner), FinalizeByShuffles(owner)) if lanes else ()
+    together = (ReduceByShuffles(owner), FoldByShuffles(owner), ScanByShuffles(owner), FinalizeByShuffles(owner))
     loops = (MeaningVariant(owner, op) for op in OPS if not op.startswith("atomic"))
     return (
-        GemmByThreads(owner), GatherElements(owner), ScatterColumns(owner), *exchanging,
+        GemmByThreads(owner), GatherElements(owner), ScatterColumns(owner), *together,
         *atomic_variants(owner, atomics), *loops,
     )  # fmt: skip

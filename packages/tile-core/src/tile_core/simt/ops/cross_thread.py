@@ -1,4 +1,4 @@
-"""Cross-thread reduction: butterfly shuffles between the lanes of a group, shared scratch between groups.
+"""Cross-thread reduction: one instruction or butterfly shuffles in a group of lanes, shared scratch between groups.
 
 The threads that combine their results are given as digits of the thread index. The part of a digit that is a bit field
 of the lane index is *near*: its threads exchange registers. The rest is *far*: its results go through shared memory.
@@ -8,19 +8,20 @@ shuffle together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.simt.ops.combination import Combination, Joining, Lanes
 from tile_core.simt.register_loops import MOST_UNROLLED, Walk, each, loop_role, registers, when
 
-Combine = Callable[[Any, Any], Any]
+#: Groups up to which every thread reads what all groups found; of more, the first group combines that.
+_READ_BY_ALL = 4
 
 
 @dataclass(frozen=True)
@@ -59,19 +60,24 @@ def split(digits: Sequence[Digit], width: int) -> NearAndFar:
     return NearAndFar(tuple(sorted(near)), tuple(far))
 
 
-def butterfly(array: BufferVar, masks: Sequence[int], combine: Combine) -> Stmt:
+def exchange_lanes(arrays: Sequence[BufferVar], masks: Sequence[int], combine: Joining, lanes: Lanes) -> Stmt:
     """Return statements after which all lanes that differ in bits of ``masks`` hold their combined registers."""
-    dtype = nodes.element_type(array)
+    if sum(masks) == lanes.width - 1 and isinstance(combine, Combination) and combine.is_native(lanes):
+        array = arrays[0]
+        return each(registers(array), lambda r: nodes.store(array, combine.across(array[r]), [r]))
     parts = []
     for mask in masks:
 
         def exchange(r: Expr, mask: int = mask) -> Stmt:
-            other = nodes.fresh("other", dtype)
-            arguments = [array[r], nodes.int_const(mask), nodes.int_const(0)]
-            value = nodes.tile_call("shfl_xor", arguments, ret=dtype)
-            return nodes.seq([tirx.Bind(other, value), nodes.store(array, combine(array[r], other), [r])])
+            others, binds = [], []
+            for array in arrays:
+                dtype = nodes.element_type(array)
+                others.append(nodes.fresh("other", dtype))
+                arguments = [array[r], nodes.int_const(mask), nodes.int_const(0)]
+                binds.append(tirx.Bind(others[-1], nodes.tile_call("shfl_xor", arguments, ret=dtype)))
+            return nodes.seq([*binds, combine.step(arrays, r, others)])
 
-        parts.append(each(registers(array), exchange))
+        parts.append(each(registers(arrays[0]), exchange))
     return nodes.seq(parts)
 
 
@@ -88,42 +94,64 @@ class Crossing:
         Digits of copies that are not combined: their threads hold equal values.
     parts
         The combined digits.
-    array
-        One register per register of ``dist``.
+    arrays
+        Per value of a state, one register per register of ``dist``.
+    is_relayed
+        Whether there is room for whole results behind the partial ones, see ``relay``.
     """
 
     def __init__(
-        self, dist: FragmentLayout, thread: Var, others: Sequence[Digit], parts: NearAndFar, array: BufferVar
-    ) -> None:
-        self.dist, self.thread, self.others, self.parts, self.array = dist, thread, others, parts, array
+        self, dist: FragmentLayout, thread: Var, others: Sequence[Digit], parts: NearAndFar,
+        arrays: Sequence[BufferVar], is_relayed: bool,
+    ) -> None:  # fmt: skip
+        self.dist, self.thread, self.others, self.parts, self.arrays = dist, thread, others, parts, arrays
         self.size = prod(dist.padded)
-        self.scratch, self.allocate = nodes.alloc(
-            [self.size * parts.groups], nodes.element_type(array), "partial", "shared"
-        )
+        count = self.size * (parts.groups + is_relayed)
+        made = [nodes.alloc([count], nodes.element_type(a), "partial", "shared") for a in arrays]
+        self.scratch, self.allocate = [b for b, _ in made], nodes.seq([s for _, s in made])
 
     def write(self) -> Stmt:
         """Return the statement in which one of each set of near threads stores its partial results."""
         walk = Walk(self.dist, self.thread)
-        first: list[Any] = [_is_zero(self.dist.digit(self.thread, d)) for d in self.others if d.extent > 1]
+        first: list[Expr] = [_is_zero(self.dist.digit(self.thread, d)) for d in self.others if d.extent > 1]
         mask = sum(self.parts.near)
         if mask:
             first.append(_is_zero(tirx.bitwise_and(self.thread, nodes.int_const(mask))))
         place = self._group() * nodes.int_const(self.size) + _element(walk)
-        store = nodes.store(self.scratch, self.array[walk.register()], [place])
-        return when([*self.dist.holds(self.thread), *first], walk.wrap(store))
+        register = walk.register()
+        stores = [nodes.store(s, a[register], [place]) for s, a in zip(self.scratch, self.arrays, strict=True)]
+        return when([*self.dist.holds(self.thread), *first], walk.wrap(nodes.seq(stores)))
 
-    def read(self, neutral: Expr, combine: Combine) -> Stmt:
-        """Return the statement after which every thread holds the whole results."""
+    def read(self, combine: Joining) -> Stmt:
+        """Return the statement after which every thread holds the whole results: each combines all parts."""
         walk = Walk(self.dist, self.thread)
         register, groups, g = walk.register(), self.parts.groups, nodes.fresh("g")
-        other = self.scratch[g * nodes.int_const(self.size) + _element(walk)]
-        step = nodes.store(self.array, combine(self.array[register], other), [register])
+        place = g * nodes.int_const(self.size) + _element(walk)
+        step = combine.step(self.arrays, register, [s[place] for s in self.scratch])
         role = loop_role(groups) if self.dist.registers * groups <= MOST_UNROLLED else "serial"
         loop = nodes.for_loop(g, groups, step, role)
-        return walk.wrap(nodes.seq([nodes.store(self.array, neutral, [register]), loop]))
+        return walk.wrap(nodes.seq([combine.start(self.arrays, register), loop]))
+
+    def relay(self, combine: Combination, width: int, readers: Sequence[Expr]) -> Stmt:
+        """Return two steps with the same result: the first group combines a part per lane, then all readers read."""
+        walk = Walk(self.dist, self.thread)
+        lane, parts = nodes.fresh("lane"), self.parts.groups
+        scratch, array = self.scratch[0], self.arrays[0]
+        own = scratch[tirx.min(lane, nodes.int_const(parts - 1)) * nodes.int_const(self.size) + _element(walk)]
+        value = own if parts == width else tirx.Select(lane < nodes.int_const(parts), own, combine.neutral)
+        mine = nodes.fresh("part", nodes.element_type(array))
+        whole = nodes.fresh("whole", nodes.element_type(array))
+        place = nodes.int_const(self.size * parts) + _element(walk)
+        store = when([tirx.EQ(lane, nodes.int_const(0))], nodes.store(scratch, whole, [place]))
+        combined = nodes.seq([tirx.Bind(mine, value), tirx.Bind(whole, combine.across(mine)), store])
+        first = nodes.seq([tirx.Bind(lane, self.thread), walk.wrap(combined)])
+        again = Walk(self.dist, self.thread)
+        place = nodes.int_const(self.size * parts) + _element(again)
+        end = when(readers, again.wrap(nodes.store(array, scratch[place], [again.register()])))
+        return nodes.seq([calls.step(when([self.thread < width], first)), calls.step(end)])
 
     def _group(self) -> Expr:
-        total: Any = nodes.int_const(0)
+        total: Expr = nodes.int_const(0)
         for digit in self.parts.far:
             part = tirx.floordiv(self.thread, nodes.int_const(digit.stride))
             total = total * nodes.int_const(digit.extent) + tirx.floormod(part, nodes.int_const(digit.extent))
@@ -134,11 +162,11 @@ def combine_threads(
     dist: FragmentLayout,
     thread: Var,
     digits: Sequence[Digit],
-    width: int,
-    array: BufferVar,
-    neutral: Expr,
-    combine: Combine,
-) -> tuple[Any, Any, Any]:
+    lanes: Lanes,
+    arrays: Sequence[BufferVar],
+    combine: Joining,
+    readers: Sequence[Expr] = (),
+) -> tuple[Stmt | None, Stmt, Stmt | None]:
     """Combine the registers of all threads that differ in some digits.
 
     Parameters
@@ -149,27 +177,39 @@ def combine_threads(
         Index of the thread.
     digits
         The digits whose threads hold partial results.
-    width
-        Threads of a group that can shuffle.
-    array
-        One register per register of ``dist``: partial results, the neutral element where a thread has none.
+    lanes
+        How threads exchange values.
+    arrays
+        Per value of a state, one register per register of ``dist``: partial results, the neutral element where a thread
+        has none.
+    combine
+        The reduction.
+    readers
+        Conditions under which a thread needs the results; all threads may have them.
 
     Returns
     -------
     tuple
         The allocation, the rest of the first step, and a second step; the first and last may be ``None``.
     """
-    parts = split(digits, width)
-    near = butterfly(array, parts.near, combine)
+    parts = split(digits, lanes.width)
+    near = exchange_lanes(arrays, parts.near, combine, lanes)
     if not parts.far:
         return None, near, None
     others = [d for d in dist.replica if d not in digits]
-    crossing = Crossing(dist, thread, others, parts, array)
-    return crossing.allocate, nodes.seq([near, crossing.write()]), calls.step(crossing.read(neutral, combine))
+    everywhere = dist.replicas == dist.threads and not any(d.extent > 1 for d in others)
+    native = isinstance(combine, Combination) and combine.is_native(lanes)
+    relayed = everywhere and _READ_BY_ALL < parts.groups <= lanes.width and native
+    crossing = Crossing(dist, thread, others, parts, arrays, relayed)
+    if relayed and isinstance(combine, Combination):
+        end = crossing.relay(combine, lanes.width, readers)
+    else:
+        end = calls.step(when(readers, crossing.read(combine)))
+    return crossing.allocate, nodes.seq([near, crossing.write()]), end
 
 
 def _element(walk: Walk) -> Expr:
-    total: Any = nodes.int_const(0)
+    total: Expr = nodes.int_const(0)
     for c, extent in zip(walk.coordinates(), walk.dist.padded, strict=True):
         total = total * nodes.int_const(extent) + c
     return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
@@ -13,6 +13,7 @@ from tile_core.ops.copy import convert
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.simt.variant import SimtCall
 
 
 class GatherElements(Variant):
@@ -24,7 +25,7 @@ class GatherElements(Variant):
     def __init__(self, owner: str) -> None:
         self.name = f"{owner}.gather.elements"
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the nest."""
         src, rows, dst = call.args
         count, columns = _count(rows), [e for e in src.extents[1:] if e != 1]
@@ -49,7 +50,7 @@ class ScatterColumns(Variant):
     def __init__(self, owner: str) -> None:
         self.name = f"{owner}.scatter.columns"
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the nest."""
         src, dst, rows = call.args
         count, columns = _count(rows), [e for e in dst.extents[1:] if e != 1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import move, step
@@ -23,7 +23,7 @@ from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm_problem import Problem, asked, placed
 from tile_core.simt.register_loops import choose, unrolled
-from tile_core.simt.variant import SimtVariant
+from tile_core.simt.variant import SimtCall, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -81,11 +81,11 @@ class GemmByThreads(SimtVariant):
     def __init__(self, owner: str) -> None:
         self.name = f"{owner}.simt.gemm"
 
-    def asked(self, call: Any, ctx: Context) -> Asked:
+    def asked(self, call: SimtCall, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
         return asked(call, False)
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept operands in shared memory or fragments."""
         if call.divergent:
             return Reject("one thread executes it for itself")
@@ -96,7 +96,7 @@ class GemmByThreads(SimtVariant):
         g = grid_of(p.m, p.n, call.block.count)
         return Accept(note=f"{g.rows} x {g.columns} threads of {g.each_m} x {g.each_n} elements")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
+    def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layout of C; A and B are read by many threads, so they are in shared memory."""
         p = Problem.of(call)
         found: dict[int, LayoutMap] = {}
@@ -108,7 +108,7 @@ class GemmByThreads(SimtVariant):
                 found[position] = row_major(nodes.shape_of(view.buffer))
         return found
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the product for one thread."""
         return _ThreadProduct(call).statement()
 
@@ -121,7 +121,7 @@ def accumulators(m: int, n: int, g: ThreadGrid, threads: int) -> FragmentLayout:
 
 
 class _ThreadProduct:
-    def __init__(self, call: Any) -> None:
+    def __init__(self, call: SimtCall) -> None:
         self.call, self.p = call, Problem.of(call)
         self.g = grid_of(self.p.m, self.p.n, call.block.count)
         self.row, self.column = nodes.fresh("row"), nodes.fresh("column")
@@ -150,19 +150,19 @@ class _ThreadProduct:
     def each(self, body: Stmt) -> Stmt:
         g = self.g
 
-        def one(i: Any, c: Any, e: Expr) -> Stmt:
+        def one(i: Expr, c: Expr, e: Expr) -> Stmt:
             return body((i * g.runs_n + c) * g.vector + e, self.row_of(i), self.column_of(c) + e)
 
         return unrolled("i", g.each_m, lambda i: unrolled(
             "c", g.runs_n, lambda c: unrolled("e", g.vector, lambda e: one(i, c, e))))  # fmt: skip
 
-    def row_of(self, i: Any) -> Any:
+    def row_of(self, i: Expr) -> Expr:
         return self.row + i * self.g.rows
 
-    def column_of(self, c: Any) -> Any:
+    def column_of(self, c: Expr) -> Expr:
         return self.column + c * (self.g.columns * self.g.vector)
 
-    def begin(self, totals: Any, array: Any, direct: bool) -> Any:
+    def begin(self, totals: BufferVar, array: BufferVar | None, direct: bool) -> Stmt | None:
         clear, zero = self.p.clear, nodes.zero(self.kind)
         if direct and clear is False:
             return None
@@ -170,7 +170,7 @@ class _ThreadProduct:
             body = self.each(lambda r, *_: nodes.store(totals, zero, [r]))
             return body if clear is True else tirx.IfThenElse(clear, body, None, self.call.span)
 
-        def one(r: Any, i: Any, j: Any) -> Stmt:
+        def one(r: Expr, i: Expr, j: Expr) -> Stmt:
             if clear is True:
                 return nodes.store(totals, zero, [r])
             held = nodes.load(array, [r]) if array is not None else self.read(i, j)
@@ -179,42 +179,42 @@ class _ThreadProduct:
 
         return self.each(one)
 
-    def end(self, totals: Any, array: Any, direct: bool) -> Any:
+    def end(self, totals: BufferVar, array: BufferVar | None, direct: bool) -> Stmt | None:
         if direct:
             return None
 
-        def one(r: Any, i: Any, j: Any) -> Stmt:
+        def one(r: Expr, i: Expr, j: Expr) -> Stmt:
             value = convert(nodes.load(totals, [r]), self.p.c.dtype)
             return nodes.store(array, value, [r]) if array is not None else self.write(value, i, j)
 
         return self.each(one)
 
-    def read(self, i: Any, j: Any) -> Any:
+    def read(self, i: Expr, j: Expr) -> Expr:
         at = matrix(self.p.c, False, i, j)
         return choose(
             [*self.real(i, j), *contiguity.inside(self.p.c, at, self.call.ranges)], nodes.load(self.p.c.buffer, at)
         )
 
-    def write(self, value: Any, i: Any, j: Any) -> Stmt:
+    def write(self, value: Expr, i: Expr, j: Expr) -> Stmt:
         at = matrix(self.p.c, False, i, j)
         limits = [*self.real(i, j), *contiguity.inside(self.p.c, at, self.call.ranges)]
         stored = nodes.store(self.p.c.buffer, value, at, self.call.span)
         return tirx.IfThenElse(tirx.all(*limits), stored, None) if limits else stored
 
-    def real(self, i: Any, j: Any) -> list[Any]:
+    def real(self, i: Expr, j: Expr) -> list[Expr]:
         g, p = self.g, self.p
         found = [i < p.m] if g.rows * g.each_m != p.m else []
         return [*found, *([j < p.n] if g.columns * g.each_n != p.n else [])]
 
     # The loop over K
 
-    def loop(self, totals: Any) -> Stmt:
+    def loop(self, totals: BufferVar) -> Stmt:
         k = self.p.k
         left, new_left = nodes.alloc([self.g.each_m], self.kind, "a_values", "local")
         right, new_right = nodes.alloc([self.g.each_n], self.kind, "b_values", "local")
         var, whole = nodes.fresh("k_step"), k // _UNROLLED
 
-        def one(at: Any) -> Stmt:
+        def one(at: Expr) -> Stmt:
             return self.one_step(totals, left, right, at)
 
         main = None
@@ -224,15 +224,15 @@ class _ThreadProduct:
         rest = unrolled("k_rest", k % _UNROLLED, lambda u: one(u + whole * _UNROLLED)) if k % _UNROLLED else None
         return nodes.seq([new_left, new_right, main, rest])
 
-    def one_step(self, totals: Any, left: Expr, right: Expr, k: Expr) -> Any:
+    def one_step(self, totals: BufferVar, left: Expr, right: Expr, k: Expr) -> Stmt:
         g = self.g
 
-        def multiply(i: Any, j: Any) -> Stmt:
+        def multiply(i: Expr, j: Expr) -> Stmt:
             at = i * g.each_n + j
             value = nodes.load(totals, [at]) + nodes.load(left, [i]) * nodes.load(right, [j])
             return nodes.store(totals, value, [at])
 
-        def row_of_a(i: Any) -> Any:
+        def row_of_a(i: Expr) -> Stmt:
             return nodes.store(left, self.element(self.p.a, self.p.turned_a, self.row_of(i), k, 0), [i])
 
         return nodes.seq([
@@ -241,19 +241,19 @@ class _ThreadProduct:
             unrolled("i", g.each_m, lambda i: unrolled("j", g.each_n, lambda j: multiply(i, j))),
         ])  # fmt: skip
 
-    def columns_of_b(self, right: Expr, k: Expr) -> Any:
+    def columns_of_b(self, right: Expr, k: Expr) -> Stmt:
         """Return the statement that reads the thread's columns of a row of B."""
         g, p = self.g, self.p
         size = g.vector * DTYPES[p.b.dtype].bits // 8
         if g.vector > 1 and size in (4, 8, 16) and self.in_runs():
 
-            def together(c: Any) -> Any:
+            def together(c: Expr) -> Stmt:
                 at = matrix(p.b, False, k, tirx.min(self.column_of(c), p.n - g.vector))
                 return move(right, [c * g.vector], p.b.buffer, at, size)
 
             return unrolled("c", g.runs_n, together)
 
-        def one(c: Any, e: Expr) -> Stmt:
+        def one(c: Expr, e: Expr) -> Stmt:
             value = self.element(p.b, not p.turned_b, self.column_of(c) + e, k, 1)
             return nodes.store(right, value, [c * g.vector + e])
 
@@ -267,7 +267,7 @@ class _ThreadProduct:
         layout = self.call.places.layouts.get(p.b.buffer)
         return contiguity.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
 
-    def element(self, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Any:
+    def element(self, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Expr:
         """Return an element of row (or column) ``line``; in the padding, an arbitrary one is read instead."""
         g, p = self.g, self.p
         lines, most = ((p.m, g.rows * g.each_m), (p.n, g.columns * g.each_n))[role]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Asked
-from tile_core.ops.base import View
+from tile_core.ops.base import OpCall, View
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.simt.variant import SimtCall
 
@@ -42,11 +42,11 @@ class Problem:
     m: int
     n: int
     k: int
-    clear: Any
+    clear: Expr
     positions: tuple[int, int, int]
 
     @classmethod
-    def of(cls, call: Any) -> Problem:
+    def of(cls, call: OpCall) -> Problem:
         """Decode a call of ``gemm`` or ``gemm_sp``."""
         positions = (0, 1, 2) if call.name == "gemm" else (0, 2, 3)
         a, b, c = (call.args[p] for p in positions)
@@ -75,7 +75,7 @@ def asked(call: SimtCall, sparse: bool) -> Asked:
     )
 
 
-def policy_of(call: SimtCall, problem: Problem) -> int:
+def policy_of(call: OpCall, problem: Problem) -> int:
     """Return how warps are split: a fragment that several warps would replicate decides."""
 
     def held(view: View) -> bool:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BinaryNode, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
+from tile_core.ir.visit import renamed
 from tile_core.layout.fragment import FragmentLayout, spread
+from tile_core.numerics.build import bits_of
+from tile_core.numerics.extremes import loose_extreme
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
-from tile_core.ops.reduce import accumulator, combiner, element, neutral
+from tile_core.ops.reduce import accumulator, before, combined_as, element, neutral
+from tile_core.simt.ops.combination import Combination, Lanes
 from tile_core.simt.ops.cross_thread import combine_threads
+from tile_core.simt.ops.results import Results, at_destination
 from tile_core.simt.ops.shuffles import ByShuffles
-from tile_core.simt.register_loops import Walk, bounds, choose, kept, load, when
+from tile_core.simt.register_loops import Walk, choose, load
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.simt.variant import SimtCall
 
 #: The widest access of any target.
 _VECTOR_BYTES = 16
@@ -37,7 +41,7 @@ class ReduceByShuffles(ByShuffles):
 
     op = "reduce"
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
+    def layouts(self, call: SimtCall, ctx: Context) -> dict[int, FragmentLayout]:
         """Demand that a destination without a layout has that of the results."""
         src, dst = call.args
         known = call.places.fragments
@@ -47,34 +51,22 @@ class ReduceByShuffles(ByShuffles):
         target = at_destination(found, src, dst, int(call.attrs["dim"]))
         return {} if target is None else {1: target}
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Combine registers, then lanes, then groups; then store."""
-        return _Reduce(call, self.lanes(ctx)).lower()
-
-
-def at_destination(found: FragmentLayout, src: View, dst: View, dim: int) -> FragmentLayout | None:
-    """Return the layout of a whole destination whose elements are where the results are."""
-    kept_dims = [e for d, e in enumerate(src.extents) if d != dim]
-    projected = found.project(dim)
-    shape = list(nodes.shape_of(dst.buffer))
-    if list(dst.extents) != shape:
-        return None
-    if shape == (kept_dims or [1]):
-        return projected
-    if len(shape) == len(src.extents) and shape == [*kept_dims[:dim], 1, *kept_dims[dim:]]:
-        return projected.insert(dim)
-    return None
+        return _Reduce(call, self.lanes(call, ctx), ctx.capabilities.loose_extremes).lower()
 
 
 class _Reduce:
     """One reduction: its source's registers (or the share of each thread in memory) and its accumulators."""
 
-    def __init__(self, call: Any, width: int) -> None:
-        self.call, self.width = call, width
+    def __init__(self, call: SimtCall, lanes: Lanes, is_loose: bool) -> None:
+        self.call, self.lanes = call, lanes
         self.src, self.dst = call.args
         self.kind, self.dim = str(call.attrs["kind"]), int(call.attrs["dim"])
         self.acc = accumulator(self.dst.dtype)
-        self.combine = combiner(self.kind, self.acc, bool(call.attrs["nan_propagate"]))
+        propagates = bool(call.attrs["nan_propagate"])
+        self.combine = Combination(combined_as(self.kind), self.acc, propagates)
+        self.is_loose = is_loose and self.acc == "float32" and self.combine.kind in ("max", "min") and not propagates
         self.thread = call.block.thread
         held = call.places.fragments.get(self.src.buffer)
         self.held = held is not None
@@ -86,13 +78,15 @@ class _Reduce:
 
     def lower(self) -> Stmt:
         digits = [d for d in self.tile.dims[self.dim] if d.axis == "thread" and d.extent > 1]
-        start = neutral(self.kind, self.acc)
+        # Where the results go to memory, one of the threads that have them stores them.
+        readers = [] if self.dst.buffer in self.call.places.arrays else self.result.is_first(self.thread)
         scratch, near, far = combine_threads(
-            self.result, self.thread, digits, self.width, self.total, start, self.combine
+            self.result, self.thread, digits, self.lanes, [self.total], self.combine, readers
         )
-        before, last = self.finish()
+        results = Results(self.call, self.src, self.dst, self.dim, self.tile, self.total, self.result_at)
+        allocation, last = results.finish()
         first = calls.step(nodes.seq([self.gather(), near]), self.call.span)
-        return nodes.seq([self.allocate, scratch, before, first, far, last])
+        return nodes.seq([self.allocate, scratch, allocation, first, far, last])
 
     def gather(self) -> Stmt:
         """Combine the thread's own elements, or its share of memory."""
@@ -105,61 +99,24 @@ class _Reduce:
             value = load(self.src, coordinates, self.call.places.safe_values)
         start = neutral(self.kind, self.acc)
         x = choose(walk.inside(), element(self.kind, value, self.acc), start, not self.held)
-        step = nodes.store(self.total, self.combine(self.total[at], x), [at], self.call.span)
-        row = nodes.seq([nodes.store(self.total, start, [at]), walk.wrap(step, [self.dim])])
-        return walk.wrap(row, self.rows)
 
-    def finish(self) -> tuple[Any, Any]:
-        """Return the allocation, and the statement that stores the results."""
-        array = self.call.places.arrays.get(self.dst.buffer)
-        if array is None:
-            return None, calls.step(self.to_memory(), self.call.span)
-        known = self.call.places.fragments[self.dst.buffer]
-        expected = at_destination(self.tile, self.src, self.dst, self.dim)
-        if expected is not None and covers(expected, known):
-            return None, calls.step(self.to_registers(array), self.call.span)
-        return self.through_scratch(array, known)
+        def fold(combine: BinaryNode) -> Stmt:
+            step = nodes.store(self.total, combine(self.total[at], x), [at], self.call.span)
+            return nodes.seq([nodes.store(self.total, start, [at]), walk.wrap(step, [self.dim])])
+
+        if not self.is_loose:
+            return walk.wrap(fold(self.combine), self.rows)
+        # The machine's own instruction is right unless zeros or subnormal numbers are the largest: then once more.
+        loose = fold(lambda a, b: loose_extreme(self.combine.kind, a, b))
+        tiny = tirx.EQ(bits_of(self.total[at]) & nodes.const(0x7F800000, "uint32"), nodes.zero("uint32"))
+        again = tirx.IfThenElse(tiny, renamed(fold(self.combine)), None)
+        return walk.wrap(nodes.seq([loose, again]), self.rows)
 
     def result_at(self, old: Expr, value: Expr) -> Expr:
         """Return the value to store, from the destination's old value and the reduced elements."""
         if not self.call.attrs["clear"]:
-            value = self.combine(convert(old, self.acc), value)
+            value = self.combine(before(self.kind, old, self.acc), value)
         return convert(value, self.dst.dtype)
-
-    def to_registers(self, array: BufferVar) -> Stmt:
-        walk = Walk(self.result, self.thread)
-        at = walk.register()
-        value = self.result_at(array[at], self.total[at])
-        return walk.wrap(nodes.store(array, value, [at], self.call.span))
-
-    def indices(self, coordinates: list[Expr]) -> list[Expr]:
-        """Return the index in the destination of a result, per dimension of its buffer."""
-        dims = [d for d in range(len(self.src.extents)) if d != self.dim]
-        wide = iter([c for c, d in zip(coordinates, dims, strict=False) if self.src.extents[d] != 1])
-        return [next(wide, nodes.int_const(0)) if e != 1 else nodes.int_const(0) for e in self.dst.extents]
-
-    def to_memory(self) -> Stmt:
-        """Let the first of the threads that hold a result store it."""
-        walk = Walk(self.result, self.thread)
-        at = self.indices(walk.coordinates())
-        value = self.result_at(self.dst.load(at), self.total[walk.register()])
-        store = when([*walk.inside(), *bounds(self.dst, at)], self.dst.store(value, at))
-        return when(walk.dist.is_first(self.thread), walk.wrap(store))
-
-    def through_scratch(self, array: BufferVar, known: FragmentLayout) -> tuple[Any, Any]:
-        """Move the results to the threads that hold the destination."""
-        extents = [e for d, e in enumerate(self.src.extents) if d != self.dim and e != 1]
-        scratch, allocate = nodes.alloc([prod(extents)], self.acc, "results", "shared")
-        walk, to = Walk(self.result, self.thread), Walk(known, self.thread)
-        dims = [d for d in range(len(self.src.extents)) if d != self.dim]
-        wide = [c for c, d in zip(walk.coordinates(), dims, strict=False) if self.src.extents[d] != 1]
-        store = when(walk.inside(), nodes.store(scratch, self.total[walk.register()], [_linear(wide, extents)]))
-        write = calls.step(when(walk.dist.is_first(self.thread), walk.wrap(store)))
-        register = to.register()
-        value = scratch[_linear(kept(self.dst, to.coordinates()) if extents else [], extents)]
-        update = nodes.store(array, self.result_at(array[register], value), [register], self.call.span)
-        read = calls.step(to.wrap(when(to.inside(), update)))
-        return allocate, nodes.seq([write, read])
 
 
 def shares(src: View, dim: int, threads: int) -> FragmentLayout:
@@ -174,19 +131,3 @@ def shares(src: View, dim: int, threads: int) -> FragmentLayout:
             return found
         vector //= 2
     return spread(extents, threads)
-
-
-def covers(expected: FragmentLayout, known: FragmentLayout) -> bool:
-    """Whether each thread that holds an element under ``known`` has it in the same register under ``expected``."""
-    if expected.shape != known.shape or expected.threads != known.threads:
-        return False
-    if not np.array_equal(expected.register_table, known.register_table):
-        return False
-    return all(np.isin(k, e).all() for e, k in zip(expected.thread_table, known.thread_table, strict=True))
-
-
-def _linear(indices: list[Expr], extents: list[int]) -> Expr:
-    total: Any = nodes.int_const(0)
-    for c, extent in zip(indices, extents, strict=True):
-        total = total * nodes.int_const(extent) + c
-    return total

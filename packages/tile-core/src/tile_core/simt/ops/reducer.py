@@ -9,11 +9,14 @@ one of two forms.
 - an update (``is_update``), whatever the layout of its loop, is done by the thread that runs the iteration,
   by the first of these threads if iterations are replicated. The loop's layout does not follow the reducer
   (it is not an anchor), and the proof that stores reach all copies is left out for it;
-- an assignment before the first update (``buf[i] = v``, a fill) stores ``v`` in the copy of thread 0 and the neutral
-  element in all others, ``assigned(value, kind, dtype, thread)``; for a neutral ``v`` that is an ordinary store. All
+- an assignment before the first update (``buf[i] = v``, a fill) stores ``v`` in the first copy and the neutral
+  element in all others, ``assigned(value, kind, dtype, first)``; for a neutral ``v`` that is an ordinary store. All
   threads run it: such a loop gets the layout ``partial`` of its own extents;
 - ``finalize_reducer`` combines the copies, so that all hold the result; from then on the buffer is an ordinary fragment
   replicated in every thread.
+
+Where rows and columns come out even, every group of threads has copies of rows of its own instead, see
+``simt/placement/reducer_rows.py``.
 
 *Shared*: everything else (the reducer is read before it is complete, updated again after it, updated in another way
 than its operation, viewed, or large) makes it a shared buffer, one copy for the block. A loop that updates it must run
@@ -25,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Node, Stmt, Var
@@ -36,13 +39,15 @@ from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.numerics.extremes import extreme_of
 from tile_core.ops.copy import convert
-from tile_core.ops.reduce import accumulator, combiner, neutral
+from tile_core.ops.reduce import accumulator, neutral
+from tile_core.simt.ops.combination import Combination
 from tile_core.simt.ops.cross_thread import combine_threads
 from tile_core.simt.ops.shuffles import ByShuffles
 from tile_core.simt.register_loops import each
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.simt.variant import SimtCall
 
 #: The most elements of a reducer that every thread can replicate in registers.
 MOST_ELEMENTS = 64
@@ -53,11 +58,11 @@ class FinalizeByShuffles(ByShuffles):
 
     op = "finalize_reducer"
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept reducers that the block's threads finish together."""
         return Reject("one thread does it for itself here") if call.divergent else Accept()
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Combine lanes, then groups."""
         buffer = call.args[0].buffer
         dist = call.places.fragments.get(buffer)
@@ -65,8 +70,8 @@ class FinalizeByShuffles(ByShuffles):
             return nodes.seq([])
         kind, dtype = str(call.attrs["kind"]), nodes.element_type(buffer)
         wide, array, thread = accumulator(dtype), call.places.arrays[buffer], call.block.thread
-        start = neutral(kind, wide)
-        combine = combiner(kind, wide, False)
+        combine = Combination(kind, wide)
+        start = combine.neutral
         total, allocate = nodes.alloc([dist.registers], wide, "acc", "local")
 
         def take(r: Var) -> Stmt:
@@ -76,7 +81,7 @@ class FinalizeByShuffles(ByShuffles):
             return nodes.store(total, combine(start, value), [r])
 
         digits = [d for d in dist.replica if d.extent > 1]
-        scratch, near, far = combine_threads(dist, thread, digits, self.lanes(ctx), total, start, combine)
+        scratch, near, far = combine_threads(dist, thread, digits, self.lanes(call, ctx), [total], combine)
         give = each(dist.registers, lambda r: nodes.store(array, convert(total[r], dtype), [r], call.span))
         first = calls.step(nodes.seq([each(dist.registers, take), near]), call.span)
         return nodes.seq([allocate, scratch, first, far, calls.step(give)])
@@ -96,9 +101,10 @@ def alone(extents: Sequence[int], threads: int) -> FragmentLayout:
     return partial(extents, threads)
 
 
-def assigned(value: Expr, kind: str, dtype: str, thread: Var) -> Expr:
-    """Return the value that assigning a partial reducer stores in a thread's copy: the value once, else neutral."""
-    return tirx.Select(tirx.EQ(thread, nodes.int_const(0)), value, neutral(kind, dtype))
+def assigned(value: Expr, kind: str, dtype: str, first: Sequence[Expr]) -> Expr:
+    """Return the value that assigning a reducer stores in a thread's copy: the value in the first, else neutral."""
+    others = neutral(kind, dtype)
+    return value if _equal(value, others) or not first else tirx.Select(tirx.all(*first), value, others)
 
 
 def is_update(store: Stmt, kind: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, UnaryNode, Var
 from tile_core.ir import calls, nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.ops.copy import convert
@@ -17,6 +17,8 @@ from tile_core.simt.register_loops import Walk, bounds, choose, load, when
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.ops.base import View
+    from tile_core.simt.variant import SimtCall
 
 Get = Callable[[list[Any]], Any]
 Put = Callable[[list[Any], Any], Any]
@@ -33,7 +35,7 @@ class ScanByShuffles(ByShuffles):
 
     op = "scan"
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, Any]:
+    def layouts(self, call: SimtCall, ctx: Context) -> dict[int, FragmentLayout]:
         """Demand that a destination without a layout takes that of a source whose lines lie inside threads."""
         src, dst = call.args
         known = call.places.fragments
@@ -42,13 +44,13 @@ class ScanByShuffles(ByShuffles):
             return {}
         return {1: found} if _in_threads(found, int(call.attrs["dim"])) else {}
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Scan in registers, or in memory."""
-        return _Scan(call, self.lanes(ctx)).lower()
+        return _Scan(call, self.lanes(call, ctx).width).lower()
 
 
 class _Scan:
-    def __init__(self, call: Any, width: int) -> None:
+    def __init__(self, call: SimtCall, width: int) -> None:
         self.call, self.width = call, width
         self.src, self.dst = call.args
         self.dim, self.reverse = int(call.attrs["dim"]), bool(call.attrs["reverse"])
@@ -123,7 +125,7 @@ class _Scan:
         store = when(walk.inside(), nodes.store(array, value, [walk.register()], self.call.span))
         return calls.step(walk.wrap(store))
 
-    def wide(self, at: Sequence[Expr], view: Any) -> list[Expr]:
+    def wide(self, at: Sequence[Expr], view: View) -> list[Expr]:
         """Return an index of a view as one of the source."""
         found = iter([i for i, e in zip(at, view.extents, strict=True) if e != 1])
         return [next(found) if e != 1 else nodes.int_const(0) for e in self.extents]
@@ -142,11 +144,11 @@ class _Scan:
         last = max((d for d, e in enumerate(self.extents) if e != 1), default=self.dim)
         long = self.dim == last and self.size >= self.width // 2
         few = self.lines < self.count and self.size > 4
-        return self.by_groups(get, put) if long or few else self.by_threads(get, put)
+        return self.by_groups(get, put) if self.width > 1 and (long or few) else self.by_threads(get, put)
 
     def index(self, line: Expr, position: Expr) -> list[Expr]:
         """Return the source's index of a position on a line."""
-        found: list[Any] = [nodes.int_const(0)] * len(self.extents)
+        found: list[Expr] = [nodes.int_const(0)] * len(self.extents)
         rest = line
         for d in reversed(self.others):
             if self.extents[d] != 1:
@@ -199,7 +201,7 @@ class _Scan:
         loop = nodes.for_loop(turn, -(-self.lines // groups), body, span=self.call.span)
         return nodes.seq([make_x, make_carry, calls.step(loop, self.call.span)])
 
-    def adder(self, x: BufferVar, lane: Expr, distance: int) -> Callable[[Any], Any]:
+    def adder(self, x: BufferVar, lane: Expr, distance: int) -> UnaryNode:
         """Return how a lane combines the value of the one ``distance`` below, if there is one."""
 
         def add(other: Var) -> Stmt:
@@ -207,7 +209,7 @@ class _Scan:
 
         return add
 
-    def shuffled(self, x: BufferVar, name: str, lane: int, size: int, use: Callable[[Any], Any]) -> list[Stmt]:
+    def shuffled(self, x: BufferVar, name: str, lane: int, size: int, use: Callable[[Expr], Stmt]) -> list[Stmt]:
         """Return statements that do something with the value of another lane."""
         other = nodes.fresh("other", self.acc)
         value = nodes.tile_call(name, [x[0], nodes.int_const(lane), nodes.int_const(size)], ret=self.acc)
@@ -220,7 +222,7 @@ def _in_threads(dist: FragmentLayout, dim: int) -> bool:
 
 
 def _linear(at: Sequence[Expr], extents: Sequence[int]) -> Expr:
-    total: Any = nodes.int_const(0)
+    total: Expr = nodes.int_const(0)
     for i, e in zip(at, extents, strict=True):
         if e != 1:
             total = total * nodes.int_const(e) + i

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.ir.grammar import PRIVATE
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.simt.variant import SimtVariant
+from tile_core.ops.base import View
+from tile_core.simt.ops.combination import Lanes
+from tile_core.simt.variant import SimtCall, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -20,7 +22,8 @@ class ByShuffles(SimtVariant):
     owner
         The backend's name.
     width
-        Threads that can shuffle with each other; the target's execution width if not given.
+        Threads that can shuffle with each other; the target's execution width if not given. Where that is 1 or the
+        target has none, threads exchange values through shared memory.
     """
 
     priority = 10
@@ -29,16 +32,19 @@ class ByShuffles(SimtVariant):
         self.name = f"{owner}.{self.op}.shuffles"
         self.width = width
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept tiles that the block's threads see together."""
         if call.divergent:
             return Reject("one thread does it for itself here")
-        private = [v.name for v in call.args if v.scope in PRIVATE]
+        private = [v.name for v in call.args if isinstance(v, View) and v.scope in PRIVATE]
         if private:
             return Reject(f"{private[0]} is private to a thread")
         return Accept(note=f"along {call.args[0].extents[int(call.attrs['dim'])]} elements")
 
-    def lanes(self, ctx: Context) -> int:
-        """Return the threads of a group: ``width`` or the target's, rounded down to a power of two."""
-        found = self.width or ctx.capabilities.execution_width or 1
-        return 1 << (found.bit_length() - 1)
+    def lanes(self, call: SimtCall, ctx: Context) -> Lanes:
+        """Return how threads exchange values: groups of ``width`` or the target's threads, at most a power of two."""
+        own = ctx.capabilities.execution_width
+        found = self.width or own or 1
+        width = 1 << (found.bit_length() - 1)
+        whole = width == own and call.block.count % width == 0 and call.block.first % width == 0
+        return Lanes(width, ctx.capabilities.group_reductions if whole else frozenset())

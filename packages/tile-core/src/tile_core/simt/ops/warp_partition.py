@@ -35,23 +35,25 @@ class WarpPartition:
 
 
 @cache
-def splits(tiles_m: int, tiles_n: int, warps: int, policy: int, ratio: int = 2) -> tuple[WarpPartition, ...]:
+def splits(
+    tiles_m: int, tiles_n: int, warps: int, policy: int, shape: tuple[int, int] = (2, 1)
+) -> tuple[WarpPartition, ...]:
     """Return the ways to divide ``tiles_m`` x ``tiles_n`` instruction tiles among up to ``warps`` warps, best first.
 
     Every size has a split: the last warps of a row or column may compute padding. ``Square`` minimizes the work
     per warp, then for the fewest loads; ``FullRow`` first spreads the rows over as many warps as help, ``FullCol``
-    the columns. An instruction tile has ``ratio`` times as many rows as columns, so its rows cost as many loads.
+    the columns. ``shape`` is the number of rows and columns of an instruction tile, or what is proportional to them.
     """
     found = {}
     for rows in range(1, min(warps, tiles_m) + 1):
         for columns in range(1, min(warps // rows, tiles_n) + 1):
             split = WarpPartition(rows, columns, -(-tiles_m // rows), -(-tiles_n // columns))
-            found[split] = _cost(split, policy, ratio)
+            found[split] = _cost(split, policy, shape)
     return tuple(sorted(found, key=lambda s: (*found[s], s.warps, s.warps_n)))
 
 
-def _cost(split: WarpPartition, policy: int, ratio: int) -> tuple[int, ...]:
-    work, loads = split.atoms_m * split.atoms_n, ratio * split.atoms_m + split.atoms_n
+def _cost(split: WarpPartition, policy: int, shape: tuple[int, int]) -> tuple[int, ...]:
+    work, loads = split.atoms_m * split.atoms_n, shape[0] * split.atoms_m + shape[1] * split.atoms_n
     if policy == GemmWarpPolicy.FullRow:
         return split.atoms_m, split.atoms_n
     if policy == GemmWarpPolicy.FullCol:

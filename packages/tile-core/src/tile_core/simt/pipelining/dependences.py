@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tile_core.analysis.flow import Flow, names_of
+from tile_core.analysis.point import Point
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, loads_of, role, statements
@@ -58,16 +60,19 @@ def top_level(body: Stmt) -> list[Stmt]:
 
 def uses(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a statement uses a buffer other than to allocate it."""
-    if isinstance(s, tirx.AllocBuffer):
-        return False
-    if isinstance(s, tirx.SeqStmt):
-        return any(uses(x, buffer) for x in s.seq)
-    if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)):
-        return uses(s.body, buffer) or any(buffer in _names(e) for e in _own_expressions(s))
-    if isinstance(s, tirx.IfThenElse):
-        sides = [s.then_case] if s.else_case is None else [s.then_case, s.else_case]
-        return buffer in _names(s.condition) or any(uses(x, buffer) for x in sides)
-    return buffer in _names(s)
+    return any(buffer in names_of(part) for p in Flow(s).points for part in p.own)
+
+
+def without_dead(body: Sequence[Stmt], moved: set[int], recomputed: Sequence[int]) -> list[Stmt]:
+    """Return the rest of a body: without the moved copies, and only with recomputed bindings that are still used."""
+    kept: list[Any] = []
+    used: set[Any] = set()
+    for i, s in reversed(list(enumerate(body))):
+        if i in moved or (i in recomputed and s.var not in used):
+            continue
+        used |= set(collect(s.value if isinstance(s, tirx.Bind) else s, tirx.Var))
+        kept.append(s)
+    return kept[::-1]
 
 
 class Analysis:
@@ -80,43 +85,16 @@ class Analysis:
     """
 
     def __init__(self, body: Stmt) -> None:
-        self.roots: dict[Any, Any] = {}
-        for view in collect(body, tirx.DeclBuffer):
-            for var in collect(view.data, tirx.Var):
-                self.roots[view.buffer] = var
-        self.viewed = {self.root(v) for v in self.roots.values()}
+        self.flow = Flow(body)
+        self.root = self.flow.root
+        self.viewed = set(self.flow.roots.values())
         #: The pipelined loops around each use, by buffer.
         self.places: dict[Any, list[tuple[Any, ...]]] = {}
+        for p in self.flow.points:
+            loops = tuple(x.stmt for x in p.loops if _is_pipelined(x))
+            for var in {v for part in p.own for v in names_of(part) if tirx.is_buffer_var(v)}:
+                self.places.setdefault(var, []).append(loops)
         self._closed: dict[tuple[Any, Any], bool] = {}
-        self._place(body, ())
-
-    def root(self, buffer: BufferVar) -> BufferVar:
-        """Return the buffer that a view aliases."""
-        while buffer in self.roots:
-            buffer = self.roots[buffer]
-        return buffer
-
-    def _place(self, s: Stmt, loops: tuple[Stmt, ...]) -> None:
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                self._place(x, loops)
-        elif isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)):
-            self._use(_own_expressions(s), loops)
-            inner = (*loops, s) if isinstance(s, tirx.For) and role(s) == "pipelined" else loops
-            self._place(s.body, inner)
-        elif isinstance(s, tirx.IfThenElse):
-            self._use([s.condition], loops)
-            self._place(s.then_case, loops)
-            if s.else_case is not None:
-                self._place(s.else_case, loops)
-        elif not isinstance(s, tirx.AllocBuffer):
-            self._use([s], loops)
-
-    def _use(self, parts: Sequence[Node], loops: tuple[Stmt, ...]) -> None:
-        for part in parts:
-            for var in _names(part):
-                if tirx.is_buffer_var(var):
-                    self.places.setdefault(var, []).append(loops)
 
     # Buffers
 
@@ -131,6 +109,10 @@ class Analysis:
             if not any(self._closed_in(buffer, x) for x in loops):
                 return f"{buffer.name} is used outside of the loop too"
         return ""
+
+    def only_in(self, buffer: BufferVar, loop: Stmt) -> bool:
+        """Whether all uses of a buffer are inside a loop."""
+        return all(any(x.loop_var.same_as(loop.loop_var) for x in loops) for loops in self.places.get(buffer, ()))
 
     def _closed_in(self, buffer: BufferVar, loop: Stmt) -> bool:
         key = (buffer, loop.loop_var)
@@ -153,25 +135,9 @@ class Analysis:
 
     def elsewhere(self, loop: Stmt) -> list[str]:
         """Return the names of shared buffers that nested copies in a loop's body write."""
-        found: list[str] = []
-
-        def visit(s: Stmt, top: bool) -> None:
-            if isinstance(s, tirx.SeqStmt):
-                for x in s.seq:
-                    visit(x, top)
-            elif isinstance(s, tirx.IfThenElse):
-                visit(s.then_case, False)
-                if s.else_case is not None:
-                    visit(s.else_case, False)
-            elif isinstance(s, tirx.For) and role(s) == "pipelined":
-                return
-            elif isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)) and not _is_managed(s):
-                visit(s.body, False)
-            elif not top and _is_load(s):
-                found.append(OpCall.decode(s).args[1].name)
-
-        visit(loop.body, True)
-        return found
+        flow = Flow(loop.body)
+        inside = flow.walk(lambda p: not _is_pipelined(p) and not (p.kind == "mark" and _is_managed(p.stmt)))
+        return [OpCall.decode(p.stmt).args[1].name for p in inside if p.around is not None and _is_load(p.stmt)]
 
     def recomputed(self, loop: Stmt, chosen: Sequence[Candidate]) -> list[int]:
         """Return the positions of the bindings used by the corners of copies."""
@@ -180,7 +146,7 @@ class Analysis:
         needed: set[int] = set()
         open_parts = [m for c in chosen for m in _corner(c.call)]
         while open_parts:
-            for var in _names(open_parts.pop()):
+            for var in names_of(open_parts.pop()):
                 at = defined.get(var)
                 if at is not None and at not in needed:
                     needed.add(at)
@@ -194,7 +160,7 @@ class Analysis:
         """Return why an iteration reads more of a copy's destination than the copy wrote; empty if it does not."""
         position, _, call = copy
         dst = call.args[1]
-        if dst.buffer in self.viewed or dst.buffer in self.roots:
+        if dst.buffer in self.viewed or dst.buffer in self.flow.roots:
             return "another view shares its storage"
         inside = all(
             isinstance(m, int) and isinstance(n, int) and isinstance(e, int) and m >= 0 and m + e <= n
@@ -202,7 +168,7 @@ class Analysis:
         )
         if not inside:
             return "the part of the buffer that it writes changes"
-        if any(dst.buffer in _names(m) for m in call.args[0].mins):
+        if any(dst.buffer in names_of(m) for m in call.args[0].mins):
             return "its corner depends on what it copies"
         for i, s in enumerate(body):
             if i == position or not uses(s, dst.buffer):
@@ -231,7 +197,7 @@ class Analysis:
                     return f"its corner depends on {load.source.name}, which is {nodes.scope_of(load.source)}"
             if any(nodes.is_tile_call(c) and str(c.op.name) not in _UNIFORM_CALLS for c in collect(part, ir.Call)):
                 return "its corner depends on a call"
-            for var in _names(part):
+            for var in names_of(part):
                 if var in defined and var not in seen:
                     at, value = defined[var]
                     if at > position:
@@ -286,14 +252,5 @@ def _corner(call: OpCall) -> list[Expr]:
     return [nodes.int_const(0) + m for m in call.args[0].mins]
 
 
-def _own_expressions(s: Stmt) -> list[Expr]:
-    if isinstance(s, tirx.For):
-        return [s.min, s.extent]
-    return [s.condition] if isinstance(s, tirx.While) else [s.value]
-
-
-def _names(part: Node) -> set[Var]:
-    found = set(collect(part, tirx.Var))
-    if isinstance(part, tirx.BufferStore):
-        found.add(part.buffer)
-    return found
+def _is_pipelined(p: Point) -> bool:
+    return p.kind == "for" and role(p.stmt) == "pipelined"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import tirx
@@ -24,8 +24,10 @@ from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.simt.ops.reducer import is_update, partial
 from tile_core.simt.placement.locality_proof import agrees
+from tile_core.simt.placement.reducer_rows import rows_of_groups
 from tile_core.simt.placement.tile_uses import Nest, OpSite, Sites, TileAccess, find_sites
 from tile_core.simt.placement.variant_selection import call_of, number_of
+from tile_core.simt.roles import block_in, role_of
 from tile_core.simt.variant import Block, Places, SimtVariant
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Inferred:
 
     places: Places
     nests: dict[int, FragmentLayout] = field(default_factory=dict)
-    demoted: dict[Any, str] = field(default_factory=dict)
+    demoted: dict[BufferVar, str] = field(default_factory=dict)
 
 
 def infer(
@@ -59,9 +61,9 @@ def infer(
     selections: Mapping[int, Selection],
     block: Block,
     ctx: Context,
-    layouts: Mapping[Any, LayoutMap] | None = None,
+    layouts: Mapping[BufferVar, LayoutMap] | None = None,
     reducers: Mapping[str, str] | None = None,
-    fragments: Mapping[Any, FragmentLayout] | None = None,
+    fragments: Mapping[BufferVar, FragmentLayout] | None = None,
 ) -> Inferred:
     """Infer the placement of a program's tiles.
 
@@ -83,10 +85,18 @@ def infer(
         Layouts of fragments that the user asked for. One that cannot be kept is demoted like others; whether that
         is an error is the caller's to say.
     """
-    found = _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {}))
-    found.places.fragments.update(fragments or {})
-    found.annotated = frozenset(fragments or {})
-    return found.solve()
+
+    def attempt(by_rows: bool) -> _Inference:
+        found = _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {}))
+        found.places.fragments.update(fragments or {})
+        found.annotated = frozenset(fragments or {})
+        found.by_rows = by_rows
+        found.solve()
+        return found
+
+    first = attempt(by_rows=True)
+    # Copies of a reducer in every thread fit every loop.
+    return attempt(by_rows=False).result if first.rows and (first.misses_rows or first.result.demoted) else first.result
 
 
 class _Inference:
@@ -96,13 +106,16 @@ class _Inference:
         selections: Mapping[int, Selection],
         block: Block,
         ctx: Context,
-        layouts: dict[BufferVar, Any],
+        layouts: dict[BufferVar, LayoutMap],
         reducers: dict[str, str],
     ) -> None:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
         self.places = Places(layouts=layouts)
         self.asked = frozenset(layouts)
-        self.annotated: frozenset[Any] = frozenset()
+        #: Reducers whose rows belong to groups of threads, whether to try that, and whether a loop needs other rows.
+        self.rows: set[BufferVar] = set()
+        self.by_rows, self.misses_rows = True, False
+        self.annotated: frozenset[BufferVar] = frozenset()
         self.result = Inferred(self.places)
         self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
         self.fragments |= dict.fromkeys(self._local_tiles())
@@ -114,6 +127,8 @@ class _Inference:
                 self.demote(buffer, "plain statements access it")
             elif buffer in self.sites.viewed:
                 self.demote(buffer, "it has views")
+            elif len(self.users(buffer)) > 1 or (buffer in self.annotated and None not in self.users(buffer)):
+                self.demote(buffer, "threads of several roles use it")
         self.place_reducers()
         # Ops that constrain several fragments have the least choice: their demands reach the others before these
         # choose for themselves, and a product picks a plan that fits.
@@ -128,14 +143,42 @@ class _Inference:
         """Give every thread a copy of a reducer; loops that assign it run on all threads, of a shared one on one."""
         for buffer in self.kinds:
             if self.in_registers(buffer):
-                self.places.fragments[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
+                if not self.place_rows(buffer):
+                    self.places.fragments[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
                 self.places.reducers[buffer] = self.kinds[buffer]
         for nest in self.sites.nests:
-            if nest.extents is None:
+            if nest.extents is None or nest.number in self.result.nests:
                 continue
             for store in (x for x in collect(nest.body, tirx.BufferStore) if x.buffer in self.kinds):
                 if self.in_registers(store.buffer) != is_update(store, self.kinds[store.buffer]):
                     self.result.nests[nest.number] = partial(nest.extents, self.block.count)
+
+    def users(self, buffer: BufferVar) -> dict[object, Block]:
+        """Return the threads that use a buffer, by the roles that they have; those of the block without a role."""
+        nests = (n.role for n in self.sites.nests if any(a.buffer.same_as(buffer) for a in n.accesses))
+        ops = (o.role for o in self.sites.ops if any(v.buffer.same_as(buffer) for v in o.views().values()))
+        roles = {None if m is None else (role_of(m).first, role_of(m).count): m for m in (*nests, *ops)} or {None: None}
+        return {key: block_in(mark, self.block) for key, mark in roles.items()}
+
+    def place_rows(self, buffer: BufferVar) -> bool:
+        """Give each group of threads rows of a reducer, if all loops that update it allow that."""
+        width = self.ctx.capabilities.execution_width
+        if not self.by_rows or width is None or self.block.first % width or set(self.users(buffer)) != {None}:
+            return False
+        given = (self.block.count, width, self.vector_of_row)
+        found = rows_of_groups(buffer, self.kinds[buffer], self.sites.nests, *given)
+        placed = self.result.nests
+        if found is None or any(placed.get(n, layout) != layout for n, layout in found[1].items()):
+            return False
+        for nest in (n for n in self.sites.nests if n.number in found[1]):
+            others = {s.buffer for s in collect(nest.body, tirx.BufferStore)} & set(self.kinds) - {buffer}
+            # A reducer in shared memory is updated by one thread; one that is assigned has a loop of its own form.
+            if not all(self.in_registers(b) and self.updates(nest, b) for b in others):
+                return False
+        self.rows.add(buffer)
+        self.places.fragments[buffer] = found[0]
+        placed.update(found[1])
+        return True
 
     # State
 
@@ -151,7 +194,7 @@ class _Inference:
     def demote(self, buffer: BufferVar, reason: str) -> None:
         self.result.demoted.setdefault(buffer, reason)
 
-    def _local_tiles(self) -> list[Any]:
+    def _local_tiles(self) -> list[BufferVar]:
         """Private arrays that a nest fills as a tile: their elements belong to iterations."""
         local = {b for b in self.sites.allocated if nodes.scope_of(b) == "local"}
         found = []
@@ -180,7 +223,7 @@ class _Inference:
         if not isinstance(variant, SimtVariant):
             return False
         changed = False
-        wants = guarded(variant, "layouts", call_of(site.stmt, self.block, self.places), self.ctx)
+        wants = guarded(variant, "layouts", call_of(site.stmt, block_in(site.role, self.block), self.places), self.ctx)
         if sum(isinstance(want, FragmentLayout) for want in wants.values()) < least:
             return False
         for position, want in wants.items():
@@ -233,7 +276,7 @@ class _Inference:
         best: FragmentLayout | None = None
         for a in nest.accesses:
             known = self.known(a.buffer)
-            if known is None or a.buffer in self.result.demoted or a.buffer in self.kinds:
+            if known is None or a.buffer in self.result.demoted or a.buffer in set(self.kinds) - self.rows:
                 continue
             order = _plain(a, nest)
             if order is None or any(v is None for v in order.values()) or len(order) != len(nest.loops):
@@ -286,19 +329,29 @@ class _Inference:
 
     def give(self, buffer: BufferVar) -> bool:
         shape = tuple(nodes.shape_of(buffer))
+        threads = next(iter(self.users(buffer).values())).count
+        self.places.fragments[buffer] = spread(shape, threads, self.vector_of_tile(buffer))
+        return True
+
+    def vector_of_tile(self, buffer: BufferVar) -> int:
         size = _size(buffer)
         for nest in self.sites.nests:
             if any(a.buffer is buffer or a.buffer.same_as(buffer) for a in nest.accesses):
                 size = min([size, *(_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer))])
-        vector = _vector(shape, size, self.block.count)
-        self.places.fragments[buffer] = spread(shape, self.block.count, vector)
-        return True
+        threads = next(iter(self.users(buffer).values())).count
+        return _vector(tuple(nodes.shape_of(buffer)), size, threads)
+
+    def vector_of_row(self, nest: Nest) -> int:
+        """Return a vector's elements for a nest: of its memory, or of its fragments' where it accesses none."""
+        tiles = [a.buffer for a in nest.accesses if self.is_open(a.buffer) and _contiguous(a, nest)]
+        return max([self.vector_of(nest), *(self.vector_of_tile(b) for b in tiles)])
 
     def plain(self, nest: Nest) -> FragmentLayout:
-        extents = nest.extents or (1,)
+        return spread(nest.extents or (1,), block_in(nest.role, self.block).count, self.vector_of(nest))
+
+    def vector_of(self, nest: Nest) -> int:
         sizes = [_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer) and _contiguous(a, nest)]
-        vector = _vector(extents, min(sizes), self.block.count) if sizes else 1
-        return spread(extents, self.block.count, vector)
+        return _vector(nest.extents or (1,), min(sizes), block_in(nest.role, self.block).count) if sizes else 1
 
     def spread_nests(self) -> None:
         for nest in self.sites.nests:
@@ -317,6 +370,8 @@ class _Inference:
                 continue
             known = self.known(a.buffer)
             if a.buffer in self.kinds and known is not None:
+                if a.buffer in self.rows and agrees(a, nest, own, known) and not self.updates(nest, a.buffer):
+                    self.misses_rows = True
                 continue
             reason = "nothing places it" if known is None else agrees(a, nest, own, known)
             if reason:
@@ -328,6 +383,10 @@ class _Inference:
         if copies_kept and (atomics or any(not a.is_store and a.buffer in written for a in nest.accesses)):
             for buffer in copies_kept:
                 self.demote(buffer, "threads that hold copies of it would see a store of the same loop")
+
+    def updates(self, nest: Nest, buffer: BufferVar) -> bool:
+        stores = [s for s in collect(nest.body, tirx.BufferStore) if s.buffer.same_as(buffer)]
+        return bool(stores) and all(is_update(s, self.kinds[buffer]) for s in stores)
 
     def give_way(self, nest: Nest, buffer: BufferVar, reason: str) -> None:
         """Demote a fragment that does not fit; if the user placed it, the others of its nest instead."""
@@ -342,9 +401,9 @@ def _variables(e: Expr) -> set[Var]:
     return set(collect(e, tirx.Var))
 
 
-def _plain(a: TileAccess, nest: Nest) -> dict[Any, int | None] | None:
+def _plain(a: TileAccess, nest: Nest) -> dict[Var, int | None] | None:
     """Return the dimension that each loop variable alone indexes; ``None`` if an index has another form."""
-    found: dict[Any, int | None] = dict.fromkeys(nest.variables)
+    found: dict[Var, int | None] = dict.fromkeys(nest.variables)
     if any(start != 0 for start in nest.starts):
         return None
     for d, index in enumerate(a.indices):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -74,7 +73,7 @@ def _identical(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLa
     return same and rest and tuple(known.dims[d] for d in long) == own.dims and known.replica == own.replica
 
 
-def _points(a: TileAccess, nest: Nest) -> tuple[Any, Any, Any] | None:
+def _points(a: TileAccess, nest: Nest) -> tuple[Array, Array, Array] | None:
     """Return (iteration, element, turn) in bounds, for all turns of the loops that the indices use."""
     used = {v for i in a.indices for v in collect(i, tirx.Var)}
     extents = list(nest.extents or ())

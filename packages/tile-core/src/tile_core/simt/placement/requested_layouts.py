@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
@@ -15,10 +15,16 @@ from tile_core.layout import FragmentLayout, LayoutMap, StackedLayout, fragment_
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.errors.base import Where
     from tile_core.simt.variant import Block
 
 
-def requested_layouts(body: Stmt, layouts: Mapping[str, Any], versions: Mapping[Any, Any]) -> dict[Any, LayoutMap]:
+def requested_layouts(
+    body: Stmt,
+    layouts: Mapping[str, LayoutMap],
+    versions: Mapping[BufferVar, BufferVar],
+    slots: Mapping[BufferVar, LayoutMap] | None = None,
+) -> dict[BufferVar, LayoutMap]:
     """Return the layouts of shared buffers.
 
     Parameters
@@ -29,13 +35,15 @@ def requested_layouts(body: Stmt, layouts: Mapping[str, Any], versions: Mapping[
         The layouts that the user asked for, by buffer name.
     versions
         Buffers with a slot per pipeline stage, and the buffers that they replace.
+    slots
+        Layouts of their slots that copies need, which agree with what the user asked for.
     """
     names = {str(new.name): str(old.name) for new, old in versions.items()}
     viewed = {v for d in collect(body, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)}
-    found: dict[Any, LayoutMap] = {}
+    found: dict[BufferVar, LayoutMap] = {}
     for alloc in collect(body, tirx.AllocBuffer):
         name, shape = str(alloc.buffer.name), tuple(nodes.shape_of(alloc.buffer))
-        layout = layouts.get(names.get(name, name))
+        layout = (slots or {}).get(alloc.buffer, layouts.get(names.get(name, name)))
         if layout is None or nodes.scope_of(alloc.buffer) != "shared" or "memory" not in layout.axes:
             continue
         if shape == (shape[0], *layout.shape) and name in names:
@@ -48,8 +56,8 @@ def requested_layouts(body: Stmt, layouts: Mapping[str, Any], versions: Mapping[
 
 
 def requested_fragments(
-    body: Stmt, layouts: Mapping[str, Any], block: Block, ctx: Context
-) -> dict[Any, FragmentLayout]:
+    body: Stmt, layouts: Mapping[str, LayoutMap], block: Block, ctx: Context
+) -> dict[BufferVar, FragmentLayout]:
     """Return the layouts of fragments.
 
     Raises
@@ -68,7 +76,7 @@ def requested_fragments(
     return found
 
 
-def not_kept(buffer: BufferVar, reason: str, ctx: Context, where: Any = None) -> FragmentLayoutUnsupported:
+def not_kept(buffer: BufferVar, reason: str, ctx: Context, where: Where | None = None) -> FragmentLayoutUnsupported:
     """Return the error for a fragment whose layout cannot be obeyed."""
     facts = {"buffer": str(buffer.name), "target": ctx.target.text, "reason": reason}
     return FragmentLayoutUnsupported(**facts, where=where)

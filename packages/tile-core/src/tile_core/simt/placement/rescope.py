@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Stmt
@@ -11,7 +10,9 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, substitute
 
 
-def rescope(body: Stmt, buffers: Iterable[Any], scope: str = "shared") -> tuple[Any, dict[Any, Any]]:
+def rescope(
+    body: Stmt, buffers: Mapping[BufferVar, str], scope: str = "shared"
+) -> tuple[Stmt, dict[BufferVar, BufferVar]]:
     """Return the body with buffers, and the views onto them, in another scope.
 
     Returns
@@ -29,7 +30,7 @@ def rescope(body: Stmt, buffers: Iterable[Any], scope: str = "shared") -> tuple[
     return _MoveDefinitions(mapping).stmt(_regions(substitute(body, mapping), mapping)), mapping
 
 
-def _moved(buffer: BufferVar, scope: str, data: Any = None) -> BufferVar:
+def _moved(buffer: BufferVar, scope: str, data: Expr | None = None) -> BufferVar:
     return tirx.decl_buffer(
         list(buffer.shape), nodes.element_type(buffer), buffer.name, data=data, scope=scope, layout=None
     )
@@ -48,13 +49,13 @@ def _regions(body: Stmt, mapping: dict[BufferVar, BufferVar]) -> Stmt:
 class _MoveDefinitions(StmtRewriter):
     """Rebuilds the defining statements, which substitution leaves alone."""
 
-    def __init__(self, mapping: dict[Any, Any]) -> None:
+    def __init__(self, mapping: Mapping[BufferVar, BufferVar]) -> None:
         self.mapping = mapping
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.AllocBuffer(new, dict(s.annotations or {}), s.span)
 
-    def visit_DeclBuffer(self, s: Stmt) -> Any:
+    def visit_DeclBuffer(self, s: Stmt) -> Stmt:
         new = self.mapping.get(s.buffer)
         return s if new is None else tirx.DeclBuffer(new, data=s.data)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.analysis.accesses import Access
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.point import Point, is_grid
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, replace_for, role
+from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
 from tile_core.ops.base import View
 from tile_core.simt.placement.variant_selection import number_of
 
@@ -33,10 +35,10 @@ class TileAccess:
         Loops between the nest and the access: (variable, start, extent).
     """
 
-    buffer: Any
-    indices: tuple[Any, ...]
+    buffer: BufferVar
+    indices: tuple[Expr, ...]
     is_store: bool
-    inner: tuple[tuple[Any, Any, Any], ...] = ()
+    inner: tuple[tuple[Var, Expr, Expr], ...] = ()
 
 
 @dataclass
@@ -55,13 +57,16 @@ class Nest:
         Serial loops around it: (variable, start, extent).
     accesses
         Every load and store of the body.
+    role
+        The mark of the threads that execute it, if these are a part of the block's.
     """
 
     number: int
-    loops: tuple[Any, ...]
-    body: Any
-    outer: tuple[tuple[Any, Any, Any], ...]
+    loops: tuple[Stmt, ...]
+    body: Stmt
+    outer: tuple[tuple[Var, Expr, Expr], ...]
     accesses: list[TileAccess] = field(default_factory=list)
+    role: Stmt | None = None
 
     @property
     def variables(self) -> list[Var]:
@@ -75,7 +80,7 @@ class Nest:
         return tuple(found) if all(isinstance(e, int) for e in found) else None
 
     @property
-    def starts(self) -> list[Any]:
+    def starts(self) -> list[int]:
         """The first values of the loops' variables."""
         return [nodes.as_int(loop.min) for loop in self.loops]
 
@@ -85,7 +90,8 @@ class OpSite:
     """A tile op that a variant was selected for."""
 
     number: int
-    stmt: Any
+    stmt: Stmt
+    role: Stmt | None = None
 
     def views(self) -> dict[int, View]:
         """Return the region operands by position."""
@@ -110,9 +116,9 @@ class Sites:
 
     nests: list[Nest] = field(default_factory=list)
     ops: list[OpSite] = field(default_factory=list)
-    scattered: set[Any] = field(default_factory=set)
-    viewed: set[Any] = field(default_factory=set)
-    allocated: list[Any] = field(default_factory=list)
+    scattered: set[BufferVar] = field(default_factory=set)
+    viewed: set[BufferVar] = field(default_factory=set)
+    allocated: list[Stmt] = field(default_factory=list)
 
 
 def number_nests(body: Stmt) -> Stmt:
@@ -120,7 +126,7 @@ def number_nests(body: Stmt) -> Stmt:
     return _Number().stmt(body)
 
 
-def nest_of(loop: Stmt) -> tuple[tuple[Any, ...], Any]:
+def nest_of(loop: Stmt) -> tuple[tuple[Stmt, ...], Stmt]:
     """Return the perfectly nested data-parallel loops from ``loop`` on, and the innermost body."""
     loops = [loop]
     body = loop.body
@@ -133,19 +139,19 @@ def nest_of(loop: Stmt) -> tuple[tuple[Any, ...], Any]:
 def find_sites(body: Stmt) -> Sites:
     """Return all uses of tiles; nests must have numbers."""
     sites = Sites(viewed=viewed_buffers(body))
-    _FindUses(sites).visit(body, ())
+    _FindUses(Flow(body), sites)
     return sites
 
 
 def viewed_buffers(body: Stmt) -> set[BufferVar]:
     """Return the buffers that are, or have, a view."""
-    found: set[Any] = set()
+    found: set[BufferVar] = set()
     for view in collect(body, tirx.DeclBuffer):
         found |= {view.buffer, *collect(view.data, tirx.Var)}
     return found
 
 
-def shares_bytes(s: Stmt, viewed: set[Any]) -> bool:
+def shares_bytes(s: Stmt, viewed: set[BufferVar]) -> bool:
     """Whether iterations of a nest store elements that share a byte: one thread then runs them all."""
     for store in collect(s, tirx.BufferStore):
         packed = DTYPES[nodes.element_type(store.buffer)].is_packed
@@ -166,101 +172,44 @@ class _Number(StmtRewriter):
 
 
 class _FindUses:
-    def __init__(self, sites: Sites) -> None:
-        self.sites = sites
-
-    def visit(self, s: Stmt, outer: tuple[tuple[Any, Any, Any], ...]) -> None:
-        if isinstance(s, tirx.SeqStmt):
-            for x in s.seq:
-                self.visit(x, outer)
-        elif isinstance(s, tirx.For):
-            self.loop(s, outer)
-        elif isinstance(s, (tirx.While, tirx.IfThenElse)):
-            self.scatter(s.condition)
-            for part in [s.body] if isinstance(s, tirx.While) else [s.then_case, s.else_case]:
-                if part is not None:
-                    self.visit(part, outer)
-        elif isinstance(s, tirx.AttrStmt):
-            self.visit(s.body, outer)
-        elif isinstance(s, tirx.AllocBuffer):
-            self.sites.allocated.append(s.buffer)
-        elif isinstance(s, tirx.DeclBuffer):
-            pass
-        elif number_of(s) is not None:
-            self.op(s)
-        else:
-            self.scatter(s)
-
-    def loop(self, s: Stmt, outer: tuple[tuple[Any, Any, Any], ...]) -> None:
-        self.scatter(s.min)
-        self.scatter(s.extent)
-        if role(s) in PARALLEL and shares_bytes(s, self.sites.viewed):
-            self.scatter(s)
-        elif role(s) in PARALLEL:
-            loops, body = nest_of(s)
-            number = int(annotation(s, NEST, -1))
-            self.sites.nests.append(nest := Nest(number, loops, body, outer))
-            nest.accesses.extend(_accesses(body, ()))
-        elif role(s) == "grid":
-            self.visit(s.body, outer)
-        else:
-            self.visit(s.body, (*outer, (s.loop_var, s.min, s.extent)))
-
-    def op(self, s: Stmt) -> None:
-        site = OpSite(number_of(s) or 0, s)
-        self.sites.ops.append(site)
-        for arg in s.value.args:
-            if hasattr(arg, "region"):
-                for r in arg.region:
-                    self.scatter(r.min)
+    def __init__(self, flow: Flow, sites: Sites) -> None:
+        self.flow, self.sites = flow, sites
+        for p in flow.walk(lambda p: p.kind != "for" or role(p.stmt) not in PARALLEL):
+            if isinstance(p.stmt, tirx.AllocBuffer):
+                sites.allocated.append(p.stmt.buffer)
+            elif (number := number_of(p.stmt)) is not None:
+                sites.ops.append(OpSite(number, p.stmt, p.role))
+                self.scatter(a for a in flow.accesses_at(p) if a.how != "tile")
             else:
-                self.scatter(arg)
+                self.scatter(flow.accesses_at(p))
+            if p.kind == "for" and role(p.stmt) in PARALLEL:
+                self.nest(p)
 
-    def scatter(self, node: Any) -> None:
-        self.sites.scattered |= {x.source for x in loads_of(node)}
-        self.sites.scattered |= {x.buffer for x in collect(node, tirx.BufferStore)}
-        for call in collect(node, ir.Call):
-            for arg in call.args:
-                if hasattr(arg, "region"):
-                    self.sites.scattered.add(arg.source)
+    def nest(self, p: Point) -> None:
+        inside = [a for q in self.flow.inside(p) for a in sorted(self.flow.accesses_at(q), key=lambda a: not a.write)]
+        if shares_bytes(p.stmt, self.sites.viewed):
+            self.scatter(inside)
+            return
+        loops, body = nest_of(p.stmt)
+        outer = tuple(_range(x) for x in p.loops if x.kind == "for" and not is_grid(x))
+        nest = Nest(int(annotation(p.stmt, NEST, -1)), loops, body, outer, role=p.role)
+        self.sites.nests.append(nest)
+        for a in inside:
+            around = [x for x in a.point.loops if p.contains(x)]
+            if len(around) >= len(loops) and a.how != "whole":
+                inner = tuple(_range(x) for x in around[len(loops) :] if x.kind == "for")
+                # Of an address it is not known which elements are accessed, only where from.
+                nest.accesses.append(TileAccess(a.buffer, a.indices, a.write and not a.pointed, inner))
+
+    def scatter(self, accesses: Iterable[Access]) -> None:
+        self.sites.scattered |= {a.buffer for a in accesses if a.how != "whole"}
+
+
+def _range(loop: Point) -> tuple[Var, Expr, Expr]:
+    return loop.stmt.loop_var, loop.stmt.min, loop.stmt.extent
 
 
 def _uses(loop: Stmt, outer: Sequence[Stmt]) -> bool:
     """Whether a loop's bounds depend on the variables of the loops around it."""
     found = {v for part in (loop.min, loop.extent) for v in collect(part, tirx.Var)}
     return any(o.loop_var in found for o in outer)
-
-
-def _accesses(s: Stmt, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
-    if isinstance(s, tirx.SeqStmt):
-        for x in s.seq:
-            yield from _accesses(x, inner)
-    elif isinstance(s, tirx.For):
-        yield from _loads(s.min, inner)
-        yield from _loads(s.extent, inner)
-        yield from _accesses(s.body, (*inner, (s.loop_var, s.min, s.extent)))
-    elif isinstance(s, (tirx.While, tirx.IfThenElse)):
-        yield from _loads(s.condition, inner)
-        for part in [s.body] if isinstance(s, tirx.While) else [s.then_case, s.else_case]:
-            if part is not None:
-                yield from _accesses(part, inner)
-    elif isinstance(s, tirx.AttrStmt):
-        yield from _accesses(s.body, inner)
-    elif isinstance(s, tirx.BufferStore):
-        yield TileAccess(s.buffer, tuple(s.indices), True, inner)
-        yield from _loads(s.value, inner)
-        for i in s.indices:
-            yield from _loads(i, inner)
-    elif isinstance(s, (tirx.Evaluate, tirx.Bind)):
-        yield from _loads(s.value, inner)
-        for call in collect(s.value, ir.Call):
-            for arg in call.args:
-                if hasattr(arg, "region"):
-                    mins = tuple(r.min for r in arg.region)
-                    yield TileAccess(arg.source, mins, True, inner)
-                    yield TileAccess(arg.source, mins, False, inner)
-
-
-def _loads(e: Expr, inner: tuple[tuple[Any, Any, Any], ...]) -> Iterator[TileAccess]:
-    for load in loads_of(e):
-        yield TileAccess(load.source, tuple(load.indices), False, inner)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Stmt
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, role
+from tile_core.ir.visit import StmtRewriter, loads_of, role
 from tile_core.lowering.dispatch import Selection, select
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant, OpChoice
+from tile_core.simt.roles import block_in, is_shared
 from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 ID = "tile.id"
 #: Ops whose variants read out-of-bounds elements as zero.
 _ZERO_OUTSIDE = frozenset({"gemm", "gemm_sp"})
+
+
+#: Reasons by the name of the variant, by the position of the call.
+Withdrawals = Mapping[int, Mapping[str, str]]
+_NONE: Withdrawals = {}
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,13 @@ class Selected:
         The choice for every op, for ``explain``.
     """
 
-    body: Any
+    body: Stmt
     selections: Mapping[int, Selection]
     choices: tuple[OpChoice, ...]
+
+    def position(self, number: int) -> int:
+        """Return the position of a numbered call among the choices."""
+        return next(i for i, c in enumerate(self.choices) if c.selection is self.selections[number])
 
 
 def select_ops(
@@ -52,6 +62,7 @@ def select_ops(
     variants: Sequence[Variant],
     block: Block,
     safe_values: frozenset[str] = frozenset(),
+    withdrawn: Withdrawals = _NONE,
 ) -> Selected:
     """Choose variants.
 
@@ -59,6 +70,8 @@ def select_ops(
     ----------
     safe_values
         Names of buffers whose out-of-bounds reads are not zero: products of them take their plain loops.
+    withdrawn
+        Variants that gave a call back, with their reasons, by the call's position among all that are chosen for.
 
     Raises
     ------
@@ -69,6 +82,7 @@ def select_ops(
     for variant in variants:
         by_op.setdefault(variant.op, []).append(variant)
     rewriter = _Select(ctx, by_op, block, uses_threads(body), safe_values)
+    rewriter.withdrawn = withdrawn
     new = rewriter.stmt(body)
     return Selected(new, rewriter.selections, tuple(rewriter.choices))
 
@@ -102,6 +116,7 @@ class _Select(StmtRewriter):
     ) -> None:
         self.safe_values = safe_values
         self.ctx, self.variants, self.block, self.names_threads = ctx, variants, block, names_threads
+        self.withdrawn: Withdrawals = {}
         self.selections: dict[int, Selection] = {}
         self.choices: list[OpChoice] = []
         self.divergent = False
@@ -112,6 +127,12 @@ class _Select(StmtRewriter):
         self.divergent = outer
         return new
 
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
+        outer, self.block = self.block, block_in(s, self.block) if is_shared(s) else self.block
+        new = super().visit_AttrStmt(s)
+        self.block = outer
+        return new
+
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         if not is_op(s) or not self.known(s):
             return s
@@ -119,6 +140,9 @@ class _Select(StmtRewriter):
         if isinstance(selection.variant, SimtVariant):
             return tirx.Evaluate(self.numbered(s.value, selection), s.span)
         lowered = selection.lower(call, self.ctx)
+        if not call.divergent and _is_of_fragments(lowered):
+            # Of one element there is no loop; a fragment is placed by the loops that access it.
+            lowered = nodes.for_loop(nodes.fresh("i"), 1, lowered, "parallel", span=call.span)
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
@@ -141,7 +165,8 @@ class _Select(StmtRewriter):
         filled = any(isinstance(a, View) and a.name in self.safe_values for a in call.args)
         if filled and call.name in _ZERO_OUTSIDE:
             mine = [v for v in mine if isinstance(v, MeaningVariant)]
-        selection = select(call, mine, self.ctx, None if forced is None else str(forced))
+        gone = self.withdrawn.get(len(self.choices), {})
+        selection = select(call, mine, self.ctx, None if forced is None else str(forced), gone)
         self.choices.append(OpChoice(call, selection))
         return call, selection
 
@@ -150,3 +175,10 @@ class _Select(StmtRewriter):
         self.selections[number] = selection
         attrs = {str(k): v for k, v in dict(value.attrs).items()} if value.attrs else {}
         return ir.Call(value.op, list(value.args), attrs={**attrs, ID: number}, ret_ty=value.ty)
+
+
+def _is_of_fragments(s: Stmt) -> bool:
+    """Whether a statement is one store that writes or reads an element of a fragment."""
+    if not isinstance(s, tirx.BufferStore):
+        return False
+    return any(nodes.scope_of(b) == "local.fragment" for b in (s.buffer, *(x.source for x in loads_of(s))))

@@ -12,7 +12,7 @@ from typing import Any
 
 from tile_core.analysis.uniformity import PER_THREAD_OPS, Varying
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Call, Expr, Stmt
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
@@ -20,6 +20,7 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.placement.tile_uses import NEST, PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
+from tile_core.simt.roles import block_in, is_shared
 from tile_core.simt.threads.lower_selected import LOWERED
 from tile_core.simt.threads.parallel_nest import NestWriter
 from tile_core.simt.variant import Block, Places
@@ -57,6 +58,10 @@ def distribute(
     return _Distribute(body, block, places, nests, names_threads, width).stmt(body)
 
 
+#: Calls of all threads of the block, each for itself.
+_TOGETHER = {"sync_threads", "async_commit", "async_wait", "barrier_wait", "barrier_arrive"}
+
+
 class _Distribute(StmtRewriter):
     def __init__(
         self,
@@ -74,7 +79,7 @@ class _Distribute(StmtRewriter):
         self.masked = self.single = False
         grid = [s.extent for s in collect(body, tirx.For) if role(s) == "grid"]
         self.one_block = all(nodes.as_int(extent) == 1 for extent in grid)
-        self.outer: tuple[tuple[Any, Any, Any], ...] = ()
+        self.outer: tuple[tuple[Var, Expr, Expr], ...] = ()
 
     # Expressions
 
@@ -94,7 +99,7 @@ class _Distribute(StmtRewriter):
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         """Rewrite a sequence; consecutive statements for one thread become one step."""
-        out: list[Any] = []
+        out: list[Stmt] = []
         single: list[Any] = []
 
         def flush() -> None:
@@ -165,12 +170,9 @@ class _Distribute(StmtRewriter):
         for x in collect(s, (tirx.For, tirx.AttrStmt)):
             if isinstance(x, tirx.For) and role(x) in PARALLEL and not shares_bytes(x, self.viewed):
                 return True
-            if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, calls.STEP, calls.MANAGED):
+            if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, calls.STEP, calls.MANAGED, calls.ONLY):
                 return True
-        return any(
-            nodes.is_tile_call(c) and str(c.op.name)[5:] in {"sync_threads", "async_commit", "async_wait"}
-            for c in collect(s, ir.Call)
-        )
+        return any(nodes.is_tile_call(c) and str(c.op.name)[5:] in _TOGETHER for c in collect(s, ir.Call))
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         if s.attr_key == LOWERED:
@@ -178,7 +180,31 @@ class _Distribute(StmtRewriter):
             return calls.step(s.body, s.span) if _is_simple(s.body) else s.body
         if s.attr_key == nodes.OP_MARK:
             return self.stmt(s.body)
+        if s.attr_key == calls.ONLY:
+            return self.only(s)
         return super().visit_AttrStmt(s)
+
+    def only(self, s: Stmt) -> Stmt:
+        """Return a statement that only the threads of a role execute; of shared work, barrier insertion says so."""
+        if is_shared(s):
+            self.together(s, "T.ws")
+            outer, self.block = self.block, block_in(s, self.block)
+            new = super().visit_AttrStmt(s)
+            self.block = outer
+            return new
+        _, first, count = s.node
+        first, count = int(nodes.as_int(first)), int(nodes.as_int(count))
+        was, self.masked = self.masked, True
+        body = self.stmt(s.body)
+        self.masked = was
+        if count == self.block.count:
+            return body
+        thread = self.block.thread
+        if count == 1:
+            mine = tirx.EQ(thread, nodes.int_const(first))
+        else:
+            mine = tirx.all(thread >= nodes.int_const(first), thread < nodes.int_const(first + count))
+        return tirx.IfThenElse(mine, body, None, s.span)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         if nodes.is_tile_call(s.value, "sync_threads"):
@@ -191,7 +217,7 @@ class _Distribute(StmtRewriter):
         self.masked = outer
         return new
 
-    def visit_While(self, s: Stmt) -> Any:
+    def visit_While(self, s: Stmt) -> Stmt:
         outer, self.masked = self.masked, self.masked or self.differs(s.condition)
         new = super().visit_While(s)
         self.masked = outer

@@ -11,12 +11,14 @@ from tile_core.analysis.ranges import whole
 from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import SYMBOL_ROOM
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
+from tile_core.lowering.variant import Withdrawn
 from tile_core.simt.placement.tile_uses import PARALLEL
 from tile_core.simt.placement.variant_selection import call_of, number_of
+from tile_core.simt.roles import block_in, is_shared, role_of
 from tile_core.simt.variant import Block, Places, SimtCall
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class _LowerSelected(StmtRewriter):
     ) -> None:
         self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
         self.names_threads = names_threads
-        self.divergent = False
+        self.divergent = self.alone = False
         self.ranges = Analyzer()
         if block.thread is not None:
             self.ranges.bind(block.thread, ir.Range.from_min_extent(0, block.count))
@@ -76,13 +78,32 @@ class _LowerSelected(StmtRewriter):
                 other = self.stmt(s.else_case)
         return tirx.IfThenElse(s.condition, then, other, s.span)
 
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
+        if s.attr_key != calls.ONLY:
+            return super().visit_AttrStmt(s)
+        outer = self.block, self.alone
+        if is_shared(s):
+            self.block = block_in(s, self.block)
+            self.ranges.bind(self.block.thread, ir.Range.from_min_extent(0, self.block.count))
+        else:
+            self.block, self.alone = self.block.part(role_of(s)), True
+        new = super().visit_AttrStmt(s)
+        self.block, self.alone = outer
+        return new
+
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         number = number_of(s)
         if number is None:
             return s
         selection = self.selections[number]
         call = self.call(s)
-        lowered = selection.lower(call, self.ctx)
+        try:
+            lowered = selection.lower(call, self.ctx)
+        except Withdrawn as gone:
+            gone.number = number
+            raise
+        if self.alone:  # not all threads of the block execute it together
+            return lowered
         key = nodes.OP_MARK if getattr(selection.variant, "in_thread_code", False) else LOWERED
         return tirx.AttrStmt(ir.StringImm(call.name), key, nodes.int_const(0), lowered, call.span)
 

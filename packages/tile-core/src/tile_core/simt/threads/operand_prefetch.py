@@ -11,6 +11,8 @@ operands that are read after them: the units stall. An op that marks its parts (
         wait; sync_threads; first(k + 1), or first(k) again in the last iteration, unused
         last(k)
 
+A wait for the phase of a slot is that of the same iteration, which in the last one has ended before.
+
 Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` goes
 before the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
 loaded. Where ``middle`` comes in pieces, one copy goes before each: otherwise operand reads would wait behind all
@@ -23,7 +25,7 @@ k - 1. Each wait is as many groups after the one that it waits for as before.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +36,7 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, renamed, replace
 from tile_core.simt.threads.lower_selected import LOWERED
 
 
-def prefetch_operands(body: Stmt) -> Any:
+def prefetch_operands(body: Stmt) -> Stmt:
     """Return the body with each pipelined loop rotated if its op allows it."""
     return _PrefetchOperands().stmt(body)
 
@@ -43,11 +45,16 @@ def prefetch_operands(body: Stmt) -> Any:
 class _Turn:
     """The statements of one iteration of a pipelined loop."""
 
-    wait: Any
+    waits: list[Any]
     sync: Any
     binds: list[Any]
     issue: list[Any]
     op: Any
+
+    @property
+    def phased(self) -> bool:
+        """Whether its waits name the iteration: the slot and phase of a barrier."""
+        return any(_calls(s, "barrier_wait") for s in self.waits)
 
 
 class _PrefetchOperands(StmtRewriter):
@@ -74,24 +81,26 @@ class _PrefetchOperands(StmtRewriter):
 
 def _turn(loop: Stmt) -> _Turn | None:
     """Return the statements of an iteration of the form: wait, barrier, bindings, copies, end of group, one op."""
-    all_of = list(statements(loop.body))
-    if len(all_of) < 4 or not _calls(all_of[0], "async_wait") or not _calls(all_of[1], "sync_threads"):
+    *rest, op = statements(loop.body)
+    at = next((i for i, x in enumerate(rest) if _calls(x, "sync_threads")), 0)
+    waits = [x for x in rest[:at] if not isinstance(x, tirx.Bind)]
+    if not waits or not _is_lowered(op) or not all(map(_waits, waits)):
         return None
-    ends = [i for i, x in enumerate(all_of) if _calls(x, "async_commit")]
-    op = all_of[-1]
-    if len(ends) != 1 or ends[0] != len(all_of) - 2 or not _is_lowered(op):
+    issue = [x for x in rest[at + 1 :] if not isinstance(x, tirx.Bind)]
+    ends = [_calls(x, "async_commit") for x in issue]
+    # The end of a group says which statements are copies; those of transactions are one statement.
+    alone = len(issue) == 1 and all(_calls(x, "barrier_wait") for x in waits)
+    if ends != [False] * (len(ends) - 1) + [True] and not alone:
         return None
-    binds = [x for x in all_of[2 : ends[0]] if isinstance(x, tirx.Bind)]
-    issue = [x for x in all_of[2 : ends[0] + 1] if not isinstance(x, tirx.Bind)]
-    return _Turn(all_of[0], all_of[1], binds, issue, op)
+    return _Turn(waits, rest[at], [x for x in rest if isinstance(x, tirx.Bind)], issue, op)
 
 
-def _parts(op: Stmt) -> dict[str, list[Any]] | None:
+def _parts(op: Stmt) -> dict[str, list[Stmt]] | None:
     """Return the marked parts of an op and the statements between them."""
     inner = op.body
     if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
         return None
-    found: dict[str, list[Any]] = {"setup": [], "ring": [], "first": [], "last": [], "middle": []}
+    found: dict[str, list[Stmt]] = {"setup": [], "ring": [], "first": [], "last": [], "middle": []}
     for s in statements(inner.body):
         if isinstance(s, tirx.AttrStmt) and s.attr_key == calls.PART:
             found[str(s.node.value)].append(s.body)
@@ -100,7 +109,7 @@ def _parts(op: Stmt) -> dict[str, list[Any]] | None:
     return found if found["setup"] and found["first"] and found["last"] else None
 
 
-def _turned(loop: Stmt, turn: _Turn, parts: dict[str, list[Any]]) -> Stmt:
+def _turned(loop: Stmt, turn: _Turn, parts: Mapping[str, list[Stmt]]) -> Stmt:
     def around(*body: Stmt) -> Stmt:
         whole = calls.step(nodes.seq(list(body)), turn.op.span)
         return tirx.AttrStmt(turn.op.node, LOWERED, turn.op.value, whole, turn.op.span)
@@ -111,16 +120,19 @@ def _turned(loop: Stmt, turn: _Turn, parts: dict[str, list[Any]]) -> Stmt:
     more = following < start + extent
 
     def reads(then: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
-        """Return the renamed bindings that the reads of another iteration depend on, and the reads."""
+        """Return the waits for another iteration with the bindings that it depends on, renamed, and its reads."""
         names: dict[Any, Any] = {}
         own = []
         for bind in turn.binds:
             name = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
             own.append(tirx.Bind(name, substitute(then(bind.value), names), bind.span))
             names[bind.var] = name
-        used = {v for piece in parts["first"] for v in collect(piece, tirx.Var)}
+        phased = turn.waits if turn.phased else []
+        used = {v for piece in (*parts["first"], *phased) for v in collect(piece, tirx.Var)}
         needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
-        return needed, [around(renamed(substitute(then(piece), names))) for piece in parts["first"]]
+        waits = [*needed, *(substitute(then(w), names) for w in turn.waits), turn.sync]
+        before = waits if turn.phased else [*turn.waits, turn.sync, *needed]
+        return before, [around(renamed(substitute(then(piece), names))) for piece in parts["first"]]
 
     def at_first(node: Node) -> Node:
         return substitute(node, {var: zero})
@@ -131,24 +143,24 @@ def _turned(loop: Stmt, turn: _Turn, parts: dict[str, list[Any]]) -> Stmt:
             return substitute(node, {var: tirx.Select(more, following, var)})
         return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
 
-    needed, pieces = reads(at_first)
-    begin = nodes.seq([turn.wait, turn.sync, *needed, *pieces])
+    waits, pieces = reads(at_first)
+    begin = nodes.seq([*waits, *pieces])
     if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
         begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
     # These reads are unconditional: instructions are not scheduled across a branch.
-    needed, pieces = reads(at_next)
+    waits, pieces = reads(at_next)
     last = [around(piece) for piece in parts["last"]]
     early = last[:1] if len(last) > 1 else []
     mixed = [x for pair in itertools.zip_longest(pieces, last[len(early) :]) for x in pair if x is not None]
     middle = _spread(turn.issue, [around(piece) for piece in parts["middle"]])
-    body = [*turn.binds, *middle, *early, turn.wait, turn.sync, *needed, *mixed]
+    body = [*turn.binds, *middle, *early, *waits, *mixed]
     notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
 
 
 def _spread(issue: list[Stmt], middle: list[Stmt]) -> list[Stmt]:
     """Return the pieces of the middle with a copy in front of each of the first ones, and the end of their group."""
-    if len(middle) < 2:
+    if len(middle) < 2 or not _calls(issue[-1], "async_commit"):
         return [*issue, *middle]
     begin = list(itertools.chain.from_iterable(_apart(s) for s in issue[:-1]))
     if len(begin) > len(middle):
@@ -175,6 +187,10 @@ def _defined(turn: _Turn, loop: Stmt) -> set[Var]:
 
 def _calls(s: Stmt, name: str) -> bool:
     return isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, name)
+
+
+def _waits(s: Stmt) -> bool:
+    return _calls(s, "async_wait") or _calls(s, "barrier_wait")
 
 
 def _is_lowered(s: Stmt) -> bool:

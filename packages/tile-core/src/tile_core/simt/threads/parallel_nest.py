@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
@@ -20,6 +21,10 @@ from tile_core.simt.placement.tile_uses import Nest, TileAccess
 from tile_core.simt.register_loops import MOST_REGISTERS, UNROLL_FACTOR
 from tile_core.simt.variant import Block, Places
 
+if TYPE_CHECKING:
+    from tile_core.layout.digits import Digit
+
+
 #: Annotation of the innermost loop over registers: its iterations are adjacent in the tile's last dimension.
 VECTOR = "tile.vector"
 #: Trip count up to which loops over registers are unrolled where no fragment asks for it.
@@ -27,6 +32,8 @@ _UNROLLED = 16
 #: Above about this many instructions loops over registers are not unrolled, although arrays then leave registers:
 #: compilers would take minutes.
 _MOST_WRITTEN_OUT = 3000
+#: How much more where all iterations update a few registers: in memory these would cost an access each.
+_FOR_REDUCERS = 4
 
 
 class NestWriter:
@@ -86,9 +93,9 @@ class NestWriter:
             body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
         return nodes.seq([*binds, body])
 
-    def part(self, own: FragmentLayout, group: Any, value: Any) -> Any:
+    def part(self, own: FragmentLayout, group: tuple[Digit, ...], value: Any) -> Expr | None:
         """Return the contribution of some digits to a coordinate, or ``None`` if they have none."""
-        total: Any = None
+        total: Expr | None = None
         weight = prod(g.extent for g in group)
         for g in group:
             weight //= g.extent
@@ -99,16 +106,23 @@ class NestWriter:
         return total
 
     def loops(
-        self, own: FragmentLayout, registers: list[Any], turns: dict[Any, Var], at: list[Expr], body: Stmt, span: Span
+        self,
+        own: FragmentLayout,
+        registers: list[tuple[int, Digit]],
+        turns: Mapping[Digit, Var],
+        at: list[Expr],
+        body: Stmt,
+        span: Span,
     ) -> Stmt:
         """Wrap the body in loops over registers, guarded by the conditions that exclude the padding."""
         in_registers = any(x in self.places.arrays for x in self.buffers())
-        inner: Any = registers[-1] if registers else None
+        inner: tuple[int, Digit] | None = registers[-1] if registers else None
         width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
-        is_vector = width > 0 and inner[1].stride == 1
+        is_vector = inner is not None and width > 0 and inner[1].stride == 1
         # The iterations of a vector become one access.
         short = own.registers // (width if is_vector else 1) <= _UNROLLED
-        heavy = own.registers * operations(self.nest.body, 1) > _MOST_WRITTEN_OUT or self.overflows()
+        most = _MOST_WRITTEN_OUT * (_FOR_REDUCERS if self.updates_reducers() else 1)
+        heavy = own.registers * operations(self.nest.body, 1) > most or self.overflows()
         unroll = (in_registers or short) and not heavy
         if heavy and width > _UNROLLED:
             is_vector = False
@@ -141,6 +155,11 @@ class NestWriter:
         body = substitute(body, mapping)
         guards = own.is_first(self.block.thread) if own.replicas > 1 and self.keeps_copies() else []
         return _First(tirx.all(*guards)).stmt(body) if guards else body
+
+    def updates_reducers(self) -> bool:
+        """Whether a reducer in registers is updated."""
+        stored = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)}
+        return any(b in self.places.reducers for b in stored)
 
     def overflows(self) -> bool:
         """Whether a fragment is larger than a thread's registers: then it lies in local memory."""
@@ -203,10 +222,10 @@ class NestWriter:
 
     # Iterations of unknown trip count
 
-    def counted(self, span: Span) -> Any:
+    def counted(self, span: Span) -> Expr:
         """Return a loop in which the threads take turns through all iterations."""
         extents = [nodes.cast(nodes.int_const(0) + loop.extent, "int64") for loop in self.nest.loops]
-        total: Any = nodes.int_const(1, "int64")
+        total: Expr | None = nodes.int_const(1, "int64")
         for e in extents:
             total = total * e
         count = nodes.int_const(self.block.count, "int64")
@@ -225,7 +244,7 @@ class NestWriter:
 class _ReplaceFragments(StmtRewriter):
     """Replaces elements of fragments by registers."""
 
-    def __init__(self, owner: NestWriter, own: FragmentLayout, zero: dict[Any, Any]) -> None:
+    def __init__(self, owner: NestWriter, own: FragmentLayout, zero: dict[Var, Expr]) -> None:
         self.owner, self.own, self.zero = owner, own, zero
 
     def expr(self, e: Expr) -> Expr:
@@ -246,13 +265,14 @@ class _ReplaceFragments(StmtRewriter):
             return tirx.BufferStore(array, new.value, [at], s.span)
         thread = self.owner.block.thread
         if not is_update(s, kind):
-            value = assigned(new.value, kind, nodes.element_type(array), thread)
+            first = self.owner.places.fragments[s.buffer].is_first(thread)
+            value = assigned(new.value, kind, nodes.element_type(array), first)
             return tirx.BufferStore(array, value, [at], s.span)
         mine = self.own.is_first(thread)
         update = tirx.BufferStore(array, new.value, [at], s.span)
         return tirx.IfThenElse(tirx.all(*mine), update, None, s.span) if mine else update
 
-    def register(self, buffer: BufferVar, indices: Any, is_store: bool) -> Expr:
+    def register(self, buffer: BufferVar, indices: Sequence[Expr], is_store: bool) -> Expr:
         known = self.owner.places.fragments[buffer]
         inner = _enclosing(self.owner.nest, indices)
         access = TileAccess(buffer, tuple(indices), is_store, inner)
@@ -261,7 +281,7 @@ class _ReplaceFragments(StmtRewriter):
         return self.owner.analyzer.simplify(nodes.int_const(0) + known.register(list(indices)))
 
 
-def _enclosing(nest: Nest, indices: Any) -> tuple[tuple[Any, Any, Any], ...]:
+def _enclosing(nest: Nest, indices: Sequence[Expr]) -> tuple[tuple[Var, Expr, Expr], ...]:
     used = {v for i in indices for v in collect(i, tirx.Var)}
     loops = [x for x in collect(nest.body, tirx.For) if x.loop_var in used]
     return tuple((x.loop_var, x.min, x.extent) for x in loops)

@@ -1,8 +1,9 @@
 """Warp operations of the language as exchanges between the lanes of one group, with masks of the lanes that exist.
 
-After this pass a program has two calls: ``tile.shuffle(mask, value, lane)`` with the attributes ``mode`` (``idx``,
+After this pass a program has three calls: ``tile.shuffle(mask, value, lane)`` with the attributes ``mode`` (``idx``,
 ``up``, ``down`` or ``bfly``) and ``width`` on ``uint32`` values, and ``tile.vote(mask, condition)`` with the attribute
-``mode`` (``ballot``, ``any`` or ``all``). Masks and ballots have one bit per lane: they are ``uint32``, or ``uint64``
+``mode`` (``ballot``, ``any`` or ``all``), and where the target has such instructions ``tile.group_reduce(mask, value)``
+with the attribute ``kind``. Masks and ballots have one bit per lane: they are ``uint32``, or ``uint64``
 where a group has 64 threads. They are hoisted out of expressions, before the statement:
 all lanes of a group execute them together, also where only one side of a choice needs the result. The mask names every
 thread of the block that is in the group, so the last group may be partial. A program in which only some threads
@@ -20,13 +21,17 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
-from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES, warp_call
+from tile_core.ir.warp import GROUP_REDUCE, REDUCTIONS, SHUFFLES, VOTES, warp_call
+from tile_core.numerics.ordered import from_ordered, ordered
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
+from tile_core.simt.ops.combination import Combination, Lanes
 from tile_core.simt.variant import Block
 
 
-def lower_warp_calls(body: Stmt, block: Block, width: int) -> Stmt:
+def lower_warp_calls(
+    body: Stmt, block: Block, width: int, reductions: frozenset[tuple[str, str]] = frozenset()
+) -> Stmt:
     """Return the body with shuffles and votes for groups of ``width`` threads, and without names of lanes and groups.
 
     Parameters
@@ -37,13 +42,15 @@ def lower_warp_calls(body: Stmt, block: Block, width: int) -> Stmt:
         The threads.
     width
         Threads of a group: a power of two up to 64.
+    reductions
+        What one instruction combines, see ``Capabilities.group_reductions``.
 
     Raises
     ------
     ShuffleTooWide
         If lanes of different groups would have to exchange values.
     """
-    return _LowerWarpCalls(block, width).stmt(body)
+    return _LowerWarpCalls(block, width, reductions).stmt(body)
 
 
 class _HoistWarpCalls(StmtRewriter):
@@ -51,9 +58,9 @@ class _HoistWarpCalls(StmtRewriter):
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.before: list[Any] = []
+        self.before: list[Stmt] = []
         self.where: Any = None
-        self.names: dict[Any, Any] = {}
+        self.names: dict[Var, Var] = {}
 
     # Statements
 
@@ -63,7 +70,7 @@ class _HoistWarpCalls(StmtRewriter):
         before, self.before = self.before, outer
         return nodes.seq([*before, new]) if before else new
 
-    def visit_While(self, s: Stmt) -> Any:
+    def visit_While(self, s: Stmt) -> Stmt:
         """Compute the condition at the start of every iteration if it needs the other lanes."""
         condition = self.expr(s.condition)
         before, self.before = self.before, []
@@ -82,13 +89,13 @@ class _HoistWarpCalls(StmtRewriter):
             self.check(call)
         return structural.mutated(e, [(tirx.Let, self.let), (ir.Call, self.call), (tirx.Var, self.var)])
 
-    def check(self, call: Any) -> None:
+    def check(self, call: Call) -> None:
         name = str(call.op.name)[5:]
         width = int(nodes.as_int(call.args[2])) if name in SHUFFLES else 0
         if width > self.width:
             raise ShuffleTooWide(op=name, found=width, width=self.width, where=self.where or nodes.where_of(call))
 
-    def var(self, v: Var, _: Any) -> Any:
+    def var(self, v: Var, _: Mutator) -> Expr:
         return self.names.get(v, v)
 
     def let(self, e: Expr, mutator: Mutator) -> Expr:
@@ -112,11 +119,11 @@ class _HoistWarpCalls(StmtRewriter):
         self.before.pop()
         return tirx.Bind(new.var, last.value, new.span)
 
-    def exchange(self, e: Expr, args: list[Any]) -> Any:
+    def exchange(self, e: Expr, args: list[Expr]) -> Expr:
         """Return the result of a warp operation, whose statements come before."""
         raise NotImplementedError
 
-    def bound(self, value: Any, name: str) -> Any:
+    def bound(self, value: Expr, name: str) -> Expr:
         """Return a name for a value, bound before the statement."""
         if isinstance(value, (tirx.IntImm, tirx.FloatImm)):
             return value
@@ -128,9 +135,10 @@ class _HoistWarpCalls(StmtRewriter):
 class _LowerWarpCalls(_HoistWarpCalls):
     """Replaces warp operations by shuffles and votes."""
 
-    def __init__(self, block: Block, width: int) -> None:
+    def __init__(self, block: Block, width: int, reductions: frozenset[tuple[str, str]]) -> None:
         super().__init__(width)
         self.block = block
+        self.lanes_of_all = Lanes(width, frozenset() if block.count % width else reductions)
 
     def call(self, e: Expr, mutator: Mutator) -> Expr:
         if nodes.is_tile_call(e, "lane_index"):
@@ -139,7 +147,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
             return tirx.floordiv(self.block.thread, nodes.int_const(self.width))
         return super().call(e, mutator)
 
-    def exchange(self, e: Expr, args: list[Any]) -> Any:
+    def exchange(self, e: Expr, args: list[Expr]) -> Expr:
         name = str(e.op.name)[5:]
         if name in SHUFFLES:
             return self.shuffle(name, self.bound(args[0], "mine"), args[1], int(nodes.as_int(args[2])))
@@ -149,7 +157,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
 
     # Which lanes
 
-    def mask(self) -> Any:
+    def mask(self) -> Expr:
         """Return the lanes of the thread's group that exist, as bits."""
         count, width = self.block.count, self.width
         whole, rest = count // width * width, count % width
@@ -163,7 +171,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         """The type of a number with one bit per lane."""
         return "uint64" if self.width > 32 else "uint32"
 
-    def shuffle(self, name: str, value: Any, amount: Array, width: int) -> Array:
+    def shuffle(self, name: str, value: Var, amount: Array, width: int) -> Array:
         """Return the value of another lane; one that does not exist, or is in another segment, yields the caller's."""
         segment = width or self.width
         known = nodes.as_int(amount)
@@ -184,7 +192,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         chosen = self.bound(tirx.Select(tirx.all(*inside), lane - place + source, lane), "lane")
         return self.exchanged("idx", value, chosen, self.width)
 
-    def exchanged(self, mode: str, value: Any, lane: Any, width: int) -> Any:
+    def exchanged(self, mode: str, value: Var, lane: Expr, width: int) -> Var:
         """Shuffle the one or two words of a value."""
         dtype = nodes.dtype_of(value)
         lane = nodes.cast(lane, "int32")
@@ -198,13 +206,13 @@ class _LowerWarpCalls(_HoistWarpCalls):
 
     # Votes and reductions
 
-    def vote(self, name: str, condition: Expr) -> Any:
+    def vote(self, name: str, condition: Expr) -> Expr:
         mode = VOTES[name]
         ret = self.bits if mode == "ballot" else "bool"
         found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {"mode": mode}, ret=ret), mode)
         return nodes.cast(found, "uint64") if mode == "ballot" else found
 
-    def reduce(self, kind: str, value: Any) -> Array:
+    def reduce(self, kind: str, value: Expr) -> Array:
         """Combine the operands of the group's lanes that exist."""
         dtype = nodes.dtype_of(value)
         wide = accumulator(dtype)
@@ -213,6 +221,9 @@ class _LowerWarpCalls(_HoistWarpCalls):
         if DTYPES[dtype].is_float and kind != "sum":
             total = combine(neutral(kind, wide), total)  # a NaN is left out even if all are
         total = self.bound(total, "total")
+        native = Combination(kind, wide)
+        if native.is_native(self.lanes_of_all):
+            return convert(self.by_instruction(native, total), dtype)
         whole = self.block.count % self.width == 0
         step = self.width // 2
         while step:
@@ -227,7 +238,15 @@ class _LowerWarpCalls(_HoistWarpCalls):
             total = self.exchanged("idx", total, nodes.int_const(0), self.width)
         return convert(total, dtype)
 
-    def lanes(self) -> Any:
+    def by_instruction(self, combination: Combination, value: Var) -> Expr:
+        """Combine by the target's instruction; a float that is ordered goes through an integer."""
+        word = combination.word
+        given = value if word == combination.dtype else ordered(value)
+        call = nodes.tile_call(GROUP_REDUCE, [self.mask(), given], {"kind": combination.kind}, ret=word)
+        found = self.bound(call, "found")
+        return found if word == combination.dtype else from_ordered(found)
+
+    def lanes(self) -> Expr:
         """Return the number of lanes in the thread's group that exist."""
         first = tirx.floordiv(self.block.thread, self.width) * self.width
         return tirx.min(nodes.int_const(self.width), nodes.int_const(self.block.count) - first)

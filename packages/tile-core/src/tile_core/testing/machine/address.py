@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tile_core.compat.types import Array
@@ -32,8 +30,8 @@ class Address:
         self.count = len(place[0])
         # A view with strides of its own begins where the memory begins that it shows.
         memory = self.array if self.array.flags.c_contiguous else self.array.base
-        self.bytes: Any = memory.reshape(-1).view(np.uint8)
-        self.offsets: Any = np.zeros(self.count, np.int64)
+        self.bytes: Array = memory.reshape(-1).view(np.uint8)
+        self.offsets: Array = np.zeros(self.count, np.int64)
         for index, step in zip(self.place, self.array.strides, strict=True):
             self.offsets = self.offsets + index.astype(np.int64) * step
         #: Bytes that one lane may access: its registers, or all of the memory.
@@ -47,7 +45,7 @@ class Address:
         """Write rows of bytes, in the lanes that are ``on``."""
         self.bytes[self._spread(data.shape[1], on, align)[on]] = data[on]
 
-    def registers(self, count: int, on: Array) -> tuple[Any, Any]:
+    def registers(self, count: int, on: Array) -> tuple[Array, tuple[Array, Array]]:
         """Return the lanes' registers from this one on: their array, and the index of ``count`` of them in it."""
         start = self.at[0]
         assert (start[on] + count <= self.array.shape[1]).all(), f"beyond {self.region.name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from tile_core.compat.types import Array
 from tile_core.testing.machine.scope import Region
@@ -34,18 +35,63 @@ class Copies:
         #: "flying", "arrived" (no barrier yet) or "ready", by buffer and slot.
         self._slots: dict[tuple[str, int], str] = {}
         self._read: set[tuple[str, int]] = set()
+        #: The objects of barriers with phases, by buffer and index.
+        self._objects: dict[tuple[str, int], _Object] = {}
 
-    def begin(self, region: Region, slot: int, copy: Callable[[], object]) -> None:
-        """Begin to fill a slot by calling ``copy``."""
+    def begin(
+        self,
+        region: Region,
+        slot: int,
+        copy: Callable[[], object],
+        barrier: tuple[str, int] | None = None,
+        size: int = 0,
+    ) -> None:
+        """Begin to fill a slot by calling ``copy``; at a barrier, as ``size`` bytes of its current phase."""
         key = (region.name, slot)
         assert key not in self._read, f"slot {slot} of {region.name} is filled while other threads may still read it"
         self._slots[key] = "flying"
         self.begun += 1
-        self._group.append(lambda: self._slots.update({key: "arrived"}))
+        actions: list[Callable[[], object]] = [lambda: self._slots.update({key: "arrived"})]
         if self.late:
-            self._group.append(copy)
+            actions.append(copy)
         else:
             copy()
+        if barrier is None:
+            self._group += actions
+            return
+        found = self._objects[barrier]
+        found.flying.append((size, actions))
+        if not self.late:
+            found.deliver()
+
+    # Barriers with phases
+
+    def init(self, barrier: tuple[str, int], arrivals: int) -> None:
+        """Initialise an object."""
+        assert barrier not in self._objects, f"{barrier} is initialised twice"
+        self._objects[barrier] = _Object(arrivals, arrivals)
+
+    def drop(self, barrier: tuple[str, int]) -> None:
+        """End an object."""
+        found = self._objects.pop(barrier)
+        assert found.missing == found.arrivals, f"{barrier} is dropped inside a phase"
+        assert not found.bytes, f"{barrier} is dropped inside a phase"
+        assert not found.flying, f"{barrier} is dropped while copies fly"
+
+    def arrive(self, barrier: tuple[str, int], count: int, size: int = 0) -> None:
+        """Arrive some times, and announce bytes."""
+        found = self._objects[barrier]
+        assert count <= found.missing, f"{count} arrivals at {barrier}, which lacks {found.missing}"
+        found.missing -= count
+        found.bytes += size
+        found.end()
+
+    def wait_phase(self, barrier: tuple[str, int], parity: int) -> None:
+        """Wait until the phase of a parity has ended: what is in flight arrives only now."""
+        found = self._objects[barrier]
+        if found.phase % 2 == parity:
+            found.deliver()
+        assert found.phase % 2 != parity, f"{barrier} is waited for, and nothing can end its phase"
 
     def read(self, region: Region, slots: Array, on: Array) -> None:
         """Note that slots of a buffer are read."""
@@ -75,3 +121,28 @@ class Copies:
     def finished(self) -> None:
         """All copies must have been waited for."""
         assert not any([self._group, *self._groups]), "copies are still in flight at the end"
+        assert not self._objects, "barriers are left at the end"
+
+
+@dataclass
+class _Object:
+    arrivals: int
+    missing: int
+    phase: int = 0
+    bytes: int = 0
+    flying: list[tuple[int, list[Callable[[], object]]]] = field(default_factory=list)
+
+    def deliver(self) -> None:
+        """Complete the copies in flight."""
+        for size, actions in self.flying:
+            self.bytes -= size
+            for action in actions:
+                action()
+        self.flying = []
+        self.end()
+
+    def end(self) -> None:
+        """End the phase if nothing is missing."""
+        if not self.missing and not self.bytes:
+            self.phase += 1
+            self.missing = self.arrivals

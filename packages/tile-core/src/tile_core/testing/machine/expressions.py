@@ -35,7 +35,7 @@ def when(value: Expression, state: State, on: Array, kind: Any) -> Array:
     return value(state, on) if on.any() else np.zeros(state.count, kind)
 
 
-def _constant(value: Any, kind: Any) -> Expression:
+def _constant(value: float, kind: np.dtype[Any]) -> Expression:
     by_count: dict[int, Any] = {}
 
     def run(state: State, on: Array) -> Array:
@@ -188,15 +188,60 @@ def _vote(e: Call, numbers: Numbers) -> Expression:
     return lambda state, on: warps.vote(state, mask(state, on), condition(state, on), on, mode=mode, kind=kind)
 
 
+def _group_reduce(e: Call, numbers: Numbers) -> Expression:
+    mask, value = (compile_expression(a, numbers) for a in e.args)
+    kind = str(e.attrs["kind"])
+    return lambda state, on: warps.group_reduce(state, mask(state, on), value(state, on), on, kind=kind)
+
+
+def _loose(e: Call, numbers: Numbers) -> Expression:
+    """The larger or smaller of two floats: the worst of what machines do with zeros and subnormal numbers."""
+    a, b = (compile_expression(x, numbers) for x in e.args)
+    choose = np.fmax if nodes.operator_name(e).endswith("max_loose") else np.fmin
+
+    def run(state: State, on: Array) -> Array:
+        found = choose(a(state, on), b(state, on))
+        tiny = np.abs(found) < np.finfo(np.float32).tiny
+        return np.where(tiny, np.copysign(np.float32(0), -found), found)
+
+    return run
+
+
 def _wait(e: Call, numbers: Numbers) -> Expression:
     left = int(nodes.as_int(e.args[0]))
     return lambda state, on: state.copies.wait(left)
 
 
+def _phased(act: Callable[[Any, tuple[str, int], Any, list[int]], None]) -> Callable[[Any, Numbers], Expression]:
+    """Return a call on an object of a barrier with phases, all lanes of which name the same one."""
+
+    def compiled(e: Call, numbers: Numbers) -> Expression:
+        place, *args = (compile_expression(a, numbers) for a in e.args)
+
+        def run(state: State, on: Array) -> None:
+            address, lane = place(state, on), int(np.flatnonzero(on)[0])
+            given = [int(a(state, on)[lane]) for a in args]
+            act(state.copies, (str(address.region.name), int(address.at[0][lane])), on, given)
+
+        return run
+
+    return compiled
+
+
 _CALLS: dict[str, Callable[[Any, Numbers], Expression]] = {
     "if_then_else": _choice, "tile.address": _address, "tile.instruction": _instruction,
-    "tile.thread_index": _coordinate, "tile.shuffle": _shuffle, "tile.vote": _vote, "tile.async_wait": _wait,
+    "tile.thread_index": _coordinate, "tile.shuffle": _shuffle, "tile.vote": _vote, "tile.group_reduce": _group_reduce,
+    "tile.float_max_loose": _loose, "tile.float_min_loose": _loose, "tile.async_wait": _wait,
     "tile.async_commit": lambda e, numbers: lambda state, on: state.copies.commit(),
+    "tile.fence_proxy": lambda e, numbers: lambda state, on: None,
+    "tile.fence_init": lambda e, numbers: lambda state, on: None,
+    "tile.store_commit": lambda e, numbers: lambda state, on: None,  # copies out of shared memory end where they begin
+    "tile.store_wait": lambda e, numbers: lambda state, on: None,
+    "tile.barrier_init": _phased(lambda copies, at, on, given: copies.init(at, given[0])),
+    "tile.barrier_drop": _phased(lambda copies, at, on, given: copies.drop(at)),
+    "tile.barrier_expect": _phased(lambda copies, at, on, given: copies.arrive(at, int(on.sum()), given[0])),
+    "tile.barrier_arrive": _phased(lambda copies, at, on, given: copies.arrive(at, int(on.sum()))),
+    "tile.barrier_wait": _phased(lambda copies, at, on, given: copies.wait_phase(at, given[0])),
 }  # fmt: skip
 _MAKERS: dict[str, Callable[[Any, Numbers], Expression]] = {
     "IntImm": lambda e, numbers: _constant(int(e.value), numpy_type(nodes.dtype_of(e))),

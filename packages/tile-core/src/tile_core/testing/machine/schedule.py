@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.ir import nodes
 from tile_core.testing.machine.state import State
 from tile_core.testing.machine.statements import Statement
 
@@ -29,6 +30,10 @@ def scattered(threads: Sequence[State], body: Statement, seed: int) -> None:
     running = [body(thread, np.ones(1, bool)) for thread in threads]
     ready, waiting, ended = list(range(len(threads))), dict[int, Any](), 0
     while ready or waiting:
+        for part in _complete(waiting):
+            threads[0].copies.barrier()
+            ready += part
+            waiting = {n: s for n, s in waiting.items() if n not in part}
         if not ready:
             assert not ended, "some threads wait, others have ended"
             first = next(iter(waiting.values()))
@@ -44,6 +49,15 @@ def scattered(threads: Sequence[State], body: Statement, seed: int) -> None:
             continue
         if barrier is not None:
             waiting[ready.pop(pick)] = barrier
+
+
+def _complete(waiting: dict[int, Any]) -> list[list[int]]:
+    """Return the threads at each barrier of a part of the block where all of them have arrived."""
+    parts: dict[Any, list[int]] = {}
+    for n, s in waiting.items():
+        if nodes.is_tile_call(s.value, "sync_part"):
+            parts.setdefault(tuple(int(nodes.as_int(a)) for a in s.value.args), []).append(n)
+    return [threads for (_, count), threads in parts.items() if len(threads) == count]
 
 
 def _meet(state: State) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from tile_core.compat.types import Array, BufferVar, Var
+from tile_core.compat.types import Array, BufferVar, Expr, Var
 from tile_core.ir import nodes
 from tile_core.testing.machine.values import element_of
 
@@ -33,7 +33,7 @@ class Numbers:
     """Numbers of variables and buffers, in the order in which they are first met."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[Expr, int] = {}
         self._regions: dict[int, Region] = {}
 
     def __getitem__(self, var: Var) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.types import Array, BufferVar
+from tile_core.compat.types import Array, BufferVar, Var
 from tile_core.testing.machine.address import Address
 from tile_core.testing.machine.copies import Copies
 from tile_core.testing.machine.memory import Memory, Races
@@ -61,9 +61,9 @@ class State:
     def __init__(
         self,
         threads: int | tuple[int, int, int] = 1,
-        thread: Any = None,
-        arrays: Mapping[Any, Any] | None = None,
-        values: Mapping[Any, Any] | None = None,
+        thread: Var | None = None,
+        arrays: Mapping[BufferVar, Array] | None = None,
+        values: Mapping[Var, int] | None = None,
         *,
         width: int = 32,
         races: bool = False,
@@ -102,7 +102,7 @@ class State:
 
     # Accesses
 
-    def locate(self, region: Region, at: list[Array]) -> tuple[Any, tuple[Any, ...]]:
+    def locate(self, region: Region, at: list[Array]) -> tuple[Array, tuple[Array, ...]]:
         """Return the array of a buffer and the index of every lane's element, wherever that is."""
         held = self.private.held.get(region.number)
         if held is not None:
@@ -157,7 +157,7 @@ class State:
         if self.races is not None:
             self.races.clear()
 
-    def _inside(self, region: Region, at: list[Array], on: Array) -> tuple[list[Any], Any]:
+    def _inside(self, region: Region, at: list[Array], on: Array) -> tuple[list[Array], Array]:
         """Return indices that all lie inside, and the lanes that are on and whose own do."""
         held = self.private.held.get(region.number)
         shape = self.memory.extents(region) if held is None else held.shape[1:]
@@ -169,12 +169,14 @@ class State:
         assert self.lenient or good[on].all(), f"outside of {region.name}: {[i[on & ~good][:4] for i in at]} of {shape}"
         return [np.where(inside, i, 0) for i in at], inside if self.lenient else on
 
-    def _touch(self, region: Region, shape: Any, place: Any, on: Array, *, store: bool) -> None:
+    def _touch(
+        self, region: Region, shape: tuple[int, ...], place: tuple[Array, ...], on: Array, *, store: bool
+    ) -> None:
         if self.races is not None:
             self.races.touch(region, shape, tuple(p[on] for p in place), self.lanes[on], store)
 
 
-def _fits(at: list[Array], shape: Sequence[int]) -> Any:
+def _fits(at: list[Array], shape: Sequence[int]) -> Array | None:
     """Return which lanes' indices lie inside, or ``None`` if all do."""
     result = None
     for index, extent in zip(at, shape, strict=True):

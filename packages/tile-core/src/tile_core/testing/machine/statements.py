@@ -35,7 +35,7 @@ def _sequence(s: Stmt, numbers: Numbers) -> Statement:
     parts = [compile_statement(x, numbers) for x in s.seq]
     leaves = bool(collect(s, (tirx.Break, tirx.Continue)))
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         for part in parts:
             here = on & ~state.gone if leaves else on
             if here is on or here.any():
@@ -46,10 +46,13 @@ def _sequence(s: Stmt, numbers: Numbers) -> Statement:
 
 def _attribute(s: Stmt, numbers: Numbers) -> Statement:
     body = compile_statement(s.body, numbers)
+    if s.attr_key == calls.ONLY and len(s.node) == 4:
+        first, count = (int(nodes.as_int(n)) for n in s.node[1:3])
+        return lambda state, on: body(state, on & (state.lanes >= first) & (state.lanes < first + count))
     if s.attr_key != calls.STEP:
         return body
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         state.part()
         yield from body(state, on)
         state.part()
@@ -63,11 +66,11 @@ def _for(s: Stmt, numbers: Numbers) -> Statement:
     step = 1 if s.step is None else int(nodes.as_int(s.step))
     body = _iterations(s.body, numbers)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         yield None
         first, count = start(state, on).astype(kind), extent(state, on)
 
-        def turns() -> Iterator[Any]:
+        def turns() -> Iterator[Array]:
             for k in range(0, int(np.where(on, count, 0).max(initial=0)), step):
                 state.values.held[number] = first + kind.type(k)
                 yield on & (k < count)
@@ -80,8 +83,8 @@ def _for(s: Stmt, numbers: Numbers) -> Statement:
 def _while(s: Stmt, numbers: Numbers) -> Statement:
     condition, body = compile_expression(s.condition, numbers), _iterations(s.body, numbers)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
-        def turns() -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
+        def turns() -> Iterator[Array]:
             here = on
             for _ in range(_ENDLESS):
                 here = here & ~state.left
@@ -100,7 +103,7 @@ def _while(s: Stmt, numbers: Numbers) -> Statement:
 def _iterations(s: Stmt, numbers: Numbers) -> Callable[[State, Iterator[Any]], Iterator[Any]]:
     body = compile_statement(s, numbers)
 
-    def run(state: State, turns: Iterator[Any]) -> Iterator[Any]:
+    def run(state: State, turns: Iterator[Any]) -> Iterator[Stmt | None]:
         outer = state.left, state.skipped
         state.left = np.zeros(state.count, bool)
         for on in turns:
@@ -115,7 +118,7 @@ def _iterations(s: Stmt, numbers: Numbers) -> Callable[[State, Iterator[Any]], I
 
 
 def _break(s: Stmt, numbers: Numbers) -> Statement:
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         state.left = state.left | on
         yield from ()
 
@@ -123,7 +126,7 @@ def _break(s: Stmt, numbers: Numbers) -> Statement:
 
 
 def _continue(s: Stmt, numbers: Numbers) -> Statement:
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         state.skipped = state.skipped | on
         yield from ()
 
@@ -134,7 +137,7 @@ def _branch(s: Stmt, numbers: Numbers) -> Statement:
     condition, then = compile_expression(s.condition, numbers), compile_statement(s.then_case, numbers)
     other = None if s.else_case is None else compile_statement(s.else_case, numbers)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         yield None
         chosen = condition(state, on)
         here = on & chosen
@@ -150,7 +153,7 @@ def _branch(s: Stmt, numbers: Numbers) -> Statement:
 def _bind(s: Stmt, numbers: Numbers) -> Statement:
     number, value = numbers[s.var], compile_expression(s.value, numbers)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         yield None
         state.values.held[number] = value(state, on)
 
@@ -160,7 +163,7 @@ def _bind(s: Stmt, numbers: Numbers) -> Statement:
 def _allocate(s: Stmt, numbers: Numbers) -> Statement:
     region = numbers.region(s.buffer)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         if region.private:
             state.allocate(s.buffer)
         elif region.number not in state.memory.arrays.held or on.sum() == np.prod(state.extents):
@@ -173,7 +176,7 @@ def _allocate(s: Stmt, numbers: Numbers) -> Statement:
 def _declare(s: Stmt, numbers: Numbers) -> Statement:
     base, shape, kind = s.data.args[0], nodes.shape_of(s.buffer), element_of(s.buffer)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         if numbers.region(base).private:
             held = state.private[base].reshape(state.count, -1)
             state.private[s.buffer] = held.view(kind).reshape(state.count, *shape)
@@ -188,7 +191,7 @@ def _store(s: Stmt, numbers: Numbers) -> Statement:
     region, value = numbers.region(s.buffer), compile_expression(s.value, numbers)
     at = [compile_expression(i, numbers) for i in s.indices]
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         yield None
         new, place = value(state, on), [i(state, on) for i in at]
         yield None
@@ -203,13 +206,15 @@ def _evaluate(s: Stmt, numbers: Numbers) -> Statement:
         return lambda state, on: iter(())
     if nodes.is_tile_call(call, "sync_threads"):
         return _barrier(s)
+    if nodes.is_tile_call(call, "sync_part"):
+        return _part_barrier(s, int(nodes.as_int(call.args[1])))
     if nodes.is_tile_call(call, "move"):
         return _move(call, numbers)
     if nodes.is_tile_call(call) and call.op.name[5:] in OPS:
         return _tile_op(OpCall.decode(s), numbers)
     value = compile_expression(call, numbers)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         yield None
         value(state, on)
 
@@ -217,8 +222,16 @@ def _evaluate(s: Stmt, numbers: Numbers) -> Statement:
 
 
 def _barrier(s: Stmt) -> Statement:
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         assert on.all(), "a part of the threads reaches a barrier"
+        yield s
+
+    return run
+
+
+def _part_barrier(s: Stmt, count: int) -> Statement:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
+        assert state.count == 1 or on.sum() == count, "not the threads of a part of the block reach its barrier"
         yield s
 
     return run
@@ -228,7 +241,7 @@ def _move(call: Call, numbers: Numbers) -> Statement:
     size = int(nodes.as_int(call.attrs["bytes"]))
     to, start = ((numbers.region(a.source), [compile_expression(i, numbers) for i in a.indices]) for a in call.args)
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         yield None
         target, source = (state.address(region, [i(state, on) for i in at]) for region, at in (to, start))
         state.watch(source, size, on, store=False)
@@ -245,8 +258,9 @@ def _tile_op(call: OpCall, numbers: Numbers) -> Statement:
     if not (call.name == "copy" and "async" in call.attrs):
         return compile_statement(OPS[call.name].meaning(call), numbers)
     dst, corners = call.args[1], [[_corner(m, numbers) for m in v.mins] for v in call.args[:2]]
+    at = _corner(call.args[2].mins[0], numbers) if len(call.args) > 2 else None
 
-    def run(state: State, on: Array) -> Iterator[Any]:
+    def run(state: State, on: Array) -> Iterator[Stmt | None]:
         views = tuple(
             View(v.buffer, tuple(int(m(state, on)[0]) for m in mins), v.extents)
             for v, mins in zip(call.args, corners, strict=False)
@@ -255,7 +269,12 @@ def _tile_op(call: OpCall, numbers: Numbers) -> Statement:
         tile = state.memory.arrays[dst.buffer][region]
         tile[...] = poisoned(tile.shape, tile.dtype)
         copy = compile_statement(OPS["copy"].meaning(OpCall("copy", views, {})), numbers)
-        state.copies.begin(numbers.region(dst.buffer), views[1].mins[0], lambda: deque(copy(state, on), maxlen=0))
+        barrier = None if at is None else (str(call.args[2].name), int(at(state, on)[0]))
+
+        def now() -> None:
+            deque(copy(state, on), maxlen=0)
+
+        state.copies.begin(numbers.region(dst.buffer), views[1].mins[0], now, barrier, tile.nbytes)
         yield from ()
 
     return run

@@ -76,6 +76,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 BINARY |= {
     "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
     "LShift": np.left_shift, "RShift": np.right_shift,
+    "tile.wrapping_add": np.add, "tile.wrapping_sub": np.subtract, "tile.wrapping_mul": np.multiply,
 }  # fmt: skip
 UNARY: dict[str, Callable[[Any], Any]] = {
     "bitwise_not": np.invert, "fabs": np.abs, "abs": np.abs, "isnan": np.isnan,

@@ -9,7 +9,7 @@ import numpy as np
 from tile_core.compat.types import Array
 from tile_core.testing.machine.state import State
 
-__all__ = ["shuffle", "vote"]
+__all__ = ["group_reduce", "shuffle", "vote"]
 
 
 def shuffle(state: State, mask: Array, value: Array, amount: Array, on: Array, *, mode: str, part: int) -> Array:
@@ -33,15 +33,30 @@ def shuffle(state: State, mask: Array, value: Array, amount: Array, on: Array, *
     return value[np.minimum(source, state.count - 1)]
 
 
-def vote(state: State, mask: Array, condition: Array, on: Array, *, mode: str, kind: Any) -> Array:
+def vote(state: State, mask: Array, condition: Array, on: Array, *, mode: str, kind: np.dtype[Any]) -> Array:
     """Return the conditions of a group's lanes as bits, or whether any or all hold."""
     _first(state, mask, on)
-    found: list[Any] = []
+    found: list[Array] = []
     for low in range(0, state.count, state.width):
         here = condition[low : low + state.width]
         value = sum(1 << k for k, x in enumerate(here) if x) if mode == "ballot" else getattr(here, mode)()
         found += [value] * len(here)
     return np.array(found, dtype=kind)
+
+
+def group_reduce(state: State, mask: Array, value: Array, on: Array, *, kind: str) -> Array:
+    """Return the values of a group's lanes combined; floats are added up in some order."""
+    _first(state, mask, on)
+    combine = {"sum": np.add, "max": np.maximum, "min": np.minimum, "bitand": np.bitwise_and, "bitor": np.bitwise_or}[
+        kind
+    ]
+    assert value.dtype in (np.int32, np.uint32) or (kind == "sum" and value.dtype == np.float32)
+    found = value.copy()
+    for low in range(0, state.count, state.width):
+        part = value[low : low + state.width]
+        assert len(part) == state.width, "a group has fewer lanes than the instruction combines"
+        found[low : low + state.width] = combine.reduce(part[::-1], dtype=value.dtype)
+    return found
 
 
 def _first(state: State, mask: Array, on: Array) -> Array:

@@ -17,6 +17,7 @@ from tile_core.testing.plain.numbers import convert, is_float
 from tile_core.testing.plain.rewrite import rewritten
 from tile_core.testing.plain.threads import run_block
 from tile_core.testing.plain.vocabulary import Grid, Ignored, Language
+from tile_core.testing.plain.whole import WholeTiles
 
 Array = Any
 
@@ -40,7 +41,12 @@ def run(text: str, params: list[Param], given: Data) -> dict[str, Array]:
     """
     sizes = {k: v for k, v in given.items() if isinstance(v, int)}
     language = Language(sizes, sizes.get("#lanes", 32))
-    scope: dict[str, Any] = {"T": language, "tile": Ignored(), "range": language.serial, "launch": _launcher(language)}
+    scope: dict[str, Any] = {
+        "T": WholeTiles(language),
+        "tile": Ignored(),
+        "range": language.serial,
+        "launch": _launcher(language),
+    }
     exec(compile(rewritten(text), "<plain>", "exec"), scope)
     bound = {p.name: _bound(p, given, sizes) for p in params}
     scope["main"](**bound)
@@ -73,7 +79,7 @@ def _launcher(language: Language) -> Any:
         for at in product(*(range(n) for n in reversed(grid.extents))):
             language.begin(at[::-1], grid.threads)
             values = tuple(convert(i, "int32") for i in at[::-1])
-            argument = values[0] if len(values) == 1 else values
+            argument: Any = values[: grid.named]
             if inspect.isgeneratorfunction(block):
                 run_block(language, lambda a=argument: block(a), int(np.prod(grid.threads)))  # type: ignore[misc]
             else:

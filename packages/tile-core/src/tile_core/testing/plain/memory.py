@@ -29,13 +29,19 @@ class Memory:
         self.outside: Any = 0
 
     def __getitem__(self, index: Any) -> Any:
-        items = index if isinstance(index, tuple) else (index,)
+        items = _spread(index if isinstance(index, tuple) else (index,), len(self.shape))
+        if any(i is None for i in items):
+            return self.with_axes(items)
         if any(isinstance(i, slice) for i in items) or len(items) < len(self.shape):
             return Region.of(self, items)
         at = tuple(int(i) for i in items)
         return self.read(at)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        items = _spread(index if isinstance(index, tuple) else (index,), len(self.shape))
+        if any(isinstance(i, slice) for i in items):
+            Region.of(self, items).assign(value)
+            return
         at = tuple(int(i) for i in (index if isinstance(index, tuple) else (index,)))
         if self._inside(at):
             self.data[at] = stored(convert(_scalar(value), self.dtype).value, self.dtype)
@@ -51,31 +57,37 @@ class Memory:
     def _inside(self, at: tuple[int, ...]) -> bool:
         return all(0 <= i < n for i, n in zip(at, self.shape, strict=True))
 
+    def with_axes(self, items: Any) -> Any:
+        """Return what an index with ``None`` names; see ``plain.whole``."""
+        raise NotImplementedError
+
     def get(self) -> Number:
         """Return the element of a tensor of rank 0."""
         return self.read(())
 
 
 class Region:
-    """A rectangle of a buffer: its corner and extents, one per dimension of the buffer."""
+    """A rectangle of a buffer: its corner and extents, one per dimension of the buffer, and those that slices gave."""
 
-    def __init__(self, buffer: Memory, low: list[int], extents: list[int]) -> None:
+    def __init__(self, buffer: Memory, low: list[int], extents: list[int], kept: Any = None) -> None:
         self.buffer, self.low, self.extents = buffer, low, extents
+        self.kept = list(range(len(low))) if kept is None else kept
 
     @staticmethod
     def of(buffer: Memory, items: Any) -> Region:
         """Return the region that an index names."""
-        low, extents = [], []
+        low, extents, kept = [], [], []
         for d, n in enumerate(buffer.shape):
             item = items[d] if d < len(items) else slice(None)
             if isinstance(item, slice):
                 start = 0 if item.start is None else int(item.start)
+                kept.append(d)
                 low.append(start)
                 extents.append((n if item.stop is None else int(item.stop)) - start)
             else:
                 low.append(int(item))
                 extents.append(1)
-        return Region(buffer, low, extents)
+        return Region(buffer, low, extents, kept)
 
     def read(self) -> Any:
         """Return the elements as an array of numbers."""
@@ -84,11 +96,24 @@ class Region:
             out[at] = self.buffer.read(tuple(a + b for a, b in zip(self.low, at, strict=True)))
         return out
 
+    def assign(self, value: Any) -> None:
+        """Store a scalar or a tile; see ``plain.whole``."""
+        raise NotImplementedError
+
     def write(self, values: Any) -> None:
         """Store numbers, an array of the same number of elements in row-major order."""
         flat = values.reshape(-1)
         for n, at in enumerate(np.ndindex(*self.extents)):
             self.buffer[tuple(a + b for a, b in zip(self.low, at, strict=True))] = flat[n]
+
+
+def _spread(items: Any, rank: int) -> Any:
+    """Return the items of an index with slices for an ellipsis."""
+    at = next((n for n, i in enumerate(items) if i is Ellipsis), None)
+    if at is None:
+        return items
+    missing = rank - sum(i is not None and i is not Ellipsis for i in items)
+    return (*items[:at], *[slice(None)] * missing, *items[at + 1 :])
 
 
 class Variable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -20,6 +20,10 @@ class Illegal(ValueError):
 
 _FLOATS = {"float64": 64, "float32": 32, "tfloat32": 32, "float16": 16, "bfloat16": 16}
 _COMPUTED = ("float64", "float32", "float16", "bfloat16")
+
+
+Computed = Union["Number", int, float]
+"""A value that a kernel computes, or a Python number."""
 
 
 class Number:
@@ -55,32 +59,32 @@ class Number:
     __hash__ = object.__hash__
 
     # fmt: off
-    def __add__(self, o: Any) -> Number: return arith("+", self, o)
-    def __radd__(self, o: Any) -> Number: return arith("+", o, self)
-    def __sub__(self, o: Any) -> Number: return arith("-", self, o)
-    def __rsub__(self, o: Any) -> Number: return arith("-", o, self)
-    def __mul__(self, o: Any) -> Number: return arith("*", self, o)
-    def __rmul__(self, o: Any) -> Number: return arith("*", o, self)
-    def __floordiv__(self, o: Any) -> Number: return arith("//", self, o)
-    def __rfloordiv__(self, o: Any) -> Number: return arith("//", o, self)
-    def __mod__(self, o: Any) -> Number: return arith("%", self, o)
-    def __rmod__(self, o: Any) -> Number: return arith("%", o, self)
-    def __truediv__(self, o: Any) -> Number: return divide(self, o)
-    def __rtruediv__(self, o: Any) -> Number: return divide(o, self)
-    def __and__(self, o: Any) -> Number: return arith("&", self, o)
-    def __rand__(self, o: Any) -> Number: return arith("&", o, self)
-    def __or__(self, o: Any) -> Number: return arith("|", self, o)
-    def __ror__(self, o: Any) -> Number: return arith("|", o, self)
-    def __xor__(self, o: Any) -> Number: return arith("^", self, o)
-    def __rxor__(self, o: Any) -> Number: return arith("^", o, self)
-    def __lshift__(self, o: Any) -> Number: return shift("<<", self, o)
-    def __rlshift__(self, o: Any) -> Number: return shift("<<", o, self)
-    def __rshift__(self, o: Any) -> Number: return shift(">>", self, o)
-    def __rrshift__(self, o: Any) -> Number: return shift(">>", o, self)
-    def __lt__(self, o: Any) -> Number: return compare(self, o, lambda a, b: a < b)
-    def __le__(self, o: Any) -> Number: return compare(self, o, lambda a, b: a <= b)
-    def __gt__(self, o: Any) -> Number: return compare(self, o, lambda a, b: a > b)
-    def __ge__(self, o: Any) -> Number: return compare(self, o, lambda a, b: a >= b)
+    def __add__(self, o: Computed) -> Number: return arith("+", self, o)
+    def __radd__(self, o: Computed) -> Number: return arith("+", o, self)
+    def __sub__(self, o: Computed) -> Number: return arith("-", self, o)
+    def __rsub__(self, o: Computed) -> Number: return arith("-", o, self)
+    def __mul__(self, o: Computed) -> Number: return arith("*", self, o)
+    def __rmul__(self, o: Computed) -> Number: return arith("*", o, self)
+    def __floordiv__(self, o: Computed) -> Number: return arith("//", self, o)
+    def __rfloordiv__(self, o: Computed) -> Number: return arith("//", o, self)
+    def __mod__(self, o: Computed) -> Number: return arith("%", self, o)
+    def __rmod__(self, o: Computed) -> Number: return arith("%", o, self)
+    def __truediv__(self, o: Computed) -> Number: return divide(self, o)
+    def __rtruediv__(self, o: Computed) -> Number: return divide(o, self)
+    def __and__(self, o: Computed) -> Number: return arith("&", self, o)
+    def __rand__(self, o: Computed) -> Number: return arith("&", o, self)
+    def __or__(self, o: Computed) -> Number: return arith("|", self, o)
+    def __ror__(self, o: Computed) -> Number: return arith("|", o, self)
+    def __xor__(self, o: Computed) -> Number: return arith("^", self, o)
+    def __rxor__(self, o: Computed) -> Number: return arith("^", o, self)
+    def __lshift__(self, o: Computed) -> Number: return shift("<<", self, o)
+    def __rlshift__(self, o: Computed) -> Number: return shift("<<", o, self)
+    def __rshift__(self, o: Computed) -> Number: return shift(">>", self, o)
+    def __rrshift__(self, o: Computed) -> Number: return shift(">>", o, self)
+    def __lt__(self, o: Computed) -> Number: return compare(self, o, lambda a, b: a < b)
+    def __le__(self, o: Computed) -> Number: return compare(self, o, lambda a, b: a <= b)
+    def __gt__(self, o: Computed) -> Number: return compare(self, o, lambda a, b: a > b)
+    def __ge__(self, o: Computed) -> Number: return compare(self, o, lambda a, b: a >= b)
     def __eq__(self, o: Any) -> Number: return compare(self, o, lambda a, b: a == b)  # type: ignore[override]
     def __ne__(self, o: Any) -> Number: return compare(self, o, lambda a, b: a != b)  # type: ignore[override]
     # fmt: on
@@ -99,7 +103,7 @@ class Number:
     def __abs__(self) -> Number:
         return Number(fit(abs(self.value), self.dtype), self.dtype)
 
-    def __pow__(self, o: Any) -> Number:
+    def __pow__(self, o: Computed) -> Number:
         result = Number(fit(1, self.dtype), self.dtype)
         for _ in range(int(o)):
             result = result * self
@@ -115,7 +119,7 @@ def is_float(dtype: str) -> bool:
     return dtype not in BITS and dtype != "bool"
 
 
-def fit(value: Any, dtype: str) -> Any:
+def fit(value: Any, dtype: str) -> float:
     """Return a result of arithmetic in a type's bits: integers wrap, floats round once."""
     bits = BITS.get(dtype)
     if bits is not None:
@@ -134,7 +138,7 @@ def fit(value: Any, dtype: str) -> Any:
         return float(codecs.round_to(exact, dtype))
 
 
-def convert(x: Any, dtype: str) -> Number:
+def convert(x: Computed, dtype: str) -> Number:
     """Return a number as another type: floats truncate and saturate to integers, NaN gives 0, integers wrap."""
     value = x.value if isinstance(x, Number) else x
     if dtype == "bool":
@@ -151,7 +155,7 @@ def convert(x: Any, dtype: str) -> Number:
     return Number(fit(value, dtype), dtype)
 
 
-def number(x: Any) -> Number:
+def number(x: Computed) -> Number:
     """Return anything scalar as a number; Python numbers take the default types."""
     if isinstance(x, Number):
         return x
@@ -165,7 +169,7 @@ def number(x: Any) -> Number:
     return Number(int(x), "int32" if -(2**31) <= x < 2**31 else "int64")
 
 
-def pair(a: Any, b: Any) -> tuple[Number, Number]:
+def pair(a: Computed, b: Computed) -> tuple[Number, Number]:
     """Return both operands in their common type."""
     if not isinstance(a, Number):
         a = number(a) if hasattr(a, "get") or not isinstance(b, Number) else _weak(a, b.dtype)
@@ -175,7 +179,7 @@ def pair(a: Any, b: Any) -> tuple[Number, Number]:
     return (a if a.dtype == common else convert(a, common)), (b if b.dtype == common else convert(b, common))
 
 
-def _weak(x: Any, other: str) -> Number:
+def _weak(x: float, other: str) -> Number:
     if isinstance(x, bool):
         return Number(x, "bool")
     if isinstance(x, float) and not is_float(other):
@@ -201,7 +205,7 @@ def _common(a: str, b: str) -> str:
     return a if a[0] == "u" else b
 
 
-def arith(symbol: str, a: Any, b: Any) -> Number:
+def arith(symbol: str, a: Computed, b: Computed) -> Number:
     """Return a sum, difference, product, quotient or remainder rounded down, or a bitwise combination."""
     x, y = pair(a, b)
     dtype = x.dtype
@@ -217,7 +221,7 @@ def arith(symbol: str, a: Any, b: Any) -> Number:
     return Number(fit(_EXACT[symbol](int(x.value), int(y.value)), dtype), dtype)
 
 
-def divide(a: Any, b: Any) -> Number:
+def divide(a: Computed, b: Computed) -> Number:
     """Return the true quotient."""
     x, y = pair(a, b)
     if not is_float(x.dtype):
@@ -227,7 +231,7 @@ def divide(a: Any, b: Any) -> Number:
         return Number(fit(float(np.float64(x.value) / np.float64(y.value)), x.dtype), x.dtype)
 
 
-def shift(symbol: str, a: Any, b: Any) -> Number:
+def shift(symbol: str, a: Computed, b: Computed) -> Number:
     """Return a shift; counts of the width or more leave 0 or the sign."""
     if not isinstance(a, Number):
         a = number(a) if hasattr(a, "get") else _weak(a, b.dtype if isinstance(b, Number) else "int32")
@@ -241,7 +245,7 @@ def shift(symbol: str, a: Any, b: Any) -> Number:
     return Number(fit(a.value << count, a.dtype) if 0 <= count < bits else 0, a.dtype)
 
 
-def compare(a: Any, b: Any, test: Callable[[Any, Any], bool]) -> Number:
+def compare(a: Computed, b: Computed, test: Callable[[Any, Any], bool]) -> Number:
     """Return the truth of a comparison in the common type."""
     x, y = pair(a, b)
     return Number(bool(test(x.value, y.value)), "bool")
@@ -268,7 +272,7 @@ _FLOATING: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def extreme(a: Any, b: Any, sign: int, nan_propagate: bool) -> Any:
+def extreme(a: Computed, b: Computed, sign: int, nan_propagate: bool) -> Computed:
     """Return the greater of two numbers, or the less where ``sign`` is negative; +0 beats -0."""
     if type(a) is int and type(b) is int:
         return max(a, b) if sign > 0 else min(a, b)

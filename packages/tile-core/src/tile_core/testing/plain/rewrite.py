@@ -18,7 +18,8 @@ WARP = frozenset(
 #: Collective operations of a block.
 BLOCK = frozenset(
     "sync_threads copy fill clear transpose gemm reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax "
-    "reduce_bitand reduce_bitor reduce_bitxor reduce cumsum cummax finalize_reducer gather scatter".split()
+    "reduce_bitand reduce_bitor reduce_bitxor reduce_prod reduce_any reduce_all reduce "
+    "sort topk reduce_with scan_with argmax argmin cumsum cumprod cummax finalize_reducer gather scatter".split()
 )
 _NAMING = ("get_thread_binding", "get_thread_bindings", "get_lane_idx", "get_warp_idx")
 
@@ -56,16 +57,17 @@ class _Body(ast.NodeTransformer):
         return out
 
     def visit_With(self, node: ast.With) -> Any:
-        """Make the launch a function of the block."""
+        """Make the launch a function of the block; who does the work of ``T.ws`` changes nothing."""
         item = node.items[0]
+        if _called(item.context_expr) == "ws":
+            return self._block(node.body)
         target = item.optional_vars or ast.Name("_", ast.Store())
-        names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
-        start = ast.Assign([target], ast.Name("__at", ast.Load()))
+        at = "__at" if isinstance(target, ast.Tuple) else "__at[0] if len(__at) == 1 else __at"
+        start = ast.Assign([target], ast.parse(at, mode="eval").body)
         arguments = ast.arguments([], [ast.arg("__at")], None, [], [], None, [])
         body: list[ast.stmt] = [start, *self._block(node.body)]
         if self.threaded:
             body.append(ast.Expr(ast.Yield(_request("end"))))
-        assert names
         function = ast.FunctionDef("__block", arguments, body, [], None)
         given = [self.visit(item.context_expr), ast.Name("__block", ast.Load())]
         return [function, ast.Expr(ast.Call(ast.Name("launch", ast.Load()), given, []))]

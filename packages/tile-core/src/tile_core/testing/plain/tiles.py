@@ -8,8 +8,9 @@ import numpy as np
 
 from tile_core.compat.types import DTypeLike
 from tile_core.numerics import oracles
-from tile_core.testing.plain.memory import Memory, Region, Variable
-from tile_core.testing.plain.numbers import Number, convert, extreme, is_float, number
+from tile_core.testing.plain.memory import Memory, Region, Variable, allocate
+from tile_core.testing.plain.numbers import Number, arith, convert, extreme, is_float, number
+from tile_core.testing.plain.whole import Whole
 
 
 def copy(src: Any, dst: Any, **hints: Any) -> None:
@@ -90,24 +91,120 @@ def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> No
     write_values(as_region(src if dst is None else dst), oracles.cumsum(values_of(src), dim, reverse))
 
 
+def cumprod(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+    """Running products."""
+    write_values(as_region(src if dst is None else dst), oracles.cumprod(values_of(src), dim, reverse))
+
+
 def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, **hints: Any) -> None:
     """Running maxima."""
     write_values(as_region(src if dst is None else dst), oracles.cummax(values_of(src), dim, reverse))
+
+
+#: The named reductions.
+_KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor", "prod", "any", "all")
+#: Updates that an operator of numbers is.
+_OPERATORS = {"add": "+", "and": "&", "or": "|", "xor": "^"}
+
+
+def _folded(function: Any, src: Any, identity: Any, dim: int, reverse: bool, several: bool) -> Any:
+    """Return, per component, the running states along the last axis, and the order of the axes."""
+    tiles = [np.moveaxis(_squeezed(as_region(x).read()), dim, -1) for x in src]
+    if reverse:
+        tiles = [np.flip(t, -1) for t in tiles]
+    made = [np.empty(t.shape, object) for t in tiles]
+    for at in np.ndindex(tiles[0].shape[:-1]):
+        state = tuple(identity)
+        for k in range(tiles[0].shape[-1]):
+            place = (*at, k)
+            new = tuple(t[place] for t in tiles)
+            state = function(state, new) if several else (function(state[0], new[0]),)
+            for m, x in zip(made, state, strict=True):
+                m[place] = x
+    return made
+
+
+def _squeezed(x: Any) -> Any:
+    return x if x.ndim <= 2 else x.reshape([e for e in x.shape if e != 1])
+
+
+def _typed(identity: Any, dst: Any) -> list[Number]:
+    return [convert(x, as_region(d).buffer.dtype) for x, d in zip(identity, dst, strict=True)]
+
+
+def reduce_with(function: Any, src: Any, dst: Any, dim: int = -1, *, identity: Any) -> None:
+    """Reduce with a function."""
+    several = isinstance(src, tuple)
+    src, dst, identity = (x if several else (x,) for x in (src, dst, identity))
+    src = [_converted(s, as_region(d).buffer.dtype) for s, d in zip(src, dst, strict=True)]
+    for made, d in zip(_folded(function, src, _typed(identity, dst), dim, False, several), dst, strict=True):
+        to = as_region(d)
+        to.write(made[..., -1].reshape(to.extents))
+
+
+def scan_with(function: Any, src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, *, identity: Any) -> None:
+    """Scan with a function."""
+    several = isinstance(src, tuple)
+    dst = src if dst is None else dst
+    src, dst, identity = (x if several else (x,) for x in (src, dst, identity))
+    src = [_converted(s, as_region(d).buffer.dtype) for s, d in zip(src, dst, strict=True)]
+    for made, d in zip(_folded(function, src, _typed(identity, dst), dim, reverse, several), dst, strict=True):
+        to = as_region(d)
+        to.write(np.moveaxis(np.flip(made, -1) if reverse else made, -1, dim).reshape(to.extents))
+
+
+def _converted(src: Any, dtype: str) -> Memory:
+    """Return a copy of a tile in another type."""
+    region = as_region(src)
+    made = allocate(tuple(region.extents), dtype, "local")
+    as_region(made).write(region.read())
+    return made
+
+
+def _extreme_at(kind: str) -> Any:
+    def place(src: Any, dst: Any, dim: int = -1) -> None:
+        write_values(as_region(dst), getattr(np, kind)(values_of(src), axis=dim))
+
+    return place
+
+
+def _in_order(src: Any, dim: int, largest: bool) -> tuple[Any, Any]:
+    """Return the values, and their indices in order."""
+    x = values_of(src)
+    rank = np.unique(np.where(x != x, np.inf, x), return_inverse=True)[1].reshape(x.shape) * 2 + (x != x)
+    return x, np.argsort(-rank if largest else rank, axis=dim, kind="stable")
+
+
+def sort(src: Any, dst: Any = None, dim: int = -1, descending: bool = False) -> None:
+    """Sort values."""
+    x, order = _in_order(src, dim, descending)
+    to = as_region(src if dst is None else dst)
+    write_values(to, np.take_along_axis(x, order, dim).reshape(to.extents))
+
+
+def topk(src: Any, values: Any, indices: Any, dim: int = -1, largest: bool = True) -> None:
+    """Find the first elements of the order."""
+    x, order = _in_order(src, dim, largest)
+    order = order.take(range(as_region(values).extents[dim]), axis=dim)
+    write_values(as_region(values), np.take_along_axis(x, order, dim))
+    write_values(as_region(indices), order)
 
 
 def _atomic(kind: str) -> Any:
     def update(dst: Any, value: Any, memory_order: Any = None, return_prev: bool = False, **hints: Any) -> Any:
         def combined(old: Number, new: Any) -> Any:
             new = convert(number(new), old.dtype)
-            return old + new if kind == "add" else extreme(old, new, 1 if kind == "max" else -1, False)
+            if kind in _OPERATORS:
+                return arith(_OPERATORS[kind], old, new)
+            return extreme(old, new, 1 if kind == "max" else -1, False)
 
-        if isinstance(dst, Number):
+        tile = isinstance(value, (Memory, Region))
+        if isinstance(dst, Number) and not (tile and as_region(value).extents):
             buffer, at = dst.element
             old = buffer.read(at)
             buffer[at] = combined(old, value)
             return old if return_prev else None
-        to = as_region(dst)
-        tile = isinstance(value, (Memory, Region))
+        to = _corner(dst, as_region(value)) if isinstance(dst, Number) else as_region(dst)
         news = as_region(value).read().reshape(to.extents) if tile else np.full(to.extents, None, object)
         olds = to.read()
         made = np.empty(to.extents, object)
@@ -159,6 +256,8 @@ def as_region(x: Any) -> Region:
     if isinstance(x, Number):
         buffer, at = x.element
         return Region(buffer, list(at), [1] * len(at))
+    if isinstance(x, Whole):
+        x = x.memory()
     if isinstance(x, Variable):
         raise TypeError("a variable is no tile")
     return Region(x, [0] * len(x.shape), list(x.shape))
@@ -195,9 +294,11 @@ def write_values(to: Region, result: Any) -> None:
 OPS: dict[str, Any] = {
     "copy": copy, "fill": fill, "clear": clear, "transpose": transpose, "view": view,
     "reshape": lambda buffer, shape: view(buffer, shape), "gemm": gemm, "gemm_v2": gemm,
-    "reduce": reduce, "cumsum": cumsum,
+    "reduce": reduce, "cumsum": cumsum, "cumprod": cumprod,
     "cummax": cummax, "atomic_load": atomic_load, "atomic_store": atomic_store, "dp4a": dp4a,
+    "sort": sort, "topk": topk, "reduce_with": reduce_with, "scan_with": scan_with,
+    "argmax": _extreme_at("argmax"), "argmin": _extreme_at("argmin"),
     "atomic_addx2": _vector(2), "atomic_addx4": _vector(4),
-    **{f"atomic_{k}": _atomic(k) for k in ("add", "max", "min")},
-    **{f"reduce_{k}": _reduction(k) for k in ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")},
+    **{f"atomic_{k}": _atomic(k) for k in ("add", "max", "min", "and", "or", "xor")},
+    **{f"reduce_{k}": _reduction(k) for k in _KINDS},
 }  # fmt: skip

@@ -14,6 +14,7 @@ from tile_core.testing.plain import rare, tiles
 from tile_core.testing.plain.memory import Memory, Variable, allocate
 from tile_core.testing.plain.numbers import (
     BITS,
+    Computed,
     Illegal,
     Number,
     arith,
@@ -25,6 +26,7 @@ from tile_core.testing.plain.numbers import (
     pair,
     shift,
 )
+from tile_core.testing.plain.random import Sequences
 
 _HINTS = (
     "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print", "finalize_reducer",
@@ -34,6 +36,7 @@ _ALIASES = {
     "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64", "short": "int16",
     "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
 }  # fmt: skip
+_RANDOM = ("philox", "uniform_of", "normal_of", "rng_init", "rng_rand", "rng_rand_float")
 _LAYOUTS = ("Layout", "Fragment", "GemmWarpPolicy")
 
 #: Functions of one float.
@@ -61,8 +64,9 @@ _PREDICATES = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfini
 class Grid:
     """A launch: extents of the grid and threads of a block."""
 
-    def __init__(self, *extents: Any, threads: Any = 128, **rest: Any) -> None:
-        self.extents = [max(0, int(e)) for e in extents]
+    def __init__(self, *extents: Any, threads: Any = 128, **rest: object) -> None:
+        self.extents = [max(0, int(e)) for e in extents] or [1]
+        self.named = len(extents)
         self.threads = tuple(threads) if isinstance(threads, (tuple, list)) else (int(threads),)
 
 
@@ -73,7 +77,7 @@ class Ignored:
         """Return itself."""
         return self
 
-    def __call__(self, *args: Any, **words: Any) -> Any:
+    def __call__(self, *args: Any, **words: object) -> Any:
         """Return itself."""
         return self
 
@@ -90,6 +94,7 @@ class Language:
         self.thread = 0
         self.shared: list[Memory] = []
         self.made: dict[int, int] = {}
+        self.random = Sequences()
 
     def begin(self, block: tuple[int, ...], threads: tuple[int, ...]) -> None:
         """Begin a block."""
@@ -97,7 +102,7 @@ class Language:
 
     def enter(self, thread: int) -> None:
         """Go on as a thread."""
-        self.thread = thread
+        self.thread = self.random.thread = thread
 
     def __getattr__(self, name: str) -> Any:
         """Return what most names mean: types, hints, functions, tile ops."""
@@ -117,11 +122,13 @@ class Language:
             return lambda x, y: _floating(BINARY[name], x, y)
         if name in _PREDICATES:
             return lambda x: Number(bool(_PREDICATES[name](float(number(x).value))), "bool")
+        if name in _RANDOM:
+            return getattr(self.random, name)
         if name in tiles.OPS or name in rare.OPS:
             return tiles.OPS.get(name) or rare.OPS[name]
         raise AttributeError(name)
 
-    def dtype(self, x: Any) -> str:
+    def dtype(self, x: Computed) -> str:
         """Return the name of an element type."""
         return str(x)
 
@@ -134,7 +141,7 @@ class Language:
 
     symbolic = dynamic
 
-    def alloc_shared(self, shape: Any, dtype: DTypeLike, *rest: Any, **words: Any) -> Memory:
+    def alloc_shared(self, shape: tuple[int, ...], dtype: DTypeLike, *rest: object, **words: object) -> Memory:
         """Return memory that the threads of the block share."""
         n = self.made.get(self.thread, 0)
         self.made[self.thread] = n + 1
@@ -144,15 +151,19 @@ class Language:
 
     alloc_fragment = alloc_shared
 
-    def alloc_local(self, shape: Any, dtype: DTypeLike, *rest: Any, **words: Any) -> Memory:
+    def alloc_global(self, shape: tuple[int, ...], dtype: DTypeLike, *rest: object, **words: object) -> Memory:
+        """Return memory of all blocks and launches."""
+        return allocate(shape, str(dtype), "global")
+
+    def alloc_local(self, shape: tuple[int, ...], dtype: DTypeLike, *rest: object, **words: object) -> Memory:
         """Return memory of the thread."""
         return allocate(shape, str(dtype), "local")
 
-    def alloc_var(self, dtype: DTypeLike, first: Any = 0, *, init: Any = None, **words: Any) -> Variable:
+    def alloc_var(self, dtype: DTypeLike, first: Any = 0, *, init: Computed | None = None, **words: object) -> Variable:
         """Return a variable."""
         return Variable(str(dtype), first if init is None else init)
 
-    def alloc_reducer(self, shape: Any, dtype: DTypeLike, op: str = "sum", **words: Any) -> Memory:
+    def alloc_reducer(self, shape: tuple[int, ...], dtype: DTypeLike, op: str = "sum", **words: object) -> Memory:
         """Return a tile that starts as the neutral element."""
         made = self.alloc_shared(shape, dtype)
         low, high = self.min_value(dtype).value, self.max_value(dtype).value
@@ -168,22 +179,24 @@ class Language:
 
     # Loops
 
-    def serial(self, start: Any, stop: Any = None, step: int = 1, **words: Any) -> Any:
+    def serial(self, start: Computed, stop: Computed | None = None, step: int = 1, **words: object) -> Any:
         """Return the numbers of a loop."""
         bounds = [number(start), *([number(stop)] if stop is not None else [])]
-        dtype = "int64" if any(b.dtype in ("int64", "uint64", "uint32") for b in bounds) else "int32"
-        return [convert(i, dtype) for i in range(*(int(b) for b in bounds), *([step] if len(bounds) == 2 else []))]
+        dtype = _counted_in(bounds)
+        numbers = range(*(int(b) for b in bounds), *([step] if len(bounds) == 2 else []))
+        return (convert(i, dtype) for i in numbers)  # which may be billions, most of which nobody asks for
 
     unroll = vectorized = serial
 
-    def Pipelined(self, start: Any, stop: Any = None, num_stages: int = 0, **words: Any) -> Any:
+    def Pipelined(self, start: Computed, stop: Computed | None = None, num_stages: int = 0, **words: object) -> Any:
         """Return the numbers of a pipelined loop."""
         return self.serial(start, stop)
 
-    def Parallel(self, *extents: Any, **words: Any) -> Any:
+    def Parallel(self, *extents: Any, **words: object) -> Any:
         """Return the points of a domain in row-major order."""
         points = product(*(range(int(e)) for e in extents))
-        made = (tuple(Number(i, "int32") for i in p) for p in points)
+        dtype = _counted_in([number(e) for e in extents])
+        made = (tuple(Number(i, dtype) for i in p) for p in points)
         return [p[0] for p in made] if len(extents) == 1 else list(made)
 
     grid = Parallel
@@ -228,46 +241,55 @@ class Language:
 
     # Scalars
 
-    def cast(self, x: Any, dtype: DTypeLike) -> Number:
+    def cast(self, x: Computed, dtype: DTypeLike) -> Number:
         """Return a value as another type; a Python number must fit."""
         if type(x) is int and str(dtype) in BITS and fit(x, str(dtype)) != x:
             raise Illegal(f"{x} does not fit {dtype}")
         return convert(x if isinstance(x, (int, float)) else number(x), str(dtype))
 
-    def reinterpret(self, x: Any, dtype: DTypeLike) -> Number:
+    def reinterpret(self, x: Computed, dtype: DTypeLike) -> Number:
         """Return the bits of a value as another type."""
         x = number(x)
         raw = np.array([x.value], DTYPES[x.dtype].numpy()).view(DTYPES[str(dtype)].numpy())[0]
         return Number(float(raw) if is_float(str(dtype)) else int(raw), str(dtype))
 
-    def abs(self, x: Any) -> Any:
+    def align_up(self, a: Computed, b: Computed) -> Any:
+        """Return the next multiple."""
+        return self.ceildiv(a, b) * b
+
+    def abs(self, x: Any) -> Computed:
         """Return the size."""
         return abs(x)
 
-    def max(self, a: Any, *more: Any, nan_propagate: bool = False) -> Any:
+    def max(self, a: Computed, *more: Computed, nan_propagate: bool = False) -> Computed:
         """Return the greatest; numbers beat NaN."""
         for b in more:
             a = extreme(a, b, 1, nan_propagate)
         return a
 
-    def min(self, a: Any, *more: Any, nan_propagate: bool = False) -> Any:
+    def min(self, a: Computed, *more: Computed, nan_propagate: bool = False) -> Computed:
         """Return the least; numbers beat NaN."""
         for b in more:
             a = extreme(a, b, -1, nan_propagate)
         return a
 
-    def clamp(self, x: Any, low: Any, high: Any) -> Any:
+    def clamp(self, x: Computed, low: Any = None, high: Any = None) -> Computed:
         """Return a value between two others; NaN stays, and -0 between 0 and more."""
+        if low is None or high is None:
+            x = number(x)
+            limit = low if high is None else high
+            inside = x.value != x.value or (x >= limit if high is None else x <= limit)
+            return pair(x, limit)[0] if inside else pair(limit, x)[0]
         if type(x) is int and type(low) is int and type(high) is int:
             return min(max(x, low), high)
         x = number(x)
         return x if x.value != x.value or low <= x <= high else self.min(self.max(x, low), high)
 
-    def fma(self, a: Any, b: Any, c: Any) -> Any:
+    def fma(self, a: Computed, b: Computed, c: Computed) -> Computed:
         """Return a product and a sum."""
         return a * b + c
 
-    def if_then_else(self, condition: Any, a: Any, b: Any) -> Number:
+    def if_then_else(self, condition: Computed, a: Computed, b: Computed) -> Computed:
         """Return one of two values in their common type."""
         if isinstance(condition, bool):
             return a if condition else b
@@ -284,25 +306,25 @@ class Language:
         """Return whether all hold."""
         return Number(all(bool(c) for c in conditions), "bool")
 
-    def shift_left(self, a: Any, b: Any) -> Any:
+    def shift_left(self, a: Computed, b: Computed) -> Computed:
         """Return a shift."""
         return a << b if type(a) is int and type(b) is int else shift("<<", a, b)
 
-    def shift_right(self, a: Any, b: Any) -> Any:
+    def shift_right(self, a: Computed, b: Computed) -> Computed:
         """Return a shift."""
         return a >> b if type(a) is int and type(b) is int else shift(">>", a, b)
 
-    def bitwise_not(self, a: Any) -> Any:
+    def bitwise_not(self, a: Any) -> Computed:
         """Return all bits exchanged."""
         return ~a
 
-    def pow(self, x: Any, y: Any) -> Any:
+    def pow(self, x: Computed, y: Computed) -> Computed:
         """Return a power: of a constant exponent by products."""
         return number(x) ** y if isinstance(y, int) and y >= 0 else _floating(np.power, x, y)
 
     power = pow
 
-    def popcount(self, x: Any) -> Any:
+    def popcount(self, x: Computed) -> Computed:
         """Return the number of bits that are 1; for a Python int a Python int."""
         if type(x) is int:
             if x < 0:
@@ -323,11 +345,15 @@ class Language:
         """Return the least finite value."""
         return _limit(str(dtype), -1)
 
-    def nextafter(self, x: Any, y: Any) -> Number:
+    def nextafter(self, x: Computed, y: Any) -> Number:
         """Return the next value of the type."""
         a, b = pair(x, y)
         kind = DTYPES[a.dtype].numpy()
         return Number(float(np.nextafter(kind.type(a.value), kind.type(b.value))), a.dtype)
+
+
+def _counted_in(bounds: list[Number]) -> str:
+    return "int64" if any(b.dtype in ("int64", "uint64", "uint32") for b in bounds) else "int32"
 
 
 def _limit(dtype: str, sign: int) -> Number:
@@ -341,13 +367,13 @@ def _limit(dtype: str, sign: int) -> Number:
     return Number(sign * float(ml_dtypes.finfo(kind).max), dtype if DTYPES[dtype].bits >= 16 else "float32")
 
 
-def _integral(symbol: str, a: Any, b: Any) -> Any:
+def _integral(symbol: str, a: Computed, b: Computed) -> Computed:
     if isinstance(a, int) and isinstance(b, int):
         return arith(symbol, Number(a, "int64"), b).value
     return arith(symbol, a, b)
 
 
-def _floating(function: Any, *operands: Any) -> Number:
+def _floating(function: Any, *operands: Computed) -> Number:
     if len(operands) == 2:
         operands = pair(*operands)
     values = [number(x) for x in operands]

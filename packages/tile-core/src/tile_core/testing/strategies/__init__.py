@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tile_core.testing.case import Unit
+from tile_core.testing.strategies.boxes import boxes
 from tile_core.testing.strategies.control import control
 from tile_core.testing.strategies.grids import grids, launches
 from tile_core.testing.strategies.illegal import illegal
@@ -15,8 +16,10 @@ from tile_core.testing.strategies.indexing import indices, nibbles
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.rare import rare_ops
-from tile_core.testing.strategies.reducers import odd_products, reducers, reductions
+from tile_core.testing.strategies.reducers import functions, odd_products, reducers, reductions
+from tile_core.testing.strategies.roles import role_programs
 from tile_core.testing.strategies.scalars import casts, divisions, mathematics, parameters
+from tile_core.testing.strategies.tall_products import tall_products
 from tile_core.testing.strategies.threads import threads
 from tile_core.testing.strategies.tiles import tile_programs
 
@@ -35,12 +38,16 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "control": (control(), 2),
     "reducers": (reducers(), 2),
     "reductions": (reductions(), 1),
+    "functions": (functions(), 1),
     "odd-products": (odd_products(), 1),
+    "tall-products": (tall_products(), 1),
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
     "windows": (windows(), 1),
+    "boxes": (boxes(), 1),
     "rare": (rare_ops(), 1),
+    "roles": (role_programs(), 1),
     "illegal": (illegal(), 1),
 }
 

@@ -52,11 +52,14 @@ def _holds(condition: str, env: Env, i: Array, j: Array, to: Tile) -> Any:
     return np.asarray(eval(condition, {}, {**names, to.name: env[to.name], "i": i, "j": j}))
 
 
-def expression(draw: Draw, sketch: Sketch, to: Tile, depth: int) -> Operand:
-    """Draw an expression of the element type of ``to``."""
+def expression(
+    draw: Draw, sketch: Sketch, to: Tile, depth: int, leaf: Callable[[Draw, Sketch, Tile], Operand] | None = None
+) -> Operand:
+    """Draw an expression of the element type of ``to``; ``leaf`` draws its operands."""
+    leaf = leaf or _leaf
     if depth == 0:
         return leaf(draw, sketch, to)
-    left, right = (expression(draw, sketch, to, depth - 1) for _ in "ab")
+    left, right = (expression(draw, sketch, to, depth - 1, leaf) for _ in "ab")
     dtype, is_int = to.dtype, DTYPES[to.dtype].is_integer
     forms: list[tuple[str, Callable[[Any, Any], Any], float]] = [
         ("({} + {})", np.add, left[2] + right[2]), ("({} - {})", np.subtract, left[2] + right[2]),
@@ -99,7 +102,7 @@ def _doubled(a: Array, b: Array) -> Array:
     return np.where(a * two // two == a, a, b)
 
 
-def leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
+def _leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
     """Draw an element of a tile, a vector or an input, or a constant, converted to the element type of ``to``."""
     rows, cols = to.shape
     kind = draw(st.sampled_from(("tile", "tile", "constant", "index")))
@@ -111,9 +114,9 @@ def leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
     if kind == "index":
         bound = float(rows + cols)
         if bound <= limit(dtype) and DTYPES[dtype].bits >= 16:
-            return f'T.cast(i + j, "{dtype}")', lambda env, i, j: _typed(i + j, dtype), bound
+            return f'T.cast(i + j, "{dtype}")', lambda env, i, j: typed(i + j, dtype), bound
     number = draw(st.integers(0, 3))
-    return f'T.cast({number}, "{dtype}")', lambda env, i, j: _typed(np.full(i.shape, number), dtype), 3.0
+    return f'T.cast({number}, "{dtype}")', lambda env, i, j: typed(np.full(i.shape, number), dtype), 3.0
 
 
 def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
@@ -139,7 +142,7 @@ def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
         at = [np.asarray(eval(x, {}, {"i": i, "j": j})) * np.ones_like(i) for x in indices]
         inside = np.logical_and.reduce([(a >= 0) & (a < e) for a, e in zip(at, array.shape, strict=True)])
         clipped = tuple(np.clip(a, 0, e - 1) for a, e in zip(at, array.shape, strict=True))
-        return _typed(np.where(inside, array[clipped], np.zeros((), array.dtype)), to.dtype)
+        return typed(np.where(inside, array[clipped], np.zeros((), array.dtype)), to.dtype)
 
     return text, value, source.bound
 
@@ -164,5 +167,6 @@ def _read(draw: Draw, source: Tile, to: Tile, indices: tuple[str, ...]) -> str:
     return text
 
 
-def _typed(x: Array, dtype: str) -> Array:
+def typed(x: Array, dtype: str) -> Array:
+    """Return values converted to an element type."""
     return rounded(x, dtype)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 from hypothesis import strategies as st
 
-from tile_core.testing.case import Data, Unit, output, scalar, tensor
+from tile_core.testing.case import VALUE, Data, Unit, output, scalar, tensor
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import randoms, spelled, themed
 
@@ -53,10 +55,48 @@ def grids(draw: Draw) -> Unit:
 
 @st.composite
 def launches(draw: Draw) -> Unit:
-    """Draw a launch of a rare form: persistent blocks, tensors of rank 0, no tensors at all."""
-    form = draw(st.sampled_from((_persistent, _rank_0, _no_tensors)))
+    """Draw launches of a rare form: several of them, persistent blocks, tensors of rank 0, no tensors at all."""
+    form = draw(st.sampled_from((_several, _several, _persistent, _rank_0, _no_tensors)))
     made: Unit = form(draw)
     return made
+
+
+#: How a launch makes a workspace of the one before: as (axes, target, statement for row ``r`` of ``m``).
+_ROWS = (
+    "{new}[r, :] = {old}[m - 1 - r, :] + r",
+    "for j in T.serial(5):\n    {new}[r, j] = {old}[r, 4 - j] * 3",
+    "for j in T.Parallel(5):\n    {new}[r, j] = {old}[(r + 1) % m, j] - v",
+    "t = T.alloc_shared((5,), {dtype!r})\nT.copy({old}[r, 0:5], t)\nT.copy(t, {new}[r, 0:5])",
+)
+
+
+def _several(draw: Draw) -> Unit:
+    """Draw two to four launches that hand workspaces on; every one reads rows that other blocks wrote."""
+    dtype = draw(st.sampled_from(("int32", "uint8", "float32", "int64", "int16")))
+    count = draw(st.integers(1, 3))
+    lines = [f"W{n} = T.alloc_global((m, 5), {spelled(draw, dtype)})" for n in range(count)]
+    old = "A"
+    for n in range(count + 1):
+        new = "B" if n == count else f"W{n}"
+        threads = draw(st.sampled_from((1, 31, 32, 64, 128)))
+        head, row = draw(st.sampled_from((
+            ("with T.Kernel(m, threads={}) as r:", ""), ("with T.Kernel(m, threads={}) as (r,):", ""),
+            ("with T.Kernel(threads={}):", "for r in T.serial(m):"),
+            ("with T.Kernel(3, threads={}) as b:", "for r in T.serial(T.ceildiv(m - b, 3)):"),
+            ("with T.Kernel(2, m, threads={}) as (b, r):", "if b == 1:"),
+        )))  # fmt: skip
+        body = draw(st.sampled_from(_ROWS)).format(new=new, old=old, dtype=dtype)
+        if "Kernel(3" in head:
+            body = "\n".join(["q = b + r * 3", *body.replace("[r,", "[q,").replace("+ r", "+ q").splitlines()])
+            body = body.replace("(r + 1)", "(q + 1)").replace("- 1 - r", "- 1 - q")
+        inner = f"{row}\n{indent(body, '    ')}" if row else body
+        lines += [head.format(threads), indent(inner, "    ")]
+        old = new
+    m = draw(st.integers(1, 9))
+    data = {"m": m, "v": draw(st.integers(0, 5)), "A": randoms(draw, (m, 5), dtype, 0, 4)}
+    params = [tensor("A", dtype, "m", 5), scalar("v"), output("B", dtype, "m", 5)]
+    body = "\n".join(lines)
+    return themed("several", draw, params, body, {"": data}, VALUE, symbols=("m",), own_launches=True)
 
 
 def _persistent(draw: Draw) -> Unit:

@@ -117,7 +117,7 @@ def atomics(draw: Draw) -> Unit:
     """Draw atomic updates of elements, pairs, fours and tiles, whose order does not matter."""
     dtype = draw(st.sampled_from(("int32", "float32", "int64", "uint32", "float16")))
     n, blocks = draw(st.sampled_from((8, 16, 20))), draw(st.integers(1, 4))
-    op = draw(st.sampled_from(("add", "max", "min")))
+    op = draw(st.sampled_from(("add", "max", "min", *(("and", "or", "xor") if "int" in dtype else ()))))
     c = draw(st.integers(1, n))
     order = draw(st.sampled_from(("", ', memory_order="seq_cst"')))
     body = draw(st.sampled_from((
@@ -131,7 +131,7 @@ def atomics(draw: Draw) -> Unit:
     ))).format(n=n, op=op, c=c, dtype=dtype, order=order)  # fmt: skip
     params = [tensor("A", dtype, blocks, n), output("B", dtype, n)]
     data = {"A": randoms(draw, (blocks, n), dtype, -9, 9), "B": randoms(draw, (n,), dtype, 0, 5)}
-    needs = frozenset(f"atomic:{x}:{dtype}" for x in ("add", "max", "min"))
+    needs = frozenset(f"atomic:{x}:{dtype}" for x in {"add", "max", "min", op})
     return themed(
         "atomics",
         draw,

@@ -110,7 +110,7 @@ def reduction(draw: Draw, sketch: Sketch, block: Block) -> None:
         return
     dim = draw(st.integers(0, 1))
     is_int = DTYPES[source.dtype].is_integer
-    kinds = ["max", "min", "sum", "absmax"] + (["bitand", "bitor", "bitxor"] if is_int else [])
+    kinds = ["max", "min", "sum", "absmax"] + (["bitand", "bitor", "bitxor", "prod", "any", "all"] if is_int else [])
     kind = draw(st.sampled_from(kinds))
     bound = source.bound * (source.shape[dim] if kind == "sum" else 1)
     if (bound > limit(source.dtype) and not is_int) or (is_int and kind.startswith("abs")):
@@ -128,13 +128,19 @@ def scan(draw: Draw, sketch: Sketch, block: Block) -> None:
     source = pick(draw, sketch, is_matrix)
     if source is None:
         return
-    dim, reverse, op = draw(st.integers(0, 1)), draw(st.booleans()), draw(st.sampled_from(("cumsum", "cummax")))
+    dim, reverse, op = (
+        draw(st.integers(0, 1)),
+        draw(st.booleans()),
+        draw(st.sampled_from(("cumsum", "cummax", "cumprod"))),
+    )
     bound = source.bound * (source.shape[dim] if op == "cumsum" else 1)
+    if op == "cumprod" and not DTYPES[source.dtype].is_integer:
+        return  # products of many floats are rounded
     if bound > limit(source.dtype) and not DTYPES[source.dtype].is_integer:
         return
     t = source if draw(st.booleans()) else sketch.alloc(source.shape, source.dtype, "shared", bound)
     sketch.grown(t, bound)
-    function = oracles.cumsum if op == "cumsum" else oracles.cummax
+    function = getattr(oracles, op)
 
     def action(env: Env) -> None:
         env[t.name] = rounded(function(wide(env[source.name]), dim, reverse), t.dtype)

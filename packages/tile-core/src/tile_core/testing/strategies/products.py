@@ -70,7 +70,12 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
     dtype, meta = draw(
         st.sampled_from((("float16", "int16"), ("bfloat16", "int32"), ("int8", "int32"), ("float32", "int16")))
     )
-    m, n, k = draw(st.sampled_from((8, 17, 32))), draw(st.sampled_from(EXTENTS)), draw(st.sampled_from((32, 64)))
+    m, n, k = (
+        draw(st.sampled_from((8, 17, 32, 64, 128))),
+        draw(st.sampled_from(EXTENTS)),
+        draw(st.sampled_from((32, 64))),
+    )
+    tb = draw(st.booleans())
     name = sketch.fresh("S")
     kept, metadata, dense = sparse_operand(draw(st.integers(0, 10**6)), m, k, dtype, meta)
     sketch.extras[f"{name}"] = (dtype, kept)
@@ -78,7 +83,7 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
     acc = _ACCUMULATORS[dtype]
     a = sketch.alloc((m, k // 2), dtype, "shared", 3.0)
     e = sketch.alloc(metadata.shape, meta, "shared", float("inf"))
-    b = sketch.alloc((k, n), dtype, "shared", float("inf") if DTYPES[dtype].is_integer else 3.0)
+    b = sketch.alloc((n, k) if tb else (k, n), dtype, "shared", float("inf") if DTYPES[dtype].is_integer else 3.0)
     c = sketch.alloc((m, n), acc, "fragment", float("inf") if DTYPES[acc].is_integer else 9.0 * k)
     source, row = sketch.input(dtype), offset(draw, 3)
     name_of_op = draw(st.sampled_from(("gemm_sp", "gemm_sp", "gemm_sp_v2")))
@@ -86,7 +91,9 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
     def action(env: Env) -> None:
         env[a.name], env[e.name] = env[name], env[f"{name}E"]
         env[b.name] = rounded(oracles.copy_region(env[source], (place(row, env), 0), b.shape), dtype)
-        env[c.name] = rounded(dense @ env[b.name].astype(np.float64), acc)
+        right = env[b.name].T if tb else env[b.name]
+        env[c.name] = rounded(dense @ right.astype(np.float64), acc)
 
     lines = [f"T.copy({name}, {a.name})", f"T.copy({name}E, {e.name})", f"T.copy({source}[{row}, 0], {b.name})"]
-    block.add("\n".join([*lines, f"T.{name_of_op}({a.name}, {e.name}, {b.name}, {c.name}, clear_accum=True)"]), action)
+    flags = f"transpose_B={tb}, clear_accum=True"
+    block.add("\n".join([*lines, f"T.{name_of_op}({a.name}, {e.name}, {b.name}, {c.name}, {flags})"]), action)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from tile_core.testing.case import VALUE, Unit, output, tensor
+from tile_core.testing.case import VALUE, Unit, output, scalar, tensor
 from tile_core.testing.data import stored
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import patterns, randoms, themed
@@ -14,7 +14,7 @@ from tile_core.testing.strategies.themes import patterns, randoms, themed
 @st.composite
 def rare_ops(draw: Draw) -> Unit:
     """Draw one of the rare ops."""
-    made: Unit = draw(st.sampled_from((_dots, _windows, _scaled, _rows)))(draw)
+    made: Unit = draw(st.sampled_from((_dots, _windows, _scaled, _rows, _randoms)))(draw)
     return made
 
 
@@ -29,6 +29,22 @@ def _dots(draw: Draw) -> Unit:
     return themed(
         "dots", draw, [tensor("A", a, n, 8), tensor("B", b, n, 4), output("C", c, n)], body, {"": data}, threads=32
     )
+
+
+def _randoms(draw: Draw) -> Unit:
+    n, seed, off = draw(st.sampled_from((1, 7, 32, 100))), draw(st.integers(0, 2**63)), draw(st.integers(0, 9))
+    take = draw(st.sampled_from(("T.rng_rand()", "T.rng_rand() >> 7", "T.cast(T.rng_rand_float() * 1000, 'uint32')")))
+    words = draw(st.sampled_from((
+        "T.philox({seed}, i, {off})[2]", "T.philox(v, {off}, i)[0]", "T.philox(i, {seed})[3]",
+        "T.cast(T.uniform_of(T.philox(v, i)[1]) * 100, 'uint32')",
+        "T.cast(T.normal_of(T.philox(v, i)[1], T.philox(v, i)[2])[0] > 2.0, 'uint32')",
+    ))).format(seed=seed, off=off)  # fmt: skip
+    body = "\n".join((
+        f"for i in T.Parallel({n}):", f"    B[i] = {words}", f"    T.rng_init({seed}, i, {off})", f"    C[i] = {take}",
+        f"    C[i] = C[i] ^ {take}",
+    ))  # fmt: skip
+    params = [scalar("v"), output("B", "uint32", n), output("C", "uint32", n)]
+    return themed("randoms", draw, params, body, {"": {"v": draw(st.integers(0, 2**31 - 1))}}, threads=32)
 
 
 def _windows(draw: Draw) -> Unit:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tile_core.testing.case import VALUE, Unit, output, tensor
+from tile_core.testing.case import VALUE, Unit, output, scalar, tensor
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import randoms, spelled, themed
 
-_EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 33, 96)
-_THREADS = (1, 31, 32, 64, 96, 128)
+_EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 33, 96, 260)
+#: Rows, columns and threads that come out even: each group of threads has rows of its own.
+_EVEN = ((8, 64, 64), (4, 128, 128), (16, 96, 128), (8, 256, 256), (2, 512, 64))
+_THREADS = (1, 31, 32, 64, 96, 128, 256)
 
 
 @st.composite
@@ -19,7 +21,10 @@ def reducers(draw: Draw) -> Unit:
     dtype = draw(st.sampled_from(("float32", "int32", "float16", "int64", "float32")))
     op = draw(st.sampled_from(("sum", "max", "min")))
     scope = draw(st.sampled_from(("fragment", "fragment", "shared")))
-    along = draw(st.sampled_from(("i", "j", "0")))
+    along, threads = draw(st.sampled_from(("i", "j", "0"))), draw(st.sampled_from(_THREADS))
+    if draw(st.integers(0, 3)) == 0:
+        rows, cols, threads = draw(st.sampled_from(_EVEN))
+        along = "i"
     size = {"i": rows, "j": cols, "0": 1}[along]
     wide = "float32" if dtype == "float16" else dtype
     lines = [f"a = T.alloc_{scope}(({rows}, {cols}), {spelled(draw, wide)})"]
@@ -48,9 +53,7 @@ def reducers(draw: Draw) -> Unit:
     )
     lines += ["T.finalize_reducer(r)", "T.copy(r, B)"]
     params.append(output("B", wide, size))
-    return themed(
-        "reducers", draw, params, "\n".join(lines), {"": data}, VALUE, threads=draw(st.sampled_from(_THREADS))
-    )
+    return themed("reducers", draw, params, "\n".join(lines), {"": data}, VALUE, threads=threads)
 
 
 @st.composite
@@ -59,19 +62,81 @@ def reductions(draw: Draw) -> Unit:
     rows, cols = draw(st.sampled_from(_EXTENTS)), draw(st.sampled_from(_EXTENTS))
     dtype = draw(st.sampled_from(("float32", "int32", "float16", "bfloat16", "uint8", "int64")))
     dim, clear = draw(st.integers(0, 1)), draw(st.booleans())
-    kinds = ["sum", "max", "min", "abssum", "absmax"] + ["bitand", "bitor", "bitxor"] * ("int" in dtype)
-    kind = draw(st.sampled_from(kinds))
+    kinds = ["sum", "max", "min", "abssum", "absmax", "prod", "any", "all"]
+    kind = draw(st.sampled_from(kinds + ["bitand", "bitor", "bitxor"] * ("int" in dtype)))
+    out = draw(st.sampled_from(("int32", "uint8", "bool"))) if kind in ("any", "all") else dtype
     scopes = [draw(st.sampled_from(("shared", "fragment"))) for _ in range(2)]
     size = (cols, rows)[dim]
-    lines = [f'a = T.alloc_{scopes[0]}(({rows}, {cols}), "{dtype}")', f'r = T.alloc_{scopes[1]}(({size},), "{dtype}")']
+    lines = [f'a = T.alloc_{scopes[0]}(({rows}, {cols}), "{dtype}")', f'r = T.alloc_{scopes[1]}(({size},), "{out}")']
     lines += ["T.copy(X, a)", draw(st.sampled_from(("T.fill(r, 1)", "T.clear(r)")))]
     form = draw(st.sampled_from((f"T.reduce_{kind}(a, r, ", f"T.reduce_{kind}(a, r, ", f'T.reduce(a, r, "{kind}", ')))
     lines += [f"{form}dim={dim}, clear={clear})", "T.copy(r, B)"]
-    params = [tensor("X", dtype, rows, cols), output("B", dtype, size)]
+    params = [tensor("X", dtype, rows, cols), output("B", out, size)]
     data = {"X": randoms(draw, (rows, cols), dtype, -1, 1)}
     return themed(
         "reductions", draw, params, "\n".join(lines), {"": data}, VALUE, threads=draw(st.sampled_from(_THREADS))
     )
+
+
+#: Functions of the user's, as (tiles, text, identity); whole numbers stay exact in every order.
+_FUNCTIONS = (
+    (1, "lambda a, b: a + b", "0"),
+    (1, "lambda a, b: T.max(a, b)", "-9"),
+    (1, "lambda a, b: a * b", "1"),
+    (1, "lambda a, b: T.if_then_else(a > b, a, b)", "-9"),
+    (1, "lambda a, b: a + b + v * (a - a)", "0"),
+    (2, "lambda a, b: (a[0] + b[0], T.min(a[1], b[1]))", "(0, 9)"),
+    (2, "lambda a, b: (T.if_then_else(b[0] > a[0], b[0], a[0]), a[1] + b[1])", "(-9, 0)"),
+)
+#: Ones whose order matters: composition of maps x -> p x + q, and the last of two that is not 0.
+_ORDERED = (
+    (2, "lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1])", "(1, 0)"),
+    (1, "lambda a, b: T.if_then_else(b != 0, b, a)", "0"),
+)
+
+
+@st.composite
+def functions(draw: Draw) -> Unit:
+    """Draw a reduction or scan by a function of the user's, of one tile or two, or the place of an extreme."""
+    rows, cols = draw(st.sampled_from(_EXTENTS)), draw(st.sampled_from(_EXTENTS[:-1]))
+    dim, form = draw(st.integers(0, 1)), draw(st.sampled_from(("reduce", "scan", "place", "order")))
+    dtype = draw(st.sampled_from(("int32", "float32", "int64", "int16", "float32", "float16")))
+    scopes = [draw(st.sampled_from(("shared", "fragment"))) for _ in range(4)]
+    size = (cols, rows)[dim] if form != "scan" else 0
+    params, data = (
+        [tensor("X", dtype, rows, cols), scalar("v")],
+        {"X": randoms(draw, (rows, cols), dtype, -1, 1), "v": 3},
+    )
+    lines = [f'a = T.alloc_{scopes[0]}(({rows}, {cols}), "{dtype}")', "T.copy(X, a)"]
+    if form == "order":
+        k, way = draw(st.integers(1, min(5, (rows, cols)[dim]))), draw(st.booleans())
+        small = (k, cols) if dim == 0 else (rows, k)
+        lines += [f'r = T.alloc_{scopes[1]}(({rows}, {cols}), "{dtype}")', f"T.sort(a, r, dim={dim}, descending={way})"]
+        lines += [f'q = T.alloc_{scopes[2]}({small}, "{dtype}")', f'p = T.alloc_{scopes[3]}({small}, "int32")']
+        lines += [f"T.topk(a, q, p, dim={dim}, largest={way})", "T.copy(r, B)", "T.copy(q, C)", "T.copy(p, D)"]
+        params += [output("B", dtype, rows, cols), output("C", dtype, *small), output("D", "int32", *small)]
+    elif form == "place":
+        kind = draw(st.sampled_from(("argmax", "argmin")))
+        lines += [f'r = T.alloc_{scopes[1]}(({size},), "int32")', f"T.{kind}(a, r, dim={dim})", "T.copy(r, B)"]
+        params.append(output("B", "int32", size))
+    else:
+        count, function, identity = draw(st.sampled_from(_FUNCTIONS + (_ORDERED if form == "scan" else ())))
+        shape = f"({rows}, {cols})" if form == "scan" else f"({size},)"
+        extents = (rows, cols) if form == "scan" else (size,)
+        lines.append(f'r = T.alloc_{scopes[1]}({shape}, "{dtype}")')
+        src, dst = "a", "r"
+        if count == 2:
+            params += [tensor("Y", dtype, rows, cols), output("C", dtype, *extents)]
+            data["Y"] = randoms(draw, (rows, cols), dtype, -1, 1)
+            lines += [f'b = T.alloc_{scopes[2]}(({rows}, {cols}), "{dtype}")', "T.copy(Y, b)"]
+            lines.append(f'q = T.alloc_{scopes[3]}({shape}, "{dtype}")')
+            src, dst = "(a, b)", "(r, q)"
+        more = draw(st.sampled_from(("", ", reverse=True"))) if form == "scan" else ""
+        lines += [f"T.{form}_with({function}, {src}, {dst}, dim={dim}{more}, identity={identity})", "T.copy(r, B)"]
+        lines += ["T.copy(q, C)"] if count == 2 else []
+        params.append(output("B", dtype, *extents))
+    threads = draw(st.sampled_from(_THREADS))
+    return themed("functions", draw, params, "\n".join(lines), {"": data}, VALUE, threads=threads)
 
 
 @st.composite

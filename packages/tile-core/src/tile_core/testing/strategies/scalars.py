@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -20,7 +19,8 @@ _SPECIAL = (0.0, -0.0, 1.0, -1.5, 3.0, math.inf, -math.inf, math.nan, 1e-40, 655
 _FORMS = (
     "{a} + s", "{a} - s", "{a} * s", "T.max({a}, s)", "T.min(s, {a})", "T.max({a}, s, nan_propagate=True)", "s",
     "T.if_then_else({a} < s, {a}, s)", "T.Select(s >= {a}, {a}, s)", "T.if_then_else(s != s, {a}, s)", "-s", "T.abs(s)",
-    "T.clamp({a}, 0, 3)", "T.if_then_else(T.any_of(s == {a}, s > {a}), {a}, s)",
+    "T.clamp({a}, 0, 3)",
+    "T.clamp({a}, 1)", "T.clamp({a}, high=2)", "T.if_then_else(T.any_of(s == {a}, s > {a}), {a}, s)",
     "T.if_then_else(T.all_of(s == {a}, s > 0), s, {a})",
 )  # fmt: skip
 _TESTS = ("T.isnan(s)", "T.isinf(s)", "T.isfinite(s)", "s == s", "s < 1", "not s > 0")
@@ -33,7 +33,7 @@ def parameters(draw: Draw) -> Unit:
     n = draw(st.sampled_from((1, 7, 32, 50)))
     loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
     if DTYPES[dtype].is_float:
-        value: Any = float(np.float64(draw(st.sampled_from(_SPECIAL))).astype(DTYPES[dtype].numpy()))
+        value: float = float(np.float64(draw(st.sampled_from(_SPECIAL))).astype(DTYPES[dtype].numpy()))
     else:
         info = np.iinfo(dtype)
         value = draw(st.sampled_from((0, 1, 3, int(info.max), int(info.min), int(info.max) // 2)))
@@ -86,7 +86,8 @@ def divisions(draw: Draw) -> Unit:
     bits = DTYPES[dtype].bits
     form = draw(st.sampled_from((
         "T.ceildiv({a}, {b})", "{a} // {b}", "{a} % {b}", "T.floordiv({a}, {b})", "T.floormod({a}, {b})",
-        "T.truncdiv({a}, {b})", "T.truncmod({a}, {b})", "T.ceildiv({a}, {b}) * {b} - {a}", "{a} * {b}", "{a} - {b}",
+        "T.truncdiv({a}, {b})", "T.truncmod({a}, {b})", "T.ceildiv({a}, {b}) * {b} - {a}",
+        "T.align_up({a}, {b})", "{a} * {b}", "{a} - {b}",
         "T.shift_left({a}, {c})", "T.shift_right({a}, {c})", "{a} >> (D[i] & 15)", "{a} << (D[i] & 7)",
         "T.bitwise_and({a}, {b}) | T.bitwise_xor({a}, {b})", "T.bitwise_or({a}, T.bitwise_not({b}))", "T.abs({a})",
         "T.cast(T.popcount({a}), {t})", "T.max({a}, T.max_value({t}) - {b})", "T.min({a}, T.min_value({t}) + {b})",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from hypothesis import strategies as st
 
@@ -43,7 +41,7 @@ def pipeline(draw: Draw, sketch: Sketch, block: Block) -> None:
     block.add(f"for k in T.Pipelined({count}, num_stages={stages}):\n{inner.indented()}", action)
 
 
-def _with(env: Env, **more: Any) -> Env:
+def _with(env: Env, **more: int) -> Env:
     env.update(more)
     return env
 

@@ -54,7 +54,7 @@ def themed(
     return made[0]
 
 
-def _copied(d: Data, rng: Any) -> Data:
+def _copied(d: Data, rng: np.random.Generator) -> Data:
     return {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in d.items()}
 
 

@@ -163,7 +163,7 @@ def _counted(s: _Sketch) -> None:
     """Count and compare atomically, in an order that does not matter."""
     q = s.output("int32", 8)
     index = s.draw(st.sampled_from(("tx % 8", "T.cast(x & 7, 'int32')", "bx")))
-    s.lines.append(f"T.atomic_{s.draw(st.sampled_from(('add', 'max', 'min')))}({q}[{index}], tx)")
+    s.lines.append(f"T.atomic_{s.draw(st.sampled_from(('add', 'max', 'min', 'and', 'or', 'xor')))}({q}[{index}], tx)")
 
 
 def _nibbles(s: _Sketch) -> None:

@@ -20,6 +20,7 @@ from tile_core.testing.strategies.moves import (
 )  # fmt: skip
 from tile_core.testing.strategies.products import product, sparse_product
 from tile_core.testing.strategies.structure import loop, pipeline
+from tile_core.testing.strategies.whole import whole_tiles
 
 
 @st.composite
@@ -42,7 +43,7 @@ def tile_programs(draw: Draw) -> Unit:
 def step(draw: Draw, sketch: Sketch, block: Block, depth: int = 0) -> None:
     """Draw one statement."""
     simple = [load, fill, copy_tile, transpose, reduction, scan, cast_tile, gathered, sparse_product]
-    simple += [elementwise] * 4 + [product] * 3
+    simple += [elementwise] * 3 + [whole_tiles] * 3 + [product] * 3
     nested = [pipeline, pipeline, loop, branch] if depth == 0 else []
     chosen = draw(st.sampled_from([*simple, *nested]))
     chosen(draw, sketch, block) if chosen is not load else load(draw, sketch, block, None)

@@ -7,9 +7,9 @@ import importlib
 from tile_core.testing.case import Case, Unit
 
 TABLES = (
-    "casts", "copies", "fills", "views", "products", "sparse", "scaled", "rows", "reductions", "atomics", "scalars",
-    "loops",
-    "control", "threads", "shapes",
+    "casts", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "rows", "reductions", "folds",
+    "sorts", "blocks", "atomics", "scalars", "random", "loops", "whole", "launches", "control", "threads", "roles",
+    "shapes",
 )  # fmt: skip
 
 

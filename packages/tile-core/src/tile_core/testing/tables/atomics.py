@@ -11,7 +11,8 @@ from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output,
 from tile_core.testing.data import COMPUTED, Array, numbers, values
 from tile_core.testing.source import lines
 
-OPS = ("add", "max", "min")
+OPS = ("add", "max", "min", "and", "or", "xor")
+_BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
 def units() -> list[Unit]:
@@ -29,6 +30,8 @@ def _want(op: str, dtype: str, form: str) -> Any:
         if op == "add":
             total: Array = start + step.sum(0, dtype=step.dtype)
             return total
+        if op in _BITS:
+            return np.asarray(_BITS[op](start, _BITS[op].reduce(step, axis=0)))
         combined: Array = np.maximum(start, step.max(0)) if op == "max" else np.minimum(start, step.min(0))
         return combined
 
@@ -39,7 +42,8 @@ def _updates() -> list[Unit]:
     found = []
     for dtype in COMPUTED:
         parts = {}
-        for op in OPS:
+        legal = OPS if DTYPES[dtype].is_integer else OPS[:3]
+        for op in legal:
             for form, code in (
                 ("element", f"for i in T.Parallel(20):\n    T.atomic_{op}(add_element[i], A[bx, i])"),
                 ("tile", f"T.atomic_{op}(add_tile, A[bx, 0:20])"), ("scalar", f"T.atomic_{op}(add_scalar, 2)"),
@@ -49,11 +53,11 @@ def _updates() -> list[Unit]:
                 need = frozenset({f"atomic:{op}:{dtype}"})
                 parts[name] = Part((output(name, dtype, 20),), code, _want(op, dtype, form), VALUE, need)
 
-        def data(rng: Any, t: str = dtype, names: tuple[str, ...] = tuple(parts)) -> Data:
+        def data(rng: np.random.Generator, t: str = dtype, names: tuple[str, ...] = tuple(parts)) -> Data:
             return {"A": numbers(rng, (4, 20), t, -9, 9), **{n: numbers(rng, (20,), t, 0, 5) for n in names}}
 
-        for op in OPS:
-            own = {k: v for k, v in parts.items() if k.startswith(op)}
+        for op in legal:
+            own = {k: v for k, v in parts.items() if k.startswith(f"{op}_")}
             name = f"{'#2572-' if DTYPES[dtype].bits == 16 else ''}{dtype}-{op}"
             found.append(Unit("atomic", name, (tensor("A", dtype, 4, 20),), "", own, {"": Launch(data)}, grid="4"))
     return found
@@ -77,7 +81,7 @@ def _vectors() -> list[Unit]:
 
             parts[f"x{width}"] = Part((output(f"B{width}", dtype, 16),), body, want, VALUE, need)
 
-        def data(rng: Any, t: str = dtype) -> Data:
+        def data(rng: np.random.Generator, t: str = dtype) -> Data:
             return {n: numbers(rng, s, t, 0, 9) for n, s in (("A", (3, 16)), ("B2", (16,)), ("B4", (16,)))}
 
         name = f"#2561-{dtype}"
@@ -100,7 +104,7 @@ def _mixed() -> list[Unit]:
         def want(d: Data, t: str = dtype) -> dict[str, Array]:
             return {n: values(d[n], t) + values(d["A"], "float32").astype(values(d[n], t).dtype) for n in "BC"}
 
-        def data(rng: Any, t: str = dtype) -> Data:
+        def data(rng: np.random.Generator, t: str = dtype) -> Data:
             return {"A": numbers(rng, (24,), "float32"), "B": numbers(rng, (24,), t), "C": numbers(rng, (24,), t)}
 
         params = [tensor("A", "float32", 24), output("B", dtype, 24), output("C", dtype, 24)]
@@ -123,7 +127,7 @@ def _counts() -> list[Unit]:
         T.atomic_add(B, h)
     """
 
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         return {"A": rng.integers(0, 1000, 256).astype(np.int32), "B": np.zeros(16, np.int32)}
 
     sorted_previous = """
@@ -184,6 +188,7 @@ def _refusals() -> list[Unit]:
         refused("atomic", "illegal-order", "T.atomic_add(A[0], 1, memory_order='strong')", "K212", params=a),
         refused("atomic", "illegal-float8", "T.atomic_add(F[0], 1)", "K211", params=a),
         refused("atomic", "illegal-int4", "T.atomic_add(P[0], 1)", "K211", params=a),
+        refused("atomic", "illegal-bits-of-floats", "T.atomic_or(G[0], 1)", "K211", params=[tensor("G", "float32", 8)]),
         refused("atomic", "illegal-bool", "T.atomic_max(Q[0], True)", "K211", params=a),
         refused("atomic", "illegal-previous-of-tile", "v = T.atomic_add(A, 1, return_prev=True)", "K213", params=a),
         refused("atomic", "illegal-alignment", "T.atomic_addx4(A[2], A[0])", "K217", params=a),

@@ -58,7 +58,7 @@ def _groups(source: str, targets: tuple[str, ...]) -> dict[str, tuple[str, ...]]
     return by_kind
 
 
-def _data(rng: Any, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Data:
+def _data(rng: np.random.Generator, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Data:
     array = castable(rng, shape, source, targets)
     if "float4_e2m1fn" in targets and DTYPES[source].is_float:  # it has no NaN: the result keeps nothing but a sign
         wide = values(array, source, shape)

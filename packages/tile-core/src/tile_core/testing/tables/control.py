@@ -25,7 +25,7 @@ def _blockwise(name: str, code: str, function: Any, before: str = "") -> Unit:
     def want(d: Data) -> Array:
         return np.array([function(int(x), int(y)) for x, y in zip(d["A"], d["D"], strict=True)])
 
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         return {
             "A": rng.integers(0, 12, N).astype(np.int32),
             "D": rng.integers(-3, 5, N).astype(np.int32),

@@ -214,7 +214,9 @@ def _strided() -> list[Unit]:
                 a = values(np.ascontiguousarray(d["A"]), dtype)
                 return {"B": a, "C": oracles.copy_region(a, (0, 0), (8, 16))}
 
-            def data(rng: Any, of: Any = of, shape: tuple[int, ...] = shape, dtype: str = dtype) -> Data:
+            def data(
+                rng: np.random.Generator, of: Any = of, shape: tuple[int, ...] = shape, dtype: str = dtype
+            ) -> Data:
                 return {"A": of(anything(rng, shape, dtype)), "B": of(numbers(rng, shape, dtype))}
 
             params = [

@@ -110,7 +110,7 @@ def _bodies() -> list[Unit]:
     n = 63
     a, index = tensor("A", "float32", n), tensor("I", "int32", n)
 
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         i = rng.permutation(np.arange(-40, 100))[:n].astype(np.int32)
         return {"A": numbers(rng, (n,), "float32", -9, 9), "I": i, "v": 4}
 
@@ -228,7 +228,7 @@ def _private() -> list[Unit]:
         sums = [row[: max(0, int(k))].sum() for row, k in zip(a, d["N"], strict=True)]
         return {"B": np.array(sums), "C": a}
 
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         return {"A": numbers(rng, (17, 9), "float32"), "N": rng.integers(-2, 12, 17).astype(np.int32)}
 
     params = [
@@ -308,7 +308,7 @@ def _pipelines() -> list[Unit]:
 _TILES = tensor("A", "float32", 64, 24), output("B", "float32", 16, 24)
 
 
-def _tiles(rng: Any) -> Data:
+def _tiles(rng: np.random.Generator) -> Data:
     return {"A": numbers(rng, (64, 24), "float32"), "M": np.array([1, 0, 1, 1], np.int32)}
 
 

@@ -33,7 +33,7 @@ SCOPES = (("shared", "shared", "fragment"), ("fragment", "shared", "fragment"), 
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_types(), *_tiles(), *_trips(), *_scopes(), *_peers(), *_others(), *_refusals()]
+    return [*_types(), *_tiles(), *_trips(), *_scopes(), *_tall(), *_peers(), *_others(), *_refusals()]
 
 
 def blocked(
@@ -126,6 +126,29 @@ def _scopes() -> list[Unit]:
     for policy in ("Square", "FullRow", "FullCol"):
         flags = f", policy=T.GemmWarpPolicy.{policy}, k_pack=1, wg_wait=0"
         found.append(blocked(f"#2522-{policy}", (256, 24, 16), TYPES[0], [(256, 24, 32)], threads=256, flags=flags))
+    return found
+
+
+def _tall() -> list[Unit]:
+    """Tiles of many rows, for targets where groups of warps share an instruction: every type, orientation and group."""
+    found = []
+    for n, types in enumerate(t for t in TYPES if t[0] == t[1] or "8" in t[0]):
+        tile = (64, (24, 64, 40)[n % 3], 64)
+        sizes = [tile, (67, tile[1] + 3, 130)]
+        for turned in ((n % 2 == 1, True), (n % 3 == 1, False)):
+            name = f"tall-{'-'.join(types)}-{'t' if turned[0] else 'n'}{'t' if turned[1] else 'n'}"
+            sizes_of_type = [_even(types, *s) for s in sizes]
+            found.append(
+                blocked(name, tile, types, sizes_of_type, turned=turned, threads=(128, 256)[n % 2], stages=n % 4)
+            )
+    for n, (tile, threads) in enumerate((
+        ((128, 96, 32), 256), ((128, 256, 32), 256), ((192, 16, 64), 384), ((64, 192, 48), 256), ((128, 64, 64), 160),
+        ((64, 264, 16), 128), ((80, 64, 32), 128),
+    )):  # fmt: skip
+        scopes = SCOPES[n % 2]
+        name = f"tall-{'x'.join(map(str, tile))}-{scopes[0]}-{threads}"
+        found.append(blocked(name, tile, TYPES[n % 2], [tile, (tile[0] + 1, tile[1] - 7, 3 * tile[2] - 8)],
+                             threads=threads, scopes=scopes, turned=(False, n % 3 == 0), stages=2 + n % 3))  # fmt: skip
     return found
 
 

@@ -12,7 +12,7 @@ from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output,
 from tile_core.testing.data import Array, anything, numbers, stored, values
 from tile_core.testing.source import lines
 
-KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
+KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor", "any", "all", "prod")
 #: (source, destination).
 TYPES = (
     ("float32", "float32"), ("float16", "float16"), ("bfloat16", "bfloat16"), ("int32", "int32"), ("int8", "int8"),
@@ -26,13 +26,13 @@ SCOPES = ("fragment", "shared", "local")
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_kinds(), *_widths(), *_nan(), *_others(), *_reducers(), *_scans(), *_refusals()]
+    return [*_kinds(), *_widths(), *_nan(), *_truths(), *_others(), *_reducers(), *_scans(), *_refusals()]
 
 
 def _legal(source: str, out: str) -> tuple[str, ...]:
     if DTYPES[source].is_float:
-        return tuple(k for k in KINDS if not k.startswith("bit"))
-    return tuple(k for k in KINDS if not k.endswith("sum")) if out == "bool" else KINDS
+        return tuple(k for k in KINDS if not k.startswith("bit") and k not in ("any", "all"))
+    return tuple(k for k in KINDS if not k.endswith("sum") and k != "prod") if out == "bool" else KINDS
 
 
 def _kinds() -> list[Unit]:
@@ -44,7 +44,9 @@ def _kinds() -> list[Unit]:
             kept = shape[1 - dim]
             start = f's = T.alloc_{SCOPES[n % 3]}({shape}, "{source}")\nT.copy(A, s)'
             legal = _legal(source, out)
-            for half in (legal[:4], legal[4:]):
+            for half in (legal[:4], legal[4:8], legal[8:]):
+                if not half:
+                    continue
                 parts = {}
                 for kind in half:
                     body = f'''
@@ -56,13 +58,30 @@ def _kinds() -> list[Unit]:
                     want = _reduced(kind, source, out, dim, clear)
                     parts[kind] = Part((output(f"B_{kind}", out, kept),), body, want, VALUE)
 
-                def data(rng: Any, shape: Any = shape, kept: int = kept, source: str = source, out: str = out) -> Data:
-                    return {"A": numbers(rng, shape, source, -3, 3), "S": numbers(rng, (kept,), out, 0, 3)}
+                def data(
+                    rng: np.random.Generator,
+                    shape: tuple[int, ...] = shape,
+                    kept: int = kept,
+                    source: str = source,
+                    out: str = out,
+                ) -> Data:
+                    return {"A": _few(rng, shape, source), "S": numbers(rng, (kept,), out, 0, 3)}
 
                 params = (tensor("A", source, *shape), tensor("S", out, kept))
                 name = f"{source}-{out}-{shape[0]}x{shape[1]}-dim{dim}{'' if clear else '-add'}-{half[0]}"
                 threads = (1, 31, 32, 96, 128, 384)[n % 6]
                 found.append(Unit("reduce", name, params, start, parts, {"": Launch(data)}, threads=threads))
+    return found
+
+
+def _few(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Numbers, with zeros in every third row and column only; in lines of floats few but 1, for exact products."""
+    found = numbers(rng, shape, dtype, -3, 3)
+    rows, columns = np.indices(shape)
+    ones = (found == 0) & ((rows % 3 > 0) | (columns % 3 > 0))
+    if DTYPES[dtype].is_float:
+        ones |= rng.random(shape) > 4 / max(shape)
+    found[ones] = stored(np.ones(shape), dtype)[ones]
     return found
 
 
@@ -129,12 +148,49 @@ def _nan() -> list[Unit]:
     return found
 
 
-def _special(rng: Any, dtype: str) -> Data:
+def _special(rng: np.random.Generator, dtype: str) -> Data:
     a = rng.choice([1.0, -2.0, 0.0, -0.0, 3.5, np.inf, -np.inf], (9, 70))
     a[0, 3] = a[1, 69] = a[2, 0] = np.nan
     a[3] = np.nan
     start = np.array([-1.0, 2.0, np.nan, 1.0, np.nan, 0, 5, -np.inf, np.inf])
     return {"A": stored(a, dtype), "S": stored(start, dtype)}
+
+
+def _truths() -> list[Unit]:
+    """any and all of floats, into truth values and integers: NaN is not zero, -0 is."""
+    found = []
+    for n, (source, out) in enumerate(
+        (("float32", "bool"), ("float16", "int32"), ("float8_e4m3fn", "bool"), ("float64", "uint8"), ("int8", "bool"))
+    ):
+        for clear in (True, False):
+            parts = {}
+            for kind in ("any", "all"):
+                body = f'''
+                    r_{kind} = T.alloc_{SCOPES[n % 2]}((9,), "{out}")
+                    T.copy(S, r_{kind})
+                    T.reduce_{kind}(s, r_{kind}, dim=1, clear={clear})
+                    T.copy(r_{kind}, B_{kind})
+                '''
+
+                def want(d: Data, kind: str = kind, clear: bool = clear, source: str = source, out: str = out) -> Array:
+                    start = None if clear else values(d["S"], out)
+                    return oracles.cast(oracles.reduce(kind, values(d["A"], source), 1, before=start), out)
+
+                parts[kind] = Part((output(f"B_{kind}", out, 9),), body, want)
+
+            def data(rng: np.random.Generator, source: str = source, out: str = out) -> Data:
+                a = rng.choice([0.0, -0.0, 2.0, 0.0], (9, 70))
+                a[0], a[1], a[2], a[3] = 0.0, -0.0, 1.0, 0.0
+                a[1, 69] = a[3, 7] = 1.0 if "int" in source else np.nan
+                a[4], a[4, 33] = 3.0, -0.0
+                return {"A": stored(a, source), "S": stored(rng.choice([0, 2], 9), out)}
+
+            start = f's = T.alloc_{SCOPES[(n + clear) % 2]}((9, 70), "{source}")\nT.copy(A, s)'
+            params = (tensor("A", source, 9, 70), tensor("S", out, 9))
+            name = f"truths-{source}-{out}{'' if clear else '-add'}"
+            threads = (96, 128, 31)[n % 3]
+            found.append(Unit("reduce", name, params, start, parts, {"": Launch(data)}, threads=threads))
+    return found
 
 
 def _others() -> list[Unit]:
@@ -256,6 +312,11 @@ def _fragment_reducers() -> list[Unit]:
     return found
 
 
+_SCANS = (
+    ("cumsum", False), ("cumsum", True), ("cummax", False), ("cummax", True), ("cumprod", False), ("cumprod", True),
+)  # fmt: skip
+
+
 def _scans() -> list[Unit]:
     found = []
     shapes = ((33, 48), (7, 129), (64, 1), (1, 100), (32, 64))
@@ -264,7 +325,7 @@ def _scans() -> list[Unit]:
         shape = shapes[n % 5]
         for dim in (0, 1):
             parts = {}
-            for op, reverse in (("cumsum", False), ("cumsum", True), ("cummax", False), ("cummax", True)):
+            for op, reverse in _SCANS:
                 tag = f"{op}{'_back' if reverse else ''}"
                 body = f'''
                     d_{tag} = T.alloc_{"fragment" if reverse else "shared"}({shape}, "{dtype}")
@@ -281,7 +342,7 @@ def _scans() -> list[Unit]:
 
 
 def _scanned(op: str, dtype: str, dim: int, reverse: bool) -> Any:
-    function = oracles.cumsum if op == "cumsum" else oracles.cummax
+    function = getattr(oracles, op)
     return lambda d: function(values(d["A"], dtype), dim, reverse)
 
 
@@ -330,7 +391,7 @@ def _scan_peers() -> list[Unit]:
 
 
 def _refusals() -> list[Unit]:
-    def body(src: str, dst: str, call: str, a: Any = (8, 16), b: Any = (8,)) -> str:
+    def body(src: str, dst: str, call: str, a: tuple[int, ...] = (8, 16), b: tuple[int, ...] = (8,)) -> str:
         return lines(f"""
             s = T.alloc_shared({a}, '{src}')
             d = T.alloc_shared({b}, '{dst}')
@@ -344,6 +405,8 @@ def _refusals() -> list[Unit]:
         refused("reduce", "#2599-bits-of-floats", body(f, f, "T.reduce_bitand(s, d)"), "K211"),
         refused("reduce", "illegal-float-into-int", body(f, "int32", "T.reduce_sum(s, d)"), "K211"),
         refused("reduce", "illegal-narrow-destination", body("float16", "float8_e5m2", "T.reduce_sum(s, d)"), "K211"),
+        refused("reduce", "illegal-truths-of-floats", body(f, f, "T.reduce_any(s, d)"), "K211"),
+        refused("reduce", "illegal-product-of-truths", body("bool", "bool", "T.reduce_prod(s, d)"), "K211"),
         refused("reduce", "illegal-kind", body(f, f, "T.reduce(s, d, 'mean')"), "K212"),
         refused("scan", "illegal-dim", body(f, f, "T.cumsum(s, dim=-3)"), "K209"),
         refused("scan", "illegal-shape", body(f, f, "T.cumsum(s, d)"), "K203"),

@@ -23,7 +23,7 @@ def units() -> list[Unit]:
     return [*found, *_others(), *_refusals()]
 
 
-def _rows(rng: Any, count: int, index: str, unique: bool) -> Array:
+def _rows(rng: np.random.Generator, count: int, index: str, unique: bool) -> Array:
     """Row numbers of a table of 40 rows, some outside."""
     low, high = (0, 60) if index == "uint8" else (-20, 60)
     drawn = rng.permutation(np.arange(low, high))[:count] if unique else rng.integers(low, high, count)
@@ -118,7 +118,7 @@ def _others() -> list[Unit]:
     def scattered(d: Data) -> Array:
         return _scattered(values(d["C"], "float32"), np.array([5, 0, 2]), values(d["A"], "float32")[:3])
 
-    def both(rng: Any) -> Data:
+    def both(rng: np.random.Generator) -> Data:
         return {"A": numbers(rng, (40, 24), "float32"), "C": numbers(rng, (6, 24), "float32")}
 
     rows = {"": lambda rng: {"A": numbers(rng, (40, 24), "float32"), "R": _rows(rng, 10, "int32", False)}}

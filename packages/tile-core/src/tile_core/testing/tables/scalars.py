@@ -63,7 +63,7 @@ def _applied(dtype: str, function: Callable[[Array, Array], Any]) -> Any:
 def _pair(dtype: str) -> Any:
     """Any bits, with equal elements among them."""
 
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         a, b = anything(rng, SHAPE, dtype), anything(rng, SHAPE, dtype)
         a[:, ::5] = b[:, ::5]
         return {"A": a, "B": b}
@@ -146,7 +146,7 @@ def _integers() -> list[Unit]:
 
 
 def _divisors(dtype: str) -> Any:
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         a, b = anything(rng, SHAPE, dtype), numbers(rng, SHAPE, dtype, -7, 7)
         b[b == 0] = 3
         if DTYPES[dtype].kind == "int":  # the least integer divided by -1 is not defined
@@ -211,7 +211,7 @@ def _reals(dtype: str, shape: tuple[int, ...]) -> Any:
     Trigonometric functions of large arguments need a long reduction: the range is limited for the wide types.
     """
 
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         if DTYPES[dtype].bits == 16:
             return {"A": all_codes(dtype, shape), "B": all_codes(dtype, shape)}
         drawn = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 2, shape)
@@ -276,7 +276,7 @@ def _powers() -> list[Unit]:
                 near,
             )
 
-        def data(rng: Any, t: str = dtype) -> Data:
+        def data(rng: np.random.Generator, t: str = dtype) -> Data:
             a = numbers(rng, SHAPE, t, -3, 3)
             a[a == 0] = 2
             return {"A": a, "B": numbers(rng, SHAPE, t, -3, 3)}

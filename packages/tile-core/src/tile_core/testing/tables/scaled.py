@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, tensor
@@ -36,7 +34,7 @@ def _unit(a: str, b: str, scale: str, kind: str, turned: bool) -> Unit:
         T.fp8_scaled_matmul(A_s, SA, B_s, SB, C, transpose_B={turned})
     '''
 
-    def data(rng: Any) -> Data:
+    def data(rng: np.random.Generator) -> Data:
         drawn = {
             "A": numbers(rng, (m, k), a, -3, 3), "B": numbers(rng, right, b, -3, 3),
             "SA": stored(2.0 ** rng.integers(-2, 3, sa), scale), "SB": stored(2.0 ** rng.integers(-2, 3, sb), scale),

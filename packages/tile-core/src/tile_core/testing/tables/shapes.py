@@ -78,7 +78,7 @@ def _symbolic() -> list[Unit]:
 
 def _scalars() -> list[Unit]:
     found = []
-    samples: dict[str, tuple[Any, ...]] = {
+    samples: dict[str, tuple[int, int]] = {
         "int8": (-128, 127), "int16": (-32768, 5), "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**40),
         "uint8": (0, 255),
         "uint16": (65535, 1), "uint32": (2**32 - 1, 7), "uint64": (2**63, 3), "float32": (1.5, float("inf")),
@@ -135,7 +135,7 @@ def _strides() -> list[Unit]:
         "steps": (lambda a: a[: 6 * 2 : 2, : 9 * 3 : 3], (60, 3)),
     }  # fmt: skip
 
-    def data(rng: Any, view: Any, p: int, q: int) -> Data:
+    def data(rng: np.random.Generator, view: Any, p: int, q: int) -> Data:
         return {"A": view(numbers(rng, (30, 30), "float32")), "p": p, "q": q}
 
     launches = {k: lambda rng, v=v: data(rng, v[0], *v[1]) for k, v in forms.items()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tile_core import sparse
@@ -29,6 +27,9 @@ def units() -> list[Unit]:
         found.append(_unit(types, (32, 24, 64), turned, stages=n % 4))
     for tile in ((1, 8, 64), (7, 17, 64), (48, 40, 128), (63, 1, 192)):
         found.append(_unit(TYPES[0], tile, (False, False, False)))
+    for n, types in enumerate(TYPES):  # tiles of many rows, for targets where groups of warps share an instruction
+        turned = (n % 4 == 3, n % 3 == 2, n % 2 == 0 or DTYPES[types[0]].bits != 16)
+        found.append(_unit(types, (64, (24, 64, 40)[n % 3], 128), turned, stages=(n + 1) % 4))
     return [*found, *_refusals()]
 
 
@@ -72,7 +73,7 @@ def _unit(
         T.copy(C_f, C)
     '''
 
-    def data(rng: Any, k: int) -> Data:
+    def data(rng: np.random.Generator, k: int) -> Data:
         dense = _semi_sparse(rng, m, k, dtype)
         kept, metadata = _compress(dense, dtype, meta)
         b = numbers(rng, (n, k) if tb else (k, n), dtype, -2, 2)
@@ -99,7 +100,7 @@ def _unit(
     return one("gemm_sp", name, params, body, want, launches, VALUE, symbols=("k",))  # type: ignore[arg-type]
 
 
-def _semi_sparse(rng: Any, m: int, k: int, dtype: str) -> Array:
+def _semi_sparse(rng: np.random.Generator, m: int, k: int, dtype: str) -> Array:
     """Small integers with at most 2 of 4 (1 of 2 for 32-bit types) not zero; every mask occurs, the empty one too."""
     low = 0 if DTYPES[dtype].kind == "uint" else -3
     dense = rng.integers(low, 4, (m, k)).astype(np.float64)
@@ -122,7 +123,7 @@ def _copied(array: Array, dtype: str) -> Array:
 
 
 def _refusals() -> list[Unit]:
-    def body(a: Any, e: Any, b: Any, types: tuple[str, str, str, str]) -> str:
+    def body(a: tuple[int, ...], e: tuple[int, ...], b: tuple[int, ...], types: tuple[str, str, str, str]) -> str:
         names = zip(("a", "e", "b", "c"), (a, e, b, (16, 16)), types, strict=True)
         return "\n".join([*(f"{n} = T.alloc_shared({s}, '{t}')" for n, s, t in names), "T.gemm_sp(a, e, b, c)"])
 

@@ -144,7 +144,7 @@ def _loops() -> list[Unit]:
             out[at] = s[(at + 8) % n]
             return out
 
-        def data(rng: Any) -> Data:
+        def data(rng: np.random.Generator) -> Data:
             return {
                 "M": (np.arange(n) % 4 == 0).astype(np.int32),
                 "A": numbers(rng, (n,), "int32"),

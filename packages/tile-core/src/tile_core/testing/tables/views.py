@@ -43,7 +43,9 @@ def _views() -> list[Unit]:
                     T.copy(s, C)
                 """)
 
-            def want(d: Data, a: str = a, b: str = b, turned: Any = turned, scope: str = scope) -> dict[str, Array]:
+            def want(
+                d: Data, a: str = a, b: str = b, turned: tuple[int, ...] = turned, scope: str = scope
+            ) -> dict[str, Array]:
                 raw = np.ascontiguousarray(d["A"])
                 from tile_core.dtypes import DTYPES
                 from tile_core.testing.data import stored
@@ -145,7 +147,7 @@ def _dots() -> list[Unit]:
         """
         params = [tensor("A", a, 9, 8), tensor("B", b, 9, 4), output("C", c, 9)]
 
-        def data(rng: Any, a: str = a, b: str = b, c: str = c) -> Data:
+        def data(rng: np.random.Generator, a: str = a, b: str = b, c: str = c) -> Data:
             return {"A": anything(rng, (9, 8), a), "B": anything(rng, (9, 4), b), "C": numbers(rng, (9,), c, 0, 9)}
 
         def want(d: Data) -> Array:

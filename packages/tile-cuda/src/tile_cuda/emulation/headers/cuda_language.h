@@ -10,6 +10,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
@@ -39,6 +40,26 @@ SIMT_MODEL inline unsigned shared_address(const void* p) {
 }
 SIMT_MODEL inline unsigned char* shared(unsigned address) {
   return simt::block->shared + (int32_t)(address - SHARED_BASE);
+}
+
+// In the space of a cluster, the addresses of block `rank` have a window of their own, behind that of the block itself.
+enum : unsigned { WINDOW = 1u << 24 };
+
+SIMT_MODEL inline unsigned rank_of(unsigned address) {
+  unsigned window = address / WINDOW;
+  return window ? window - 1 : simt::block->rank;
+}
+SIMT_MODEL inline unsigned of_block(unsigned address, unsigned rank) { return (rank + 1) * WINDOW + address % WINDOW; }
+SIMT_MODEL inline unsigned char* in_cluster(unsigned address) {
+  if (address / WINDOW == 0) return shared(address);
+  simt::require_running(rank_of(address));
+  return (unsigned char*)simt::shared_of(rank_of(address), shared(address % WINDOW));
+}
+SIMT_MODEL inline void require_multicast(unsigned to, unsigned barrier, unsigned blocks) {
+  if (rank_of(to) != simt::block->rank || rank_of(barrier) != simt::block->rank)
+    simt::fail("async", "a multicast copy names its place and its barrier by addresses of its own block");
+  if (!blocks || blocks >> simt::block->ranks)
+    simt::fail("async", "a multicast copy to the blocks %x of a cluster of %u", blocks, simt::block->ranks);
 }
 }  // namespace ptx
 

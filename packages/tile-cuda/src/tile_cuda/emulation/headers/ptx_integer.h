@@ -100,6 +100,10 @@ inline void mov_b64(int, reg_l& d, V<T, 2> a) {
 }
 inline void mov_b64(int, V<reg_r, 2> d, reg_l a) { d[0] = (reg_r)a, d[1] = (reg_r)(a >> 32); }
 
+inline void min_u32(int, reg_r& d, reg_r a, reg_r b) { d = a < b ? a : b; }
+inline void max_u32(int, reg_r& d, reg_r a, reg_r b) { d = a < b ? b : a; }
+SIMT_MODEL inline void trap(int) { simt::fail("trap", "the kernel ends itself by a trap"); }
+
 }  // namespace ptx
 
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned c) { return ptx::permute_bytes(a, b, c & 0x7777); }

@@ -14,11 +14,13 @@ enum Order : unsigned {
   WEAK, VOLATILE, RELAXED, ACQUIRE, RELEASE, ACQ_REL,
   RELAXED_CTA, ACQUIRE_CTA, RELEASE_CTA, ACQ_REL_CTA  // for threads of the block
 };
-enum Space { GENERIC, GLOBAL, SHARED };
+enum Space { GENERIC, GLOBAL, SHARED, CLUSTER };
 
 template <Space S>
 SIMT_MODEL inline char* pointer(reg_l address) {
-  return S == SHARED ? (char*)shared((unsigned)address) : (char*)address;
+  return S == SHARED    ? (char*)shared((unsigned)address)
+         : S == CLUSTER ? (char*)in_cluster((unsigned)address)
+                        : (char*)address;
 }
 
 constexpr unsigned order_of(Order o) {
@@ -147,6 +149,26 @@ PTX_OPERATION(Exch, by)
 PTX_OPERATION(Inc, old >= by ? 0 : old + 1)
 PTX_OPERATION(Dec, old == 0 || old > by ? by : old - 1)
 #undef PTX_OPERATION
+
+// Minima and maxima of 16-bit floats: a NaN loses, and -0 is less than 0.
+template <class F>
+SIMT_MODEL inline reg_h extreme(reg_h old, reg_h by, bool least) {
+  double a = F::decode(old), b = F::decode(by);
+  if (a != a && b != b) return 0x7fff;
+  if (a != a || b != b) return a != a ? by : old;
+  bool less = a < b || (a == b && old & 0x8000);
+  return less == least ? old : by;
+}
+#define PTX_EXTREME(Name, Format, least)                                                          \
+  template <>                                                                                     \
+  struct Name::On<Format> {                                                                       \
+    SIMT_MODEL static reg_h apply(reg_h old, reg_h by) { return extreme<Format>(old, by, least); } \
+  };
+PTX_EXTREME(Min, F16, true)
+PTX_EXTREME(Min, Bf16, true)
+PTX_EXTREME(Max, F16, false)
+PTX_EXTREME(Max, Bf16, false)
+#undef PTX_EXTREME
 
 // Sums of float in global memory take and leave no subnormal numbers; in shared memory they do.
 struct AddFlushed {

@@ -121,6 +121,8 @@ PTX_SPECIAL(ntid, simt::block->threads)
 PTX_SPECIAL(ctaid, simt::block->index)
 PTX_SPECIAL(nctaid, simt::block->grid)
 #undef PTX_SPECIAL
+inline unsigned special_cluster_ctarank() { return simt::block->rank; }
+inline unsigned special_cluster_nctarank() { return simt::block->ranks; }
 
 // All lanes of a full warp meet: what `.sync.aligned` demands.
 SIMT_MODEL inline void meet_warp(const char* name, void* pack, simt::Meeting fn, int line) {

@@ -15,12 +15,17 @@ typedef unsigned int uint;
 typedef unsigned long ulong;
 typedef ulong size_t;
 
+// What makes code of texts names a type with arithmetic.
+#ifdef METAL_BFLOAT
+typedef METAL_BFLOAT bfloat;
+#else
 struct bfloat {
   ushort bits;
   bfloat() = default;
   explicit bfloat(float);
   operator float() const;
 };
+#endif
 
 #define VECTORS(T)                                          \
   typedef T T##2 __attribute__((ext_vector_type(2)));       \

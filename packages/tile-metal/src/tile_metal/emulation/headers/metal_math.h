@@ -38,6 +38,15 @@ inline double sin_pi(double x) {
 }
 inline double cos_pi(double x) { return sin_pi(__builtin_fabs(__builtin_fmod(x, 2.0)) + 0.5); }
 
+// A number beside a NaN. Subnormals may be flushed and zeros are in no order: of two such numbers the wrong one is given.
+inline float extreme(float x, float y, bool largest) {
+  if (x != x || y != y) return x != x ? y : x;
+  const float least = 1.17549435e-38f;
+  const bool first = largest ? x > y || (x == y && !__builtin_signbit(x)) : x < y || (x == y && __builtin_signbit(x));
+  const bool open = __builtin_fabsf(x) < least && __builtin_fabsf(y) < least;
+  return first != open ? x : y;
+}
+
 inline float fract(float x) {
   if (x != x || __builtin_isinf(x)) return x != x ? x : 0.0f;
   float f = x - __builtin_floorf(x);
@@ -81,8 +90,8 @@ METAL_FLOAT_1(fract, metal_model::fract(x))
 METAL_SAME_2(atan2)
 METAL_SAME_2(copysign)
 METAL_SAME_2(fdim)
-METAL_SAME_2(fmax)
-METAL_SAME_2(fmin)
+METAL_FLOAT_2(fmax, metal_model::extreme(x, y, true))
+METAL_FLOAT_2(fmin, metal_model::extreme(x, y, false))
 METAL_SAME_2(fmod)
 METAL_SAME_2(pow)
 METAL_FLOAT_2(powr, x >= 0.0f ? __builtin_powf(x, y) : __builtin_nanf(""))

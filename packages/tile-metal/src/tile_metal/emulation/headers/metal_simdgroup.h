@@ -104,47 +104,48 @@ SIMT_MODEL inline simt::Votes vote(const char* name, bool mine, int line) { retu
 
 }  // namespace metal_model
 
+// Values, not references: what is read from memory is read by the caller, where accesses are seen.
 namespace metal {
 
 template <class T>
-inline T simd_shuffle(const T& value, ushort lane, int line = __builtin_LINE()) {
+inline T simd_shuffle(T value, ushort lane, int line = __builtin_LINE()) {
   return metal_model::shuffle("simd_shuffle", value, lane, 0, line);
 }
 template <class T>
-inline T simd_broadcast(const T& value, ushort lane, int line = __builtin_LINE()) {
+inline T simd_broadcast(T value, ushort lane, int line = __builtin_LINE()) {
   return metal_model::shuffle("simd_broadcast", value, lane, lane, line);
 }
 template <class T>
-inline T simd_broadcast_first(const T& value, int line = __builtin_LINE()) {
+inline T simd_broadcast_first(T value, int line = __builtin_LINE()) {
   return metal_model::shuffle("simd_broadcast_first", value, 0, 0, line);
 }
 template <class T>
-inline T simd_shuffle_xor(const T& value, ushort mask, int line = __builtin_LINE()) {
+inline T simd_shuffle_xor(T value, ushort mask, int line = __builtin_LINE()) {
   return metal_model::shuffle("simd_shuffle_xor", value, simt::self->lane ^ mask, mask, line);
 }
 // The lanes that no other lane gives a value keep their own.
 template <class T>
-inline T simd_shuffle_up(const T& value, ushort by, int line = __builtin_LINE()) {
+inline T simd_shuffle_up(T value, ushort by, int line = __builtin_LINE()) {
   unsigned lane = simt::self->lane;
   return metal_model::shuffle("simd_shuffle_up", value, lane < by ? lane : lane - by, by, line);
 }
 template <class T>
-inline T simd_shuffle_down(const T& value, ushort by, int line = __builtin_LINE()) {
+inline T simd_shuffle_down(T value, ushort by, int line = __builtin_LINE()) {
   unsigned lane = simt::self->lane;
   return metal_model::shuffle("simd_shuffle_down", value, lane + by < metal_model::LANES ? lane + by : lane, by, line);
 }
 template <class T>
-inline T simd_shuffle_rotate_up(const T& value, ushort by, int line = __builtin_LINE()) {
+inline T simd_shuffle_rotate_up(T value, ushort by, int line = __builtin_LINE()) {
   return metal_model::shuffle("simd_shuffle_rotate_up", value, (simt::self->lane - by) & 31, by, line);
 }
 template <class T>
-inline T simd_shuffle_rotate_down(const T& value, ushort by, int line = __builtin_LINE()) {
+inline T simd_shuffle_rotate_down(T value, ushort by, int line = __builtin_LINE()) {
   return metal_model::shuffle("simd_shuffle_rotate_down", value, (simt::self->lane + by) & 31, by, line);
 }
 
 #define METAL_REDUCTION(name, Operation, reach, kind)                                                       \
   template <class T>                                                                                        \
-  inline T name(const T& value, int line = __builtin_LINE()) {                                              \
+  inline T name(T value, int line = __builtin_LINE()) {                                              \
     static_assert(metal_model::kind<T>, #name " has no model for this type");                               \
     return metal_model::reduce<metal_model::Operation, metal_model::reach>(#name, value, line);             \
   }

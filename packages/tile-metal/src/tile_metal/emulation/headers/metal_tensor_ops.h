@@ -3,6 +3,8 @@
 // is the one of MLX: a tensor is made of fragments of 16 x 16, one or two, of which lane T holds 8 elements each, e = 0
 // to 7: row (q & 4 | T / 2 & 3) + 8 (e / 4), column 4 (q & 2 | T & 1) + e % 4, q = T / 4. Operands lie as they are
 // stored: one that is transposed has the rows of its transpose. Sums are float (int for char), in the order of k.
+// With METAL_OTHER_LANES the lanes hold other elements, as they do on GPUs before generation 17: all lanes (1), two of
+// them (2), or all in another order (3).
 #pragma once
 #include "metal_matrix.h"
 #include "metal_types.h"
@@ -38,6 +40,12 @@ namespace metal_model {
 
 enum Operand { LEFT, RIGHT, DESTINATION };
 
+// Where an element is: the column first, as extents of tensors are.
+struct TensorIndex {
+  int places[2];
+  int operator[](unsigned i) const { return places[i]; }
+};
+
 // ROWS x COLUMNS as they are stored, fragment by fragment.
 template <class T, int ROWS, int COLUMNS, Operand WHICH>
 struct CooperativeTensor {
@@ -51,12 +59,35 @@ struct CooperativeTensor {
   }
   const T& operator[](unsigned i) const { return const_cast<CooperativeTensor&>(*this)[i]; }
   unsigned short get_capacity() const { return CAPACITY; }
+  bool is_valid_element(unsigned short i) const { return i < CAPACITY; }
+  TensorIndex get_multidimensional_index(unsigned short i) const {
+    return {{(int)column(simt::self->lane, i), (int)row(simt::self->lane, i)}};
+  }
 
   SIMT_MODEL static unsigned row(unsigned lane, unsigned i) {
+    lane = holder(lane), i = place(i);
     unsigned q = lane >> 2, fragment = i / 8, e = i % 8;
     return ((q & 4) | (lane >> 1 & 3)) + 8 * (e >> 2) + (COLUMNS == 16 ? 16 * fragment : 0);
   }
+  // The lane that holds these elements on GPUs of generation 17.
+  SIMT_MODEL static unsigned holder(unsigned lane) {
+#if METAL_OTHER_LANES == 1
+    return (lane * 5 + 3) % LANES;
+#elif METAL_OTHER_LANES == 2
+    return lane < 2 ? 1 - lane : lane;
+#else
+    return lane;
+#endif
+  }
+  SIMT_MODEL static unsigned place(unsigned i) {
+#if METAL_OTHER_LANES == 3
+    return CAPACITY - 1 - i;
+#else
+    return i;
+#endif
+  }
   SIMT_MODEL static unsigned column(unsigned lane, unsigned i) {
+    lane = holder(lane), i = place(i);
     unsigned q = lane >> 2, fragment = i / 8, e = i % 8;
     return 4 * ((q & 2) | (lane & 1)) + (e & 3) + (COLUMNS == 16 ? 0 : 16 * fragment);
   }

@@ -22,7 +22,7 @@ class OperandKind(enum.Enum):
         return self.value
 
 
-class Until(enum.Enum):
+class Lifetime(enum.Enum):
     """How long an operand must stay unchanged; for a result, when it becomes available."""
 
     EXECUTED = "executed"
@@ -36,7 +36,7 @@ class MatrixOperand:
     """One operand of a matrix instruction."""
 
     kind: OperandKind = OperandKind.REGISTERS
-    until: Until = Until.EXECUTED
+    until: Lifetime = Lifetime.EXECUTED
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class MatrixInstruction:
             (self.c.kind is not descriptor, "c", self.c.kind, "registers or tensor memory"),
             (self.metadata is None or self.metadata.kind is not descriptor, "metadata", descriptor,
              "registers or tensor memory"),
-            (not self.asynchronous or self.c.until is Until.WAITED, "c", self.c.until,
+            (not self.asynchronous or self.c.until is Lifetime.WAITED, "c", self.c.until,
              "a result that is waited for, as other operands are"),
         ):  # fmt: skip
             if not holds:
@@ -94,7 +94,7 @@ class MatrixInstruction:
     @property
     def asynchronous(self) -> bool:
         """Whether it is asynchronous."""
-        return any(o.until is Until.WAITED for o in self.operands)
+        return any(o.until is Lifetime.WAITED for o in self.operands)
 
     @property
     def in_registers(self) -> bool:

@@ -38,6 +38,8 @@ class RegisterProduct(ABC, Generic[PlanT]):
         Names of the variables that hold the first row and column of the warp's part of C.
     lane, rows, columns
         Those variables.
+    waits
+        Whether ``loop`` waits for its instructions, and orders what they take from elsewhere than registers.
     in_parts
         Whether ``loop`` has placed ``head`` itself: parts of the product may then move out of an enclosing loop.
 
@@ -49,9 +51,10 @@ class RegisterProduct(ABC, Generic[PlanT]):
 
     lane_names: ClassVar[tuple[str, str, str]]
     corner_names: ClassVar[tuple[str, str]] = ("warp_row", "warp_column")
+    waits: ClassVar[bool] = False
 
     def __init__(self, plan: PlanT, call: SimtCall) -> None:
-        if not plan.instruction.in_registers:
+        if not self.waits and not plan.instruction.in_registers:
             detail = f"{plan}: products in registers are made of synchronous instructions on registers only"
             raise InternalError(stage="lowering", detail=detail, where=call.where)
         self.plan, self.call = plan, call
@@ -60,7 +63,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         self.in_parts = False
 
     @abstractmethod
-    def lane_place(self, number: Any) -> tuple[Any, Any]:
+    def lane_place(self, number: Expr) -> tuple[Expr, Expr]:
         """Return a lane's row and column, given its index."""
 
     @abstractmethod
@@ -68,7 +71,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         """Return the loops over a lane's elements of C of one instruction: names and extents."""
 
     @abstractmethod
-    def element(self, i: Any, j: Any, *within: Any) -> tuple[Any, Any, Any]:
+    def element(self, i: Expr, j: Expr, *within: Expr) -> tuple[Expr, Expr, Expr]:
         """Return register, row and column of an element of C.
 
         Parameters
@@ -80,7 +83,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         """
 
     @abstractmethod
-    def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Any]:
+    def loop(self, guarded: bool, totals: Any, whole: bool) -> list[Stmt]:
         """Return the loop over K.
 
         Parameters

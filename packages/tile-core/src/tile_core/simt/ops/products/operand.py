@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr
+from tile_core.compat.types import Expr, Var
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
 from tile_core.ops.base import View
@@ -30,9 +30,9 @@ class Lane:
         numbering.
     """
 
-    number: Any
-    row: Any
-    column: Any
+    number: Var
+    row: Var
+    column: Var
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class ProductOperand:
         """Return an element in the form that a register of the instruction holds."""
         return convert(value, self.dtype)
 
-    def load(self, line: Expr, k: Expr, limits: Sequence[Any] = ()) -> Expr:
+    def load(self, line: Expr, k: Expr, limits: Sequence[Expr] = ()) -> Expr:
         """Return an element of memory as ``taken``; zero outside the buffer, and where a limit does not hold."""
         at = self.at(line, k)
         inside = contiguity.inside(self.view, at, self.ranges) if self.guarded else []

@@ -34,7 +34,7 @@ class Totals:
         self.plan, self.call, self.each = plan, call, each
         self.c, self.clear, self.total = plan.problem.c, plan.problem.clear, plan.total
 
-    def statements(self) -> tuple[Any, list[Any], list[Any]]:
+    def statements(self) -> tuple[BufferVar, list[Stmt], list[Stmt]]:
         """Return the accumulators' array, the statements before and those after the product."""
         array = self.call.places.arrays.get(self.c.buffer)
         if array is not None and nodes.element_type(array) == self.total:

@@ -11,7 +11,7 @@ from tile_core.lowering.legality import Asked, Atom, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import asked
 from tile_core.simt.ops.products.plan import ProductPlan
-from tile_core.simt.variant import SimtVariant
+from tile_core.simt.variant import SimtCall, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -42,15 +42,15 @@ class MatrixVariant(SimtVariant):
     def statement(self, plan: Any, call: Any) -> Stmt:
         """Return the product for one thread, see ``lower``."""
 
-    def refuses(self, call: Any) -> str:
+    def refuses(self, call: SimtCall) -> str:
         """Return why a call is refused although an instruction has its types and sizes; empty if it is not."""
         return ""
 
-    def asked(self, call: Any, ctx: Context) -> Asked:
+    def asked(self, call: SimtCall, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
         return asked(call, self.op == "gemm_sp")
 
-    def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept every size of the table's types, for whole groups of threads."""
         if call.divergent:
             return Reject(f"one thread executes it for itself; the instruction needs a {self.group_name}")
@@ -65,12 +65,12 @@ class MatrixVariant(SimtVariant):
         plan = self.plan(call)
         return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
 
-    def layouts(self, call: Any, ctx: Context) -> Mapping[int, LayoutMap]:
+    def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the fragments of the instruction, and layouts of shared operands without bank conflicts."""
         plan = self.plan(call)
         return {} if plan is None else plan.wanted(call, self.shared_layout)
 
-    def lower(self, call: Any, ctx: Context) -> Stmt:
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the product for one thread."""
         plan = self.plan(call)
         assert plan is not None
@@ -83,3 +83,17 @@ def matrix_legality(atoms: Sequence[Atom], scopes: Mapping[str, tuple[str, ...]]
         operands=("A", "B", "C"), dtypes=frozenset().union(*(atom.dtypes for atom in atoms)), atoms=tuple(atoms),
         tails=frozenset("MNK"), scopes=scopes,
     )  # fmt: skip
+
+
+def register_scopes(sparse: bool) -> dict[str, tuple[str, ...]]:
+    """Return where operands may be whose elements lanes read one by one, from any memory.
+
+    Parameters
+    ----------
+    sparse
+        Whether A is: its lanes then read elements of A, E and B in an order that no fragment has.
+    """
+    held, seen = ("shared", "fragment"), ("shared", "global")
+    if sparse:
+        return {"A": seen, "E": seen, "B": seen, "C": held}
+    return {"A": (*held, "global"), "B": (*held, "global"), "C": held}

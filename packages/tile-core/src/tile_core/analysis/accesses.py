@@ -1,0 +1,255 @@
+"""What the expressions and statements of a program read and write, in the order in which that happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tile_core.analysis.point import Conditions, Point
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Operand, Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+
+How = Literal["element", "move", "address", "whole", "tile"]
+"""A load or store; a wide one; an element's address, given to an instruction; a buffer by name; a tile of an op."""
+
+Effects = Callable[[Stmt], tuple[list[Operand], list[Operand]]]
+"""From the statement of a tile op to the views that it reads, and those that it writes (``ops.effects``)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One read or write of memory.
+
+    Attributes
+    ----------
+    point
+        The statement that makes it.
+    order
+        Its number among all accesses of the program: a statement reads before it writes.
+    buffer
+        What is accessed; it may be a view of another buffer.
+    write
+        Whether it writes.
+    how
+        How it is named.
+    indices
+        The element, or the corner of a tile; nothing for a whole buffer.
+    extents
+        Of a tile; ``None`` for one element, or as many bytes as ``call`` says.
+    value
+        What a store writes.
+    conditions
+        Expressions that guard it, each with the value that it must have: those of branches, outermost first, then those
+        inside its own expression.
+    call, operand
+        The call that it is an operand of, and that operand, if it is one.
+    """
+
+    point: Point
+    order: int
+    buffer: BufferVar
+    write: bool
+    how: How
+    indices: tuple[Expr, ...]
+    extents: tuple[int, ...] | None = None
+    value: Expr | None = None
+    conditions: Conditions = ()
+    call: Call | None = None
+    operand: Expr | None = None
+
+    @property
+    def statement(self) -> Stmt:
+        """The statement that makes it."""
+        return self.point.stmt
+
+    @property
+    def pointed(self) -> bool:
+        """Whether only the address of the element is taken here."""
+        return self.how == "address"
+
+    @property
+    def loops(self) -> tuple[Stmt, ...]:
+        """The counted loops around it, outermost first."""
+        return tuple(p.stmt for p in self.point.loops if p.kind == "for")
+
+
+def accesses_of(point: Point, effects: Effects | None = None) -> Iterator[Access]:
+    """Yield the accesses of a statement itself, without those of its body, in order; all have the number 0.
+
+    Parameters
+    ----------
+    effects
+        Of tile ops; without it each op reads and writes all its tiles.
+    """
+    found = _AccessSearch(point, effects)
+    s = point.stmt
+    if isinstance(s, tirx.BufferStore):
+        for e in (s.value, *s.indices):
+            yield from found.expr(e, ())
+        yield found.made(s.buffer, True, "element", tuple(s.indices), (), value=s.value)
+    elif point.kind == "plain":
+        value = getattr(s, "condition", None) if isinstance(s, tirx.AssertStmt) else getattr(s, "value", None)
+        if value is not None:
+            yield from found.expr(value, ())
+    elif point.kind != "mark":
+        for e in point.own:
+            yield from found.expr(e, ())
+
+
+def accesses_in(e: Operand, point: Point) -> Iterator[Access]:
+    """Yield the accesses of an expression of a statement, in order; all have the number 0."""
+    yield from _AccessSearch(point, None).expr(e, ())
+
+
+def numbered(accesses: Iterator[Access]) -> list[Access]:
+    """Return accesses with their numbers."""
+    return [replace(a, order=k) for k, a in enumerate(accesses)]
+
+
+class _AccessSearch:
+    def __init__(self, point: Point, effects: Effects | None) -> None:
+        self.point, self.effects = point, effects
+
+    def made(
+        self, buffer: BufferVar, write: bool, how: How, indices: tuple[Expr, ...], choices: Conditions,
+        extents: Sequence[int] | None = None, value: Expr | None = None, call: Call | None = None,
+    ) -> Access:  # fmt: skip
+        tile = None if extents is None else tuple(extents)
+        conditions = (*self.point.conditions, *choices)
+        return Access(self.point, 0, buffer, write, how, indices, tile, value, conditions, call)
+
+    def expr(self, e: Expr, choices: Conditions) -> Iterator[Access]:
+        """Yield the accesses of an expression."""
+        if isinstance(e, (tirx.IntImm, tirx.Var)) or not isinstance(e, ir.Expr):
+            return
+        if not collect(e, (ir.TensorLoad, ir.Call)):
+            return
+        if isinstance(e, ir.TensorLoad):
+            for index in e.indices:
+                yield from self.expr(index, choices)
+            yield self.made(e.source, False, "element", tuple(e.indices), choices)
+        elif isinstance(e, ir.Call):
+            yield from self.call(e, choices)
+        else:
+            yield from self.parts(e, choices)
+
+    def parts(self, e: Expr, choices: Conditions) -> Iterator[Access]:
+        sides = sides_of(e)
+        if sides is None:
+            for part in parts_of(e):
+                yield from self.expr(part, choices)
+            return
+        first, then, other = sides
+        yield from self.expr(first, choices)
+        for side, holds in ((then, True), (other, False)):
+            if side is not None:
+                yield from self.expr(side, (*choices, (first, holds)))
+
+    def call(self, call: Call, choices: Conditions, instruction: Call | None = None) -> Iterator[Access]:
+        """Yield the accesses of a call; ``instruction`` is the one that it is an argument of."""
+        if nodes.is_tile_call(call, "move"):
+            yield from self.move(call, choices)
+        elif nodes.is_tile_call(call, "address"):
+            yield from self.address(call, choices, instruction)
+        elif nodes.operator_name(call) in ("address_of", "buffer_data"):
+            inner = call.args[0]
+            for index in getattr(inner, "indices", ()):
+                yield from self.expr(index, choices)
+            yield from self.whole(getattr(inner, "source", inner), choices, call)
+        elif any(hasattr(arg, "region") for arg in call.args):
+            yield from self.tiles(call, choices)
+        else:
+            yield from self.plain(call, choices)
+
+    def plain(self, call: Call, choices: Conditions) -> Iterator[Access]:
+        if choice_of(call) is not None:
+            yield from self.parts(call, choices)
+            return
+        for arg in call.args:
+            if isinstance(arg, ir.Call):
+                yield from self.call(arg, choices, call)
+            elif isinstance(arg, tirx.Var) and tirx.is_buffer_var(arg):
+                yield from self.whole(arg, choices, call)
+            else:
+                yield from self.expr(arg, choices)
+
+    def move(self, call: Call, choices: Conditions) -> Iterator[Access]:
+        target, source = call.args
+        for index in (*target.indices, *source.indices):
+            yield from self.expr(index, choices)
+        for place, write in ((source, False), (target, True)):
+            yield self.made(place.source, write, "move", tuple(place.indices), choices, call=call)
+
+    def address(self, call: Call, choices: Conditions, instruction: Call | None) -> Iterator[Access]:
+        place = call.args[0]
+        at = tuple(place.indices)
+        for index in at:
+            yield from self.expr(index, choices)
+        named = call if instruction is None else instruction
+        for write in _writes(str(call.attrs["access"])):
+            found = self.made(place.source, write, "address", at, choices, call=named)
+            yield replace(found, operand=call)
+
+    def whole(self, buffer: BufferVar, choices: Conditions, call: Call) -> Iterator[Access]:
+        for write in (False, True):
+            yield self.made(buffer, write, "whole", (), choices, call=call)
+
+    def tiles(self, call: Call, choices: Conditions) -> Iterator[Access]:
+        """Yield the accesses of a tile op."""
+        for arg in call.args:
+            for part in parts_of(arg) if hasattr(arg, "region") else (arg,):
+                yield from self.expr(part, choices)
+        if self.effects is not None and self.point.kind == "plain" and self.point.stmt.value.same_as(call):
+            for write, views in enumerate(self.effects(self.point.stmt)):
+                for v in views:
+                    yield self.made(v.buffer, bool(write), "tile", tuple(v.mins), choices, v.extents, call=call)
+            return
+        for write in (False, True):
+            for arg in (a for a in call.args if hasattr(a, "region")):
+                corner, extents = tuple(r.min for r in arg.region), [nodes.as_int(r.extent) for r in arg.region]
+                yield self.made(arg.source, write, "tile", corner, choices, extents, call=call)
+
+
+def sides_of(e: Expr) -> tuple[Expr, Expr | None, Expr | None] | None:
+    """Return (condition, evaluated if it holds, evaluated if not) of an expression that chooses."""
+    if isinstance(e, tirx.And):
+        return e.a, e.b, None
+    if isinstance(e, tirx.Or):
+        return e.a, None, e.b
+    return choice_of(e)
+
+
+def choice_of(e: Expr) -> tuple[Expr, Expr, Expr] | None:
+    """Return (condition, value if it holds, value if not) of a conditional expression."""
+    if isinstance(e, tirx.Select):
+        return e.condition, e.true_value, e.false_value
+    if nodes.operator_name(e) == "if_then_else":
+        condition, then, other = e.args
+        return condition, then, other
+    return None
+
+
+def parts_of(e: Expr) -> Iterator[Expr]:
+    """Yield the operands of an expression."""
+    if isinstance(e, ir.Call):
+        yield from e.args
+    elif isinstance(e, ir.TensorLoad):
+        yield from e.indices
+    elif hasattr(e, "region"):
+        for r in e.region:
+            yield from (r.min, r.extent)
+    elif isinstance(e, tirx.Let):
+        yield from (e.value, e.body)
+    else:
+        for name in ("a", "b", "value", "condition", "true_value", "false_value", "base", "stride"):
+            part = getattr(e, name, None)
+            if isinstance(part, ir.Expr):
+                yield part
+
+
+def _writes(access: str) -> tuple[bool, ...]:
+    """Return whether an instruction writes, for each of its accesses through an address."""
+    return {"r": (False,), "w": (True,)}.get(access, (False, True))

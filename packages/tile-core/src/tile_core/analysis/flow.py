@@ -1,0 +1,282 @@
+"""The control flow of a program as data: which statement may run before which, under what, and what it accesses.
+
+Passes and checks ask this one analysis instead of walking through loops and branches by themselves. A program of the IR
+is structured, so that its control-flow graph is a tree: a *point* for each statement, whose parts are the bodies of a
+loop, a branch or a mark. Points have numbers in program order, and those inside of a point are consecutive.
+
+The questions are the usual ones of data-flow analysis (A. Aho et al., *Compilers*, chapter 9): what precedes what on
+some path (``precedes``), what is on every path (``dominates``, ``always``), where a buffer is live (``lifetimes``),
+what a point reads and writes (``accesses``). All answers hold for every execution: "may" is never too small, "must"
+never too large. Which values differ between threads is asked of ``analysis.uniformity``, which is made of points too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from tile_core.analysis.accesses import Access, Effects, accesses_of, numbered
+from tile_core.analysis.point import Conditions, Point, is_grid, kind_of, may_repeat, runs
+from tile_core.compat import structural
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
+from tile_core.ir import nodes
+from tile_core.ir.visit import bodies_of, collect, with_bodies
+
+
+class Flow:
+    """The control flow of a program, or of a part of one.
+
+    Parameters
+    ----------
+    body
+        A statement.
+    effects
+        What tile ops read and write; without it each reads and writes all of its tiles.
+
+    Attributes
+    ----------
+    points
+        All points, in program order.
+    top
+        Those that are in no other.
+    """
+
+    def __init__(self, body: Stmt, effects: Effects | None = None) -> None:
+        self.body, self.effects = body, effects
+        self.points: list[Point] = []
+        self.top = self._points(body, None, 0, (), ())
+
+    def _points(
+        self, s: Stmt, around: Point | None, side: int, loops: tuple[Point, ...], conditions: Conditions
+    ) -> list[Point]:
+        if isinstance(s, tirx.SeqStmt):
+            return [p for x in structural.items(s.seq) for p in self._points(x, around, side, loops, conditions)]
+        p = Point(s, kind_of(s), around, side, len(self.points), -1, [], loops, conditions)
+        self.points.append(p)
+        inside = (*loops, p) if p.kind in ("for", "while") else loops
+        for k, part in enumerate(bodies_of(s)):
+            under = (*conditions, (s.condition, k == 0)) if p.kind == "if" else conditions
+            p.parts.append(self._points(part, p, k, inside, under))
+        p.last = len(self.points) - 1
+        return [p]
+
+    def walk(self, enter: Callable[[Point], bool] | None = None) -> Iterator[Point]:
+        """Yield the points in program order; those inside of a point only if ``enter`` of it is true."""
+        at = 0
+        while at < len(self.points):
+            p = self.points[at]
+            yield p
+            at = at + 1 if enter is None or enter(p) else p.last + 1
+
+    def inside(self, p: Point) -> list[Point]:
+        """Return the points inside of one, at any depth, in program order."""
+        return self.points[p.order + 1 : p.last + 1]
+
+    def replaced(self, new: Mapping[Point, Stmt | None]) -> Stmt:
+        """Return the program with other statements, or none, at some of its points."""
+
+        def whole(points: Sequence[Point], old: Stmt) -> Stmt:
+            found = [one(p) for p in points]
+            same = all(s is not None and s.same_as(p.stmt) for s, p in zip(found, points, strict=True))
+            return old if same else nodes.seq(found)
+
+        def one(p: Point) -> Stmt | None:
+            if p in new:
+                return new[p]
+            return with_bodies(p.stmt, [whole(*x) for x in zip(p.parts, bodies_of(p.stmt), strict=True)])
+
+        return whole(self.top, self.body)
+
+    # What a point accesses
+
+    @cached_property
+    def accesses(self) -> list[Access]:
+        """All reads and writes, in program order."""
+        return numbered(a for p in self.points for a in accesses_of(p, self.effects))
+
+    @cached_property
+    def _accesses_at(self) -> dict[Point, list[Access]]:
+        found: dict[Point, list[Access]] = {}
+        for a in self.accesses:
+            found.setdefault(a.point, []).append(a)
+        return found
+
+    def accesses_at(self, p: Point) -> list[Access]:
+        """Return what a point reads and writes itself, in order."""
+        return self._accesses_at.get(p, [])
+
+    @cached_property
+    def binds(self) -> dict[Var, Expr]:
+        """The values that variables are bound to."""
+        return {p.stmt.var: p.stmt.value for p in self.points if isinstance(p.stmt, tirx.Bind)}
+
+    @cached_property
+    def roots(self) -> dict[BufferVar, BufferVar]:
+        """From each view to the buffer that it aliases."""
+        found: dict[BufferVar, BufferVar] = {}
+        for view in collect(self.body, tirx.DeclBuffer):
+            for var in collect(view.data, tirx.Var):
+                found[view.buffer] = found.get(var, var)
+        return found
+
+    def root(self, buffer: BufferVar) -> BufferVar:
+        """Return the buffer that a view aliases; any other buffer itself."""
+        return self.roots.get(buffer, buffer)
+
+    # What runs before what
+
+    def jumps(self, loop: Point | None) -> list[Point]:
+        """Return the points that leave a loop or end its iteration; for ``None``, those of a loop around the whole."""
+        if not self._leaving:
+            return []
+        return [p for p in self._leaving if (p.loops[-1] if p.loops else None) is loop]
+
+    @cached_property
+    def _leaving(self) -> list[Point]:
+        return [p for p in self.points if p.kind in ("break", "continue")]
+
+    def exclusive(self, a: Point, b: Point) -> bool:
+        """Whether two points are on different sides of one branch: one execution of it reaches one of them."""
+        p, q = _common(a, b)
+        return p is not None and q is not None and p.around is not None and p.side != q.side
+
+    def apart(self, a: Point, b: Point) -> list[Point]:
+        """Return the points around ``a`` that are not around ``b``, outermost first."""
+        return [p for p in a.path if not p.contains(b)]
+
+    def repeats(self, a: Point, b: Point) -> Point | None:
+        """Return the outermost loop that may run more than once and evaluates both points in each turn, if any does."""
+        return next((p for p in _turns(a) if p in _turns(b) and may_repeat(p)), None)
+
+    def precedes(self, a: Point, b: Point) -> bool:
+        """Whether an execution of ``a`` may come before one of ``b``, by the same threads."""
+        if self.repeats(a, b) is not None:
+            return True
+        return a.order < b.order and not self.exclusive(a, b)
+
+    def dominates(self, a: Point, b: Point) -> bool:
+        """Whether each execution of ``b`` comes after one of ``a``, in the same iteration of the loops around both.
+
+        What a point evaluates itself, as a loop its bounds, comes before what is inside of it.
+        """
+        if a.order >= b.order or self.exclusive(a, b):
+            return False
+        return a.contains(b) or self._certain(self.apart(a, b))
+
+    def always(self, p: Point, within: Point | None) -> bool:
+        """Whether the first iteration of ``within`` (of the whole for ``None``) certainly executes ``p``.
+
+        It does so under no condition, for all threads, inside of loops that run at least once, and where no iteration
+        ends early.
+        """
+        inside = p.within(within)
+        return self._certain(inside) and not any(map(self.jumps, [] if within is None else [within]))
+
+    def _certain(self, inside: Sequence[Point]) -> bool:
+        """Whether the parts of all these points, each in the one before, are executed whenever the first is reached."""
+        loops = [x for x in inside if x.kind in ("for", "while")]
+        if any(x.kind == "if" or x.is_part() for x in inside) or not all(map(runs, loops)):
+            return False
+        return not any(map(self.jumps, loops))
+
+    # Where buffers are live
+
+    def lifetimes(self, buffers: Iterable[BufferVar], region: Callable[[Point], set[BufferVar]]) -> Lifetimes:
+        """Return when some buffers are used, see ``Lifetimes``.
+
+        Parameters
+        ----------
+        buffers
+            The buffers; uses of their views count.
+        region
+            The buffers that are live throughout a mark if they are used in it.
+        """
+        return Lifetimes(self, set(buffers), region)
+
+
+class Lifetimes:
+    """Liveness of buffers: the first and last time each is used, where a step counts as one time.
+
+    A buffer allocated outside a loop that uses it is live throughout the loop. The sides of a branch may run one after
+    the other, so a buffer used in one is live in both; and roles that follow each other may run at the same time.
+
+    Attributes
+    ----------
+    spans
+        First and last time, by buffer; times count from 1.
+    points
+        The point of each time; nothing at time 0.
+    """
+
+    def __init__(self, flow: Flow, buffers: set[BufferVar], region: Callable[[Point], set[BufferVar]]) -> None:
+        self.flow, self.buffers, self.region = flow, buffers, region
+        self.spans: dict[BufferVar, tuple[int, int]] = {}
+        self.points: list[Point | None] = [None]
+        self._visit(flow.top)
+
+    @property
+    def now(self) -> int:
+        """The latest time."""
+        return len(self.points) - 1
+
+    def _visit(self, points: Sequence[Point]) -> None:
+        begun: int | None = None
+        for p in points:
+            before = self.now
+            begun = (before if begun is None else begun) if p.is_role() else None
+            if p.kind == "mark" and not p.is_step():
+                self._visit(p.parts[0])
+                self._extend(self._since(before) & self.region(p), before + 1)
+                if begun is not None:
+                    self._extend(self._since(begun), begun + 1)
+            elif not isinstance(p.stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
+                self._use(p, p.own if not p.is_step() else [p.stmt])
+                for part in p.parts if not p.is_step() else ():
+                    self._visit(part)
+                self._throughout(p, before)
+
+    def _throughout(self, p: Point, before: int) -> None:
+        if p.kind in ("for", "while") and not is_grid(p):
+            inside = {a.stmt.buffer for a in self.flow.inside(p) if isinstance(a.stmt, tirx.AllocBuffer)}
+            self._extend(self._since(before) - inside, before + 1)
+        elif len(p.parts) == 2:
+            self._extend(self._since(before), before + 1)
+
+    def _use(self, p: Point, parts: list[Node]) -> None:
+        self.points.append(p)
+        used = {self.flow.root(v) for part in parts for v in names_of(part)} & self.buffers
+        for b in used:
+            self.spans[b] = (self.spans.get(b, (self.now, 0))[0], self.now)
+
+    def _since(self, first: int) -> set[BufferVar]:
+        return {b for b, span in self.spans.items() if span[1] > first}
+
+    def _extend(self, buffers: Iterable[BufferVar], first: int) -> None:
+        for b in buffers:
+            self.spans[b] = (min(self.spans[b][0], first), self.now)
+
+
+def jumps_of(s: Stmt) -> list[Point]:
+    """Return the points of a statement that leave the loop around it, or end its iteration."""
+    return Flow(s).jumps(None) if collect(s, (tirx.Break, tirx.Continue)) else []
+
+
+def names_of(node: Node) -> set[Var]:
+    """Return the variables and buffers that a node names; an allocation names nothing."""
+    if isinstance(node, tirx.AllocBuffer):
+        return set()
+    return {*collect(node, tirx.Var), *(s.buffer for s in collect(node, tirx.BufferStore))}
+
+
+def _turns(p: Point) -> tuple[Point, ...]:
+    """Return the loops that may evaluate a point in each of their turns, outermost first."""
+    return (*p.loops, p) if p.kind == "while" else p.loops
+
+
+def _common(a: Point, b: Point) -> tuple[Point | None, Point | None]:
+    """Return the outermost points around (or equal to) each of two where their paths part, if they do."""
+    for p, q in zip((*a.path, a), (*b.path, b), strict=False):
+        if p is not q:
+            return p, q
+    return None, None

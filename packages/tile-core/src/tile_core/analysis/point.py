@@ -1,0 +1,116 @@
+"""A statement of a program in its place: what is around it, and what is inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tile_core.compat.types import Expr, Node, Stmt
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import role
+
+Conditions = tuple[tuple[Expr, bool], ...]
+"""Conditions, outermost first, each with the value that it must have."""
+
+_KINDS = {
+    "For": "for", "While": "while", "IfThenElse": "if", "AttrStmt": "mark", "Break": "break", "Continue": "continue",
+}  # fmt: skip
+
+
+@dataclass(eq=False)
+class Point:
+    """A statement in its place.
+
+    Attributes
+    ----------
+    stmt
+        The statement; never a sequence.
+    kind
+        ``plain``, ``for``, ``while``, ``if``, ``mark``, ``break`` or ``continue``.
+    around
+        The point whose part it is in, if any.
+    side
+        In which part of that: 1 in the second side of a branch, otherwise 0.
+    order
+        Its number, in program order.
+    last
+        The number of the last point inside of it; its own if there is none.
+    parts
+        The points of its bodies, in order.
+    loops
+        The loops around it, outermost first.
+    conditions
+        The conditions of the branches around it, each with whether it holds.
+    """
+
+    stmt: Stmt
+    kind: str
+    around: Point | None
+    side: int
+    order: int
+    last: int = -1
+    parts: list[list[Point]] = field(default_factory=list)
+    loops: tuple[Point, ...] = ()
+    conditions: Conditions = ()
+
+    @property
+    def own(self) -> list[Node]:
+        """What it evaluates itself: bounds, a condition, or for a plain statement the statement."""
+        s = self.stmt
+        if self.kind == "for":
+            return [s.min, s.extent]
+        if self.kind in ("while", "if"):
+            return [s.condition]
+        return [s.value] if self.kind == "mark" else [s]
+
+    @property
+    def path(self) -> tuple[Point, ...]:
+        """The points around it, outermost first."""
+        return () if self.around is None else (*self.around.path, self.around)
+
+    def contains(self, other: Point) -> bool:
+        """Whether another point is inside of it, or itself."""
+        return self.order <= other.order <= self.last
+
+    def within(self, outer: Point | None) -> list[Point]:
+        """Return the points around it that are inside of ``outer``, outermost first."""
+        return [p for p in self.path if outer is None or (outer.contains(p) and p is not outer)]
+
+    def is_part(self) -> bool:
+        """Whether only some threads of the block execute what is inside, each for itself (``calls.only``)."""
+        return self.kind == "mark" and bool(self.stmt.attr_key == calls.ONLY) and len(self.stmt.node) == 3
+
+    def is_role(self) -> bool:
+        """Whether some threads of the block share the work inside (``calls.only`` with a variable)."""
+        return self.kind == "mark" and bool(self.stmt.attr_key == calls.ONLY) and len(self.stmt.node) == 4
+
+    @property
+    def role(self) -> Stmt | None:
+        """The mark of the role that executes it; nothing for the whole block."""
+        return next((p.stmt for p in reversed(self.path) if p.is_role()), None)
+
+    def is_step(self) -> bool:
+        """Whether the threads do not depend on each other inside (``calls.step``)."""
+        return self.kind == "mark" and bool(self.stmt.attr_key == calls.STEP)
+
+
+def kind_of(s: Stmt) -> str:
+    """Return the kind of a statement's point."""
+    return _KINDS.get(type(s).__name__, "plain")
+
+
+def is_grid(p: Point) -> bool:
+    """Whether a loop is over the blocks of a grid, which do not follow each other."""
+    return p.kind == "for" and role(p.stmt) == "grid"
+
+
+def may_repeat(loop: Point) -> bool:
+    """Whether a loop may run more than once."""
+    return loop.kind == "while" or (not is_grid(loop) and nodes.as_int(loop.stmt.extent) not in (0, 1))
+
+
+def runs(loop: Point) -> bool:
+    """Whether a loop runs at least once: its extent is a positive constant, or it is over the grid."""
+    if loop.kind == "while":
+        return False
+    extent = nodes.as_int(loop.stmt.extent)
+    return is_grid(loop) or (isinstance(extent, int) and extent > 0)

@@ -1,0 +1,58 @@
+"""Constants of a launch in a per-thread program: descriptors of tensors, which become parameters of the text.
+
+A lowering writes ``descriptor(...)`` where an instruction takes the address of one. Equal ones are one parameter.
+"""
+
+from __future__ import annotations
+
+import json
+
+from tile_core.abi.descriptor import TensorDescriptor
+from tile_core.abi.kernel_text import ParamFact
+from tile_core.compat.tvm import ir
+from tile_core.compat.types import Call, Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+
+_DATA, _BYTES, _ALIGN = "descriptor", "bytes", "align"
+
+
+def descriptor(of: TensorDescriptor, size: int, align: int, tensor: Call) -> Call:
+    """Return the address of a descriptor, as an operand of an instruction.
+
+    Parameters
+    ----------
+    of
+        Its data; names are those of the program's parameters.
+    size, align
+        Bytes of its encoded form, and their alignment.
+    tensor
+        The address in the tensor, ``calls.address(...)``, that says how the instruction accesses the tensor. It is not
+        printed.
+    """
+    attrs = {_DATA: json.dumps(of.to_json(), sort_keys=True), _BYTES: size, _ALIGN: align}
+    return nodes.tile_call("descriptor", [tensor], attrs, ret="handle")
+
+
+def constants_of(body: Stmt) -> dict[str, ParamFact]:
+    """Return the constants of a program by what `key_of` says of their calls, in program order.
+
+    Their names, ``<source>_descriptor`` and ``<source>_descriptor_2``, are not those of any other constant; a printer
+    makes them differ from other names of the text.
+    """
+    found: dict[str, ParamFact] = {}
+    counts: dict[str, int] = {}
+    for call in collect(body, ir.Call):
+        if not nodes.is_tile_call(call, "descriptor") or key_of(call) in found:
+            continue
+        data = TensorDescriptor.from_json(json.loads(str(call.attrs[_DATA])))
+        number = counts[data.source] = counts.get(data.source, 0) + 1
+        name = f"{data.source}_descriptor" + (f"_{number}" if number > 1 else "")
+        size, align = (int(nodes.as_int(call.attrs[k])) for k in (_BYTES, _ALIGN))
+        found[key_of(call)] = ParamFact(name, "opaque", "", "read", align, size, data)
+    return found
+
+
+def key_of(call: Call) -> str:
+    """Return what equal descriptors have in common."""
+    return f"{call.attrs[_DATA]} {nodes.as_int(call.attrs[_BYTES])} {nodes.as_int(call.attrs[_ALIGN])}"

@@ -1,0 +1,98 @@
+"""What a reduction does with two values, and how the threads of a group combine theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.warp import REDUCTIONS
+from tile_core.numerics.ordered import from_ordered, ordered
+from tile_core.ops.reduce import combiner, neutral
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How the threads of a block exchange values without memory.
+
+    Attributes
+    ----------
+    width
+        Threads of a group that can shuffle.
+    reductions
+        What one instruction combines over a whole group, see ``Capabilities.group_reductions``; empty if a group of the
+        block has fewer threads.
+    """
+
+    width: int
+    reductions: frozenset[tuple[str, str]] = frozenset()
+
+
+class Joining(Protocol):
+    """How states are combined: of one value each, or of several, each in an array of registers of its own."""
+
+    def step(self, totals: Sequence[BufferVar], at: Expr, other: Sequence[Expr]) -> Stmt:
+        """Return the statement that combines register ``at`` of each array with another state."""
+
+    def start(self, totals: Sequence[BufferVar], at: Expr) -> Stmt:
+        """Return the statement that makes register ``at`` of each array the neutral state."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What a reduction does with two values.
+
+    Attributes
+    ----------
+    kind
+        ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"bitand"``, ``"bitor"`` or ``"bitxor"``.
+    dtype
+        The type in which it accumulates.
+    nan_propagate
+        Whether a NaN wins.
+    """
+
+    kind: str
+    dtype: str
+    nan_propagate: bool = False
+
+    def __call__(self, a: Expr, b: Expr) -> Expr:
+        """Combine two values."""
+        return combiner(self.kind, self.dtype, self.nan_propagate)(a, b)
+
+    def step(self, totals: Sequence[BufferVar], at: Expr, other: Sequence[Expr]) -> Stmt:
+        """Combine a register with a value, see ``Joining``."""
+        return nodes.store(totals[0], self(totals[0][at], other[0]), [at])
+
+    def start(self, totals: Sequence[BufferVar], at: Expr) -> Stmt:
+        """Make a register the neutral element, see ``Joining``."""
+        return nodes.store(totals[0], self.neutral, [at])
+
+    @property
+    def neutral(self) -> Expr:
+        """The neutral element."""
+        return neutral(self.kind, self.dtype)
+
+    @property
+    def word(self) -> str:
+        """The type of the integers, or of the sums, that a group's instruction combines; empty if there is none."""
+        number = DTYPES[self.dtype]
+        if f"warp_reduce_{self.kind}" not in REDUCTIONS or self.dtype not in ("float32", "int32", "uint32"):
+            return ""
+        if not number.is_float or self.kind == "sum":
+            return self.dtype
+        return "" if self.nan_propagate else "int32"
+
+    def is_native(self, lanes: Lanes) -> bool:
+        """Whether one instruction combines the values of a whole group's threads."""
+        return (self.kind, self.word) in lanes.reductions
+
+    def across(self, value: Expr) -> Expr:
+        """Combine the values of a whole group's threads by one instruction; a float that is ordered is no NaN."""
+        name = f"warp_reduce_{self.kind}"
+        if self.word == self.dtype:
+            return nodes.tile_call(name, [value], ret=self.dtype)
+        return from_ordered(nodes.tile_call(name, [ordered(value)], ret=self.word))

@@ -1,0 +1,124 @@
+"""The barrier ledger: proves that a schedule balances, for every trip count.
+
+A schedule is executed for trip counts 0, 1, 2, ... with two threads of each role (the first one, and one for all
+others) and copies that complete either at once or as late as possible. What happened before what is kept for every
+event, as a set of events (L. Lamport, *Time, Clocks, and the Ordering of Events*): a fact that follows from this order
+holds in every interleaving, not only in the executed one. Checked are
+
+- arrivals and bytes: each goes to the phase of its trip, and a phase ends with exactly those that belong to it;
+- waits: when a wait for phase ``p`` begins, phase ``p - 1`` has ended, and phase ``p + 1`` does not end before the wait
+  passes. Then a wait by parity neither passes early nor waits for ever;
+- slots: a slot holds its trip's copies, complete and visible to the reading thread, and is not filled again before all
+  reads of it;
+- the end: no phase is begun, and no copy in flight.
+
+Longer loops: if the state of all threads, barriers and slots at some trip equals the state ``stages`` trips later,
+renumbered, then a loop of more trips repeats what was executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tile_core.errors import Where
+from tile_core.errors.ops import UnbalancedSchedule
+from tile_core.simt.pipelining.ledger_run import Run, Unbalanced
+from tile_core.simt.pipelining.schedule import Expect, Issue, Schedule, Use, WaitPhase
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """Why a schedule is refused.
+
+    Attributes
+    ----------
+    what
+        The barrier, ring or group.
+    trips
+        The trip count at which it shows.
+    reason
+        What happens.
+    """
+
+    what: str
+    trips: int
+    reason: str
+
+
+def require_balanced(schedule: Schedule, where: Where | None = None) -> None:
+    """Refuse a schedule that does not balance.
+
+    Raises
+    ------
+    UnbalancedSchedule
+        With the barrier or ring and the trip count.
+    """
+    found = imbalance_of(schedule)
+    if found is not None:
+        facts = {"loop": schedule.loop, "what": found.what, "trips": found.trips, "reason": found.reason}
+        raise UnbalancedSchedule(**facts, where=where)
+
+
+@lru_cache(maxsize=256)
+def imbalance_of(schedule: Schedule) -> Imbalance | None:
+    """Return why a schedule does not balance, for the least trip count where that shows; ``None`` if it does."""
+    unknown = _unknown(schedule)
+    if unknown is not None:
+        return unknown
+    ahead = _most_ahead(schedule)
+    longest = 2 * schedule.stages + ahead + 2
+    constant = schedule.trips
+    counts = range(longest + 1) if constant is None or constant > longest else (constant,)
+    # Only copies of transactions complete without a thread.
+    orders = (True, False) if schedule.barriers else (True,)
+    for trips in counts:
+        for late in orders:
+            last = trips == longest and len(counts) > 1
+            try:
+                run = Run(schedule, trips, late, last)
+                run.go()
+            except Unbalanced as found:
+                return Imbalance(found.what, trips, found.reason)
+            if last and not _repeats(run, schedule.stages, longest - ahead):
+                return Imbalance(schedule.loop, trips, "its trips do not repeat, so longer loops are not proven")
+    return None
+
+
+def _repeats(run: Run, stages: int, last: int) -> bool:
+    """Whether the state at a trip is that of ``stages`` trips later, with neither at the end of the loop."""
+    return any(run.states[t] == run.states[t + stages] for t in range(1, last - stages))
+
+
+def _most_ahead(schedule: Schedule) -> int:
+    """Return how many trips a step may be ahead of the last role: each role runs until the slots are full."""
+    if len(schedule.programs) > 1:
+        return schedule.stages
+    steps = [s for p in schedule.programs for s in p.trip]
+    return max((s.ahead for s in steps if isinstance(s, (Issue, Expect, WaitPhase, Use))), default=0)
+
+
+def _unknown(schedule: Schedule) -> Imbalance | None:
+    """Return what steps name without it being declared, or what is declared in a way that cannot hold."""
+    groups, barriers = {g.name for g in schedule.groups}, {b.name for b in schedule.barriers}
+    rings = {r.name for r in schedule.rings}
+    roles = [p.role for p in schedule.programs]
+    for i, role in enumerate(roles):
+        for other in roles[:i]:
+            if role.overlaps(other):
+                return Imbalance(role.name, 0, f"it has threads of {other.name}")
+    for group in schedule.groups:
+        missing = {c.ring for c in group.copies} - rings
+        if missing:
+            return Imbalance(min(missing), 0, f"{group.name} copies to it, but it is no ring")
+        barrier = getattr(group.completion, "barrier", None)
+        if barrier is not None and barrier not in barriers:
+            return Imbalance(barrier, 0, f"{group.name} completes at it, but it is no barrier")
+    for program in schedule.programs:
+        for step in (*program.before, *program.trip, *program.after):
+            name = getattr(step, "barrier", None)
+            if name is not None and name not in barriers:
+                return Imbalance(name, 0, "it is named, but it is no barrier")
+            if isinstance(step, Issue) and step.group not in groups:
+                return Imbalance(step.group, 0, "it is issued, but it is no group")
+    return None

@@ -1,0 +1,109 @@
+"""Operands of products that are read where they lie: without the copy to shared memory that a pipelined loop makes.
+
+Shared memory pays where many threads read an element that one of them fetched, or where it turns rows into columns. For
+an instruction whose lanes read runs of a row, and few groups of which read the same, the caches do as well, and a loop
+without copies needs no barrier. The target says for which operands that is so. A product takes tiles in global memory
+with the meaning of the copy: elements outside the tensor are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, replace_for, role
+from tile_core.ops.base import OpCall, View, is_op
+from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level, uses
+
+Reads = Callable[[OpCall, int], bool]
+"""Whether a product reads an operand as well from global memory: the call, and the operand's position."""
+
+
+def read_operands_in_place(body: Stmt, reads: Reads, kept: Collection[str]) -> Stmt:
+    """Return a program without the copies of pipelined loops whose tiles are only such operands.
+
+    Parameters
+    ----------
+    body
+        A program whose tile ops are calls.
+    reads
+        What the target says.
+    kept
+        Names of tensors and buffers with a layout or a value outside of their own: copies from and to them remain.
+    """
+    rewriter = _InPlace(body, reads, kept)
+    new = rewriter.stmt(body)
+    return _WithoutAllocations(rewriter.dropped).stmt(new) if rewriter.dropped else body
+
+
+class _InPlace(StmtRewriter):
+    def __init__(self, body: Stmt, reads: Reads, kept: Collection[str]) -> None:
+        self.analysis, self.reads, self.kept = Analysis(body), reads, kept
+        self.dropped: set[Any] = set()
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        new = super().visit_For(s)
+        if role(s) != "pipelined":
+            return new
+        found = [c for c in self.analysis.candidates(s) if self.is_operand(c, top_level(s.body), s)]
+        if not found:
+            return new
+        body: list[Any] = top_level(new.body)
+        for candidate in found:
+            self.dropped.add(candidate.buffer)
+            body = [x for x in (_reading(x, candidate) for x in body) if x is not None]
+        return replace_for(new, nodes.seq(body))
+
+    def is_operand(self, candidate: Candidate, body: list[Stmt], loop: Stmt) -> bool:
+        """Whether a copy fills a whole tile that nothing uses but products that read it as well where it comes from."""
+        src, dst = candidate.call.args[:2]
+        if candidate.reason or candidate.call.attrs.get("round") or src.dtype != dst.dtype:
+            return False
+        if any(v.name in self.kept for v in (src, dst)) or not self.analysis.only_in(dst.buffer, loop):
+            return False
+        long = [e for e in src.extents if e != 1]
+        if not _is_whole(dst) or len(dst.extents) != 2 or list(src.extents[-2:]) != list(dst.extents) or len(long) > 2:
+            return False
+        users = [s for i, s in enumerate(body) if i != candidate.position and uses(s, dst.buffer)]
+        return bool(users) and all(self.is_product(s, dst) for s in users)
+
+    def is_product(self, s: Stmt, tile: View) -> bool:
+        """Whether a statement is a product whose operands are a tile, read as well from where it comes."""
+        if not is_op(s) or not nodes.is_tile_call(s.value, "gemm"):
+            return False
+        call = OpCall.decode(s)
+        found = [i for i, a in enumerate(call.args) if isinstance(a, View) and a.buffer.same_as(tile.buffer)]
+        return all(i < 2 and _is_whole(call.args[i]) and self.reads(call, i) for i in found)
+
+
+class _WithoutAllocations(StmtRewriter):
+    def __init__(self, dropped: set[Any]) -> None:
+        self.dropped = dropped
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return nodes.seq([]) if s.buffer in self.dropped else s
+
+
+def _is_whole(view: View) -> bool:
+    """Whether a view is a whole buffer."""
+    return list(view.extents) == list(nodes.shape_of(view.buffer)) and all(nodes.as_int(m) == 0 for m in view.mins)
+
+
+def _reading(s: Any, copy: Candidate) -> Any:
+    """Return a statement that reads a copy's source instead of its tile; ``None`` for the copy."""
+    src, tile = copy.call.args[:2]
+    if not is_op(s) or not uses(s, tile.buffer):
+        return s
+    if nodes.is_tile_call(s.value, "copy"):
+        return None
+
+    def operand(a: Expr) -> Expr:
+        if not hasattr(a, "region") or not a.source.same_as(tile.buffer):
+            return a
+        return nodes.region(src.buffer, src.mins, src.extents)
+
+    call = s.value
+    return tirx.Evaluate(type(call)(call.op, [operand(a) for a in call.args], attrs=call.attrs, ret_ty=call.ty), s.span)

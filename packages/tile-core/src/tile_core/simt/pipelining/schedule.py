@@ -1,0 +1,279 @@
+"""The schedule of a pipelined loop as a value: what is copied when, by whom, and what waits for it.
+
+``plan.py`` makes schedules, ``ledger.py`` checks them, ``writers.py`` writes them as statements. Trip ``t`` of a loop
+uses slot ``t % stages`` of each ring, and phase ``t // stages`` of the slot's barriers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tile_core.simt.role import Role
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A shared buffer with one slot per stage.
+
+    Attributes
+    ----------
+    name
+        Of the buffer.
+    bytes
+        Of one slot.
+    """
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a tile to a slot of a ring.
+
+    Attributes
+    ----------
+    source, ring
+        Names of the tensor and the ring.
+    bytes
+        That it writes, parts outside of the source included.
+    """
+
+    source: str
+    ring: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """Copies are complete for the thread that executes them when they have been executed."""
+
+    def __str__(self) -> str:
+        return "in place"
+
+
+@dataclass(frozen=True)
+class CountedGroups:
+    """Each thread commits its copies as a group, and waits until at most so many of its groups are pending."""
+
+    def __str__(self) -> str:
+        return "groups of each thread"
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """Copies deliver their bytes to the current phase of a barrier.
+
+    Attributes
+    ----------
+    barrier
+        Its name.
+    """
+
+    barrier: str
+
+    def __str__(self) -> str:
+        return f"bytes counted by {self.barrier}"
+
+
+Completion = InPlace | CountedGroups | Transactions
+
+
+@dataclass(frozen=True)
+class CopyGroup:
+    """Copies of one trip that complete together.
+
+    Attributes
+    ----------
+    name
+        For messages.
+    copies
+        The copies.
+    issuer
+        The threads that issue them: each its part, or for transactions one of them all.
+    completion
+        How others learn that they are complete.
+    """
+
+    name: str
+    copies: tuple[Copy, ...]
+    issuer: Role
+    completion: Completion
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one trip."""
+        return sum(c.bytes for c in self.copies)
+
+
+@dataclass(frozen=True)
+class PhaseBarrier:
+    """A barrier with phases, one object per slot.
+
+    Attributes
+    ----------
+    name
+        Of the buffer of its objects.
+    arrivals
+        That end a phase, when all announced bytes have been delivered too.
+    """
+
+    name: str
+    arrivals: int
+
+
+Each = Literal["thread", "warp", "role"]
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Issue the copies of a group for the trip ``ahead`` of the current one (negative: after it), if it exists."""
+
+    group: str
+    ahead: int = 0
+
+
+@dataclass(frozen=True)
+class Commit:
+    """End a group of each thread; it may be empty."""
+
+
+@dataclass(frozen=True)
+class WaitGroups:
+    """Each thread waits until at most ``pending`` of its groups are in flight."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class Expect:
+    """The role's first thread arrives once, and announces bytes for the phase of a trip, if that exists."""
+
+    barrier: str
+    bytes: int
+    ahead: int = 0
+
+
+@dataclass(frozen=True)
+class Arrive:
+    """Each thread, one thread of each warp, or one of the role arrives for a trip, if that exists."""
+
+    barrier: str
+    each: Each = "thread"
+    ahead: int = 0
+
+
+@dataclass(frozen=True)
+class WaitPhase:
+    """Each thread waits for the phase of a trip, if that exists, or one ``lag`` phases earlier: of none it passes."""
+
+    barrier: str
+    ahead: int = 0
+    lag: int = 0
+
+
+@dataclass(frozen=True)
+class Sync:
+    """All threads of the role wait for each other."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """The role reads the slots of a trip, if that exists, of some rings or of all."""
+
+    ahead: int = 0
+    rings: tuple[str, ...] = ()
+
+
+Step = Issue | Commit | WaitGroups | Expect | Arrive | WaitPhase | Sync | Use
+
+
+@dataclass(frozen=True)
+class RoleProgram:
+    """The steps of a role.
+
+    Attributes
+    ----------
+    role
+        Its threads.
+    before
+        Steps before the loop; their trips count from 0.
+    trip
+        Steps of each trip, relative to it.
+    after
+        Steps after the loop; they name no trips.
+    """
+
+    role: Role
+    before: tuple[Step, ...]
+    trip: tuple[Step, ...]
+    after: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The schedule of a loop.
+
+    Attributes
+    ----------
+    loop
+        Its variable, for messages.
+    stages
+        Slots of each ring, and objects of each barrier.
+    trips
+        Its trip count, if that is a constant.
+    rings, groups, barriers
+        What its steps name.
+    programs
+        The roles and their steps; no thread has two roles.
+    """
+
+    loop: str
+    stages: int
+    trips: int | None
+    rings: tuple[Ring, ...]
+    groups: tuple[CopyGroup, ...]
+    programs: tuple[RoleProgram, ...]
+    barriers: tuple[PhaseBarrier, ...] = ()
+
+    def group(self, name: str) -> CopyGroup:
+        """Return the group of a name."""
+        return next(g for g in self.groups if g.name == name)
+
+    def lines(self) -> list[str]:
+        """Return a description, one line for each group, barrier and role."""
+        found = [
+            f"{g.name}: {', '.join(c.ring for c in g.copies)}, {g.bytes} bytes a trip by {g.issuer}: {g.completion}"
+            for g in self.groups
+        ]
+        found += [f"{b.name}: {self.stages} barriers of {_count(b.arrivals, 'arrival')}" for b in self.barriers]
+        for p in self.programs:
+            for when, steps in (("before", p.before), ("each trip", p.trip), ("after", p.after)):
+                if steps:
+                    found.append(f"{p.role.name}, {when}: {'; '.join(map(step_text, steps))}")
+        return found
+
+
+def step_text(step: Step) -> str:
+    """Return a step in words."""
+    if isinstance(step, Commit):
+        return "commit"
+    if isinstance(step, WaitGroups):
+        return f"wait for all but {_count(step.pending, 'group')}" if step.pending else "wait for all groups"
+    if isinstance(step, Sync):
+        return "sync"
+    at = f" of trip +{step.ahead}" if step.ahead else ""
+    if isinstance(step, Issue):
+        return f"issue {step.group}{at}"
+    if isinstance(step, Expect):
+        return f"expect {step.bytes} bytes at {step.barrier}{at}"
+    if isinstance(step, Arrive):
+        return f"arrive at {step.barrier}{at}, one a {step.each}"
+    if isinstance(step, WaitPhase):
+        return f"wait for {step.barrier}{at}" + (f", {_count(step.lag, 'phase')} earlier" if step.lag else "")
+    return f"use {', '.join(step.rings) or 'the slots'}{at}"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,0 +1,184 @@
+"""Copies through registers: a tile is loaded while threads compute, and stored to shared memory when nobody reads it.
+
+For a target whose copies from global to shared memory are loads and stores of threads. Issued together, a load and its
+store wait for memory; here a trip computes between them::
+
+    load first(0)
+    for k:
+        store first(k); load second(k); compute on first
+        store second(k); load first(k + 1), if there is one; compute on second
+
+Tiles that are used together form a group; a loop with one group loads the next trip's. A tile needs one place in shared
+memory, not one per stage, and tiles of different groups are alive in turn, so that they may share it. All of it is
+ordinary loads and stores, whose barriers are placed as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import replace_for, substitute
+from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level, uses, without_dead
+
+MOST_BYTES = 64
+"""Registers of a thread, in bytes, that the tiles of a group may take."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Copies whose tiles are used together.
+
+    Attributes
+    ----------
+    copies
+        The copies.
+    last
+        Position of the last statement of the loop's body that uses their tiles.
+    """
+
+    copies: tuple[Candidate, ...]
+    last: int
+
+
+def not_staged(candidate: Candidate, threads: int) -> str:
+    """Return why a copy does not go through registers; empty if it can.
+
+    Parameters
+    ----------
+    threads
+        Of the block.
+    """
+    extents = [nodes.as_int(n) for n in candidate.call.args[1].extents]
+    dtype = candidate.call.args[1].dtype
+    if not all(isinstance(n, int) for n in extents) or DTYPES[dtype].bits < 8:
+        return f"no registers hold {dtype} tiles of its shape"
+    if prod(extents) % threads:
+        return f"{threads} threads do not have equal parts of it"
+    return ""
+
+
+def groups_of(loop: Stmt, copies: Sequence[Candidate], threads: int) -> tuple[Group, ...]:
+    """Return the groups of a loop in the order of their first use; none if their tiles take too many registers."""
+    body = top_level(loop.body)
+    groups: list[Group] = []
+    for first, last, copy in sorted(((*_used(body, c), c) for c in copies), key=lambda used: used[0]):
+        if groups and first <= groups[-1].last:
+            group = groups.pop()
+            groups.append(Group((*group.copies, copy), max(group.last, last)))
+        else:
+            groups.append(Group((copy,), last))
+    held = [sum(_bytes(c) for c in g.copies) // threads for g in groups]
+    return () if max(held, default=0) > MOST_BYTES else tuple(groups)
+
+
+def write_staged(
+    loop: Stmt, groups: Sequence[Group], analysis: Analysis, own: dict[Any, Any], name: Callable[[str], str]
+) -> Stmt:
+    """Return the statements of a loop whose copies go through registers.
+
+    Parameters
+    ----------
+    groups
+        Its copies.
+    analysis
+        Says which bindings corners of copies need.
+    own
+        By shared buffer that only this loop uses its allocation, which moves into the loop: a trip writes it before it
+        reads it, so that it may share its place.
+    name
+        Makes a name that the program does not have.
+    """
+    return _StagedWriter(loop, groups, analysis, own, name).write()
+
+
+class _StagedWriter:
+    def __init__(
+        self, loop: Stmt, groups: Sequence[Group], analysis: Analysis, own: dict[Any, Any], name: Callable[[str], str]
+    ) -> None:
+        self.loop, self.groups, self.own = loop, groups, own
+        self.body = top_level(loop.body)
+        self.binds = [analysis.recomputed(loop, group.copies) for group in groups]
+        self.kind = nodes.dtype_of(loop.loop_var)
+        self.analyzer = Analyzer()
+        #: By position of a copy the registers that hold its tile.
+        self.held: dict[int, BufferVar] = {}
+        self.before: list[Any] = []
+        for copy in (c for g in groups for c in g.copies):
+            dst = copy.call.args[1]
+            self.held[copy.position], new = nodes.alloc(
+                list(dst.extents), dst.dtype, name(f"{copy.buffer.name}_ahead"), "local.fragment"
+            )
+            self.before.append(new)
+
+    def write(self) -> Stmt:
+        loop = self.loop
+        trips, first = nodes.as_int(loop.extent), nodes.int_const(0, self.kind) + loop.min
+        begin = self.loaded(0, first)
+        if not (isinstance(trips, int) and trips > 0):
+            begin = tirx.IfThenElse(loop.extent > nodes.int_const(0, self.kind), begin, None, loop.span)
+        moved = {c.position for g in self.groups for c in g.copies}
+        moved |= {i for i, s in enumerate(self.body) if isinstance(s, tirx.AllocBuffer) and s.buffer in self.own}
+        kept = {id(s) for s in without_dead(self.body, moved, sorted({i for found in self.binds for i in found}))}
+        following = {g.last: at for at, g in enumerate(self.groups[:-1], 1)}
+        parts: list[Any] = self.turn(0)
+        for position, s in enumerate(self.body):
+            parts += [s] if id(s) in kept else []
+            parts += self.turn(following[position]) if position in following else []
+        notes = {str(k): v for k, v in loop.annotations.items()} | {nodes.ROLE: "serial"}
+        return nodes.seq([*self.before, begin, replace_for(loop, nodes.seq(parts), annotations=notes)])
+
+    def turn(self, at: int) -> list[Stmt]:
+        """Return the stores of a group's tiles, and the loads of those that are needed next."""
+        parts: list[Any] = []
+        for copy in self.groups[at].copies:
+            if copy.buffer in self.own:
+                parts.append(self.own[copy.buffer])
+            dst, held = copy.call.args[1], self.held[copy.position]
+            source = nodes.region(held, [nodes.int_const(0)] * len(dst.extents), dst.extents)
+            to = nodes.region(dst.buffer, dst.mins, dst.extents)
+            parts.append(tirx.Evaluate(nodes.tile_call("copy", [source, to], {}), copy.stmt.span))
+        var = self.loop.loop_var
+        if at + 1 < len(self.groups):
+            return [*parts, self.loaded(at + 1, var)]
+        following = var + nodes.int_const(1, self.kind)
+        more = following < self.loop.min + self.loop.extent
+        return [*parts, tirx.IfThenElse(more, self.loaded(0, following), None, self.loop.span)]
+
+    def loaded(self, at: int, turn: Expr) -> Stmt:
+        """Return the loads of a group's tiles for an iteration."""
+        mapping: dict[Any, Any] = {self.loop.loop_var: turn}
+        parts: list[Any] = []
+        for bind in (self.body[i] for i in self.binds[at]):
+            var = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
+            parts.append(tirx.Bind(var, self.value(bind.value, mapping), bind.span))
+            mapping[bind.var] = var
+        for copy in self.groups[at].copies:
+            src, held = copy.call.args[0], self.held[copy.position]
+            mins = [self.value(nodes.int_const(0) + m, mapping) for m in src.mins]
+            to = nodes.region(held, [nodes.int_const(0)] * len(copy.call.args[1].extents), copy.call.args[1].extents)
+            call = nodes.tile_call("copy", [nodes.region(src.buffer, mins, src.extents), to], dict(copy.call.attrs))
+            parts.append(tirx.Evaluate(call, copy.stmt.span))
+        return nodes.seq(parts)
+
+    def value(self, e: Expr, mapping: dict[Any, Any]) -> Expr:
+        """Return an expression with variables substituted and constant sums folded."""
+        return self.analyzer.simplify(substitute(e, mapping))
+
+
+def _used(body: Sequence[Stmt], copy: Candidate) -> tuple[int, int]:
+    """Return the positions of the first and last statement that use a copy's tile."""
+    found = [i for i, s in enumerate(body) if i != copy.position and uses(s, copy.buffer)]
+    return (found[0], found[-1]) if found else (copy.position, copy.position)
+
+
+def _bytes(copy: Candidate) -> int:
+    dst = copy.call.args[1]
+    return prod(int(n) for n in dst.extents) * DTYPES[dst.dtype].bits // 8

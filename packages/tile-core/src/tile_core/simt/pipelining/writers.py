@@ -1,0 +1,280 @@
+"""Writers of schedules: the statements of a pipelined loop, by how its copies complete.
+
+A loop of three stages whose threads count groups becomes::
+
+    copy trips 0 and 1, each a group                   # those that exist
+    for k:
+        wait for all but the latest group              # this thread's part of trip k is there
+        sync_threads                                   # all threads' parts are there, slot k - 1 is free
+        copy trip k + 2 into the slot of k - 1, if there is one; end the group
+        compute on slot k % 3
+
+Copies in place need no groups. For transactions, one thread announces the bytes of a trip before its copies, and the
+wait is for the phase of the slot's barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
+from tile_core.ops.base import View, is_op
+from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
+from tile_core.simt.pipelining.plan import TRANSACTIONS, LoopPlan
+from tile_core.simt.pipelining.schedule import (
+    Commit,
+    CopyGroup,
+    Expect,
+    InPlace,
+    Issue,
+    RoleProgram,
+    Step,
+    Sync,
+    Transactions,
+    Use,
+    WaitGroups,
+    WaitPhase,
+)
+
+#: Attribute of a copy that may complete later: at the wait for its group, or for the phase of its third operand.
+ASYNC = "async"
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is known of the program around a loop.
+
+    Attributes
+    ----------
+    busy
+        Whether earlier statements may still use shared memory, or write the source of a copy.
+    nested
+        Whether the loop is inside of another pipelined one.
+    """
+
+    busy: bool
+    nested: bool
+
+
+def write_loop(plan: LoopPlan, around: Around) -> Stmt:
+    """Return the statements of a loop: its rings' allocations if they are its own, and the loop."""
+    return _Writer(plan, around).write()
+
+
+class _Writer:
+    def __init__(self, plan: LoopPlan, around: Around) -> None:
+        self.plan, self.loop, self.around = plan, plan.loop, around
+        self.schedule, self.stages = plan.schedule, plan.schedule.stages
+        self.body = top_level(plan.loop.body)
+        self.analyzer = Analyzer()
+        self.kind = nodes.dtype_of(self.loop.loop_var)
+        self.trips = self.loop.extent
+        self.before: list[Any] = []
+        if not isinstance(self.trips, (tirx.IntImm, tirx.Var)):
+            trips = nodes.fresh(f"{self.loop.loop_var.name}_trips", self.kind)
+            self.before.append(tirx.Bind(trips, self.trips, self.loop.span))
+            self.trips = trips
+        self.barriers: dict[str, Any] = {}
+        self.slot, self.ahead = nodes.fresh("slot"), nodes.fresh("slot_ahead")
+
+    def write(self) -> Stmt:
+        (program,) = self.schedule.programs
+        parts, after = self.around_barriers(program)
+        parts += [calls.sync_threads()] if self.around.busy else []
+        parts += self.started(program.before)
+        parts.append(self.trip(program))
+        for step in program.after:
+            # Every issued copy has been waited for by the trip that reads it. Only empty groups remain, and an
+            # enclosing loop relies on its own copies staying in flight.
+            if not (isinstance(step, WaitGroups) and self.around.nested):
+                parts.append(self.wait(step, self.loop.loop_var))
+        own = [s.buffer for s in self.body if isinstance(s, tirx.AllocBuffer)]
+        allocated = [tirx.AllocBuffer(r) for b, r in self.plan.rings.items() if any(a.same_as(b) for a in own)]
+        managed = calls.managed(list(self.plan.rings.values()), nodes.seq([*parts, *after]), self.loop.span)
+        return nodes.seq([*allocated, *self.before, managed])
+
+    def around_barriers(self, program: RoleProgram) -> tuple[list[Stmt], list[Stmt]]:
+        """Return the statements that initialise the barriers, and those after the loop."""
+        first: list[Stmt] = []
+        last: list[Stmt] = []
+        leader = _threads(program)
+        for barrier in self.schedule.barriers:
+            buffer, allocate = calls.alloc_barriers(barrier.name, self.stages)
+            self.barriers[barrier.name] = buffer
+            self.before.append(allocate)
+            slots = [nodes.int_const(slot) for slot in range(self.stages)]
+            first.append(
+                calls.only(leader, nodes.seq([calls.barrier_init(buffer, s, barrier.arrivals) for s in slots]))
+            )
+            last.append(calls.only(leader, nodes.seq([calls.barrier_drop(buffer, s) for s in slots])))
+        return first, last
+
+    # Steps
+
+    def started(self, steps: Sequence[Step]) -> list[Stmt]:
+        """Return the statements before the loop."""
+        parts: list[Stmt] = []
+        for ahead, run in _runs(steps):
+            turn = nodes.int_const(ahead, self.kind)
+            parts += self.issue(run, turn, nodes.int_const(ahead))
+        return parts
+
+    def trip(self, program: RoleProgram) -> Stmt:
+        """Return the loop."""
+        loop, stages = self.loop, self.stages
+        turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
+        # One division per iteration, for all accesses: a counter that wraps around would make it harder to prove that
+        # an access stays inside its buffer.
+        late = [tirx.Bind(self.slot, _slot(turn, stages))]
+        parts: list[Stmt] = []
+        for ahead, run in _runs(program.trip):
+            if ahead == 0:
+                for step in run:
+                    if isinstance(step, WaitPhase):
+                        parts, late = [*parts, *late], []
+                    parts += [] if isinstance(step, Use) else [self.wait(step, turn)]
+            else:
+                later = turn + nodes.int_const(ahead, self.kind)
+                parts += [*late, tirx.Bind(self.ahead, _slot(later, stages)), *self.issue(run, later, self.ahead)]
+                late = []
+        rewriter = _Slots(self.plan.rings, self.slot)
+        rest = [rewriter.stmt(s) for s in without_dead(self.body, self.plan.moved, self.plan.binds)]
+        notes = {str(k): v for k, v in loop.annotations.items()}
+        notes[nodes.ROLE] = "serial"
+        return replace_for(loop, nodes.seq([*parts, *late, *rest]), annotations=notes)
+
+    def wait(self, step: Step, turn: Expr) -> Stmt:
+        """Return a wait of the current trip."""
+        if isinstance(step, WaitGroups):
+            return calls.async_wait(step.pending)
+        if isinstance(step, WaitPhase):
+            two = nodes.int_const(2, self.kind)
+            phase = tirx.floordiv(turn, nodes.int_const(self.stages, self.kind)) - nodes.int_const(step.lag, self.kind)
+            return calls.barrier_wait(
+                self.barriers[step.barrier], self.slot, nodes.cast(tirx.floormod(phase, two), "int32")
+            )
+        assert isinstance(step, Sync)
+        return calls.sync_threads()
+
+    def issue(self, steps: Sequence[Step], turn: Expr, slot: Expr) -> list[Stmt]:
+        """Return the copies of one trip, if it exists, and the end of their group."""
+        loop = self.loop
+        at = turn if nodes.as_int(loop.min) == 0 else loop.min + turn
+        mapping: dict[Any, Any] = {loop.loop_var: at}
+        parts: list[Any] = []
+        for bind in (self.body[i] for i in self.plan.binds):
+            var = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
+            parts.append(tirx.Bind(var, self.at(bind.value, mapping), bind.span))
+            mapping[bind.var] = var
+        committed: list[Stmt] = []
+        for step in steps:
+            if isinstance(step, Commit):
+                committed.append(calls.async_commit())
+            elif isinstance(step, Issue):
+                parts += self.copies(self.schedule.group(step.group), mapping, slot)
+        trips, number = nodes.as_int(self.trips), nodes.as_int(turn)
+        copies = nodes.seq(parts)
+        if not (isinstance(trips, int) and isinstance(number, int) and number < trips):
+            copies = tirx.IfThenElse(turn < self.trips, copies, None, loop.span)
+        return [copies, *committed]
+
+    def copies(self, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr) -> list[Stmt]:
+        """Return the copies of a group, with what announces them."""
+        made = [self.copy(c, group, mapping, slot) for c in self.plan.copies[group.name]]
+        if not isinstance(group.completion, Transactions):
+            return made
+        announced = calls.barrier_expect(self.barriers[group.completion.barrier], slot, group.bytes)
+        role = (group.issuer.name, group.issuer.first, group.issuer.count)
+        return [calls.only(role, nodes.seq([announced, *made]), self.loop.span)]
+
+    def copy(self, c: Candidate, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr) -> Stmt:
+        src, dst = c.call.args
+        source = nodes.region(src.buffer, [self.at(nodes.int_const(0) + m, mapping) for m in src.mins], src.extents)
+        to = nodes.region(self.plan.rings[c.buffer], [slot, *dst.mins], [1, *dst.extents])
+        attrs = {**c.call.attrs, **self.plan.facts.get(c.buffer, {}), ASYNC: 1}
+        if isinstance(group.completion, InPlace):
+            del attrs[ASYNC]
+        operands = [source, to]
+        if isinstance(group.completion, Transactions):
+            operands.append(nodes.region(self.barriers[group.completion.barrier], [slot], [1]))
+            attrs[ASYNC] = TRANSACTIONS
+        return tirx.Evaluate(nodes.tile_call("copy", operands, attrs), c.stmt.span)
+
+    def at(self, e: Expr, mapping: dict[Var, Expr]) -> Expr:
+        """Return an expression with variables substituted and constant sums folded."""
+        return self.analyzer.simplify(substitute(e, mapping))
+
+
+class _Slots(StmtRewriter):
+    """Rewrites a statement to read the slots of rings."""
+
+    def __init__(self, rings: Any, slot: Var) -> None:
+        self.rings, self.slot = rings, slot
+
+    def expr(self, e: Expr) -> Expr:
+        return map_expr(e, self.load, ir.TensorLoad)
+
+    def load(self, e: Expr) -> Expr:
+        new = self.rings.get(e.source)
+        return e if new is None else nodes.load(new, [self.slot, *e.indices], e.span)
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return nodes.seq([]) if s.buffer in self.rings else s
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        return tirx.Evaluate(self.op(s), s.span) if is_op(s) else super().visit_Evaluate(s)
+
+    def visit_Bind(self, s: Stmt) -> Stmt:
+        return tirx.Bind(s.var, self.op(s), s.span) if nodes.is_tile_call(s.value) else super().visit_Bind(s)
+
+    def op(self, s: Stmt) -> Call:
+        """Rewrite a tile call: regions get the slot as their first dimension, dimension attributes shift."""
+        call = s.value
+        attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
+        args = []
+        for position, a in enumerate(call.args):
+            new = self.rings.get(a.source) if hasattr(a, "region") else None
+            if new is None:
+                args.append(self.region(a) if hasattr(a, "region") else self.expr(a))
+                continue
+            view = View.of(a)
+            mins = [self.expr(nodes.int_const(0) + m) for m in view.mins]
+            args.append(nodes.region(new, [self.slot, *mins], [1, *view.extents]))
+            if position == 0 and "dim" in attrs:
+                attrs["dim"] = int(attrs["dim"]) + 1
+            if position == 0 and "src_dims" in attrs:
+                attrs["src_dims"] = [int(d) + 1 for d in attrs["src_dims"]]
+        return type(call)(call.op, args, attrs=attrs, ret_ty=call.ty)
+
+    def region(self, a: Expr) -> Expr:
+        """Rewrite the corner of a region of another buffer."""
+        view = View.of(a)
+        mins = [self.expr(nodes.int_const(0) + m) for m in view.mins]
+        return nodes.region(view.buffer, mins, view.extents)
+
+
+def _threads(program: RoleProgram) -> tuple[str, int, int]:
+    leader = program.role.leader
+    return leader.name, leader.first, leader.count
+
+
+def _runs(steps: Sequence[Step]) -> list[tuple[int, list[Step]]]:
+    """Return consecutive steps of one trip together; a commit belongs to what it ends."""
+    found: list[tuple[int, list[Step]]] = []
+    for step in steps:
+        ahead = step.ahead if isinstance(step, (Issue, Expect, WaitPhase, Use)) else None
+        if found and (isinstance(step, Commit) or ahead == found[-1][0] or (ahead is None and found[-1][0] == 0)):
+            found[-1][1].append(step)
+        else:
+            found.append((ahead or 0, [step]))
+    return found
+
+
+def _slot(turn: Expr, stages: int) -> Expr:
+    return nodes.cast(tirx.floormod(turn, nodes.int_const(stages, nodes.dtype_of(turn))), "int32")

@@ -1,0 +1,73 @@
+"""Work of a part of a block's threads (``T.ws``): its marks get a variable for a thread's number in the role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
+from tile_core.errors.lowering import RoleUnsupported
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import StmtRewriter
+from tile_core.simt.role import Role
+from tile_core.simt.variant import Block
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+def enter_roles(body: Stmt, block: Block, ctx: Context) -> Stmt:
+    """Return the body with a variable in each mark of a role, bound to a thread's number among those of the role.
+
+    Raises
+    ------
+    RoleUnsupported
+        If the target has too few barriers for the roles, or a role is not made of whole groups of threads.
+    """
+    return _EnterRoles(block, ctx).stmt(body)
+
+
+def role_of(mark: Stmt) -> Role:
+    """Return the threads of a mark."""
+    name, first, count = list(mark.node)[:3]
+    return Role(str(name.value), int(nodes.as_int(first)), int(nodes.as_int(count)))
+
+
+def block_in(mark: Stmt | None, block: Block) -> Block:
+    """Return the threads that share work in a mark, as a block of their own; those of the block without a mark."""
+    return block if mark is None else Block((role_of(mark).count, 1, 1), mark.node[3], begins=role_of(mark).first)
+
+
+def is_shared(s: Stmt) -> bool:
+    """Whether a statement is a mark whose threads share the work."""
+    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == calls.ONLY) and len(s.node) == 4
+
+
+class _EnterRoles(StmtRewriter):
+    def __init__(self, block: Block, ctx: Context) -> None:
+        self.block, self.ctx = block, ctx
+        self.roles: set[tuple[int, int]] = set()
+
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
+        if s.attr_key != calls.ONLY:
+            return super().visit_AttrStmt(s)
+        role = role_of(s)
+        self.check(role, s)
+        number = nodes.fresh("number")
+        own = tirx.Bind(number, self.block.thread - nodes.int_const(role.first))
+        body = nodes.seq([own, self.stmt(s.body)])
+        return tirx.AttrStmt([*s.node, number], s.attr_key, s.value, body, s.span)
+
+    def check(self, role: Role, s: Stmt) -> None:
+        self.roles.add((role.first, role.count))
+        most, width = self.ctx.capabilities.partial_barriers, self.ctx.capabilities.execution_width or 1
+        found = fix = ""
+        if not most:
+            found, fix = "parts of a block have no barrier", "leave T.ws out: the block's threads then share all work"
+        elif len(self.roles) > most:
+            found, fix = f"there are {most} barriers of parts of a block", f"use at most {most} different roles"
+        elif role.first % width or role.count % width:
+            found, fix = f"threads execute in groups of {width}", f"use a size that is a multiple of {width}"
+        if found:
+            where = nodes.where_of(s)
+            raise RoleUnsupported(role=role.name, found=found, target=self.ctx.target.text, fix=fix, where=where)

@@ -1,0 +1,65 @@
+"""Programs of tile ops in which parts of the block do parts of the work: the meaning is that of all threads' work."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tile_core.testing.case import Unit
+from tile_core.testing.sketch import Block, Env, Sketch
+from tile_core.testing.strategies.draws import EXTENTS, Draw
+from tile_core.testing.strategies.moves import load
+from tile_core.testing.strategies.structure import pipeline
+from tile_core.testing.strategies.tiles import step
+
+#: Threads of a block, and the threads and numbers of groups of its roles.
+_SPLITS = (
+    (64, 32, ("0", "1", "0, 1")), (128, 32, ("0", "1", "3", "1, 2")), (256, 128, ("0", "1")),
+    (256, 64, ("0", "1, 2", "2, 3", "3")), (160, 32, ("4", "0, 1", "2, 3")),
+)  # fmt: skip
+
+
+@st.composite
+def role_programs(draw: Draw) -> Unit:
+    """Draw a program of tile ops in which roles do some of the steps, in loops and under conditions too."""
+    threads, size, groups = draw(st.sampled_from(_SPLITS))
+    sketch = Sketch(draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(EXTENTS)), threads)
+    load(draw, sketch, sketch.body, (sketch.rows, sketch.cols))
+    for _ in range(draw(st.integers(1, 4))):
+        block = Block()
+        for _ in range(draw(st.integers(1, 3))):
+            _role(draw, sketch, block, size, draw(st.sampled_from(groups)))
+        if draw(st.booleans()):
+            step(draw, sketch, block, 1)
+        _around(draw, sketch.body, block)
+    fitting = [t for t in sketch.tiles.values() if t.shape == (sketch.rows, sketch.cols)]
+    for t in fitting[-3:]:
+        sketch.outputs[sketch.fresh("O")] = t
+    r, c = sketch.rows, sketch.cols
+    return sketch.unit([(2 * r, c, draw(st.integers(-1, 3)))], draw(st.integers(0, 10**6)))
+
+
+def _role(draw: Draw, sketch: Sketch, block: Block, size: int, groups: str) -> None:
+    inner = Block()
+    for _ in range(draw(st.integers(1, 3))):
+        if draw(st.integers(0, 5)) == 0:
+            pipeline(draw, sketch, inner)
+        else:
+            step(draw, sketch, inner, 1)
+    if inner.lines:
+        block.add(f"with T.ws({groups}, size={size}):\n{inner.indented()}", inner.run)
+
+
+def _around(draw: Draw, body: Block, block: Block) -> None:
+    """Add statements as they are, or under a condition that is the same for all threads."""
+    if not block.lines:
+        return
+    condition = draw(st.sampled_from(("", "v > 1", "bx == 0")))
+    if not condition:
+        body.add("\n".join(block.lines), block.run)
+        return
+
+    def action(env: Env) -> None:
+        if eval(condition, {}, {k: env[k] for k in ("v", "bx")}):
+            block.run(env)
+
+    body.add(f"if {condition}:\n{block.indented()}", action)

@@ -1,0 +1,79 @@
+"""Tiles whose rows are whole 16 bytes: copy engines of some targets move them, by boxes of one to five dimensions."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DTYPES
+from tile_core.testing.case import Data, Launch, Part, Unit, output, tensor
+from tile_core.testing.data import Array, anything, numbers, values
+
+_TYPES = (
+    "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "int16", "float32", "int32", "uint32",
+    "int64", "uint64", "float64",
+)  # fmt: skip
+_SUMS = ("float32", "float16", "bfloat16", "int32", "uint32", "int64", "uint64")
+#: Extents of tiles in all dimensions but the last, and of how many more the tensor has.
+_TILES = (((), ()), ((8,), (13,)), ((2, 4), (3, 1)), ((1, 2, 4), (2, 0, 3)), ((2, 1, 2, 3), (1, 1, 0, 2)))
+_LOOPS = ("T.Pipelined({}, num_stages=3)", "T.serial({})", "T.Pipelined({}, num_stages=2)")
+
+
+def units() -> list[Unit]:
+    """Return the units of this table."""
+    return [_moved(n, dtype) for n, dtype in enumerate(_TYPES)]
+
+
+def _moved(n: int, dtype: str) -> Unit:
+    """Move tiles along the first dimension in and out, the last one partly outside; then one alone."""
+    wide = 128 // DTYPES[dtype].bits
+    tile, more = _TILES[n % 5]
+    block = (*tile, wide * (1, 2, 4, 8, 12)[n * 2 % 5])
+    while prod(block) * DTYPES[dtype].bits < 1024:
+        block = (block[0] * 2, *block[1:])
+    grown = (*more, wide * (n % 2)) if more else (block[0] + wide,)
+    shape = tuple(b + e for b, e in zip(block, grown, strict=True))
+    turns, rest = -(-shape[0] // block[0]), ", 0" * (len(block) - 1)
+    body = f"""
+        s = T.alloc_shared({block}, "{dtype}")
+        for t in {_LOOPS[n % 3].format(turns)}:
+            T.copy(A[t * {block[0]}{rest}], s)
+            T.copy(s, B[t * {block[0]}{rest}])
+        r = T.alloc_shared({block}, "{dtype}")
+        T.copy(A[0{rest}], r)
+        T.copy(r, P)
+    """
+    first = tuple(slice(b) for b in block)
+
+    def want(d: Data) -> dict[str, Array]:
+        data = values(d["A"], dtype)
+        wanted = values(d["B"], dtype, shape).copy() if "B" in d else np.zeros(shape, data.dtype)
+        moved = tuple(slice(b) for b in (shape[0], *block[1:]))
+        wanted[moved] = data[moved]
+        return {"B": wanted, "P": data[first]}
+
+    def total(d: Data) -> Array:
+        return values(d["C"], dtype) + values(d["A"], dtype)[first]
+
+    parts = {"moved": Part((output("B", dtype, *shape), output("P", dtype, *block)), body, want)}
+    sums = dtype in _SUMS
+    if sums:
+        add = f'''
+            q = T.alloc_shared({block}, "{dtype}")
+            T.copy(A[0{rest}], q)
+            T.atomic_add(C[0{rest}], q)
+        '''
+        needs = frozenset({f"atomic:add:{dtype}"})
+        parts["added"] = Part((output("C", dtype, *block),), add, total, needs=needs)
+
+    def data(rng: Any) -> Data:
+        make = numbers if sums else anything
+        found = {"A": make(rng, shape, dtype), "B": make(rng, shape, dtype)}
+        return {**found, "C": numbers(rng, block, dtype)} if sums else found
+
+    name = f"boxes-{len(block)}d-{dtype}"
+    return Unit(
+        "copy", name, (tensor("A", dtype, *shape),), "", parts, {"": Launch(data)}, threads=(32, 96, 128)[n % 3]
+    )

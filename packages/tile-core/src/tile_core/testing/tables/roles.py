@@ -1,0 +1,161 @@
+"""Work of a part of a block's threads (``T.ws``): results are those of the kernel without it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tile_core.testing.case import Data, Reference, Unit, one, output, refused, tensor
+from tile_core.testing.data import Array
+from tile_core.testing.source import lines
+
+M, N = 24, 33
+#: A target may lack barriers of parts of a block.
+_OPTIONAL = "barriers of parts of a block"
+
+
+def units() -> list[Unit]:
+    """Return the units of this table."""
+    return [*_work(), *_refusals()]
+
+
+def _numbers(rng: np.random.Generator) -> Data:
+    return {name: rng.integers(-9, 10, (M, N)).astype(np.float32) for name in "AD"}
+
+
+def _unit(name: str, body: str, want: Reference, threads: int = 128) -> Unit:
+    params = [tensor("A", "float32", M, N), tensor("D", "float32", M, N), output("B", "float32", M, N)]
+    start = "".join(f's{k} = T.alloc_shared(({M}, {N}), "float32")\n' for k in range(2))
+    start += "".join(f'f{k} = T.alloc_fragment(({M}, {N}), "float32")\n' for k in range(2))
+    text = start + lines(body.replace("ALL", f"T.Parallel({M}, {N})").replace("LAST", str(M - 1)))
+    return one("roles", name, params, text, want, {"": _numbers}, threads=threads, optional=_OPTIONAL)
+
+
+def _apart(d: Data) -> Array:
+    return d["A"] * 2 + d["D"][::-1]
+
+
+def _turns(d: Data) -> Array:
+    total = np.zeros((M, N), np.float32)
+    for k in range(3):
+        total += (d["A"] + k)[::-1] + d["D"]
+    return total
+
+
+def _rows(d: Data) -> Array:
+    return d["A"] - d["D"].max(axis=1)[:, None]
+
+
+def _work() -> list[Unit]:
+    return [
+        # Two roles that do not depend on each other, and what both have made.
+        _unit("apart", """
+            with T.ws(0, size=64):
+                T.copy(A, s0)
+                T.copy(s0, f0)
+                for i, j in ALL:
+                    f0[i, j] = f0[i, j] * 2
+                T.copy(f0, s0)
+            with T.ws(1, size=64):
+                T.copy(D, s1)
+                T.copy(s1, f1)
+                for i, j in ALL:
+                    s1[i, j] = f1[LAST - i, j]
+            for i, j in ALL:
+                B[i, j] = s0[i, j] + s1[i, j]
+        """, _apart),
+        # One role hands a tile to another one in each turn of a loop.
+        _unit("turns", """
+            T.clear(f0)
+            for k in T.serial(3):
+                with T.ws(1, size=32):
+                    for i, j in ALL:
+                        s0[i, j] = A[i, j] + T.cast(k, "float32")
+                with T.ws(2, 3, size=32):
+                    for i, j in ALL:
+                        s1[i, j] = s0[LAST - i, j] + D[i, j]
+                for i, j in ALL:
+                    f0[i, j] = f0[i, j] + s1[i, j]
+            T.copy(f0, B)
+        """, _turns),
+        # A tile in registers that a role fills and the block reads, and a reduction by a role.
+        _unit("fragments", """
+            m = T.alloc_fragment((24,), "float32")
+            with T.ws(0, 1, size=32):
+                T.copy(A, f0)
+            with T.ws(2, size=32):
+                T.copy(D, f1)
+                T.reduce_max(f1, m, dim=1)
+            for i, j in ALL:
+                B[i, j] = f0[i, j] - m[i]
+        """, _rows, 96),
+        # All threads, a variable that only a role uses, and a condition.
+        _unit("all", """
+            with T.ws(0):
+                n = T.alloc_var("int32", init=2)
+                for k in T.serial(3):
+                    if k == 1:
+                        n = n + k
+                for i, j in ALL:
+                    s0[i, j] = D[LAST - i, j] + T.cast(n, "float32") - 3
+            for i, j in ALL:
+                B[i, j] = A[i, j] * 2 + s0[i, j]
+        """, _apart),
+        _product(),
+    ]  # fmt: skip
+
+
+def _product() -> Unit:
+    """A pipelined product by one role while the other one sums rows, pipelined too."""
+    params = [tensor("A", "float16", 64, 48), tensor("D", "float16", 48, 32), output("B", "float32", 64, 32)]
+    body = lines("""
+        s = T.alloc_shared((64, 16), "float16")
+        t = T.alloc_shared((16, 32), "float16")
+        u = T.alloc_shared((64, 16), "float16")
+        c = T.alloc_fragment((64, 32), "float32")
+        f = T.alloc_fragment((64, 16), "float32")
+        r = T.alloc_fragment((64,), "float32")
+        with T.ws(1):
+            T.clear(c)
+            for k in T.Pipelined(3, num_stages=2):
+                T.copy(A[0, k * 16], s)
+                T.copy(D[k * 16, 0], t)
+                T.gemm(s, t, c)
+        with T.ws(0):
+            T.clear(r)
+            for k in T.Pipelined(3, num_stages=3):
+                T.copy(A[0, k * 16], u)
+                for i, j in T.Parallel(64, 16):
+                    f[i, j] = T.cast(u[i, j], "float32")
+                T.reduce_sum(f, r, dim=1, clear=False)
+        for i, j in T.Parallel(64, 32):
+            B[i, j] = c[i, j] + r[i]
+    """)
+
+    def want(d: Data) -> Array:
+        a, b = d["A"].astype(np.float64), d["D"].astype(np.float64)
+        return a @ b + a.sum(axis=1, keepdims=True)
+
+    def data(rng: np.random.Generator) -> Data:
+        return {n: rng.integers(-3, 4, s).astype(np.float16) for n, s in (("A", (64, 48)), ("D", (48, 32)))}
+
+    return one("roles", "product", params, body, want, {"": data}, threads=256, optional=_OPTIONAL)
+
+
+def _refusals() -> list[Unit]:
+    a = [tensor("A", "float32", 64)]
+    within = "with T.ws(0, size=32):\n"
+    bodies = {
+        "nested": within + "    with T.ws(0, size=32):\n        A[0] = 1.0",
+        "in-parallel": "for i in T.Parallel(64):\n    with T.ws(0, size=32):\n        A[i] = 1.0",
+        "more-threads": "with T.ws(1, size=64):\n    A[0] = 1.0",
+        "names-threads": within + "    A[T.get_thread_binding(0)] = 1.0",
+        "private": "n = T.alloc_var('int32', init=0)\n" + within + "    n = n + 1\nA[n] = 1.0",
+    }
+    found = [refused("roles", f"illegal-{k}", body, "K230", params=a, threads=64) for k, body in bodies.items()]
+    leaves = "for k in T.serial(3):\n    with T.ws(0, size=32):\n        if A[k] > 0.0:\n            break"
+    found.append(refused("roles", "illegal-break", leaves, "K115", params=a, threads=64))
+    found += [
+        refused("roles", f"illegal-{k}", f"with T.ws({groups}):\n    A[0] = 1.0", "K128", params=a, threads=64)
+        for k, groups in (("gap", "0, 2, size=16"), ("negative", "-1"), ("none", ""), ("size", "0, size=0"))
+    ]
+    return found

@@ -1,0 +1,55 @@
+"""Numbers of values: the same for the same value, and a name is looked into once, however often it is used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tile_core.analysis.index_evaluation import Unknown
+from tile_core.analysis.value_numbering import Fingerprint, apart
+from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+
+EXECUTIONS = np.arange(5)
+
+
+def chain(length):
+    """Names of which each is the sum of two uses of the one before, and the first is an element."""
+    buffer = tirx.decl_buffer([5], "float32", "A")
+    i = nodes.fresh("i")
+    names = [nodes.fresh(f"x{n}", "float32") for n in range(length)]
+    binds = {names[0]: nodes.load(buffer, [i])}
+    binds |= {names[n]: names[n - 1] + names[n - 1] for n in range(1, length)}
+    return names, binds, i
+
+
+def test_a_long_chain_of_names_takes_no_time():
+    names, binds, i = chain(300)
+    reads = []
+
+    def element(load, env):
+        reads.append(load)
+        return apart(env[i])
+
+    found = Fingerprint({i: EXECUTIONS}, binds, element).of(names[-1])
+    assert len(reads) == 1
+    assert len(set(found.tolist())) == 5
+
+
+def test_equal_values_of_different_names_have_one_number():
+    names, binds, i = chain(4)
+    other, more, j = chain(4)
+    load = binds[names[0]]
+    more[other[0]] = load
+    numbers = Fingerprint({i: EXECUTIONS}, {**binds, **more}, lambda load, env: apart(env[i]))
+    np.testing.assert_array_equal(numbers.of(names[3]), numbers.of(other[3]))
+    assert not np.array_equal(numbers.of(names[3]), numbers.of(other[2]))
+    assert j is not i
+
+
+def test_what_calls_the_unknown_is_unknown_each_time():
+    v = nodes.fresh("v")
+    numbers = Fingerprint({}, {v: nodes.tile_call("lane_index", [], ret="int32")}, lambda load, env: apart(EXECUTIONS))
+    for _ in range(2):
+        with pytest.raises(Unknown):
+            numbers.of(v + 1)

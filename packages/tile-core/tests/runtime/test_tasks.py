@@ -1,0 +1,137 @@
+"""Searches over executors, and the database of what was measured."""
+
+from __future__ import annotations
+
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core import tasks
+from tile_core.abi.adapter import RuntimeAdapter
+
+CONFIGS = [{"block": 16}, {"block": -1}, {"block": 32}, {"block": 64}]
+
+
+def scaled(n: int, block: int = 64) -> Any:
+    @T.prim_func
+    def scale(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+        with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+            B[bx * block : bx * block + block] = A[bx * block : bx * block + block] * 2
+
+    return scale
+
+
+def tuned(**options: Any) -> Any:
+    factory = tile.jit(out_idx=[-1], target="cpu")(scaled)
+    return tile.autotune(CONFIGS, warmup=0, repeat=1, **options)(factory)
+
+
+class Deadly(Executor):
+    """Loses the process of one configuration, and on the first round that of another one too."""
+
+    def __init__(self, kills: int) -> None:
+        self.kills, self.calls = kills, 0
+
+    def submit(self, fn: Any, *args: Any, **keywords: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.calls += 1
+        (task,) = args
+        if _block(task) == self.kills or self.calls == 1:
+            future.set_exception(BrokenExecutor("a process ended"))
+        else:
+            future.set_result(fn(*args, **keywords))
+        return future
+
+
+def _block(task: Any) -> int:
+    return int(task.program.func.body.extent) and -(-100 // int(task.program.func.body.extent))
+
+
+def test_any_executor_runs_the_configurations():
+    with ThreadPoolExecutor(2) as pool:
+        found = tuned(executor=pool).tune(100)
+    assert [t.seconds is None for t in found.trials] == [False, True, False, False]
+    a = np.arange(100, dtype="float32")
+    assert np.array_equal(found.kernel(a), 2 * a)
+
+
+def test_processes_of_this_machine():
+    found = tuned(executor=2).tune(100)
+    assert [t.seconds is None for t in found.trials] == [False, True, False, False]
+
+
+def test_a_lost_process_loses_no_other_configuration():
+    executor = Deadly(kills=_block_of(64))
+    found = tuned(executor=executor).tune(100)
+    assert [t.seconds is None for t in found.trials] == [False, True, False, True]
+    assert found.trials[3].error.startswith("[S206] the process that ran it ended: BrokenExecutor")
+    assert executor.calls == 5
+
+
+def _block_of(block: int) -> int:
+    return -(-100 // -(-100 // block))
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path, monkeypatch):
+    file = tmp_path / "results.sqlite"
+    first = tuned(results=file).tune(100)
+    assert not any(t.known for t in first.trials)
+    monkeypatch.setattr(tasks, "measure", None)  # a call would fail
+    again = tuned(results=file).tune(100)
+    assert [t.known for t in again.trials] == [True, False, True, True]  # tracing refuses the second at once
+    assert again.config == first.config
+    with pytest.raises(TypeError):
+        tuned(results=file).tune(101)  # other sizes
+    monkeypatch.setattr(RuntimeAdapter, "device_name", lambda self: "another device")
+    with pytest.raises(TypeError):
+        tuned(results=file).tune(100)
+
+
+def test_an_interrupted_search_goes_on(tmp_path, monkeypatch):
+    file, real, measured = tmp_path / "results.sqlite", tasks.measure, []
+
+    def interrupted(task: Any) -> Any:
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        measured.append(task.key)
+        return real(task)
+
+    monkeypatch.setattr(tasks, "measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tuned(results=file).tune(100)
+    monkeypatch.setattr(tasks, "measure", real)
+    found = tuned(results=file).tune(100)
+    assert [t.known for t in found.trials] == [True, False, True, False]
+
+
+def test_without_the_name_of_a_device_nothing_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(RuntimeAdapter, "device_name", lambda self: "")
+    file = tmp_path / "results.sqlite"
+    tuned(results=file).tune(100)
+    assert not any(t.known for t in tuned(results=file).tune(100).trials)
+
+
+def test_a_wrong_result_is_kept_with_its_code(tmp_path, monkeypatch):
+    from tile_core.errors.launch import VerifyMismatch
+    from tile_core.runtime.kernel import Kernel
+
+    def wrong(self: Kernel, *values: Any, **rest: Any) -> None:
+        facts = dict.fromkeys(("kernel", "name", "index", "found", "expected", "count", "size", "error"), 0)
+        raise VerifyMismatch(**{**facts, **dict.fromkeys(_fields(VerifyMismatch), 0)})
+
+    monkeypatch.setattr(Kernel, "verify", wrong)
+    with pytest.raises(tile.TileError, match="none of the 4 configurations"):
+        tuned(results=tmp_path / "r").tune(100)
+    monkeypatch.setattr(tasks, "measure", None)
+    with pytest.raises(tile.TileError, match=VerifyMismatch.code):
+        tuned(results=tmp_path / "r").tune(100)
+
+
+def _fields(error: Any) -> list[str]:
+    import string
+
+    return [f for _, f, _, _ in string.Formatter().parse(error.template + error.remedy) if f]

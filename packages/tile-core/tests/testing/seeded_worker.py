@@ -1,0 +1,31 @@
+"""A worker of the watchdog's tests: its programs do what their seeds say."""
+
+from __future__ import annotations
+
+import os
+import time
+
+
+def serve(pipe, target, runtime, seed, options):
+    """Hang, die, and find wrong programs."""
+    pipe.send(("ready",))
+    while True:
+        try:
+            chunk = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(("program", f"program {chunk.seed}"))
+        pipe.send(("build",))
+        if chunk.seed == 1:
+            time.sleep(1000)
+        if chunk.seed == 2:
+            os._exit(11)
+        pipe.send(("end", "build", 0.25))
+        if chunk.seed == 3:
+            pipe.send(("wrong", "output B: 1 of 2 elements are wrong", 0, False))
+            continue
+        if chunk.seed == 9:
+            pipe.send(("wrong", "the launch failed: illegal address", 4, True))
+            time.sleep(1000)
+        pipe.send(("told", "right", chunk.count))
+        pipe.send(("done",))

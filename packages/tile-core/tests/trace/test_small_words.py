@@ -1,0 +1,62 @@
+"""One-sided limits, multiples, declarations of one dimension, and names of other versions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors.language import BadArgument
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16"])
+def test_clamp_with_one_limit(dtype):
+    @T.prim_func
+    def k(A: T.Tensor[9, dtype], B: T.Tensor[(2, 9), dtype]):
+        with T.Kernel(threads=32):
+            for i in T.Parallel(9):
+                B[0, i] = T.clamp(A[i], low=-1)
+                B[1, i] = T.clamp(A[i], high=2)
+
+    a = np.array([-4, -1, 0, 1, 2, 3, 100, -100, 2], dtype)
+    if dtype != "int8":
+        a[-1] = math.nan
+    b = tile.compile(k, "cpu", out_idx=1)(a)
+    np.testing.assert_array_equal(b, [np.maximum(a, a.dtype.type(-1)), np.minimum(a, a.dtype.type(2))])
+
+
+def test_clamp_of_python_numbers():
+    assert T.clamp(5, high=3) == 3
+    assert T.clamp(5, low=7) == 7
+    assert T.clamp(0.5, 0, 1) == 0.5
+    assert math.isnan(T.clamp(math.nan, low=0.0))
+    with pytest.raises(BadArgument, match="a limit"):
+        T.clamp(1)
+
+
+def test_align_up():
+    assert [T.align_up(n, 8) for n in (0, 1, 8, 9)] == [0, 8, 8, 16]
+
+    @T.prim_func
+    def k(n: T.int32, B: T.Tensor[1, "int32"]):
+        with T.Kernel():
+            B[0] = T.align_up(n, 24)
+
+    kernel = tile.compile(k, "cpu", out_idx=1)
+    assert [int(kernel(n)[0]) for n in (0, 1, 24, 25)] == [0, 24, 24, 48]
+
+
+@pytest.mark.parametrize("dtype", ["float16", T.float16, np.float16, np.dtype("float16")])
+def test_a_tensor_of_one_dimension(dtype):
+    assert T.Tensor[7, dtype] == T.Tensor((7,), "float16")
+    assert T.Tensor[7, 8] == T.Tensor((7, 8), "float32")
+    m = T.dynamic("m")
+    assert len(T.Tensor[m, 8].shape) == 2
+    assert len(T.Tensor[m, dtype].shape) == 1
+
+
+def test_im2col_is_a_name():
+    assert T.im2col is T.c2d_im2col

@@ -1,0 +1,57 @@
+"""Calls for barriers with phases, as instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.compat.types import Stmt
+from tile_core.ir import calls, nodes
+from tile_cuda.ptx.bulk import COMMIT, WAIT, wait_name
+
+if TYPE_CHECKING:
+    from tile_core.emit.kernel_printer import KernelPrinter as _Printer
+else:
+    _Printer = object
+
+
+class PhaseBarriers(_Printer):
+    """Prints the calls of `tile_core.ir.calls` on barrier objects and on the asynchronous proxy."""
+
+    def write_barrier_init(self, s: Stmt) -> None:
+        """Initialise an object."""
+        self._instruction("mbarrier_init_shared_cta_b64", s)
+
+    def write_barrier_drop(self, s: Stmt) -> None:
+        """End an object: its bytes are ordinary memory again."""
+        self._instruction("mbarrier_inval_shared_cta_b64", s)
+
+    def write_barrier_expect(self, s: Stmt) -> None:
+        """Arrive, and announce bytes."""
+        self._instruction("mbarrier_arrive_expect_tx_shared_cta_b64", s)
+
+    def write_barrier_arrive(self, s: Stmt) -> None:
+        """Arrive."""
+        self._instruction("mbarrier_arrive_shared_cta_b64", s)
+
+    def write_barrier_wait(self, s: Stmt) -> None:
+        """Wait for the phase of a parity."""
+        self._instruction(WAIT, s)
+
+    def write_store_commit(self, s: Stmt) -> None:
+        """End a group of bulk copies out of shared memory."""
+        self._instruction(COMMIT, s)
+
+    def write_store_wait(self, s: Stmt) -> None:
+        """Wait for all groups of the thread."""
+        self.stmt(calls.execute(wait_name(bool(nodes.as_int(s.value.args[0]))), [], s.span))
+
+    def write_fence_proxy(self, s: Stmt) -> None:
+        """Make writes visible to bulk copies."""
+        self._instruction("fence_proxy_async", s)
+
+    def write_fence_init(self, s: Stmt) -> None:
+        """Make initialised objects visible to bulk copies."""
+        self._instruction("fence_mbarrier_init_release_cluster", s)
+
+    def _instruction(self, name: str, s: Stmt) -> None:
+        self.stmt(calls.execute(name, list(s.value.args), s.span))

@@ -1,0 +1,90 @@
+"""Names that this package adds to ``T``: products and copies that guarantee an instruction.
+
+They are the language's own ops with a forced variant: if the instruction does not fit, or the target has none, that is
+a compile error, never a fallback, whatever the options ``wgmma`` and ``bulk_copies`` say. They compute the same as
+``T.gemm``, ``T.gemm_sp`` and ``T.copy``, and as those they wait for their instructions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.errors.ops import BadAttribute, ScopeNotAllowed
+from tile_core.ops import operands
+from tile_core.ops.copy import copy
+from tile_core.ops.gemm import GemmWarpPolicy, gemm
+from tile_core.ops.gemm_sp import gemm_sp
+
+if TYPE_CHECKING:
+    from tile_core.values.value import Tile
+
+DENSE, SPARSE = "cuda.wgmma", "cuda.wgmma.sp"
+#: Names of the variants that ``tma_copy`` forces (``tile_cuda.ops``).
+LOAD, STORE = "cuda.copy.bulk", "cuda.copy.bulk_store"
+
+
+def wgmma_gemm(
+    A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
+) -> None:  # fmt: skip
+    """Multiply tiles on ``wgmma``: ``T.gemm`` with ``variant="cuda.wgmma"``.
+
+    Parameters
+    ----------
+    A, B, C, transpose_A, transpose_B, policy, clear_accum
+        As for ``T.gemm``.
+
+    Raises
+    ------
+    VariantRefused, VariantMissing
+        When it is compiled, if the instruction does not fit the call, or the target has none.
+    """
+    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=DENSE)
+
+
+def wgmma_gemm_sp(
+    A_sparse: Tile, E: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_E: bool = False,
+    transpose_B: bool = False, policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
+) -> None:  # fmt: skip
+    """Multiply a 2:4 sparse tile by a dense one on ``wgmma.sp``, see ``T.gemm_sp`` and ``wgmma_gemm``."""
+    gemm_sp(A_sparse, E, B, C, transpose_A, transpose_E, transpose_B, policy, clear_accum, variant=SPARSE)
+
+
+def tma_copy(
+    src: Tile, dst: Tile, *, barrier: object = None, cluster_mask: object = None, eviction_policy: str | None = None
+) -> None:
+    """Copy a tile between global and shared memory by bulk copies of boxes (TMA): ``T.copy`` that is never another one.
+
+    The option ``bulk_copies`` makes no difference to it. It completes as ``T.copy`` does: what follows sees the result,
+    and the compiler places barriers, fences and waits.
+
+    Parameters
+    ----------
+    src, dst
+        As for ``T.copy``: one side in global and the other in shared memory.
+    barrier, cluster_mask
+        Left out: barriers of a program's own and copies to several blocks are refused.
+    eviction_policy
+        A hint, see ``T.copy``.
+
+    Raises
+    ------
+    ScopeNotAllowed, BadAttribute
+        For other scopes; for a barrier or a mask.
+    VariantRefused, VariantMissing
+        When it is compiled: no boxes are the tile, with the rule that it breaks, or the target has no such copies.
+    """
+    for name, value in (("barrier", barrier), ("cluster_mask", cluster_mask)):
+        if value is not None:
+            legal = "None: the compiler makes barriers, and a block copies for itself"
+            raise BadAttribute(op="tma_copy", name=name, found=operands.named(value), legal=legal)
+    scopes = operands.as_region("tma_copy", "src", src).scope, operands.as_region("tma_copy", "dst", dst).scope
+    variant = {("global", "shared"): LOAD, ("shared", "global"): STORE}.get(scopes)
+    if variant is None:
+        at = 0 if scopes[0] not in ("global", "shared") else 1
+        legal = ("global or shared memory", "shared memory" if scopes[0] == "global" else "global memory")[at]
+        raise ScopeNotAllowed(op="tma_copy", role=("src", "dst")[at], found=scopes[at], legal=legal)
+    if eviction_policy is None:
+        copy(src, dst, variant=variant)
+    else:
+        copy(src, dst, variant=variant, eviction_policy=eviction_policy)

@@ -1,0 +1,79 @@
+"""``cuda.wgmma.sp``: products with a 2:4 sparse A on the sparse matrix instructions of a warpgroup.
+
+The metadata of all instructions of a product are in registers before the first one is issued, and each register has a
+reader after the wait: an instruction reads its metadata late, and the assembler, which does not know that, would
+give the register to something else in the meantime (found on an H200: wrong numbers, and not a word).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute
+from tile_core.ops.gemm_sp import increasing
+from tile_core.simt.variant import SimtCall
+from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant
+from tile_cuda.ops.metadata import MmaMetadata
+from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
+from tile_cuda.ptx.wgmma import MOST_READ, read_name
+
+
+class WarpgroupGemmSp(WarpgroupVariant):
+    """Tiles of whole instructions; the metadata is in shared memory, in elements of any width and in any layout."""
+
+    name = "cuda.wgmma.sp"
+    op = "gemm_sp"
+    priority = 20
+    sparse = True
+
+    def statement(self, plan: WarpgroupPlan, call: SimtCall) -> Stmt:
+        """Return the product for one thread."""
+        return SparseProduct(plan, call).statement()
+
+
+class SparseProduct(WarpgroupProduct):
+    """Adds metadata to a product."""
+
+    def __init__(self, plan: WarpgroupPlan, call: SimtCall) -> None:
+        super().__init__(plan, call)
+        #: Instructions along K that one register serves: their selectors name its lanes.
+        self.shared_by = 1 if plan.family.bits == 8 else 2
+        self.groups = -(-(plan.problem.k // plan.step) // self.shared_by)
+        self.held: Any = None
+
+    def before(self) -> list[Stmt]:
+        """Return the statements that read all metadata: by group along K, then by row of tiles."""
+        view = self.call.args[1]
+        turned, layout = bool(self.call.attrs["transpose_E"]), self.call.places.layouts.get(view.buffer)
+        read = MmaMetadata(self.plan, view, turned, self.lane, self.rows, self.call.ranges, layout)
+        count = self.groups * self.plan.split.atoms_m
+        self.held, new = nodes.alloc([count], "uint32", "metadata", "local")
+        found = [new]
+        for group in range(self.groups):
+            for i in range(self.plan.split.atoms_m):
+                at = [group * self.plan.split.atoms_m + i]
+                found.append(nodes.store(self.held, read.register(4 * i, group), at))  # tiles are four times 16 rows
+                found.append(nodes.store(self.held, increasing(nodes.load(self.held, at)), at))
+        return found
+
+    def after(self) -> list[Stmt]:
+        """Return the statements that read the registers of the metadata after the wait."""
+        count = self.groups * self.plan.split.atoms_m
+        return [
+            execute(read_name(min(MOST_READ, count - at)), [address(self.held, [at])])
+            for at in range(0, count, MOST_READ)
+        ]
+
+    def function(self, columns: int, step: int) -> str:
+        """Return the function of an instruction."""
+        return self.plan.name(columns, step % self.shared_by)
+
+    def metadata(self, step: int, i: int) -> list[Expr]:
+        """Return the metadata of an instruction for a row of tiles."""
+        return [address(self.held, [step // self.shared_by * self.plan.split.atoms_m + i])]
+
+    def kept(self) -> list[tuple[BufferVar, int]]:
+        """Return the registers of metadata."""
+        return [(self.held, self.groups * self.plan.split.atoms_m)]

@@ -1,0 +1,221 @@
+"""``cuda.wgmma``: dense products on the matrix instructions of a warpgroup, which read shared memory themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute
+from tile_core.layout import LayoutMap
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.simt.ops.gemm_problem import Problem
+from tile_core.simt.ops.products.lowering import RegisterProduct
+from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
+from tile_core.simt.variant import SimtCall
+from tile_cuda.ops.gemm_mma import HELD
+from tile_cuda.ops.operand import MmaLoader, MmaOperand
+from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
+from tile_cuda.ops.warpgroup_plan import COLUMNS, ROWS, WARPGROUP, WarpgroupPlan, table
+from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, wait_name
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+
+class WarpgroupVariant(MatrixVariant):
+    """What the dense and the sparse variant share."""
+
+    group = WARPGROUP
+    group_name = "warpgroup"
+    option = "wgmma"
+    sparse = False
+
+    def __init__(self) -> None:
+        scopes = {"A": HELD, "B": ("shared",), "C": HELD}
+        legality = matrix_legality(table(self.sparse), scopes | ({"E": ("shared",)} if self.sparse else {}))
+        self.legality = type(legality)(legality.operands, legality.dtypes, legality.atoms, scopes=legality.scopes)
+
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
+        """Accept whole tiles of operands that descriptors can describe, if the options say so or the call does."""
+        answer = super().accepts(call, ctx)
+        if isinstance(answer, Accept) and ctx.options.wgmma == "never" and call.attrs.get("variant") != self.name:
+            return Reject('the option wgmma is "never"')
+        return answer
+
+    def refuses(self, call: SimtCall) -> str:
+        """Reject operands that no descriptor describes, and blocks whose warpgroups are not the hardware's."""
+        problem = Problem.of(call)
+        begins = call.block.begins + call.block.first
+        if begins % WARPGROUP:
+            return f"its threads begin at {begins}; warpgroups begin at multiples of {WARPGROUP}"
+        for view, turned, fit in ((problem.a, problem.turned_a, "(M, K)"), (problem.b, not problem.turned_b, "(N, K)")):
+            bits = DTYPES[view.dtype].bits
+            if view.scope == "shared" and turned and bits != 16:
+                return f"elements of {bits} bits are adjacent along K only: {view.name} would have to be {fit}"
+        return ""
+
+    def plan(self, call: SimtCall) -> WarpgroupPlan | None:
+        """See `WarpgroupPlan.of`."""
+        found = WarpgroupPlan.of(call, self.sparse)
+        return None if found is None or any(found.shared(r) and not found.swizzle(r) for r in (0, 1)) else found
+
+    def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
+        """Return none: ``layouts`` knows which operand it is for."""
+        return None
+
+    def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
+        """Return the fragments of the instruction, and the layouts of its descriptors."""
+        found, plan = dict(super().layouts(call, ctx)), self.plan(call)
+        for role in (0, 1) if plan is not None else ():
+            assert plan is not None
+            view = plan.view(role)
+            layout = layout_of(view, plan.swizzle(role)) if view.scope == "shared" else None
+            if layout is not None and view.buffer not in call.places.layouts:
+                found[plan.problem.positions[role]] = layout
+        return found
+
+
+class WarpgroupGemm(WarpgroupVariant):
+    """Tiles of whole instructions; A in shared memory or a fragment, B in shared memory."""
+
+    name = "cuda.wgmma"
+    op = "gemm"
+    priority = 20
+
+    def statement(self, plan: WarpgroupPlan, call: SimtCall) -> Stmt:
+        """Return the product for one thread."""
+        return WarpgroupProduct(plan, call).statement()
+
+
+class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
+    """Makes the statement of a product: the instructions of all of K, and the wait for them."""
+
+    lane_names = ("lane", "lane_g", "lane_t")
+    corner_names = ("group_row", "group_column")
+    waits = True
+
+    def __init__(self, plan: WarpgroupPlan, call: SimtCall) -> None:
+        super().__init__(plan, call)
+        s, layouts = plan.split, call.places.layouts
+        self.matrices = [
+            SharedMatrix.of(plan, role, layouts.get(plan.view(role).buffer), call.ranges) if plan.shared(role) else None
+            for role in (0, 1)
+        ]
+        # Lines of a warpgroup as multiples of its number, so that the rows of a swizzle are known to be whole.
+        group = tirx.floordiv(call.block.number, WARPGROUP)
+        row, column = _place(group, s.warps_m, s.warps_n)
+        self.first_rows = nodes.fresh("warpgroup_m"), row, s.atoms_m * ROWS
+        self.first_columns = nodes.fresh("warpgroup_n"), column, s.atoms_n * COLUMNS
+
+    def lane_place(self, number: Var) -> tuple[Expr, Expr]:
+        """Return the row of 64, and which of four groups of adjacent elements."""
+        warp, lane = tirx.floordiv(number, 32), tirx.floormod(number, 32)
+        return warp * 16 + tirx.floordiv(lane, 4), tirx.floormod(lane, 4)
+
+    def tile_loops(self) -> tuple[tuple[str, int], ...]:
+        """Groups of 8 rows, and the two columns that a lane holds of each."""
+        return ("half", 2), ("pair", 2)
+
+    def element(self, i: Expr, j: Expr, *within: Var) -> tuple[Expr, ...]:
+        """See `RegisterProduct.element`."""
+        half, pair = within
+        register = ((i * self.plan.split.atoms_n + j) * 2 + half) * 2 + pair
+        row = self.rows + i * ROWS + half * 8 + self.lane.row
+        return register, row, self.columns + j * COLUMNS + self.lane.column * 2 + pair
+
+    def loop(self, guarded: bool, totals: BufferVar, whole: bool) -> list[Stmt]:
+        """Return the instructions between a fence of registers and the wait for them."""
+        found = [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e, _ in self._bound()]
+        words, reads = self._fragments()
+        found += self.before()
+        kept = [(totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)]
+        kept += [] if words is None else [(words, nodes.shape_of(words)[0])]
+        kept += self.kept()
+        found += [*reads, *(s for buffer, count in kept for s in keep(buffer, count))]
+        found.append(execute(FENCE, []))
+        for step in range(self.plan.problem.k // self.plan.step):
+            found += self._step(step, totals, words)
+        return [*found, execute(COMMIT, []), execute(wait_name(0), []), *keep(*kept[0]), *self.after()]
+
+    def before(self) -> list[Stmt]:
+        """Return the statements that read other operands to registers."""
+        return []
+
+    def after(self) -> list[Stmt]:
+        """Return the statements after the wait."""
+        return []
+
+    def kept(self) -> list[tuple[BufferVar, int]]:
+        """Return the registers of other operands, and how many there are."""
+        return []
+
+    def _bound(self) -> list[tuple[Var, Expr, int]]:
+        return [self.first_rows, self.first_columns]
+
+    def _step(self, step: int, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
+        """Return the instructions of one step along K."""
+        s = self.plan.split
+        found = []
+        for i in range(s.atoms_m):
+            for at, count in self.plan.pieces():
+                to = (i * s.atoms_n + at // COLUMNS) * 4
+                a, b = self.operand_a(step, i, words), self.operand_b(step, at)
+                operands = [address(totals, [to], "rw"), *a, *b, *self.metadata(step, i), nodes.int_const(1)]
+                found.append(execute(self.function(count, step), operands, self.call.span))
+        return found
+
+    def function(self, columns: int, step: int) -> str:
+        """Return the function of an instruction."""
+        return self.plan.name(columns)
+
+    def metadata(self, step: int, i: int) -> list[Expr]:
+        """Return the metadata of an instruction for a row of tiles."""
+        return []
+
+    def operand_a(self, step: int, i: int, words: BufferVar | None) -> list[Expr]:
+        """Return the operands that say where A is."""
+        matrix = self.matrices[0]
+        if matrix is None:
+            return [address(words, [(step * self.plan.split.atoms_m + i) * 4])]
+        var, _, each = self.first_rows
+        k = step * (self.plan.step // 2 if self.plan.family.sparse else self.plan.step)
+        return matrix.arguments(var * each + i * ROWS, nodes.int_const(k))
+
+    def operand_b(self, step: int, at: int) -> list[Expr]:
+        """Return the operands that say where B is."""
+        matrix = self.matrices[1]
+        assert matrix is not None
+        var, _, each = self.first_columns
+        return matrix.arguments(var * each + at, nodes.int_const(step * self.plan.step))
+
+    def _fragments(self) -> tuple[BufferVar | None, list[Stmt]]:
+        """Return the words of a fragment A, and the statements that fill them: step, tile, block, half."""
+        if self.plan.shared(0):
+            return None, []
+        p, f, s = self.plan.problem, self.plan.family, self.plan.split
+        a = MmaOperand(**self.operand(0, False), dtype=f.a, family=f, depth=self.plan.depth, halves=2)
+        loader = MmaLoader(a, self.lane, "a")
+        steps = p.k // self.plan.step
+        new = loader.alloc(steps * s.atoms_m * 4)
+        reads = [x for n in range(steps) for x in loader.load(2 * n, (0, 1), n * s.atoms_m * 4)]
+        return loader.registers, [new, *loader.prepared(), *reads]
+
+
+def keep(buffer: BufferVar, count: int) -> list[Stmt]:
+    """Return statements across which the compiler, which knows of nothing asynchronous, moves no registers."""
+    kind = {"float32": "f32", "int32": "s32"}.get(nodes.element_type(buffer), "u32")
+    return [
+        execute(f"keep_{kind}_{min(MOST_KEPT, count - at)}", [address(buffer, [at], "rw")])
+        for at in range(0, count, MOST_KEPT)
+    ]
+
+
+def _place(group: Any, rows: int, columns: int) -> tuple[Expr, Expr]:
+    """Return the row and column of a warpgroup in a grid."""
+    row = 0 if rows == 1 else group if columns == 1 else tirx.floordiv(group, columns)
+    column = 0 if columns == 1 else group if rows == 1 else tirx.floormod(group, columns)
+    return row, column

@@ -1,0 +1,165 @@
+"""Copies and atomic updates from shared to global memory by bulk copies of boxes: one thread issues, all read on.
+
+The engine reads the tile after the statement, until a wait that barrier insertion places where the tile is written
+again, and at the end. Parts of boxes outside of the tensor are left out. PTX ISA, "cp.async.bulk.tensor" and
+"cp.reduce.async.bulk.tensor".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import calls, nodes
+from tile_core.layout.base import LayoutMap
+from tile_core.lowering.legality import Legality
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.ops.atomic import BITS
+from tile_core.ops.base import OpCall, View
+from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT
+from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.ops.boxes import BULK, REASON, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
+from tile_cuda.ptx.bulk import store_name
+from tile_cuda.tensor_map import has_type
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Attribute of a copy or an update: it is one of boxes (``LASTS``: read after the statement; ``ENDS``: until its end).
+STORE = "bulk_store"
+LASTS, ENDS = "lasts", "ends"
+#: Attribute of a call that ``can_store_bulk`` is asked about: its tile is a slot of a buffer with several.
+SLOT = "bulk_slot"
+
+#: PTX ISA, "cp.reduce.async.bulk.tensor": the element of the map, by operation and type. Minima and maxima of floats
+#: are left out, since the manual does not say what they make of NaN.
+REDUCTIONS = {
+    ("add", "float32"): "float32", ("add", "float16"): "float16", ("add", "bfloat16"): "bfloat16",
+    ("add", "int32"): "int32", ("add", "uint32"): "uint32", ("add", "int64"): "uint64", ("add", "uint64"): "uint64",
+    **{(kind, t): t for kind in ("min", "max", *BITS) for t in ("int32", "uint32", "int64", "uint64")},
+}  # fmt: skip
+
+
+def can_store_bulk(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer) -> Accept | Reject:
+    """Say whether a copy or an atomic update of the program can be made of boxes.
+
+    Parameters
+    ----------
+    call
+        A ``copy`` from shared to global memory or an ``atomic_tile``, with the attribute ``ASKED_LAYOUT`` if the layout
+        of its tile is decided, and ``SLOT`` if the tile is a slot of its buffer.
+    aligned
+        What the launch promises about addresses and symbols.
+    ranges
+        Knows the variables around the call.
+
+    Returns
+    -------
+    Accept or Reject
+        With the layout of the tile in shared memory, its alignment, and the swizzle, as facts.
+    """
+    if not ctx.capabilities.has_async_copy(BULK):
+        return Reject("the target has no bulk copies")
+    tile, tensor = sides(call)
+    for reason in _reasons(call, tile, tensor, aligned, ranges):
+        return Reject(reason)
+    shape = tile.extents[1:] if call.attrs.get(SLOT) else tile.extents
+    asked: LayoutMap | None = call.attrs.get(ASKED_LAYOUT)
+    chosen = next(panels(tensor.extents, shape, tensor.dtype, asked), None)
+    if chosen is None:
+        return Reject(unpaneled(tensor, tile, asked))
+    return Accept(facts={LAYOUT: chosen.layout, ALIGN: chosen.align, SWIZZLE: chosen.swizzle})
+
+
+def sides(call: OpCall) -> tuple[View, View]:
+    """Return the tile and the part of the tensor."""
+    first, second = call.args[:2]
+    return (first, second) if call.name == "copy" else (second, first)
+
+
+class BulkStore(SimtVariant):
+    """A copy from shared to global memory."""
+
+    name = "cuda.copy.bulk_store"
+    op = "copy"
+    priority = 80
+    option = "bulk_copies"
+    legality = Legality(
+        operands=("src", "dst"),
+        dtypes=frozenset((name, name) for name in DTYPES if has_type(name)),
+        scopes={"src": ("shared",), "dst": ("global",)},
+    )
+
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
+        """Take what ``can_store_bulk`` has looked at."""
+        tile, tensor = sides(call)
+        if tile.scope != "shared" or tensor.scope != "global":
+            return Reject(f"it is none from shared to global memory, but from {tile.scope} to {tensor.scope}")
+        if STORE not in call.attrs:
+            return Reject(str(call.attrs.get(REASON, "the option bulk_copies does not ask for it")))
+        return Accept(f"rows of {int(call.attrs[SWIZZLE])} bytes" if call.attrs[SWIZZLE] else "plain rows")
+
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
+        """Return the boxes and their group, which one thread issues."""
+        tile, tensor = sides(call)
+        size, swizzle = DTYPES[tensor.dtype].bits // 8, int(call.attrs[SWIZZLE])
+        panel = Panel(tuple(tensor.extents), tuple(tile.extents), size, swizzle)
+        lasts = str(call.attrs[STORE]) == LASTS
+        kind = "" if call.name == "copy" else str(call.attrs["kind"])
+        dtype = REDUCTIONS[kind, tensor.dtype] if kind else tensor.dtype
+        corner = [nodes.int_const(0) + m for m in tensor.mins]
+        access = calls.address(
+            tensor.buffer, corner, "a" if kind else "w", calls.ASYNC_PROXY, calls.UNTIL_STORED, tensor.extents
+        )  # fmt: skip
+        made = described(tensor, panel, access, dtype)
+        parts = []
+        for first in panel.corners():
+            at = [call.ranges.simplify(m + c) for m, c in zip(corner, first, strict=True)]
+            until = calls.UNTIL_READ if lasts else ""
+            source = calls.address(tile.buffer, tile.spread(panel.place(first)), "r", calls.ASYNC_PROXY, until)
+            parts.append(calls.execute(store_name(len(at), kind), [source, made, *reversed(at)], call.span))
+        parts += [calls.store_commit()] if lasts else [calls.store_commit(), calls.store_wait(stored=False)]
+        body = nodes.seq(parts)
+        if call.block.count > 1:
+            body = tirx.IfThenElse(tirx.EQ(call.block.thread, nodes.int_const(0)), body, None, call.span)
+        return calls.step(body, call.span)
+
+
+class BulkUpdate(BulkStore):
+    """An atomic update of a tile of global memory by a tile in shared memory."""
+
+    name = "cuda.atomic.bulk_update"
+    op = "atomic_tile"
+    legality = Legality(
+        operands=("dst", "src"),
+        dtypes=frozenset((name, name) for _, name in REDUCTIONS),
+        scopes={"dst": ("global",), "src": ("shared",)},
+    )
+
+
+def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: Analyzer) -> Iterator[str]:
+    """Yield why a call is none of boxes, whatever the tile's layout; later ones rely on the earlier."""
+    hints = call.attrs.get("hints") or {}
+    if bool(dict(hints).get("disable_tma")):
+        yield "it says disable_tma"
+    if call.attrs.get("variant", BulkStore.name) != BulkStore.name:
+        yield f"it asks for {call.attrs['variant']}"
+    if call.attrs.get("round") is not None:
+        yield f"it converts {tile.dtype} to {tensor.dtype}"
+    if call.name == "atomic_tile":
+        if (str(call.attrs["kind"]), tensor.dtype) not in REDUCTIONS:
+            yield f"bulk copies have no {call.attrs['kind']} of {tensor.dtype}"
+        if str(call.attrs["order"]) != "relaxed" or "vector" in call.attrs:
+            yield "its elements are updated one by one"
+    inner = list(zip(tile.mins, tile.extents, nodes.shape_of(tile.buffer), strict=True))[bool(call.attrs.get(SLOT)) :]
+    if any(nodes.as_int(low) != 0 or n != whole for low, n, whole in inner):
+        yield f"it reads a part of {tile.name}"
+    yield from of_tensor(tensor, tile, aligned)
+    for low in tensor.mins:
+        if not ranges.can_prove(nodes.int_const(0, nodes.dtype_of(nodes.int_const(0) + low)) + low >= 0):
+            yield f"it may begin before the first element of {tensor.name}; boxes are stored from element 0 on"

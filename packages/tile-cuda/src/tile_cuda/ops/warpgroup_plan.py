@@ -1,0 +1,223 @@
+"""The plan of a product of warpgroups: instructions, who computes which part of C, and where fragments are.
+
+A warpgroup is four consecutive warps. An instruction computes 64 rows of C, and from 8 to 256 columns; warp ``w`` of
+the four holds rows ``16 w`` to ``16 w + 15``, each in the places of ``mma.sync`` (`tile_cuda.ops.fragments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.layout.digits import Digit
+from tile_core.layout.fragment import Digits, FragmentLayout
+from tile_core.lowering.legality import Atom
+from tile_core.ops.base import View
+from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.simt.ops.gemm_problem import Problem, policy_of
+from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
+from tile_core.simt.ops.products.plan import ProductPlan, best
+from tile_core.simt.ops.warp_partition import WarpPartition, splits
+from tile_core.simt.variant import SimtCall
+from tile_cuda.ops.atoms import INPUTS, Family
+from tile_cuda.ptx.wgmma import product_name
+from tile_cuda.target import WARP
+
+WARPGROUP = 4 * WARP
+ROWS, COLUMNS = 64, 8
+"""Rows of an instruction, and what its columns are a multiple of."""
+MOST_COLUMNS = 256
+CHUNK = 32
+"""Bytes along K that an instruction takes of each line of A."""
+SWIZZLES = (128, 64, 32)
+"""Bytes of a row whose chunks are permuted."""
+
+_REGISTERS = 65536
+"""Of a multiprocessor, which the threads of a block share."""
+_OTHERS = 40
+"""Registers of a thread beside its accumulators: addresses, and what surrounds a product."""
+_MOST_REGISTERS = 255
+_FP8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
+_FLOATS = ("float16", "bfloat16", "float32")
+
+
+@dataclass(frozen=True)
+class WarpgroupPlan(ProductPlan):
+    """How a product is computed.
+
+    Attributes
+    ----------
+    family
+        The element types, as `tile_cuda.ops.atoms` has them.
+    """
+
+    family: Family
+
+    @classmethod
+    def of(cls, call: SimtCall, sparse: bool = False) -> WarpgroupPlan | None:
+        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there is none."""
+        problem = Problem.of(call)
+        chosen = family_of(problem.types, sparse)
+        if chosen is None or problem.m % ROWS or problem.n % COLUMNS:
+            return None
+        tiles, groups = (problem.m // ROWS, problem.n // COLUMNS), call.block.count // WARPGROUP
+        policy = policy_of(call, problem)
+        every = [s for s in splits(*tiles, groups, policy, (ROWS, COLUMNS)) if _is_exact(s, tiles)]
+        if policy == GemmWarpPolicy.Square:
+            # B is read once by each instruction: wide ones read the least.
+            every.sort(key=lambda s: (s.atoms_m * s.atoms_n, s.atoms_m, s.warps))
+        plans = (cls(problem, s, call.block.count, chosen) for s in every)
+        return best((p for p in plans if not p.excess), call)
+
+    @property
+    def excess(self) -> int:
+        """Registers of a thread beyond those that it can have."""
+        held = 4 * self.split.atoms_m * self.split.atoms_n
+        if self.problem.a.scope == "local.fragment":
+            held += self.split.atoms_m * self.depth * DTYPES[self.problem.types[0]].bits // 64
+        if self.family.sparse:
+            held += self.split.atoms_m * self.problem.k * self.family.bits // 1024 + 1
+        most = min(_MOST_REGISTERS, _REGISTERS // -(-self.threads // WARPGROUP) // WARPGROUP // 8 * 8)
+        return max(0, held + _OTHERS - most)
+
+    @property
+    def depth(self) -> int:
+        """Stored extent along K of A."""
+        return self.problem.k // 2 if self.family.sparse else self.problem.k
+
+    @property
+    def instruction(self) -> MatrixInstruction:
+        """The instruction for 8 columns; that of more holds as many elements of each 8."""
+        shared = MatrixOperand(OperandKind.DESCRIPTOR, Lifetime.WAITED)
+        held = MatrixOperand(OperandKind.REGISTERS, Lifetime.WAITED)
+        a = held if self.problem.a.scope == "local.fragment" else shared
+        metadata = held if self.family.sparse else None
+        return MatrixInstruction(ROWS, COLUMNS, self.step, WARPGROUP, a, shared, held, metadata)
+
+    @property
+    def step(self) -> int:
+        """Extent along (dense) K of an instruction."""
+        return (2 if self.family.sparse else 1) * CHUNK * 8 // self.family.bits
+
+    @property
+    def total(self) -> str:
+        """Element type of the accumulators in registers."""
+        return self.family.total
+
+    @property
+    def form(self) -> str:
+        """``"rs"`` if A is a fragment, else ``"ss"``."""
+        return "rs" if self.problem.a.scope == "local.fragment" else "ss"
+
+    def name(self, columns: int, selector: int | None = None) -> str:
+        """Return the function of the instruction for so many columns."""
+        p, f = self.problem, self.family
+        types = (INPUTS[f.a][0], INPUTS[f.b][0], "s32" if f.total == "int32" else "f32")
+        return product_name(
+            columns, types, form=self.form, trans=(self.form == "ss" and p.turned_a, not p.turned_b), selector=selector
+        )
+
+    def pieces(self) -> Iterator[tuple[int, int]]:
+        """Yield the columns of each instruction for a row of tiles: the first one, and how many."""
+        at, end = 0, self.split.atoms_n * COLUMNS
+        while at < end:
+            count = min(end - at, MOST_COLUMNS)
+            if self.total == "int32" and count % 16 and count > 24:
+                count -= 8  # integers: multiples of 16, and 8 and 24
+            yield at, count
+            at += count
+
+    def held(self, role: int) -> FragmentLayout:
+        """Return where a fragment must be."""
+        p, s, f = self.problem, self.split, self.family
+        if role == 0:
+            blocks = -(-self.depth // f.block)
+            per_block = 2 * f.per_word
+            copies = (Digit(s.warps_n, WARPGROUP, "thread"),) if s.warps_n > 1 else ()
+            k = (Digit(blocks, per_block, "register"), Digit(4, 1, "thread"), Digit(f.per_word, 1, "register"))
+            rows = _rows(s, blocks * per_block, f.per_word)
+            return FragmentLayout((p.m, self.depth), (rows, k), self.threads, copies)
+        columns = (
+            Digit(s.warps_n, WARPGROUP, "thread"),
+            Digit(s.atoms_n, 4, "register"),
+            Digit(4, 1, "thread"),
+            Digit(2, 1, "register"),
+        )
+        return FragmentLayout((p.m, p.n), (_rows(s, 4 * s.atoms_n, 2), columns), self.threads)
+
+    def swizzle(self, role: int) -> int:
+        """Return the bytes of a row of A (0) or B (1) in shared memory whose chunks are permuted; 0 if none fits."""
+        p = self.problem
+        view, across = ((p.a, p.turned_a), (p.b, not p.turned_b))[role]
+        row = nodes.shape_of(view.buffer)[-1]
+        size = DTYPES[view.dtype].bits // 8
+        return next((s for s in SWIZZLES if row * size % s == 0 and self.fits_rows(role, s, across)), 0)
+
+    def fits_rows(self, role: int, swizzle: int, across: bool) -> bool:
+        """Whether each instruction begins where a row of so many bytes does, or stays within one."""
+        size = self.family.bits // 8
+        if not across:
+            return swizzle >= CHUNK * (2 if role == 1 and self.family.sparse else 1)
+        if role == 0:
+            return ROWS * size % swizzle == 0
+        group = self.split.atoms_n * COLUMNS if self.split.warps_n > 1 else 0
+        begins = [(g * group + at, count) for g in range(self.split.warps_n) for at, count in self.pieces()]
+        return all(at * size % swizzle == 0 or at * size % swizzle + n * size <= swizzle for at, n in begins)
+
+    def __str__(self) -> str:
+        s = self.split
+        names = ", ".join(dict.fromkeys(self.name(n, 0 if self.family.sparse else None) for _, n in self.pieces()))
+        by = [f"{x} by descriptor, swizzle {self.swizzle(r)} bytes" for r, x in ((0, "A"), (1, "B")) if self.shared(r)]
+        return f"{names}, {s.warps_m} x {s.warps_n} warpgroups of {s.atoms_m} x {s.atoms_n} tiles; {'; '.join(by)}"
+
+    def shared(self, role: int) -> bool:
+        """Whether an operand is in shared memory."""
+        return self.view(role).scope != "local.fragment"
+
+    def view(self, role: int) -> View:
+        """Return A (0), B (1) or C (2)."""
+        return (self.problem.a, self.problem.b, self.problem.c)[role]
+
+
+def family_of(types: tuple[str, str, str], sparse: bool) -> Family | None:
+    """Return the instructions for operands and an accumulator of these types: they convert nothing but C."""
+    a, b, c = types
+    if a in _INT8 and b in _INT8:
+        return Family(a, b, "int32", sparse) if c in ("int32", "uint32") else None
+    same = a == b and a in ("float16", "bfloat16", "tfloat32")
+    return Family(a, b, "float32", sparse) if c in _FLOATS and (same or (a in _FP8 and b in _FP8)) else None
+
+
+@cache
+def table(sparse: bool) -> tuple[Atom, ...]:
+    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    found: dict[Family, set[tuple[str, str, str]]] = {}
+    inputs = ("float16", "bfloat16", "tfloat32", *_FP8, *_INT8)
+    for types in product(inputs, inputs, (*_FLOATS, "int32", "uint32")):
+        chosen = family_of(types, sparse)
+        if chosen is not None:
+            found.setdefault(chosen, set()).add(types)
+    return tuple(
+        Atom({"M": ROWS, "N": COLUMNS, "K": (2 if sparse else 1) * CHUNK * 8 // one.bits}, frozenset(types),
+             (one.a, one.b, one.total))
+        for one, types in sorted(found.items(), key=lambda entry: str(entry[0]))
+    )  # fmt: skip
+
+
+def _rows(s: WarpPartition, tile: int, half: int) -> Digits:
+    """Return the digits of a row: warpgroup, tile, warp, half, row of 8."""
+    return (
+        Digit(s.warps_m, WARPGROUP * s.warps_n, "thread"),
+        Digit(s.atoms_m, tile, "register"),
+        Digit(4, WARP, "thread"),
+        Digit(2, half, "register"),
+        Digit(8, 4, "thread"),
+    )
+
+
+def _is_exact(s: WarpPartition, tiles: tuple[int, int]) -> bool:
+    return (s.warps_m * s.atoms_m, s.warps_n * s.atoms_n) == tiles

@@ -1,0 +1,118 @@
+"""Instructions of the asynchronous proxy: barriers with transactions, and bulk copies of bytes and of boxes.
+
+PTX ISA, sections "Parallel Synchronization and Communication Instructions: mbarrier" and "Data Movement and Conversion
+Instructions: cp.async.bulk".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_cuda.ptx.instruction import Instruction, PtxOperand, function_name
+
+MOST_DIMENSIONS = 5
+"""Dimensions of a tensor whose boxes are copied."""
+
+REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
+"""What a copy out of shared memory may do with the elements that are there."""
+
+WAIT = "mbarrier_wait_parity"
+"""Function that waits until the phase of a parity has ended."""
+
+COMMIT = "cp_async_bulk_commit_group"
+"""Function that ends a group of copies out of shared memory."""
+
+_ARCH = "sm_90"
+_BARRIER = PtxOperand("barrier", role="shared", ctype="void")
+_MAP = PtxOperand("map", "l", ctype="const CUtensorMap*")
+
+
+def bulk_instructions() -> Iterator[Instruction]:
+    """Yield the instructions."""
+    yield from _barriers()
+    yield from _fences()
+    yield from _loads()
+    yield from _stores()
+
+
+def load_name(rank: int) -> str:
+    """Return the name of the function that copies a box of a tensor of ``rank`` dimensions to shared memory."""
+    return function_name(_load(rank))
+
+
+def store_name(rank: int, reduction: str = "") -> str:
+    """Return the name of the function that copies a box out of shared memory, or combines it with what is there.
+
+    Parameters
+    ----------
+    reduction
+        One of ``REDUCTIONS``; empty for a copy.
+    """
+    return function_name(_store(rank, reduction))
+
+
+def wait_name(stored: bool) -> str:
+    """Return the name of the function that waits until all groups have read their sources, or are stored."""
+    return f"cp_async_bulk_wait_group{'' if stored else '_read'}_0"
+
+
+def _store(rank: int, reduction: str) -> str:
+    if reduction:
+        return f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{reduction}.tile.bulk_group"
+    return f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
+
+
+def _load(rank: int) -> str:
+    return f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+
+
+def _made(opcode: str, operands: tuple[PtxOperand, ...], form: str, arch: str = _ARCH) -> Instruction:
+    return Instruction(function_name(opcode), opcode, operands, form, arch, volatile=True, memory=True)
+
+
+def _barriers() -> Iterator[Instruction]:
+    count, size = PtxOperand("arrivals", ctype="int"), PtxOperand("bytes", ctype="int")
+    parity = PtxOperand("parity", ctype="int")
+    yield _made("mbarrier.init.shared::cta.b64", (_BARRIER, count), "{barrier}, {arrivals}", "sm_80")
+    yield _made("mbarrier.inval.shared::cta.b64", (_BARRIER,), "{barrier}", "sm_80")
+    yield _made("mbarrier.arrive.shared::cta.b64", (_BARRIER,), "_, {barrier}", "sm_80")
+    yield _made("mbarrier.arrive.expect_tx.shared::cta.b64", (_BARRIER, size), "_, {barrier}, {bytes}")
+    ended = PtxOperand("ended", role="result")
+    form = "{ .reg .pred p; {opcode} p, {barrier}, {parity}; selp.u32 {ended}, 1, 0, p; }"
+    tried = _made("mbarrier.try_wait.parity.shared::cta.b64", (ended, _BARRIER, parity), form)
+    yield tried
+    # A device may stop waiting before the phase has ended.
+    body = (f"while (!{tried.name}(barrier, parity)) {{}}",)
+    yield Instruction(WAIT, operands=(_BARRIER, parity), arch=_ARCH, body=body, needs=(tried.name,))
+
+
+def _fences() -> Iterator[Instruction]:
+    yield _made("fence.mbarrier_init.release.cluster", (), "")
+    yield _made("fence.proxy.async", (), "")
+
+
+def _loads() -> Iterator[Instruction]:
+    """Yield copies of boxes to the block's own shared memory.
+
+    An address of ``shared::cta`` is one of ``shared::cluster`` too: that of the executing block.
+    """
+    to = PtxOperand("smem", role="shared", ctype="void")
+    for rank in range(1, MOST_DIMENSIONS + 1):
+        at = tuple(PtxOperand(f"at{d}", ctype="int") for d in range(rank))
+        indices = ", ".join(f"{{at{d}}}" for d in range(rank))
+        form = f"{{smem}}, [{{map}}, {{{indices}}}], {{barrier}}"
+        yield _made(_load(rank), (to, _MAP, *at, _BARRIER), form)
+
+
+def _stores() -> Iterator[Instruction]:
+    """Yield copies of boxes out of shared memory, and the groups that a thread waits for."""
+    source = PtxOperand("smem", role="shared", ctype="const void")
+    for rank in range(1, MOST_DIMENSIONS + 1):
+        at = tuple(PtxOperand(f"at{d}", ctype="int") for d in range(rank))
+        indices = ", ".join(f"{{at{d}}}" for d in range(rank))
+        for reduction in ("", *REDUCTIONS):
+            yield _made(_store(rank, reduction), (source, _MAP, *at), f"[{{map}}, {{{indices}}}], {{smem}}")
+    yield _made("cp.async.bulk.commit_group", (), "")
+    for stored in (False, True):
+        name, opcode = wait_name(stored), f"cp.async.bulk.wait_group{'' if stored else '.read'}"
+        yield Instruction(name, opcode, (), "0", _ARCH, volatile=True, memory=True)

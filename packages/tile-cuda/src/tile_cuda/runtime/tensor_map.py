@@ -1,0 +1,34 @@
+"""Tensor maps of a launch: made by the driver, which a map that breaks a rule never reaches."""
+
+from __future__ import annotations
+
+from tile_core.abi.descriptor import PlacedDescriptor
+from tile_core.abi.kernel_text import LaunchFacts, ParamFact
+from tile_core.runtime.constants import LaunchConstants
+from tile_cuda.errors import TensorMapRefused
+from tile_cuda.runtime.api import Driver
+from tile_cuda.tensor_map import TensorMap, broken_rules
+
+
+def constants_of(facts: LaunchFacts, driver: Driver, ordinal: int) -> LaunchConstants:
+    """Return what makes the maps of a function's launches on a device.
+
+    Raises
+    ------
+    TensorMapRefused
+        At a launch, for an address, extents or strides that the device's copies cannot have.
+    """
+    # An array without elements may have no address, and no map has its extents.
+    zeros = driver.zeros(ordinal) if any(p.descriptor for p in facts.params) else 0
+
+    def encode(param: ParamFact, placed: PlacedDescriptor) -> bytes:
+        fields = TensorMap.of(placed)
+        fields = fields.of_zeros(zeros) if fields.is_empty else fields
+        for rule in broken_rules(fields):
+            shown = {"what": rule.what, "expected": rule.expected, "found": rule.found(fields)}
+            raise TensorMapRefused(
+                kernel=facts.entry, argument=placed.descriptor.source, where=facts.where, **shown
+            )  # fmt: skip
+        return driver.encode_map(fields)
+
+    return LaunchConstants(facts, encode)

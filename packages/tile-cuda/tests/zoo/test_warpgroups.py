@@ -1,0 +1,22 @@
+"""Kernels whose products are those of warpgroups, under the emulator and the assembler."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from zoo.suite import ZooTests
+
+from ..emit.nvrtc import assemble
+from .warpgroups import WARPGROUPS
+
+
+class TestWarpgroupZoo(ZooTests):
+    zoo = WARPGROUPS
+
+
+@pytest.mark.parametrize("name", [e.name for e in WARPGROUPS.entries])
+def test_its_products_are_those_of_warpgroups(name):
+    text = WARPGROUPS.text_of(name).text
+    assert re.search(r"\n +wgmma_(sp\d_)?m64n", text)
+    assert "(C7" not in assemble(text, "sm_90a")

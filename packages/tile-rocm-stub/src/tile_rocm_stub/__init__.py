@@ -1,0 +1,7 @@
+"""AMD GPUs as a target of tile: HIP text for gfx942 and gfx950, which the emulator executes and clang compiles.
+
+The package launches nothing. It is small on purpose: the README walks through it as the example of a backend for a
+target with threads, lanes and matrix instructions.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,42 @@
+"""The model with which emitted HIP text runs on a host: what the emulator is told about the language.
+
+The text is compiled as it is, with headers that stand for clang's builtins (``headers/rocm_*.h``). Only two things are
+rewritten: vectors of ``_Float16``, which not every host compiler has, become vectors of codes, and the declaration of
+shared memory becomes a pointer into the block's.
+
+What the models do not reproduce: the order in which matrix instructions add up floats (here every sum is exact and
+rounded once), reorderings of memory accesses (memory is sequentially consistent; what no barrier, fence, acquire or
+release orders is reported as a race), and C++ conversions of floats that do not fit the integer type.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tile_core.emit.dialect import Dialect, Limits
+from tile_rocm_stub.emit.printer import HipPrinter
+from tile_rocm_stub.target import FP8, WAVE
+
+if TYPE_CHECKING:
+    from tile_core.target import Target
+
+HEADERS = Path(__file__).parent / "headers"
+_SLAB = "unsigned char* const smem = simt::block->shared;"
+
+
+def dialect(target: Target) -> Dialect:
+    """Return the dialect of a target: its 8-bit floats, and what a block may use."""
+    capabilities = target.capabilities
+    return Dialect(
+        f"HIP for {target.arch}",
+        headers=(HEADERS / "rocm.h",),
+        warp=WAVE,
+        prepare=_prepared,
+        limits=Limits(capabilities.max_threads, capabilities.shared_bytes),
+        flags=(f"-DROCM_FNUZ={int(capabilities.fact(FP8) == 'fnuz')}",),
+    )
+
+
+def _prepared(text: str) -> str:
+    return text.replace(HipPrinter.slab, _SLAB).replace("typedef _Float16 ", "typedef short ")

@@ -1,0 +1,71 @@
+// Formats of floats: codes to values and back. Every value of a small format is a double.
+#pragma once
+#include <stdint.h>
+
+namespace rocm {
+
+template <class To, class From>
+inline To bits_as(From x) {
+  static_assert(sizeof(To) == sizeof(From), "bits of another size");
+  To y;
+  __builtin_memcpy(&y, &x, sizeof y);
+  return y;
+}
+
+// 1 sign bit, EXP exponent bits and MAN mantissa bits. Codes that are no numbers: IEEE keeps the largest exponent for
+// infinities and NaN, ONES only the code of all ones for NaN, and UNSIGNED (fnuz) the code of negative zero for NaN.
+enum Special { IEEE, ONES, UNSIGNED };
+
+template <int EXP, int MAN, int BIAS, Special KIND>
+struct Format {
+  static double decode(unsigned code) {
+    unsigned sign = code >> (EXP + MAN) & 1, exponent = code >> MAN & ((1u << EXP) - 1), mantissa = code & ((1u << MAN) - 1);
+    bool top = exponent == (1u << EXP) - 1, all = mantissa == (1u << MAN) - 1;
+    if (KIND == IEEE && top) return mantissa ? __builtin_nan("") : sign ? -__builtin_inf() : __builtin_inf();
+    if (KIND == ONES && top && all) return __builtin_nan("");
+    if (KIND == UNSIGNED && sign && !exponent && !mantissa) return __builtin_nan("");
+    double value = exponent ? (double)(mantissa | 1u << MAN) : (double)mantissa;
+    value *= bits_as<double>((uint64_t)(1023 + (exponent ? (int)exponent : 1) - BIAS - MAN) << 52);
+    return sign ? -value : value;
+  }
+};
+
+typedef Format<5, 10, 15, IEEE> F16;
+typedef Format<8, 7, 127, IEEE> Bf16;
+#if ROCM_FNUZ
+typedef Format<4, 3, 8, UNSIGNED> Fp8;
+typedef Format<5, 2, 16, UNSIGNED> Bf8;
+#else
+typedef Format<4, 3, 7, ONES> Fp8;
+typedef Format<5, 2, 15, IEEE> Bf8;
+#endif
+struct I8 {
+  static double decode(unsigned code) { return (signed char)code; }
+};
+
+// The nearest code of F16, ties to even; NaN is quiet and keeps its sign and the upper bits of its payload.
+inline unsigned short f16_code(float x) {
+  uint32_t bits = bits_as<uint32_t>(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return (unsigned short)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+  if (magnitude >= 0x477ff000) return (unsigned short)(sign | 0x7c00);  // what rounds to 65536 or more
+  if (magnitude < 0x38800000) {  // subnormal: a whole number of 2^-24
+    float units = __builtin_rintf(bits_as<float>(magnitude) * 16777216.0f);
+    return (unsigned short)(sign | (unsigned)units);
+  }
+  uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+  return (unsigned short)(sign | ((rounded - 0x38000000) >> 13));
+}
+
+}  // namespace rocm
+
+// The 16-bit float as a class: not every host compiler has it.
+struct RocmHalf {
+  unsigned short code;
+  RocmHalf() = default;
+  explicit RocmHalf(float x) : code(rocm::f16_code(x)) {}
+  explicit operator float() const { return (float)rocm::F16::decode(code); }
+};
+#define _Float16 RocmHalf
+
+inline float __builtin_amdgcn_cvt_f32_fp8(int codes, int byte) { return (float)rocm::Fp8::decode((unsigned)codes >> 8 * byte & 255); }
+inline float __builtin_amdgcn_cvt_f32_bf8(int codes, int byte) { return (float)rocm::Bf8::decode((unsigned)codes >> 8 * byte & 255); }

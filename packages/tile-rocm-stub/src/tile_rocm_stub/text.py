@@ -1,0 +1,62 @@
+"""The passes of this backend, and the last of them: from a finished plan to the source of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tile_core.abi.kernel_text import KernelText
+from tile_core.emit.kernel import launch_of, parameters_of
+from tile_core.emit.tail import TextTarget, with_text
+from tile_core.ir import calls
+from tile_core.numerics.build import cast
+from tile_core.passes.legalize_floats import Conversions
+from tile_core.passes.spine import Plan, Spine
+from tile_core.simt.pipelining.stage_limit import limit_stages
+from tile_core.simt.spine import SimtHooks, simt_spine
+from tile_rocm_stub.emit.atomics import name_of
+from tile_rocm_stub.emit.printer import HipPrinter
+from tile_rocm_stub.target import FP8, NATIVE
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.target import Target
+
+
+def pipeline(target: Target, spine: Spine) -> Spine:
+    """Return the passes for a target: the core's for threads, as many stages as memory has room for, then the text.
+
+    Functions that neither HIP's compiler nor its hardware computes alike everywhere are written out (``elementary``),
+    so texts need no library.
+    """
+    passes = simt_spine(spine, SimtHooks()).before("pipeline", limit_stages())
+    conversions = _conversions(target.capabilities.fact(FP8))
+    return with_text(passes, TextTarget(_emit, native=NATIVE, conversions=conversions, elementary=False))
+
+
+def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
+    """Return the store of half a byte whose other half another thread may store."""
+    return calls.execute(name_of(half, "uint8", "relaxed"), [calls.address(buffer, indices, "a"), code])
+
+
+def _emit(plan: Plan, ctx: Context) -> KernelText:
+    return HipPrinter(launch_of(plan)).kernel(plan.program.name, parameters_of(plan), plan.body)
+
+
+def _conversions(fp8: str) -> Conversions:
+    """Return the conversions that are instructions; all others are integer arithmetic.
+
+    ``v_cvt_f32_fp8`` and ``v_cvt_f32_bf8`` decode the 8-bit floats of the architecture, every code exactly (CDNA3 ISA,
+    "VOP1 Opcodes"). Those to 8-bit floats saturate, which the language does not.
+    """
+    decode = {
+        "float16": _decoder("f32_of_f16"),
+        f"float8_e4m3{fp8}": _decoder("f32_of_fp8"),
+        "float8_e5m2" + ("fnuz" if fp8 == "fnuz" else ""): _decoder("f32_of_bf8"),
+    }
+    encode = {"float16": lambda value: calls.instruction("f16_of_f32", [value], "uint16")}
+    return Conversions(decode=decode, encode=encode, split=split_byte)
+
+
+def _decoder(name: str) -> Callable[[Any, str], Any]:
+    return lambda code, to: cast(to, calls.instruction(name, [code], "float32"))

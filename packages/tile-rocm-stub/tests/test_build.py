@@ -1,0 +1,81 @@
+"""Code objects by clang, and what is said where there is none."""
+
+import os
+import re
+
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.abi.kernel_text import KernelText
+from tile_core.cli.ci_matrix import Choice, matrix
+from tile_core.compiler import lower
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
+from tile_rocm_stub import build
+from tile_rocm_stub.errors import NoCompiler
+
+from .clang import compiler
+
+
+@T.prim_func
+def double(X: T.Tensor((70,), "float32"), Y: T.Tensor((70,), "float32")):
+    with T.Kernel(2, threads=64) as bx:
+        for i in T.Parallel(64):
+            Y[bx * 64 + i] = X[bx * 64 + i] * 2
+
+
+def text() -> KernelText:
+    return lower(double, make_context("rocm"), installed()).lowered
+
+
+def test_a_code_object_and_its_facts():
+    compiler()
+    made = build.code_object(text(), "gfx942")
+    assert made.data[:4] == b"\x7fELF"
+    assert b"amdgcn-amd-amdhsa--gfx942" in made.data
+    assert made.facts["spill_bytes"] == 0
+    assert 0 < made.facts["registers"] < 32
+
+
+def test_the_adapter_builds_for_what_keeps_kernels():
+    compiler()
+    (adapter,) = installed().runtimes(installed().resolve_target("rocm"))
+    made = adapter.build(text())
+    assert (made.runtime, made.kind, made.arch) == ("rocm", "hsaco", "gfx942")
+    assert "clang version" in adapter.toolchain()
+    assert adapter.build("no text") is None
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv(build.VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoCompiler, match="there is no clang on PATH"):
+        build.toolchain("gfx942")
+    monkeypatch.setenv(build.VARIABLE, "clang-of-mine")
+    with pytest.raises(NoCompiler, match="there is no clang-of-mine"):
+        build.toolchain("gfx942")
+    assert "double" in tile.compile(double, target="rocm").source  # text needs no compiler
+
+
+@pytest.mark.parametrize(("script", "reason"), [("exit 1", "does not compile for gfx942"), ("exit 0", "has no lld")])
+def test_a_compiler_that_cannot(tmp_path, monkeypatch, script, reason):
+    command = tmp_path / "clang"
+    command.write_text(f"#!/bin/sh\necho bad option >&2\n{script}\n")
+    command.chmod(0o755)
+    monkeypatch.setenv(build.VARIABLE, str(command))
+    with pytest.raises(NoCompiler, match=re.escape(reason)):
+        build.toolchain("gfx942")
+
+
+def test_text_that_is_refused_is_a_defect():
+    compiler()
+    with pytest.raises(tile.errors.TileError, match="compiling HIP text"):
+        build.assembly("int f() { return unknown; }", "gfx942")
+
+
+def test_the_matrix_compiles_and_emulates():
+    names = {row.runtime for row in matrix(installed(), Choice(targets=["rocm:gfx942"]))}
+    assert names - {"build"} == {"text", "emulator"}
+    if any(os.path.exists(f"{folder}/clang-19") for folder in os.environ["PATH"].split(":")):
+        assert "build" in names

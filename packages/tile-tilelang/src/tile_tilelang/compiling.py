@@ -1,0 +1,149 @@
+"""``tilelang.jit`` and ``tilelang.compile`` over tile's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import tile_core
+from tile_core import decorators
+from tile_core.compat.dialects import wants_fast_math
+from tile_core.ir.program import Program
+from tile_core.trace.tracer import caller_scope
+from tile_tilelang.errors import BadCall
+from tile_tilelang.host import target_of
+from tile_tilelang.kernel import JITKernel, made
+
+#: Keyword -> why it changes nothing. ``pass_configs``, ``compile_flags`` and the like are judged by tile itself.
+IGNORED = {
+    "target_host": "launches are made by the runtime in this process, no program is built for the host",
+    "func": "the decorated function",
+    "version": "of the decorator; there is one",
+}
+
+
+def jit(
+    func: Callable[..., object] | None = None,
+    *,
+    out_idx: int | Sequence[int] | None = None,
+    target: Any = "auto",
+    options: Any = None,
+    **hints: Any,
+) -> Any:
+    """Compile kernels when they are first needed: over a factory of programs, or an eager kernel.
+
+    Parameters
+    ----------
+    func
+        The function.
+    out_idx
+        Positions of the parameters that a call allocates and returns.
+    target
+        As of `tile_tilelang.host.target_of`.
+    options
+        Options of tile's target.
+    **hints
+        ``pass_configs``, ``execution_backend``, ``verbose``, ``target_host``: checked, of no effect on results, see
+        ``tile_core.jit``.
+
+    Returns
+    -------
+    JITImpl
+        Calling it gives a ``JITKernel``, or runs the eager kernel.
+    """
+    scope = caller_scope(1)
+    fast = wants_fast_math({k: v for k, v in hints.items() if k not in IGNORED})
+
+    def decorate(function: Callable[..., object]) -> JITImpl:
+        return JITImpl(function, scope, out_idx, target_of(target), options, fast_math=fast)
+
+    return decorate if func is None else decorate(func)
+
+
+class JITImpl(decorators.JitFunction):
+    """A decorated factory or eager kernel whose kernels are ``JITKernel``.
+
+    An eager kernel may be compiled before there are arrays: ``k.compile(M=1024, N=1024)``.
+    """
+
+    def compile(self, *args: object, **keywords: object) -> Any:
+        """Return the kernel for these arguments without running it."""
+        return JITKernel(super().compile(*args, **keywords))
+
+    def launch(self, kernel: Any, given: Mapping[str, object]) -> Any:
+        """Run the kernel of an eager function."""
+        if made:
+            JITKernel(kernel)
+        return super().launch(kernel, given)
+
+    def get_kernel_source(self, *args: object, **keywords: object) -> str:
+        """Return the text of the kernel for these arguments."""
+        return self.compile(*args, **keywords).kernel_source
+
+    def show_source(self, *args: object, **keywords: object) -> None:
+        """Print the text of the kernel for these arguments."""
+        self.compile(*args, **keywords).show_source()
+
+    def get_tir(self, *args: object, **keywords: object) -> Program:
+        """Return the traced program for these arguments."""
+        return self.program(*args, **keywords)
+
+
+def compile(
+    func: Program | Any = None,
+    out_idx: int | Sequence[int] | None = None,
+    execution_backend: str | None = None,
+    target: Any = "auto",
+    target_host: Any = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, Any] | None = None,
+    compile_flags: Any = None,
+    *,
+    options: Any = None,
+) -> JITKernel:
+    """Compile a program, as ``tile_core.compile``.
+
+    Parameters
+    ----------
+    func
+        What ``T.prim_func`` made.
+    out_idx
+        Positions of the parameters that a call allocates and returns.
+    target
+        As of `tile_tilelang.host.target_of`.
+    pass_configs, compile_flags
+        Judged as by ``tile_core.jit``.
+    execution_backend, target_host, verbose
+        Of no effect: tile chooses how it launches.
+    options
+        Options of tile's target.
+
+    Raises
+    ------
+    BadCall
+        Without a program.
+    """
+    if func is None:
+        expected, instead = "a function decorated with @T.prim_func", "write tilelang.compile(program, ...)"
+        raise BadCall(function="compile", name="func", found="None", expected=expected, instead=instead)
+    chosen: Any = target_of(target)
+    if wants_fast_math({"pass_configs": pass_configs, "compile_flags": compile_flags}):
+        chosen_options = _with_fast_math(chosen, options)
+    else:
+        chosen_options = options
+    return JITKernel(tile_core.compile(func, target=chosen, out_idx=out_idx, options=chosen_options))
+
+
+def par_compile(programs: Iterable[Program], num_workers: int | None = None, **keywords: Any) -> list[JITKernel]:
+    """Compile several programs with the keywords of `compile`, one after the other; ``num_workers`` is a hint."""
+    return [compile(program, **keywords) for program in programs]
+
+
+def _with_fast_math(target: Any, options: Any) -> Any:
+    from tile_core.plugins.manager import installed
+
+    def no_kernel() -> None:
+        """Carries the options through ``tile.jit``'s rule for them."""
+
+    rule = decorators.JitFunction(no_kernel, {}, None, target, options, fast_math=True)
+    return rule.options_for(installed().resolve_target(target))

@@ -1,0 +1,112 @@
+"""Small helpers of the host interface, and the translation of targets."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tile_core.compat.dialects import PassConfigKey
+from tile_core.runtime.memo import cache_enabled, disable_cache
+from tile_core.target import Target
+from tile_tilelang.errors import BadCall
+
+__all__ = [
+    "PassConfigKey",
+    "cdiv",
+    "disable_cache",
+    "enable_cache",
+    "is_cache_enabled",
+    "next_power_of_2",
+    "set_log_level",
+    "target_of",
+]
+
+#: How TileLang and TVM name targets -> tile's name.
+_KINDS = {"c": "cpu", "llvm": "cpu", "hip": "rocm", "cutedsl": "cuda"}
+
+#: Set by ``python -m tile_tilelang --target``: the target of every kernel of the script.
+instead_of: list[str] = []
+
+
+def cdiv(a: int, b: int) -> int:
+    """Return ``a / b``, rounded up."""
+    return -(-a // b)
+
+
+def next_power_of_2(n: int) -> int:
+    """Return the least power of two that is at least ``n``, and 1 for ``n < 1``."""
+    return 1 if n < 1 else 1 << (n - 1).bit_length()
+
+
+def enable_cache() -> None:
+    """Check that the cache is on, which it is unless it was disabled: tile disables it for a block of code or for good.
+
+    Raises
+    ------
+    BadCall
+        If it was disabled.
+    """
+    if not cache_enabled():
+        instead = "write `with tilelang.disable_cache(): ...` around what is to be compiled anew"
+        raise BadCall(function="enable_cache", name="the cache", found="off", expected="on", instead=instead)
+
+
+def is_cache_enabled() -> bool:
+    """Return whether kernels are kept."""
+    return cache_enabled()
+
+
+def set_log_level(level: object) -> None:
+    """Accept a level of messages: tile has none, what it says are errors and warnings of Python."""
+
+
+def target_of(target: Any) -> str | Target:
+    """Return tile's target for one of TileLang's.
+
+    Parameters
+    ----------
+    target
+        A name, with ``-arch=`` or ``-mcpu=`` for a device (``"cuda -arch=sm_90a"``); a mapping with ``kind`` and
+        ``arch``; an object of TVM with a ``kind``; or a target of tile.
+
+    Raises
+    ------
+    BadCall
+        For anything else.
+    """
+    if instead_of:
+        return instead_of[-1]
+    if target is None or isinstance(target, Target):
+        return "auto" if target is None else target
+    if hasattr(target, "kind"):
+        attributes = getattr(target, "attrs", {})
+        target = {"kind": getattr(target.kind, "name", target.kind), **dict(attributes)}
+    if isinstance(target, Mapping):
+        device = target.get("arch") or target.get("mcpu") or ""
+        return _named(str(target.get("kind", "")), str(device))
+    if not isinstance(target, str):
+        expected, instead = "a name, a mapping or a target", 'write target="auto", "cpu", "cuda" or "cuda:sm_90a"'
+        raise BadCall(function="jit", name="target", found=repr(target), expected=expected, instead=instead)
+    kind, _, rest = target.partition(" ")
+    found = re.search(r"-(?:arch|mcpu)=(\S+)", rest)
+    return _named(kind, found[1] if found else "")
+
+
+def _named(kind: str, device: str) -> str:
+    name = _KINDS.get(kind, kind)
+    return f"{name}:{device}" if device and name != "cpu" and ":" not in name else name
+
+
+@contextlib.contextmanager
+def every_target(target: str | None) -> Any:
+    """Compile all kernels of a block for one target, whatever they name; ``None`` changes nothing."""
+    if target is None:
+        yield
+        return
+    instead_of.append(target)
+    try:
+        yield
+    finally:
+        instead_of.pop()

@@ -1,0 +1,119 @@
+"""``JITKernel``: a kernel of tile with the host calls of TileLang."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from tile_core.abi.signature import Param
+from tile_core.runtime.kernel import Kernel
+from tile_tilelang.errors import BadCall, NotOnHost
+from tile_tilelang.profiler import Profiler
+from tile_tilelang.supply import TensorSupplyType
+
+#: Attributes of TileLang's kernels -> what to write instead.
+_INSTEAD = {
+    "get_host_source": "there is no host program: the runtime checks arguments and launches; print kernel.source",
+    "export_library": "write kernel.export(path), and tile_core.load(path) in the other process",
+    "get_ptx": "give kernel.get_kernel_source() to the vendor's compiler",
+    "show_ptx": "give kernel.get_kernel_source() to the vendor's compiler",
+    "export_ptx": "give kernel.get_kernel_source() to the vendor's compiler",
+    "get_sass": "give kernel.get_kernel_source() to the vendor's compiler",
+    "show_sass": "give kernel.get_kernel_source() to the vendor's compiler",
+    "export_sass": "give kernel.get_kernel_source() to the vendor's compiler",
+    "export_sources": "write kernel.get_kernel_source() to a file",
+    "rt_module": "call the kernel, or write kernel.export(path)",
+    "rt_mod": "call the kernel, or write kernel.export(path)",
+    "artifact": "kernel.source is the text, kernel.signature the parameters",
+    "torch_function": "call the kernel itself",
+}
+
+#: While `tile_tilelang.running.compiled` collects them: the kernels that were made, each once.
+made: list[list[Kernel]] = []
+
+
+class JITKernel:
+    """A compiled kernel: called with arrays, asked for its text, profiled.
+
+    Whatever a ``tile_core.Kernel`` has is here too: ``explain()``, ``verify()``, ``bench()``, ``export()``, ``source``.
+
+    Attributes
+    ----------
+    kernel
+        The kernel of tile.
+    config, latency, ref_latency
+        Of a tuned kernel: the configuration that won, its milliseconds, and those of the reference; else ``None``.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.config: dict[str, Any] | None = None
+        self.latency: float | None = None
+        self.ref_latency: float | None = None
+        for collected in made:
+            if not any(kernel is k for k in collected):
+                collected.append(kernel)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Launch; the outputs of ``out_idx`` are allocated and returned."""
+        return self.kernel(*args, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _INSTEAD:
+            raise NotOnHost(name=f"kernel.{name}", instead=_INSTEAD[name])
+        return getattr(self.__dict__["kernel"], name)
+
+    def __repr__(self) -> str:
+        return repr(self.kernel)
+
+    @property
+    def prim_func(self) -> Any:
+        """The traced program."""
+        return self.kernel.program
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters, each with ``name``, ``shape`` and ``dtype``."""
+        signature = self.kernel.signature
+        return signature.params[: len(signature.params) - signature.workspaces]
+
+    @property
+    def out_idx(self) -> list[int]:
+        """Positions of the parameters that a call allocates."""
+        return list(self.kernel.signature.results)
+
+    @property
+    def kernel_source(self) -> str:
+        """The text of the device's kernel."""
+        return self.kernel.source
+
+    def get_kernel_source(self, kernel_only: bool = True) -> str:
+        """Return the text of the device's kernel; there is no text of the host."""
+        return self.kernel.source
+
+    def show_source(self, which: str = "kernel") -> None:
+        """Print the text of the device's kernel.
+
+        Raises
+        ------
+        NotOnHost
+            For the text of the host's side.
+        """
+        if which == "host":
+            self.get_host_source()
+        if which not in ("kernel", "both"):
+            expected, instead = '"kernel"', "leave it out"
+            raise BadCall(function="show_source", name="which", found=repr(which), expected=expected, instead=instead)
+        print(self.kernel.source)
+
+    def get_host_source(self) -> NoReturn:
+        """Refuse: no text is generated for the host."""
+        raise NotOnHost(name="kernel.get_host_source", instead=_INSTEAD["get_host_source"])
+
+    def get_profiler(self, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto) -> Profiler:
+        """Return what compares this kernel with a reference and times it, on random inputs."""
+        return Profiler(self.kernel, tensor_supply_type)
+
+    def run_once(self, inputs: Sequence[Any] | None = None) -> Any:
+        """Launch once with these inputs, by default random ones."""
+        return self.get_profiler().run_once(inputs)

@@ -1,0 +1,47 @@
+"""``import tile_tilelang.language as T``: the language of tile, with TileLang's spellings.
+
+A name is looked up in `tile_tilelang.spellings` first, then in ``tile_core.language`` and the installed backends, then
+among the hints, and is refused with a remedy if `tile_tilelang.words` has one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tile_core.language as _language
+from tile_core.errors.language import UnknownName
+from tile_core.errors.plugins import NotOffered, ProvidedElsewhere
+from tile_tilelang import spellings as _spellings
+from tile_tilelang.errors import NotInLanguage
+from tile_tilelang.words import HINTS, KEYWORDS, refusal
+
+__all__ = sorted({*_language.__all__, *_spellings.__all__, *_spellings.RENAMED, *HINTS})
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = _found(name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def _found(name: str) -> Any:
+    if name in _spellings.__all__:
+        return getattr(_spellings, name)
+    try:
+        found = getattr(_language, name)
+    except (UnknownName, NotOffered, ProvidedElsewhere) as error:
+        if name in _spellings.RENAMED:
+            return _found(_spellings.RENAMED[name])
+        if name in HINTS:
+            return _spellings.without_meaning(name)
+        known = refusal(name)
+        if known is None or isinstance(error, ProvidedElsewhere):
+            raise
+        raise NotInLanguage(name=name, reason=known[0], instead=known[1]) from None
+    return _spellings.tolerant(found, KEYWORDS[name]) if name in KEYWORDS else found

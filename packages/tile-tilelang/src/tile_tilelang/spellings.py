@@ -1,0 +1,115 @@
+"""Names that TileLang spells in another way: each is a name of tile, or one call of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tile_core.language as T
+from tile_core.values.builder import current
+from tile_tilelang.errors import BadCall
+from tile_tilelang.layout import (
+    make_full_bank_swizzled_layout,
+    make_half_bank_swizzled_layout,
+    make_linear_layout,
+    make_quarter_bank_swizzled_layout,
+    make_swizzled_layout,
+)
+
+__all__ = [
+    "Cast",
+    "clamp",
+    "empty",
+    "make_full_bank_swizzled_layout",
+    "make_half_bank_swizzled_layout",
+    "make_linear_layout",
+    "make_quarter_bank_swizzled_layout",
+    "make_swizzled_layout",
+    "thread_binding",
+]
+
+#: TileLang's name -> tile's. A name that tile has itself comes first.
+RENAMED = {
+    "FragmentBuffer": "Buffer",
+    "LocalBuffer": "Buffer",
+    "Serial": "serial",
+    "SharedBuffer": "Buffer",
+    "Unroll": "unroll",
+    "Vectorized": "vectorized",
+    "barrier_arrive": "mbarrier_arrive",
+    "barrier_wait": "mbarrier_wait_parity",
+    "parallel": "Parallel",
+}
+
+
+def Cast(dtype: Any, value: Any) -> Any:
+    """Return ``T.cast(value, dtype)``."""
+    return T.cast(value, dtype)
+
+
+def clamp(x: Any, min_val: Any = None, max_val: Any = None) -> Any:
+    """Return ``x`` limited to [``min_val``, ``max_val``]; ``None`` is no limit. NaN stays NaN."""
+    return T.clamp(x, min_val, max_val)
+
+
+def empty(*shape: Any, dtype: Any = "float32") -> Any:
+    """Declare an output of an eager kernel: ``T.empty((M, N), dtype)``, or ``T.empty(M, N, dtype=dtype)``."""
+    if shape and isinstance(shape[0], (tuple, list)):
+        return T.empty(shape[0], *(shape[1:] or (dtype,)))
+    return T.empty(shape, dtype)
+
+
+def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", **hints: Any) -> list[Any]:
+    """Return the index of the thread or block, to be named by ``for t in T.thread_binding(0, n, thread=...)``.
+
+    Parameters
+    ----------
+    start, stop
+        0 and the number of threads of the axis; or that number alone.
+    thread
+        ``threadIdx`` or ``blockIdx``, with ``.x``, ``.y`` or ``.z``.
+    **hints
+        ``annotations``; of no effect.
+
+    Raises
+    ------
+    BadCall
+        For another name, or another number than the launch has.
+    """
+    kind, _, letter = thread.partition(".")
+    axis = "xyz".find(letter or "?")
+    bindings = {"threadIdx": T.get_thread_binding, "blockIdx": T.get_block_binding}
+    if kind not in bindings or axis < 0:
+        expected, instead = "threadIdx.x and the like", "write T.get_thread_binding(0)"
+        raise BadCall(
+            function="T.thread_binding", name="thread", found=repr(thread), expected=expected, instead=instead
+        )
+    first, count = (0, start) if stop is None else (start, stop)
+    threads = (*(current("T.thread_binding").threads or ()), 1, 1, 1)
+    if kind == "threadIdx" and (first != 0 or count != threads[axis]):
+        expected = f"0, {threads[axis]}, as T.Kernel(threads=...) says"
+        instead = "give T.Kernel as many threads, and test the index where fewer take part"
+        found = f"{first}, {count}"
+        raise BadCall(function="T.thread_binding", name="the range", found=found, expected=expected, instead=instead)
+    return [bindings[kind](axis)]
+
+
+def without_meaning(name: str) -> Callable[..., None]:
+    """Return a call that does nothing, for a hint of `tile_tilelang.words.HINTS`."""
+
+    def hint(*args: object, **keywords: object) -> None:
+        return None
+
+    hint.__name__ = name
+    return hint
+
+
+def tolerant(function: Callable[..., Any], dropped: Mapping[str, str]) -> Callable[..., Any]:
+    """Return a function that leaves out some keywords, for `tile_tilelang.words.KEYWORDS`."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        return function(*args, **{k: v for k, v in keywords.items() if k not in dropped})
+
+    return call

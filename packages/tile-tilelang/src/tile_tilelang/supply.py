@@ -1,0 +1,120 @@
+"""Inputs for profiling: which numbers, and of which library."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.abi.signature import Signature
+from tile_core.compat.types import Array
+from tile_core.dtypes import dtype
+from tile_core.errors.launch import MissingArgument
+from tile_core.runtime.kernel import Kernel, there
+from tile_core.runtime.verify import random_arguments
+from tile_tilelang.errors import BadCall
+
+
+class TensorSupplyType(enum.Enum):
+    """Which numbers a profiler's inputs have.
+
+    ``Auto`` is ``Normal`` for floats and small integers for integers; packed types of 4 bits are always random.
+    """
+
+    Integer = 1
+    Uniform = 2
+    Normal = 3
+    Randn = 4
+    Zero = 5
+    One = 6
+    Auto = 7
+
+
+#: Types that torch takes from NumPy as bits only.
+_NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+
+
+def inputs_of(kernel: Kernel, supply: TensorSupplyType = TensorSupplyType.Auto, seed: int = 0) -> tuple[Any, ...]:
+    """Return random inputs for a kernel of constant shapes.
+
+    They are tensors of torch if the program has imported torch, and NumPy arrays or arrays on the kernel's device
+    otherwise.
+
+    Raises
+    ------
+    BadCall
+        If an input is a number, or its shape has symbols.
+    """
+    return tuple(there_for(kernel, v) for v in numbers_of(kernel.signature, supply, seed))
+
+
+def numbers_of(signature: Signature, supply: TensorSupplyType = TensorSupplyType.Auto, seed: int = 0) -> list[Array]:
+    """Return the same as NumPy arrays.
+
+    Raises
+    ------
+    BadCall
+        As of `inputs_of`.
+    """
+    if not isinstance(supply, TensorSupplyType):
+        expected = "a TensorSupplyType"
+        raise BadCall(
+            function="get_profiler", name="tensor_supply_type", found=repr(supply), expected=expected,
+            instead="leave it out",
+        )  # fmt: skip
+    try:
+        values = random_arguments(signature, seed)
+    except MissingArgument:
+        names = [signature.params[i].name for i in signature.inputs]
+        raise BadCall(
+            function=f"profiler of {signature.name}", name="input_tensors", found="missing",
+            expected="given: an input is a number, or its shape has symbols",
+            instead=f"pass input_tensors=[{', '.join(names)}]",
+        ) from None  # fmt: skip
+    return _supplied(signature, values, supply, seed)
+
+
+def host(array: Any) -> Any:
+    """Return an array of any library as a NumPy array of float64."""
+    import numpy as np
+
+    if hasattr(array, "detach"):
+        array = array.detach().cpu().double().numpy()
+    elif not isinstance(array, np.ndarray) and hasattr(array, "get"):
+        array = array.get()
+    return np.asarray(array).astype("float64")
+
+
+def _supplied(signature: Signature, values: Sequence[Array], supply: TensorSupplyType, seed: int) -> list[Array]:
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    kinds: dict[TensorSupplyType, Callable[[Any], Array]] = {
+        TensorSupplyType.Integer: lambda shape: rng.integers(-2, 3, shape),
+        TensorSupplyType.Uniform: lambda shape: rng.uniform(-1, 1, shape),
+        TensorSupplyType.Zero: np.zeros,
+        TensorSupplyType.One: np.ones,
+    }
+    make = kinds.get(supply)
+    found = []
+    for position, value in zip(signature.inputs, values, strict=True):
+        kind = dtype(signature.params[position].dtype)
+        plain = make is None or kind.is_packed
+        made = value if make is None or plain else make(value.shape)
+        found.append(made if plain else (np.abs(made) if kind.kind == "uint" else made).astype(value.dtype))
+    return found
+
+
+def there_for(kernel: Kernel, array: Array) -> Any:
+    """Return an input where the kernel reads it; a tensor of torch if the program uses torch."""
+    torch = sys.modules.get("torch")
+    if not hasattr(array, "__array_interface__") or hasattr(array, "detach"):
+        return array
+    if torch is None:
+        return there(kernel.adapter, array)
+    name = array.dtype.name
+    if name not in _NARROW:
+        return torch.from_dlpack(there(kernel.adapter, array))
+    bits = array.view("int16" if name == "bfloat16" else "uint8")
+    return torch.from_dlpack(there(kernel.adapter, bits)).view(getattr(torch, name))

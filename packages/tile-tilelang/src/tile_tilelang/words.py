@@ -1,0 +1,144 @@
+"""Tables: which names and keywords of TileLang are hints here, and which are refused, with what to write instead.
+
+The language itself is asked first: a name that tile or an installed backend has is never looked up here.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+
+from tile_core.errors.guess import nearest
+
+_REGISTERS = "the target's compiler distributes registers; results do not depend on it"
+_PACKED = "several operations as one: the target chooses such instructions by itself"
+
+#: Calls that carry no meaning for tile -> the reason. They are accepted anywhere and do nothing.
+HINTS = {
+    "annotate_consumer_reg_alloc": _REGISTERS,
+    "annotate_producer_reg_dealloc": _REGISTERS,
+    "annotate_min_blocks_per_sm": _REGISTERS,
+    "dec_max_nreg": _REGISTERS,
+    "disable_warp_group_reg_alloc": _REGISTERS,
+    "inc_max_nreg": _REGISTERS,
+    "no_set_max_nreg": _REGISTERS,
+    "set_max_nreg": _REGISTERS,
+    "wait_wgmma": "products have finished where their results are read",
+    "pdl_sync": "launches are in order: one that follows another in a stream sees all that it wrote",
+    "pdl_trigger": "launches are in order: the next one may not begin earlier than tile lets it",
+}
+
+_NOTES = "notes for another compiler's passes"
+_INSTRUCTION = "tile chooses the instruction; `variant=` demands one by tile's own names"
+
+#: Op or loop -> keyword that is dropped -> the reason. Others know such keywords themselves.
+KEYWORDS: dict[str, dict[str, str]] = {
+    **{
+        op: {"annotations": _NOTES}
+        for op in "fill clear transpose cumsum cumprod cummax gather scatter grid Persistent unroll vectorized".split()
+    },
+    "copy": {"prefer_instruction": _INSTRUCTION},
+    "gemm": {"prefer_instruction": _INSTRUCTION},
+    "finalize_reducer": {"annotations": _NOTES, "batch": "how many results are combined at a time"},
+}
+
+_TEXT = "a kernel has one meaning on every target, and foreign code has none"
+_TIR = "it is a statement of the compiler below"
+_TENSOR_MEMORY = "a memory of one architecture"
+_BARRIER = "barriers are placed by tile"
+_ROLE = "roles are named by the group that does the work"
+
+#: Pattern of a name -> why tile does not have it, and what to write instead. The first that matches counts.
+REFUSED = {
+    "alloc_tmem deallocate_tmem dealloc_tmem": (
+        _TENSOR_MEMORY,
+        "accumulate in T.alloc_fragment: T.gemm chooses where it is",
+    ),
+    "tcgen05_*": (_TENSOR_MEMORY, "write T.gemm(A, B, C): the target chooses the instruction and waits for it"),
+    "wgmma_* warpgroup_*": (
+        "an instruction of one architecture",
+        "write T.gemm(A, B, C): the target chooses the instruction",
+    ),
+    "alloc_cluster_barrier cluster_* block_rank_in_cluster": (
+        "blocks do not share memory",
+        "write T.Kernel, and T.copy",
+    ),
+    "ClusterKernel": ("blocks do not share memory", "write T.Kernel(*blocks, threads=...)"),
+    "alloc_barrier": (_BARRIER, "leave it out: T.copy and T.gemm wait for what they read; T.Pipelined overlaps them"),
+    "mbarrier_* barrier_*": (_BARRIER, "leave it out: T.copy and T.gemm wait for what they read"),
+    "sync_barrier named_barrier_*": (_BARRIER, "write T.sync_threads()"),
+    "tma_copy async_copy tma_load*": ("T.copy says what is moved", "write T.copy(src, dst) in T.Pipelined"),
+    "tma_store*": ("T.copy says what is moved", "write T.copy(src, dst): its data is there when the kernel ends"),
+    "ptx_commit_group ptx_wait_group cp_async_*": (_BARRIER, "write T.copy in T.Pipelined(n, num_stages=2)"),
+    "fence_*": (_BARRIER, "leave it out: tile orders what depends on each other"),
+    "WSSchedule WSRole ws_op": (_ROLE, "write `with T.ws(0): ...` and `with T.ws(1): ...`"),
+    "PersistentTileScheduler": (
+        "its state would be Python's",
+        "write `for bx, by in T.Persistent((gx, gy), blocks, block): ...`",
+    ),
+    "reducer_*": ("a reducer has no epochs", "write T.alloc_reducer, update its elements, and T.finalize_reducer"),
+    "syncthreads_*": ("a vote of the block", "write T.reduce_sum, T.reduce_any or T.reduce_all of a tile"),
+    "match_any_sync match_all_sync": ("lanes are not compared", "compare T.shfl_sync(value, lane) for each lane"),
+    "activemask": ("all lanes of a warp reach a warp operation", "write T.ballot(condition)"),
+    "cdiv": ("it is a function of the host", "write T.ceildiv(a, b)"),
+    "make_tensor_map *_descriptor": ("descriptors are made by tile", "write T.copy of the tensor"),
+    "call_extern call_pure_extern call_intrin call_packed call_* import_source": (
+        _TEXT,
+        "write what it computes in the language",
+    ),
+    "access_ptr address_of tvm_access_ptr": ("memory is named by buffers", "pass the buffer or a slice of it, A[i:j]"),
+    "ptx_* tvm_* ldmatrix* stmatrix* mma_*": (
+        "an instruction of one target",
+        "write T.copy and T.gemm: the target chooses instructions",
+    ),
+    "*x2 *x4 *x8 *x16 *x32 *x64": (
+        "element types are scalar",
+        "write the scalar type: loads and stores become as wide as they may",
+    ),
+    "block reads writes init match_buffer decl_buffer alloc_buffer attr evaluate LetStmt Let launch_thread env_thread "
+    "sblock* handle Var var": (_TIR, "write T.alloc_shared, T.alloc_fragment, T.Parallel and T.copy"),
+    "*Emitter *IntrinEmitter": ("instructions are chosen by tile", "write T.gemm(A, B, C)"),
+    "loop_break": ("Python's word is the language's", "write break"),
+    "quantize* dequantize* decode_*": (
+        "it is a library of code for one target",
+        "write the arithmetic with >>, & and T.cast",
+    ),
+}
+
+#: Names of the host interface -> what to write instead.
+_HOST = {
+    "lower": "write tilelang.compile(program, target=...).kernel_source",
+    "engine": "write tilelang.compile(program, target=...).kernel_source",
+    "carver": "write the configurations as a list: @tilelang.autotune(configs=[...])",
+    "carver.*": "write the configurations as a list: @tilelang.autotune(configs=[...])",
+    "contrib": "what it generates for one vendor's compiler, tile builds itself",
+    "contrib.*": "what it generates for one vendor's compiler, tile builds itself",
+    "intrinsics": "write T.gemm: the target chooses the instruction",
+    "intrinsics.*": "write T.gemm: the target chooses the instruction",
+    "quantize": "write the arithmetic with >>, & and T.cast, or pass a type of 4 or 8 bits",
+    "quantize.*": "write the arithmetic with >>, & and T.cast, or pass a type of 4 or 8 bits",
+    "tools": "write print(kernel.explain()), or `tile explain FILE`",
+    "tools.*": "write print(kernel.explain()), or `tile explain FILE`",
+    "analysis": "write print(kernel.explain())",
+    "env": "write tilelang.disable_cache(), or set a variable that `tile doctor` lists",
+    "tvm": "tile does not pass TVM on: import what is needed from tvm itself",
+    "ir": "write print(kernel.program)",
+    "nvcc": "print(kernel.kernel_source)",
+}
+
+
+def refusal(name: str) -> tuple[str, str] | None:
+    """Return why tile has no ``T.<name>``, and what to write instead; ``None`` for unknown names."""
+    for patterns, answer in REFUSED.items():
+        if any(fnmatch.fnmatchcase(name, p) for p in patterns.split()):
+            return answer
+    return None
+
+
+def host_remedy(name: str, known: Sequence[str]) -> str:
+    """Return what to write instead of a name of the host interface."""
+    for pattern, answer in _HOST.items():
+        if fnmatch.fnmatchcase(name, pattern):
+            return answer
+    near = nearest(name, list(known))
+    return f"did you mean {near[0]}?" if near else f"tile-tilelang has: {', '.join(n for n in known if n[0] != '_')}"

@@ -1,1 +1,0 @@
-"""A backend made for a later plugin API."""

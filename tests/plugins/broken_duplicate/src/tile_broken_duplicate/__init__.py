@@ -1,1 +1,0 @@
-"""A second backend that is called sample."""

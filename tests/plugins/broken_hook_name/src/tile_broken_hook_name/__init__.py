@@ -1,1 +1,0 @@
-"""A backend with a misspelt hook."""

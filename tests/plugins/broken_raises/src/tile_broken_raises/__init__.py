@@ -1,1 +1,0 @@
-"""A backend whose hooks raise."""

@@ -1,0 +1,1 @@
+"""A backend for OpenCL C."""

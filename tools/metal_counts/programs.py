@@ -1,0 +1,108 @@
+"""The programs whose texts are counted, with arguments and what they must compute; products are those of the zoo."""
+
+# Annotations of kernels are shapes and names of element types, no types.
+# ruff: noqa: ANN202
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+from zoo.case import Case, Wanted, example, from_example, poisoned
+
+import tile_core.language as T
+from tile_core.numerics import codecs
+
+N, K, GROUP = 64, 1024, 64
+
+
+def scaled_vector_case(dtype: str, block_N: int = 8, *, block_K: int) -> Case:
+    """Return a vector times a matrix of integers that are scaled per group."""
+
+    @T.prim_func
+    def vecmat(
+        A: T.Tensor((1, K), "float16"),
+        W: T.Tensor((N, K), dtype),
+        scale: T.Tensor((N, K // GROUP), "float16"),
+        C: T.Tensor((1, N), "float32"),
+    ):
+        with T.Kernel(N // block_N, threads=64) as bx:
+            x = T.alloc_fragment((block_K,), "float16")
+            total = T.alloc_reducer((block_N,), "float32", "sum")
+            for k in T.serial(K // block_K):
+                T.copy(A[0, k * block_K], x)
+                for i, j in T.Parallel(block_N, block_K):
+                    n, kk = bx * block_N + i, k * block_K + j
+                    w = T.cast(W[n, kk], "float32") * T.cast(scale[n, kk // GROUP], "float32")
+                    total[i] += T.cast(x[j], "float32") * w
+            T.finalize_reducer(total)
+            T.copy(total, C[0, bx * block_N])
+
+    rng = np.random.default_rng(K)
+    bits, low = (8, -128) if dtype == "int8" else (4, -8 if dtype == "int4" else 0)
+    w = rng.integers(low, low + 2**bits, (N, K))
+    a = rng.standard_normal((1, K)).astype("float16")
+    scale = (2.0 ** rng.integers(-4, 1, (N, K // GROUP))).astype("float16")
+    stored = w.astype("int8") if dtype == "int8" else codecs.pack4((w & 15).astype("uint8"))
+    a64, w64 = a.astype("float64"), w * np.repeat(scale.astype("float64"), GROUP, 1)
+    wanted = Wanted(3, a64 @ w64.T, K * 2.0**-24, np.abs(a64) @ (np.abs(w64).T + 8))
+    return Case(vecmat, (a, stored, scale, poisoned((1, N), "float32")), (wanted,))
+
+
+def fp8_vector_case(block_N: int = 8, block_K: int = 256) -> Case:
+    """Return a vector times a matrix of 8-bit floats."""
+
+    @T.prim_func
+    def vecmat(
+        A: T.Tensor((1, K), "float16"), W: T.Tensor((N, K), "float8_e4m3fn"), C: T.Tensor((1, N), "float32")
+    ):  # fmt: skip
+        with T.Kernel(N // block_N, threads=64) as bx:
+            x = T.alloc_fragment((block_K,), "float16")
+            total = T.alloc_reducer((block_N,), "float32", "sum")
+            for k in T.serial(K // block_K):
+                T.copy(A[0, k * block_K], x)
+                for i, j in T.Parallel(block_N, block_K):
+                    w = T.cast(W[bx * block_N + i, k * block_K + j], "float32")
+                    total[i] += T.cast(x[j], "float32") * w
+            T.finalize_reducer(total)
+            T.copy(total, C[0, bx * block_N])
+
+    rng = np.random.default_rng(N)
+    a = rng.standard_normal((1, K)).astype("float16")
+    w = rng.standard_normal((N, K)).astype(T.dtype("float8_e4m3fn").numpy())
+    a64, w64 = a.astype("float64"), w.astype("float64")
+    wanted = Wanted(2, a64 @ w64.T, K * 2.0**-24, np.abs(a64) @ np.abs(w64).T)
+    return Case(vecmat, (a, w, poisoned((1, N), "float32")), (wanted,))
+
+
+def attention_case(dim: int, block_N: int) -> Case:
+    """Return attention of 128 queries to 128 keys, 32 queries per block."""
+    program = example("flash_attention").attention(1, 1, 128, 128, dim, False, "float16", 32, block_N)
+    case = from_example("flash_attention", 1, 1, 128, 128, dim, False)()
+    return Case(program, case.args, case.wanted)
+
+
+def row_sum_case(rows: int, columns: int) -> Case:
+    """Return sums of rows, 4 of them per block."""
+
+    @T.prim_func
+    def row_sum(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows,), "float32")):
+        with T.Kernel(rows // 4, threads=128) as bx:
+            x = T.alloc_fragment((4, columns), "float32")
+            T.copy(X[bx * 4, 0], x)
+            T.reduce_sum(x, Y[bx * 4 : bx * 4 + 4], dim=1)
+
+    x = np.random.default_rng(rows).standard_normal((rows, columns), "float32")
+    wanted = Wanted(1, x.astype("float64").sum(1), columns * 2.0**-24, np.abs(x).sum(1))
+    return Case(row_sum, (x, poisoned((rows,), "float32")), (wanted,))
+
+
+def softmax_case(rows: int, columns: int) -> Case:
+    """Return the softmax of rows."""
+    case: Case = from_example("softmax", "@softmax", rows, columns, "float32", 1e-6)()
+    return case
+
+
+def rms_norm_case(rows: int, columns: int) -> Case:
+    """Return rows divided by the roots of their mean squares."""
+    case: Case = from_example("rms_norm", rows, columns, "float16", 1e-3)()
+    return case

@@ -1,0 +1,97 @@
+"""An estimate of the registers that a thread of a text needs.
+
+clang compiles the text for a GPU of 32 lanes whose registers it allocates itself (gfx1030, 256 vector registers of 32
+bits). What MSL has and that GPU has not is an instruction that nothing looks into, see ``instructions.h``. Apple's
+compiler allocates otherwise, so that the number says how two texts compare, not what a pipeline will report. Addresses
+of fragments are not kept over a loop: instructions that nothing looks into cannot take a part of theirs as a constant.
+
+What counts is how many values the text needs at once. So instructions are in an order with few live values: the
+scheduler for that GPU would fill the registers that are free at its own steps of occupancy with loads that run ahead
+(one kernel needs 34 registers, and it takes 197), and pairs of 16-bit values are not computed with together, for which
+Apple's GPUs have no instructions.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from tile_metal.emulation.clcpp import PRELUDE, clang
+from tile_metal.emulation.tokens import FunctionTokens, outline, tokenize
+
+_INSTRUCTIONS = Path(__file__).parent / "instructions.h"
+_FLAGS = (
+    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx1030", "-nogpulib",
+    "-O2", "-S", "-w", "-ffp-contract=off", "-fno-slp-vectorize", "-mllvm", "-disable-machine-licm",
+    "-mllvm", "-enable-misched=0", "-mllvm", "-pre-RA-sched=list-burr", "-I", str(PRELUDE.parent),
+    "-include", str(_INSTRUCTIONS),
+)  # fmt: skip
+#: Attributes of parameters that differ between the threads of a simdgroup.
+_OF_THREADS = ("thread_position_in_grid", "thread_position_in_threadgroup", "thread_index_in_threadgroup",
+               "thread_index_in_simdgroup")  # fmt: skip
+
+
+class NoEstimate(Exception):
+    """There is no clang for that GPU here, or the text has something without a body."""
+
+
+def estimate(text: str) -> int:
+    """Return the registers of 32 bits that a thread of a text has, with those that are spilled.
+
+    Raises
+    ------
+    NoEstimate
+        Saying why.
+    """
+    found = {key: int(n) for key, n in re.findall(r"\.(vgpr_count|vgpr_spill_count):\s+(\d+)", assembly(text))}
+    return found["vgpr_count"] + found["vgpr_spill_count"]
+
+
+def assembly(text: str) -> str:
+    """Return the instructions that clang makes of a text.
+
+    Raises
+    ------
+    NoEstimate
+        Saying why.
+    """
+    program = clang()
+    if program is None:
+        raise NoEstimate("there is no clang")
+    done = subprocess.run(
+        [program, *_FLAGS, "-o", "-", "-"], input=_translated(text), capture_output=True, text=True, timeout=300
+    )
+    if done.returncode:
+        raise NoEstimate(done.stderr.strip()[:2000])
+    if "s_swappc" in done.stdout:
+        called = re.findall(r"(\w+)@rel32@lo", done.stdout)
+        raise NoEstimate(f"without a body: {', '.join(sorted(set(called)))}")
+    return done.stdout
+
+
+def _translated(text: str) -> str:
+    """Return the text in the words of OpenCL C++: positions of threads are no parameters, which lanes would share."""
+    text = re.sub(r"constexpr auto \w+ = mpp::tensor_ops::matmul2d_descriptor\([^;]*;", "", text)
+    text = re.sub(r"matmul2d<\w+, ", "matmul2d<void, ", text)
+    tokens = tokenize(text)
+    edits = [(t.start, t.end, "") for t in tokens if t.kind == "directive" and t.text[1:].split()[:1] == ["include"]]
+    code = [t for t in tokens if t.kind != "directive"]
+    for function in outline(code).functions:
+        if function.is_kernel:
+            edits += _kernel(function, code[function.open].end)
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _kernel(function: FunctionTokens, body: int) -> list[tuple[int, int, str]]:
+    edits = []
+    if not any(t.text == "kernel" for t in function.head):
+        edits.append((function.head[0].start, function.head[0].start, "__kernel "))
+    for parameter in function.parameters:
+        if any(name in _OF_THREADS for name, _ in parameter.attributes):
+            kind, name = parameter.tokens[0], parameter.tokens[-1]
+            edits.append((name.start, name.end, f"{name.text}_shared"))
+            edits.append((body, body, f" {kind.text} {name.text} = metal::tile_of_thread<{kind.text}>();"))
+    return edits

@@ -1,0 +1,469 @@
+"""One example of each name of the language, as data, and the programs that compile and run these examples.
+
+An example is code outside of a kernel, a statement of a block, or an expression of a parallel loop or of a thread. Each
+kind has a frame that declares what its lines use. The page of names shows the frames; every example is compiled for
+every target, and run on the CPU.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+
+#: What a frame begins with.
+HEAD = "import numpy as np\n\nimport tile_core as tile\nimport tile_core.language as T\n\n"
+
+#: Kind of an example -> the frame around its lines, without ``HEAD``.
+FRAMES = {
+    "file": "{line}",
+    "block": """
+@T.prim_func
+def kernel(
+    A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32"), n: T.Tensor((64,), "int32"),
+    values: T.Tensor((64, 32), "float16"), meta: T.Tensor((64, 4), "int16"), codes: T.Tensor((64, 64), "uint8"),
+    scale: T.Tensor((64,), "float32"), image: T.Tensor((1, 8, 8, 16), "float32"), bytes: T.Tensor((2, 4), "int8"),
+):
+    with T.Kernel(1, threads=128) as bx:
+        S, H = T.alloc_shared((64, 64), "float32"), T.alloc_shared((64, 64), "float16")
+        F, v = T.alloc_fragment((64, 64), "float32"), T.alloc_fragment((64,), "float32")
+        T.copy(A, S)
+        T.copy(A, H)
+        T.copy(A, F)
+        T.copy(scale, v)
+{line}
+""",
+    "value": """
+@T.prim_func
+def kernel(X: T.Tensor((3, 128), "float32"), N: T.Tensor((2, 128), "int32"), out: T.Tensor((128,), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        for i in T.Parallel(128):
+            x, y, z = X[0, i], X[1, i], X[2, i]
+            m, n = N[0, i], N[1, i]
+            c = x < y
+            out[i] = {line}
+""",
+    "thread": """
+@T.prim_func
+def kernel(X: T.Tensor((128,), "float32"), N: T.Tensor((128,), "int32"), out: T.Tensor((128,), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        t = T.get_thread_binding()
+        x, n = X[t], N[t]
+        c = x > 0
+        out[t] = {line}
+""",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example.
+
+    Attributes
+    ----------
+    name, kind
+        What it shows, and its frame.
+    line
+        What a reader sees; may have several lines.
+    """
+
+    name: str
+    kind: str
+    line: str
+
+    @property
+    def program(self) -> str:
+        """The file that compiles it: one that defines ``kernel``, but for kind ``file``."""
+        line = textwrap.indent(self.line, " " * 8) if self.kind == "block" else self.line
+        return HEAD + FRAMES[self.kind].format(line=line).lstrip("\n") + ("" if self.kind == "file" else "\n")
+
+
+def example_of(name: str) -> Example | None:
+    """Return the example of ``T.<name>``, or of ``tile.<name>`` for a name that begins with ``tile.``."""
+    return _examples().get(name) or _of_type(name)
+
+
+def _of_type(name: str) -> Example | None:
+    from tile_core.vocabulary import NAMES
+
+    if NAMES.get(name, ("", ""))[0] != "dtypes":
+        return None
+    return Example(name, "block", f"T.clear(T.alloc_shared((64, 64), T.{name}))")
+
+
+@cache
+def _examples() -> dict[str, Example]:
+    found: dict[str, Example] = {}
+    for kind, text in (("file", _FILE), ("block", _BLOCK), ("value", _VALUE), ("thread", _THREAD)):
+        name = ""
+        for line in text.strip("\n").splitlines():
+            if not line.startswith(" ") and line:
+                name, _, first = line.partition(":")
+                found[name] = Example(name, kind, first.strip())
+            else:
+                before = found[name]
+                found[name] = Example(name, kind, f"{before.line}\n{line[4:]}".strip("\n"))
+    return found
+
+
+_EAGER = """
+    @tile.jit(target="cpu")
+    def double(A):
+        N = T.const("N")
+        A: T.Tensor[(N,), "float32"]
+        B = T.empty((N,), "float32")
+        with T.Kernel(T.ceildiv(N, 64), threads=32) as bx:
+            for i in T.Parallel(64):
+                B[bx * 64 + i] = A[bx * 64 + i] * 2
+        return B
+
+
+    double(np.ones(100, "float32"))
+"""
+_POINTER = """
+    @T.prim_func
+    def kernel(p: T.ptr):
+        with T.Kernel(1, threads=32):
+            T.clear(T.make_tensor(p, (64,), "float32"))
+"""
+_PRODUCT = """
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float32")):
+        with T.Kernel(2, 4, threads=128) as (bx, by):
+            A[by, bx] = 1
+"""
+
+_FILE = f"""
+prim_func:{_PRODUCT}
+Kernel:{_PRODUCT}
+macro:
+    @T.macro
+    def square(x):
+        for i in T.Parallel(64):
+            x[i] = x[i] * x[i]
+Ref:
+    @T.macro
+    def count(n: T.Ref):
+        n = n + 1  # the caller's variable
+Tensor: T.Tensor((128, 64), "float16")
+StridedTensor: T.StridedTensor((128, 64), (80, 1), "float16")
+Buffer: T.Buffer((128, 64), "float16")  # the same as T.Tensor
+ptr:{_POINTER}
+make_tensor:{_POINTER}
+dynamic: m = T.dynamic("m")
+symbolic: m = T.symbolic("m")  # the same as T.dynamic
+const:{_EAGER}
+empty:{_EAGER}
+Persistent:
+    @T.prim_func
+    def kernel(A: T.Tensor((8, 8), "float32")):
+        with T.Kernel(4, threads=32) as block:
+            for bx, by in T.Persistent((8, 8), 4, block):
+                A[by, bx] = 1
+alloc_global:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        W = T.alloc_global((64,), "float32")
+        with T.Kernel(2, threads=32) as bx:
+            W[bx * 32 : bx * 32 + 32] = A[bx * 32 : bx * 32 + 32] * 2
+        with T.Kernel(threads=32):
+            B[...] = W[0] + W
+sync_grid:
+    try:
+        T.sync_grid()
+    except tile.TileError as error:
+        print(error)  # another launch
+Layout: T.Layout((16, 64), lambda i, j: j * 16 + i)
+Fragment: T.Fragment((4, 8), lambda i, j: (i * 4 + j // 2, j % 2))
+dtype: T.dtype("float16").bits
+tile.__version__: tile.__version__
+tile.Kernel:
+    @T.prim_func
+    def clear(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=32):
+            T.clear(A)
+
+
+    kernel = tile.compile(clear, target="cpu")
+    assert isinstance(kernel, tile.Kernel)
+    kernel(np.ones(64, "float32"))
+tile.Layout: tile.Layout((16, 64), lambda i, j: j * 16 + i)
+tile.PassConfigKey: tile.PassConfigKey.TL_ENABLE_FAST_MATH
+tile.TileError:
+    try:
+        tile.compile(None, target="cpu")
+    except tile.TileError as error:
+        print(error.code, error.message)
+tile.autotune:
+    @tile.autotune([dict(block=32), dict(block=64)], inputs=lambda N: (np.ones(N, "float32"),))
+    @tile.jit(target="cpu")
+    def scale(N, block=64):
+        @T.prim_func
+        def scaled(A: T.Tensor((N,), "float32")):
+            with T.Kernel(T.ceildiv(N, block), threads=32) as bx:
+                for i in T.Parallel(block):
+                    A[bx * block + i] = A[bx * block + i] * 2
+
+        return scaled
+
+
+    scale(1000)(np.ones(1000, "float32"))
+tile.compile:
+    @T.prim_func
+    def clear(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=32):
+            T.clear(A)
+
+
+    kernel = tile.compile(clear, target="cpu")
+tile.disable_cache:
+    with tile.disable_cache():
+        ...  # everything is compiled anew
+tile.errors: tile.errors.KernelError
+tile.explain:
+    @T.prim_func
+    def clear(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=32):
+            T.clear(A)
+
+
+    print(tile.explain(clear, "cpu"))
+tile.jit:{_EAGER}
+tile.language: import tile_core.language as T
+tile.layout: tile.layout.make_swizzled_layout((64, 64), element_bits=16)
+tile.load:
+    import tempfile
+
+    @T.prim_func
+    def clear(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=32):
+            T.clear(A)
+
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = tile.compile(clear, target="cuda:sm_80").export(f"{{folder}}/clear.tile")
+        tile.load(path, runtime="emulator")(np.ones(64, "float32"))
+tile.numerics: tile.numerics.codecs.decode(np.array([56], "uint8"), "float8_e4m3fn")
+tile.sparse: values, metadata = tile.sparse.compress(tile.sparse.prune(np.ones((64, 64), "float16")))
+tile.targets: tile.targets()
+simdgroup_gemm:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            F = T.alloc_fragment((64, 64), "float32")
+            T.simdgroup_gemm(A, A, F, clear_accum=True)
+            T.copy(F, C)
+cooperative_tensor_gemm:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            F = T.alloc_fragment((64, 64), "float32")
+            T.cooperative_tensor_gemm(A, A, F, clear_accum=True)
+            T.copy(F, C)
+"""
+
+_BLOCK = """
+copy: T.copy(A[0, 0], S)
+fill: T.fill(F, 1.0)
+clear: T.clear(F)
+transpose: T.transpose(S, F)
+reshape: R = T.reshape(S, (32, 128))
+view: bits = T.view(S, dtype="uint32")
+gemm: T.gemm(H, H, F, transpose_B=True)
+gemm_v2: T.gemm_v2(H, H, F)  # the same as T.gemm
+GemmWarpPolicy: T.gemm(H, H, F, policy=T.GemmWarpPolicy.FullRow)
+gemm_sp: T.gemm_sp(values, meta, H, F)
+gemm_sp_v2: T.gemm_sp_v2(values, meta, H, F)  # the same as T.gemm_sp
+gather: T.gather(A, n, F)
+scatter: T.scatter(F, B, n)
+fp8_scaled_matmul:
+    T.fp8_scaled_matmul(codes, scale, codes, scale, B, A_format="float8_e4m3fn", B_format="float8_e5m2")
+reduce_sum: T.reduce_sum(F, v, dim=1)
+reduce_max: T.reduce_max(F, v, dim=1)
+reduce_min: T.reduce_min(F, v, dim=1)
+reduce_abssum: T.reduce_abssum(F, v, dim=1)
+reduce_absmax: T.reduce_absmax(F, v, dim=1)
+reduce_bitand: T.reduce_bitand(n, n[0:1])
+reduce_bitor: T.reduce_bitor(n, n[0:1])
+reduce_bitxor: T.reduce_bitxor(n, n[0:1])
+reduce_prod: T.reduce_prod(F, v, dim=1)
+reduce_any: T.reduce_any(F, n, dim=1)
+reduce_all: T.reduce_all(F, n, dim=1)
+reduce: T.reduce(F, v, "max", dim=1)
+alloc_reducer:
+    r = T.alloc_reducer((64,), "float32", op="sum")
+    T.clear(r)
+    for i, j in T.Parallel(64, 64):
+        r[i] += F[i, j]
+    T.finalize_reducer(r)
+finalize_reducer:
+    r = T.alloc_reducer((64,), "float32", op="sum")
+    T.clear(r)
+    for i, j in T.Parallel(64, 64):
+        r[i] += F[i, j]
+    T.finalize_reducer(r)
+cumsum: T.cumsum(S, dim=1)
+argmax: T.argmax(F, n, dim=1)
+argmin: T.argmin(F, n, dim=1)
+logsumexp: T.logsumexp(F, v, dim=1)
+sort: T.sort(S, dim=1)
+topk: T.topk(v, scale[0:8], n[0:8])
+reduce_with: T.reduce_with(lambda a, b: T.max(T.abs(a), T.abs(b)), F, v, dim=1, identity=0)
+scan_with: T.scan_with(lambda a, b: T.if_then_else(b != 0, b, a), S, dim=1, identity=0)
+cumprod: T.cumprod(S, dim=1)
+cummax: T.cummax(S, dim=1)
+atomic_add: T.atomic_add(n[0], 1)
+atomic_max: T.atomic_max(n[0], 5)
+atomic_min: T.atomic_min(n[0], 5)
+rng_init:
+    for i in T.Parallel(64):
+        T.rng_init(7, i)
+        scale[i] = T.rng_rand_float()
+rng_rand:
+    for i in T.Parallel(64):
+        T.rng_init(7, i)
+        n[i] = T.rng_rand() % 10
+rng_rand_float:
+    for i in T.Parallel(64):
+        T.rng_init(7, i)
+        scale[i] = T.rng_rand_float(dist="normal")
+atomic_and: T.atomic_and(n[0], 5)
+atomic_or: T.atomic_or(n[0], 5)
+atomic_xor: T.atomic_xor(n[0], 5)
+atomic_addx2: T.atomic_addx2(scale[0:2], v[0:2])
+atomic_addx4: T.atomic_addx4(scale[0:4], v[0:4])
+atomic_load: first = T.atomic_load(n[0], memory_order="relaxed")
+atomic_store: T.atomic_store(n[0], 1, memory_order="relaxed")
+im2col: T.im2col(image, S, 0, 0, kernel=2, stride=1, dilation=1, pad=0)
+c2d_im2col: T.c2d_im2col(image, S, 0, 0, kernel=2, stride=1, dilation=1, pad=0)
+dp4a: T.dp4a(bytes[0, 0:4], bytes[1, 0:4], n[0:1])
+alloc_shared: tile_of_A = T.alloc_shared((64, 64), "float16")
+alloc_fragment: total = T.alloc_fragment((64, 64), "float32")
+alloc_local: mine = T.alloc_local((4,), "float32")
+alloc_var: count = T.alloc_var("int32", init=0)
+annotate_layout: T.annotate_layout({S: tile.layout.make_swizzled_layout(S)})
+annotate_safe_value: T.annotate_safe_value({A: -1.0})
+annotate_l2_hit_ratio: T.annotate_l2_hit_ratio({A: 0.8})
+use_swizzle: T.use_swizzle(8)
+serial:
+    for i in T.serial(64):
+        v[i] = i
+Parallel:
+    for i, j in T.Parallel(64, 64):
+        F[i, j] = F[i, j] * 2
+Pipelined:
+    for k in T.Pipelined(4, num_stages=2):
+        T.copy(A[0:64, k * 16 : k * 16 + 16], H[0:64, 0:16])
+unroll:
+    for i in T.unroll(4):
+        v[i] = i
+vectorized:
+    for i in T.vectorized(4):
+        v[i] = 0
+grid:
+    for i, j in T.grid(8, 8):
+        F[i, j] = 0
+static_range:
+    for i in T.static_range(4):
+        v[i] = i
+print: T.print(n[0], msg="first")
+device_assert: T.device_assert(n[0] >= 0, "a row number is negative")
+assume: T.assume(n[0] >= 0)
+get_block_binding: b = T.get_block_binding(0)
+get_block_bindings: bx, by, bz = T.get_block_bindings()
+get_thread_binding: t = T.get_thread_binding(0)
+get_thread_bindings: tx, ty, tz = T.get_thread_bindings()
+get_lane_idx: lane = T.get_lane_idx()
+get_warp_idx: warp = T.get_warp_idx()
+sync_threads: T.sync_threads()
+sync_warp: T.sync_warp()
+ws:
+    with T.ws(0, size=64):
+        T.copy(A, S)
+simdgroup_load:
+    T.simdgroup_load(F, A)
+simdgroup_store:
+    T.simdgroup_store(F, B)
+simdgroup_fill:
+    T.simdgroup_fill(F, 0.0)
+simdgroup_multiply_accumulate:
+    a = T.alloc_fragment((64, 64), "float16")
+    T.simdgroup_load(a, H)
+    T.simdgroup_multiply_accumulate(F, a, a)
+tma_copy: T.tma_copy(A[0:64, 0:64], S)
+wgmma_gemm: T.wgmma_gemm(H, H, F)
+wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
+simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)
+cooperative_tensor_gemm_sp: T.cooperative_tensor_gemm_sp(values, meta, H, F)
+"""
+
+_VALUE = """
+cast: T.cast(x, "bfloat16")
+reinterpret: T.reinterpret(n, "float32")
+infinity: T.infinity("float32")
+max_value: T.max_value("float16")
+min_value: T.min_value("int32")
+fma: T.fma(x, y, z)
+atan2: T.atan2(y, x)
+hypot: T.hypot(x, y)
+fmod: T.fmod(x, y)
+copysign: T.copysign(x, y)
+nextafter: T.nextafter(x, y)
+ieee_add: T.ieee_add(x, y)
+ieee_sub: T.ieee_sub(x, y)
+ieee_mul: T.ieee_mul(x, y)
+ieee_fma: T.ieee_fma(x, y, z)
+ieee_fmaf: T.ieee_fmaf(x, y, z)
+ieee_fdiv: T.ieee_fdiv(x, y)
+ieee_frcp: T.ieee_frcp(x)
+ieee_fsqrt: T.ieee_fsqrt(x)
+ieee_frsqrt: T.ieee_frsqrt(x)
+pow: T.pow(x, y)
+power: T.power(x, 3)
+abs: T.abs(x)
+max: T.max(x, y)
+min: T.min(x, y, z)
+clamp: T.clamp(x, 0.0, 1.0)
+if_then_else: T.if_then_else(c, x, y)
+Select: T.Select(c, x, y)
+where: T.where(c, x, y)
+any_of: T.any_of(X[0:3, i])
+all_of: T.all_of(X[0:3, i])
+ceildiv: T.ceildiv(n, 8)
+align_up: T.align_up(n, 8)
+floordiv: T.floordiv(n, 8)
+floormod: T.floormod(n, 8)
+truncdiv: T.truncdiv(n, 8)
+truncmod: T.truncmod(n, 8)
+shift_left: T.shift_left(n, 2)
+shift_right: T.shift_right(n, 2)
+bitwise_and: T.bitwise_and(m, n)
+bitwise_or: T.bitwise_or(m, n)
+bitwise_xor: T.bitwise_xor(m, n)
+bitwise_not: T.bitwise_not(n)
+popcount: T.popcount(n)
+philox: T.philox(7, i)[0] % 10
+uniform_of: T.uniform_of(T.philox(7, i)[0])
+normal_of: T.normal_of(T.philox(7, i)[0], T.philox(7, i)[1])[0]
+""" + "".join(
+    f"{name}: T.{name}(x)\n"
+    for name in (
+        "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh "
+        "acosh atanh sigmoid erf floor ceil trunc nearbyint rint round isnan isinf isfinite"
+    ).split()
+)
+
+_THREAD = """
+shfl_sync: T.shfl_sync(x, 0)
+shfl_xor: T.shfl_xor(x, 1)
+shfl_up: T.shfl_up(x, 1)
+shfl_down: T.shfl_down(x, 1)
+ballot: T.cast(T.ballot(c), "float32")
+any_sync: T.any_sync(c)
+all_sync: T.all_sync(c)
+warp_reduce_sum: T.warp_reduce_sum(x)
+warp_reduce_max: T.warp_reduce_max(x)
+warp_reduce_min: T.warp_reduce_min(x)
+warp_reduce_bitand: T.warp_reduce_bitand(n)
+warp_reduce_bitor: T.warp_reduce_bitor(n)
+"""

@@ -1,0 +1,43 @@
+"""The hooks of mkdocs: they add the pages that are generated, and replace what pages ask to be drawn."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from mkdocs.structure.files import File, Files
+
+from pages.generate import generated
+from pages.pictures import draw_pictures
+from pages.plots import RESULTS_MARK, listing
+from pages.programs import all_names
+
+
+def on_config(config: Any) -> Any:
+    """List the pages of evidence, of examples and of results as they are found."""
+    folder = Path(config.docs_dir, "evidence")
+    evidence = [f"evidence/{path.name}" for path in sorted(folder.glob("*.md")) if path.stem != "README"]
+    section = next(entry["Evidence"] for entry in config.nav if "Evidence" in entry)
+    speed = next(entry["Performance"] for entry in section if "Performance" in entry)
+    section[1:1] = evidence
+    listed = next(entry["Examples"] for entry in config.nav if "Examples" in entry)
+    listed += [f"examples/{name}.md" for name in all_names()]
+    speed += sorted(path for path in generated() if path.startswith("performance/"))
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages."""
+    for path, text in generated().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Draw and list what the page asks for; words in braces at the end of a cell are no attributes of it."""
+    markdown = re.sub(r"^\|.*\|$", lambda row: re.sub(r"\{(?=\w+\} *\|)", r"\\{", row[0]), markdown, flags=re.MULTILINE)
+    return draw_pictures(markdown).replace(RESULTS_MARK, listing())

@@ -1,0 +1,96 @@
+"""The pages of ``examples/``: each complete program, and a list of them by what they compute."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+from repository import ROOT
+
+FOLDER = ROOT / "examples"
+
+#: The programs by topic; a test finds those that stand nowhere.
+TOPICS = {
+    "Products": ("gemm", "fused_epilogue", "mixed_gemm", "split_k", "vector_matrix"),
+    "Sparsity and small types": (
+        "sparse_gemm",
+        "sparse_tutorial",
+        "fp8_gemm",
+        "dequant_gemm",
+        "stochastic_quantization",
+    ),
+    "Attention and rows by index": ("flash_attention", "decode", "sparse_attention", "kv_cache", "moe"),
+    "Rows and elements": ("softmax", "rms_norm", "cumsum", "top_k", "dropout", "elementwise"),
+}
+#: Files that are no examples of kernels.
+OTHERS = ("checks", "metal_probes", "metal_selftest")
+
+
+def pages() -> dict[str, str]:
+    """Return the pages as Markdown, by their paths below ``docs``."""
+    return {"examples/index.md": _index()} | {f"examples/{name}.md": _page(name) for name in all_names()}
+
+
+def all_names() -> list[str]:
+    """Return the names of all programs, in the order of the list."""
+    return [name for names in TOPICS.values() for name in names]
+
+
+def title_of(name: str) -> str:
+    """Return the title of a page: what the program is called."""
+    return _docstring(name).partition(":")[0].rstrip(".")
+
+
+@cache
+def _source(name: str) -> str:
+    return (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+
+
+def _docstring(name: str) -> str:
+    return " ".join((ast.get_docstring(ast.parse(_source(name))) or "").split("\n\n")[0].split())
+
+
+def _rest(name: str) -> str:
+    """Return what a docstring says after its title."""
+    return _docstring(name).partition(":")[2].strip().rstrip(".")
+
+
+def _index() -> str:
+    parts = [_HEAD]
+    for topic, names in TOPICS.items():
+        rows = "\n".join(f"| [{title_of(name)}]({name}.md) | {_rest(name)} |" for name in names)
+        parts.append(f"\n## {topic}\n\n| program | what it is |\n| --- | --- |\n{rows}\n")
+    return "\n".join(parts)
+
+
+def _page(name: str) -> str:
+    return _PAGE.format(title=title_of(name), meaning=_docstring(name), name=name, code=_source(name).strip())
+
+
+_HEAD = """\
+# Examples
+
+Complete programs. Each runs on every target, compares its results with NumPy at awkward sizes, and is run by CI. They
+are the files of `examples/`:
+
+```bash
+python examples/gemm.py                 # on the best device of this machine
+python examples/gemm.py --target cpu
+```
+
+`checks.py` beside them has what they share: the command line and the comparison.
+"""
+
+_PAGE = """\
+# {title}
+
+{meaning}
+
+```bash
+python examples/{name}.py
+```
+
+```py title="examples/{name}.py"
+{code}
+```
+"""
