@@ -26,6 +26,9 @@ def call(found: Instruction, number: int) -> str:
     ]
     text = f"{found.name}({', '.join(values)})"
     statement = f"{text};" if found.result == "void" else f"*({found.result}*)out = {text};"
+    if found.opcode.startswith("wgmma.commit_group"):
+        # The assembler adds a wait where a kernel ends with a group in flight, and says so.
+        statement += " wgmma_wait_group_sync_aligned_0();"
     return f'extern "C" __global__ void k{number}({", ".join([*pointers, "void* out", "int x"])}) {{ {statement} }}'
 
 
