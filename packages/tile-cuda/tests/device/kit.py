@@ -3,6 +3,7 @@
 ::
 
     python kit.py conformance OUT                       # the kit with the device's own runtime
+    python kit.py conformance OUT --option wgmma=always # the same with an option of the backend; may be repeated
     python kit.py replay OUT --recorded DIRECTORY       # launches that replay.py recorded
     python kit.py sanitizer OUT --recorded DIRECTORY    # the same under each tool of compute-sanitizer
     python kit.py report OUT > docs/evidence/cuda-h200-YYYY-MM-DD.md
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             command.add_argument("--seed", type=int, default=0)
             command.add_argument("-k", dest="cases", default="", help="cases by name, as pytest's -k")
             command.add_argument("--seconds", type=int, default=540, help="stop then, and report what has run")
+            command.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the backend")
         if name in ("replay", "sanitizer"):
             command.add_argument("--recorded", type=Path, required=True)
             command.add_argument("--only", action="append", default=[], metavar="PATTERN")
@@ -74,12 +76,14 @@ def conformance(given: argparse.Namespace) -> int:
     """Run the kit, and again in processes of their own the cases that a lost context may have spoilt."""
     out, begin = given.out, time.monotonic()
     target = ["--tile-backend", given.target, "--tile-seed", str(given.seed)]
+    target += [f"--tile-option={option}" for option in given.option]
+    name = "-".join(["kit", *(re.sub(r"\W+", "_", option) for option in given.option)])
     chosen = ["-k", given.cases] if given.cases else []
     spread = ["-n", str(given.workers), "--dist", "loadgroup"]
-    first = _pytest(out / "kit", ["--pyargs", "tile_core.testing", *spread, *target, *chosen], given.seconds)
-    results = dict(read_junit(out / "kit.xml"))
+    first = _pytest(out / name, ["--pyargs", "tile_core.testing", *spread, *target, *chosen], given.seconds)
+    results = dict(read_junit(out / f"{name}.xml"))
     if not results:
-        log = (out / "kit.log").read_text(errors="replace").splitlines()
+        log = (out / f"{name}.log").read_text(errors="replace").splitlines()
         raise SystemExit("\n".join(["no case was run; the end of what pytest said:", *log[-20:]]))
     units: dict[str, list[str]] = defaultdict(list)
     for case, (kind, _, detail) in results.items():
@@ -96,11 +100,12 @@ def conformance(given: argparse.Namespace) -> int:
         counts[op][kind] += 1
     wrong = {case: detail for case, (kind, _, detail) in results.items() if kind == "wrong"}
     record = {
-        "target": given.target, "seed": given.seed, "seconds": round(time.monotonic() - begin),
+        "target": given.target, "options": given.option, "seed": given.seed, "seconds": round(time.monotonic() - begin),
         "finished": first != 124, "alone": len(left), "counts": counts, "wrong": wrong,
         "refused": dict(Counter(_reason(d) for k, _, d in results.values() if k == "refused")),
+        "instructions": dict(instructions_of(out / f"{name}.xml")),
     }  # fmt: skip
-    _write(out / "conformance.json", record)
+    _write(out / f"conformance{name.removeprefix('kit')}.json", record)
     print(conformance_text(record))
     return 1 if wrong or first == 124 else 0
 
@@ -156,16 +161,28 @@ def read_junit(path: Path) -> Iterator[tuple[str, tuple[str, str, str]]]:
         yield match[1], (kind, op, told.get("tile_refusal") or "")
 
 
+def instructions_of(path: Path) -> Counter[str]:
+    """Return of how many right cases the kernel has an instruction, as `instructions` noted."""
+    found: Counter[str] = Counter()
+    if path.exists():
+        for item in ElementTree.parse(path).iter("testcase"):
+            told = {p.get("name"): p.get("value", "") for p in item.iter("property")}
+            if told.get("tile_outcome") == "right":
+                found.update((told.get("tile_instructions") or "").split())
+    return found
+
+
 def page(out: Path, commit: str = "") -> str:
     """Return the evidence in a folder as a page."""
     facts = _read(out / "machine.json")
-    kit, replayed = _read(out / "conformance.json"), out / "replay.txt"
+    kits, replayed = sorted(out.glob("conformance*.json")), out / "replay.txt"
     day = facts.get("day", "")
     lines = [f"# {facts.get('device', 'A device')}, {day}", "", "| | |", "| --- | --- |"]
     facts = {**facts, "commit": commit or facts.get("commit", "")}
     lines += [f"| {name} | {value} |" for name, value in facts.items() if name != "day" and value]
-    if kit:
-        lines += ["", "## Conformance kit", "", *conformance_text(kit, markdown=True).splitlines()]
+    for kit in map(_read, kits):
+        options = "".join(f", `{option}`" for option in kit.get("options", ()))
+        lines += ["", f"## Conformance kit{options}", "", *conformance_text(kit, markdown=True).splitlines()]
     if replayed.exists():
         lines += ["", "## Replayed launches", "", "```text", replayed.read_text().strip(), "```"]
     tools = [(tool, _read(out / f"{tool}.json")) for tool in TOOLS]
@@ -190,6 +207,10 @@ def conformance_text(record: dict[str, Any], *, markdown: bool = False) -> str:
         lines += ["| " + " | ".join(row) + " |" for row in rows]
     else:
         lines += [f"{row[0]:<20}" + "".join(f"{x:>9}" for x in row[1:]) for row in [["op", *KINDS], *rows]]
+    used = sorted(record.get("instructions", {}).items())
+    if used:
+        lines += ["", "Cases whose kernel has an instruction:", ""]
+        lines += [f"- `{name}`: {count}" for name, count in used]
     if record["refused"]:
         lines += ["", "Refused:", ""]
         lines += [f"- {count} x {why}" for why, count in sorted(record["refused"].items(), key=lambda x: -x[1])]
@@ -245,6 +266,8 @@ def _pytest(path: Path, arguments: list[str], seconds: float) -> int:
         "no:cacheprovider",
         "-p",
         "no:benchmark",
+        "-p",
+        "instructions",
         "-v",
         "--tb=short",
         f"--junitxml={path.with_suffix('.xml')}",
@@ -252,10 +275,11 @@ def _pytest(path: Path, arguments: list[str], seconds: float) -> int:
     if int(pytest.__version__.partition(".")[0]) >= 9:  # a kernel that never ends takes its process, not the run
         plain += ["-o", f"faulthandler_timeout={_CASE_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"]
     path.with_suffix(".xml").unlink(missing_ok=True)
+    seen = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
     with path.with_suffix(".log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *plain, *arguments], stdout=log, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(seen)},
         )  # fmt: skip
         try:
             return process.wait(seconds)

@@ -8,8 +8,8 @@ import json
 import multiprocessing
 import subprocess
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tile_core.testing.tables import cases
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.runtime.memory import DeviceArray
 from tile_cuda.target import record_of
+from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
 
 if __package__:
     from ..runtime.fake import Device, FakeDriver
@@ -58,6 +59,8 @@ class Wish:
         For each unit: the compiler cannot be interrupted, so every unit has a process of its own.
     workers
         Processes at a time.
+    options
+        Fields of the backend's options.
     """
 
     target: str = "cuda:sm_90a"
@@ -65,6 +68,7 @@ class Wish:
     seed: int = 0
     seconds: float = 60
     workers: int = 2
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 def record(directory: Path, only: Sequence[str] = (), wish: Wish = Wish()) -> int:
@@ -156,6 +160,11 @@ def _result(path: Path, unit: Unit, why: str) -> dict[str, Any]:
 class Recorder(FakeDriver):
     """A driver without a device that keeps code and how it is launched."""
 
+    def encode_map(self, fields: TensorMap) -> bytes:
+        found: list[TensorMap] = self.__dict__.setdefault("encoded", [])
+        found.append(fields)
+        return (len(found) - 1).to_bytes(BYTES, "little")
+
     def load(self, code: bytes) -> Any:
         return bytes(code)
 
@@ -169,7 +178,7 @@ class Recording(Session):
     """A session of the kit that launches nothing, but writes what would be launched."""
 
     def __init__(self, directory: Path, wish: Wish, prefix: str = "") -> None:
-        super().__init__(wish.target, None, wish.seed)
+        super().__init__(wish.target, None, wish.seed, options=wish.options or None)
         self.directory, self.most, self.prefix = directory, wish.launches, prefix
         compute = record_of(self.target.arch).compute
         self.driver = Recorder([Device(0, "none", compute, MOST_SHARED)])
@@ -183,7 +192,8 @@ class Recording(Session):
         plan = lower(program, self.context, plugins)
         text = plan.lowered
         self._facts = text.facts
-        self.driver.parameters = len(text.facts.params)
+        self.driver.parameters = len(text.facts.given)
+        self.driver.maps = len(text.facts.params) - self.driver.parameters
         adapter = CudaAdapter(self.target, lambda: self.driver)  # type: ignore[arg-type, return-value]
         hidden = plan.hidden
         return Kernel(signature_of(program), adapter.load(text), adapter=adapter, hidden=hidden)
@@ -245,7 +255,7 @@ class Recording(Session):
         """Return the parameters of a launch: arrays by name, values as bytes."""
         known = {array.pointer: name for name, array in there.items()}
         found: list[dict[str, Any]] = []
-        for i, param in enumerate(self._facts.params):
+        for i, param in enumerate(self._facts.given):
             slot = values[8 * i : 8 * i + 8]
             if param.kind != "pointer":
                 found.append({"bytes": slot.hex()})
@@ -253,7 +263,21 @@ class Recording(Session):
             name = known[int.from_bytes(slot, "little")]
             array = there[name]
             found.append({"array": name, "offset": array.pointer - array._memory.address - GUARD})
-        return found
+        maps = values[8 * len(found) :]
+        numbers = [int.from_bytes(maps[i : i + BYTES], "little") for i in range(0, len(maps), BYTES)]
+        return found + [self._map(self.driver.__dict__["encoded"][i], there) for i in numbers]
+
+    def _map(self, fields: TensorMap, there: dict[str, DeviceArray]) -> dict[str, Any]:
+        """Return a tensor map: where in an array it begins, and what the driver is told."""
+        told = {
+            "code": fields.code, "extents": fields.extents, "strides": fields.strides, "box": fields.box,
+            "swizzle": SWIZZLES[fields.swizzle], "nan": fields.nan,
+        }  # fmt: skip
+        for name, array in there.items():
+            offset = fields.address - array._memory.address - GUARD
+            if 0 <= offset < array._image.size:
+                return {"array": name, "offset": offset, "map": told}
+        return {"array": None, "offset": 0, "map": told}  # one zero, for an array without elements
 
     def _arrays(self, params: Sequence[Param], there: dict[str, DeviceArray], data: Any) -> Any:
         """Return the arrays of a launch as the manifest says them, and their memory."""

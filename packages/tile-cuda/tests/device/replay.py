@@ -40,6 +40,8 @@ POISON = 0xFF
 MANIFEST = "manifest.json"
 TABLES = "tables.npz"
 KINDS = ("right", "wrong", "failed")
+MAP_BYTES = 128  # of an encoded tensor map; also more than its alignment
+_PROMOTION = 3  # CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 _MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
@@ -54,6 +56,7 @@ def main(arguments: list[str]) -> int:
     recording.add_argument("--seed", type=int, default=0)
     recording.add_argument("--seconds", type=float, default=60, help="for each unit")
     recording.add_argument("--workers", type=int, default=2, help="units at a time")
+    recording.add_argument("--option", action="append", metavar="NAME=VALUE", help="of the backend; may be repeated")
     running = commands.add_parser("run", help="launch and compare")
     running.add_argument("directory", type=Path)
     running.add_argument("--exact", action="store_true", help="no guards: for tools that watch the device")
@@ -66,7 +69,10 @@ def main(arguments: list[str]) -> int:
         from .recording import Wish, record
     else:
         from recording import Wish, record  # type: ignore[import-not-found,no-redef]
-    wish = Wish(given.target, given.launches, given.seed, given.seconds, given.workers)
+    from tile_core.pairs import pairs
+
+    options = pairs("--option", given.option, "wgmma=always")
+    wish = Wish(given.target, given.launches, given.seed, given.seconds, given.workers, options)
     return int(record(given.directory, given.only, wish))
 
 
@@ -205,6 +211,7 @@ class Replayer(Driver):
         super().__init__()
         self._functions: dict[tuple[bytes, str], ctypes.c_void_p] = {}
         self._context: ctypes.c_void_p | None = None
+        self._zero: ctypes.c_uint64 | None = None
 
     def replay(
         self, code: bytes, launch: Mapping[str, Any], before: Mapping[str, Any], fresh: set[str], guard: int
@@ -239,9 +246,11 @@ class Replayer(Driver):
             raise
 
     def _launch_once(self, code: bytes, launch: Mapping[str, Any], arrays: Mapping[str, int]) -> None:
-        slots = []
+        slots: list[Any] = []
         for param in launch["params"]:
-            if "array" in param:
+            if "map" in param:
+                slots.append(self._map(param["map"], self._base(param, arrays)))
+            elif "array" in param:
                 slots.append(ctypes.c_uint64(arrays[param["array"]] + param["offset"]))
             else:
                 slots.append(ctypes.c_uint64.from_buffer_copy(bytes.fromhex(param["bytes"])))
@@ -249,6 +258,30 @@ class Replayer(Driver):
         sizes = [ctypes.c_uint(n) for n in (*launch["grid"], *launch["block"], launch["shared"])]
         self._call("cuLaunchKernel", self._function(code, launch), *sizes, None, pointers, None)
         self._call("cuCtxSynchronize")
+
+    def _base(self, param: Mapping[str, Any], arrays: Mapping[str, int]) -> int:
+        """Return where a tensor map begins: in an array, or at a zero that stays allocated."""
+        if param["array"] is not None:
+            return int(arrays[param["array"]] + param["offset"])
+        if self._zero is None:
+            self._zero = ctypes.c_uint64()
+            self._call("cuMemAlloc_v2", ctypes.byref(self._zero), ctypes.c_size_t(GUARD))
+            self._call("cuMemsetD8_v2", self._zero, ctypes.c_ubyte(0), ctypes.c_size_t(GUARD))
+        return self._zero.value
+
+    def _map(self, told: Mapping[str, Any], address: int) -> Any:
+        """Return an encoded tensor map, at the alignment that it needs."""
+        rank, room = len(told["extents"]), ctypes.create_string_buffer(3 * MAP_BYTES)
+        start = -ctypes.addressof(room) % MAP_BYTES
+        made = (ctypes.c_char * MAP_BYTES).from_buffer(room, start)
+        strides = told["strides"] or (16,)  # one dimension has none, but the driver reads one
+        self._call(
+            "cuTensorMapEncodeTiled", made, ctypes.c_int(told["code"]), ctypes.c_uint32(rank), ctypes.c_uint64(address),
+            (ctypes.c_uint64 * rank)(*told["extents"]), (ctypes.c_uint64 * len(strides))(*strides),
+            (ctypes.c_uint32 * rank)(*told["box"]), (ctypes.c_uint32 * rank)(*[1] * rank), ctypes.c_int(0),
+            ctypes.c_int(told["swizzle"]), ctypes.c_int(_PROMOTION), ctypes.c_int(int(told["nan"])),
+        )  # fmt: skip
+        return made
 
     def _function(self, code: bytes, launch: Mapping[str, Any]) -> ctypes.c_void_p:
         key = (code, launch["entry"])
@@ -280,7 +313,7 @@ class Replayer(Driver):
 
     def _leave(self) -> None:
         self._functions.clear()
-        self._context = None
+        self._context = self._zero = None
         self._library.cuDevicePrimaryCtxRelease_v2(self._device)
         self._library.cuDevicePrimaryCtxReset_v2(self._device)
 
