@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,17 @@ class Candidate:
         What it is called in tables; also the name of its file.
     program
         Makes its program; not called where it is loaded from a file.
+    options
+        The backend's options that it is compiled with.
     """
 
     name: str
     program: Callable[[], Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def compiled(self, target: str) -> Any:
+        """Return its kernel."""
+        return tile.compile(self.program(), target=target, options=dict(self.options))
 
 
 def options(parser: Any) -> None:
@@ -67,7 +74,7 @@ def export(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> li
     arguments.export.mkdir(parents=True, exist_ok=True)
     for candidate in wanted(arguments, candidates):
         file = arguments.export / f"{candidate.name}.tile"
-        kernel = tile.compile(candidate.program(), target=arguments.target or "cuda:sm_90a")
+        kernel = candidate.compiled(arguments.target or "cuda:sm_90a")
         kernel.export(file)
         text = from_bytes(file.read_bytes(), file).text
         facts = {} if text.built is None else dict(text.built.facts)
@@ -84,7 +91,7 @@ def kernels(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> l
     found: list[tuple[str, Any]] = []
     for candidate in wanted(arguments, candidates):
         if arguments.artefacts is None:
-            found.append((candidate.name, tile.compile(candidate.program(), target=arguments.target or "cuda")))
+            found.append((candidate.name, candidate.compiled(arguments.target or "cuda")))
             continue
         file = arguments.artefacts / f"{candidate.name}.tile"
         if file.exists():

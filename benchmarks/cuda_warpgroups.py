@@ -1,0 +1,353 @@
+"""Products and attention on Hopper's matrix instructions beside torch's libraries and plain Triton, all in one run.
+
+    python benchmarks/cuda_warpgroups.py [--sections gemm_8192,attention_d128_full,...] [--seconds 4] [--minutes 9]
+                                         [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
+
+The configurations are data in `warpgroup_programs` and `triton_sides`. All sides of a section take turns in an order
+that is drawn anew for every round, and a ratio is the median over rounds: the time of the fastest of torch's sides
+divided by that of the side, so more than 1 is faster than the library. Every result is checked first, with outputs full
+of NaN before. A side that cannot run is left out with the reason. Sections run in a process of their own: a kernel that
+does not end is named, and the rest is measured without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cuda_sides import _TURN_MS, Candidate, Side, _once, device_of, export, fault, options, poisoned
+from sides import Row, run, table
+from warpgroup_programs import HEADS, Heads, attentions, gemms, scaled_gemms, sparse_gemms
+
+import tile_core as tile
+
+_ENDS_WITHIN = 20.0  # seconds that a kernel has when it runs first
+_LEAST_ROUNDS = 7
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A side of a section.
+
+    Attributes
+    ----------
+    name
+        In the table.
+    make
+        Returns what runs it; may raise.
+    out
+        What it writes, or ``None`` for sides that return their result.
+    kind
+        ``"ours"``, ``"torch"`` or ``"triton"``.
+    """
+
+    name: str
+    make: Callable[[], Side]
+    out: Any
+    kind: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Sides that compute the same: ``wrong`` says what is wrong about a result, and ``work`` is what one run does."""
+
+    sides: list[Tried]
+    wrong: Callable[[Any], str]
+    work: float
+
+
+def dense(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
+    """Return float16 products of square matrices."""
+    a, b = (torch.randn(size, size, device="cuda").half() for _ in range(2))
+    c, turned = poisoned(torch, (size, size), torch.float16), b.t().contiguous()
+    sides = [Tried(x.name, _ours(arguments, x, a, b, c), c, "ours") for x in wanted(arguments, gemms(size))]
+    sides.append(Tried("torch.mm", lambda: functools.partial(torch.mm, a, b, out=c), c, "torch"))
+    sides.append(Tried("torch.mm, B as (N, K)", lambda: functools.partial(torch.mm, a, turned.t(), out=c), c, "torch"))
+
+    def plain(config: Any) -> Side:
+        import triton_sides
+
+        return triton_sides.gemm(a, b, c, config)
+
+    sides += [Tried(f"triton {x}", functools.partial(plain, x), c, "triton") for x in _triton("GEMM")]
+    return Section(sides, _against(torch, *_exact(a, b)), 2.0 * size**3)
+
+
+def sparse(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
+    """Return 2:4 sparse float16 products of square matrices."""
+    from cuda_sparse import two_of_four
+
+    full, b = (torch.randn(size, size, device="cuda").half() for _ in range(2))
+    pruned, values, words = two_of_four(torch, full)
+    along, c = words.t().contiguous(), poisoned(torch, (size, size), torch.float16)
+    sides = []
+    for x in wanted(arguments, sparse_gemms(size)):
+        make = _ours(arguments, x, values, along if "_et_" in x.name else words, b, c)
+        sides.append(Tried(x.name, make, c, "ours"))
+    turned = b.t().contiguous()
+
+    def library(right: Any) -> Side:
+        return functools.partial(torch.mm, torch.sparse.to_sparse_semi_structured(pruned), right)
+
+    sides.append(Tried("torch semi-structured", functools.partial(library, b), None, "torch"))
+    sides.append(Tried("torch semi-structured, B as (N, K)", functools.partial(library, turned.t()), None, "torch"))
+    sides.append(Tried("torch.mm (dense)", lambda: functools.partial(torch.mm, pruned, b, out=c), c, "dense"))
+    return Section(sides, _against(torch, *_exact(pruned, b)), 2.0 * size**3)
+
+
+def scaled(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
+    """Return products of 8-bit floats with a scale per row of A and of B, stored as (N, K)."""
+    a, b = (torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+    sa, sb = (torch.rand(size, device="cuda") + 0.5 for _ in range(2))
+    c, one = poisoned(torch, (size, size), torch.bfloat16), torch.ones((), device="cuda")
+    sides = [
+        Tried(x.name, _ours(arguments, x, a, b, sa, sb, c), c, "ours") for x in wanted(arguments, scaled_gemms(size))
+    ]
+    for fast in (True, False):
+        more = {"out_dtype": torch.bfloat16, "use_fast_accum": fast}
+        rows = functools.partial(torch._scaled_mm, a, b.t(), sa[:, None], sb[None, :], **more)
+        name = f"torch._scaled_mm by rows{', fast sums' if fast else ''}"
+        sides.append(Tried(name, functools.partial(lambda side: side, rows), None, "torch"))
+    whole = functools.partial(torch._scaled_mm, a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+    sides.append(Tried("torch._scaled_mm, no rows, fast sums", lambda: whole, None, "unscaled"))
+    left, right = a.double() * sa[:, None], b.double() * sb[:, None]
+    expected = left @ right.t()
+    # bfloat16 results; the matrix units keep few bits of each sum of 8-bit products.
+    bound = 2.0**-8 * expected.abs() + 2.0**-12 * (left.abs() @ right.abs().t())
+    return Section(sides, _against(torch, expected, bound), 2.0 * size**3)
+
+
+def attend(torch: Any, arguments: argparse.Namespace, h: Heads) -> Section:
+    """Return attention forward, float16."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = (torch.randn(h.shape, device="cuda").half() for _ in range(3))
+    o = poisoned(torch, h.shape, torch.float16)
+    sides = [Tried(x.name, _ours(arguments, x, q, k, v, o), o, "ours") for x in wanted(arguments, attentions(h))]
+
+    def library(backend: Any) -> Side:
+        def once() -> Any:
+            with sdpa_kernel([backend]):
+                return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=h.causal)
+
+        return once
+
+    for name, backend in (("cuDNN", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION)):
+        sides.append(Tried(f"torch {name}", functools.partial(library, backend), None, "torch"))
+
+    def plain(config: Any) -> Side:
+        import triton_sides
+
+        return triton_sides.attention(q, k, v, o, h.causal, config)
+
+    sides += [Tried(f"triton {x}", functools.partial(plain, x), o, "triton") for x in _triton("ATTENTION")]
+    expected, bound = torch.empty(h.shape, device="cuda"), torch.empty(h.shape, device="cuda")
+    for at in ((i, j) for i in range(h.batch) for j in range(h.heads)):
+        scores = q[at].float() @ k[at].float().t() / h.dim**0.5
+        if h.causal:
+            scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu_(1), float("-inf"))
+        weights = torch.softmax(scores, -1)
+        expected[at], bound[at] = weights @ v[at].float(), 2.0**-9 * (weights @ v[at].float().abs()) + 2.0**-14
+    return Section(sides, _against(torch, expected, bound), h.work)
+
+
+SECTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
+    "gemm_8192": functools.partial(dense, size=8192),
+    "gemm_4096": functools.partial(dense, size=4096),
+    **{f"attention_{h}": functools.partial(attend, h=h) for h in HEADS},
+    "gemm_sp_8192": functools.partial(sparse, size=8192),
+    "gemm_sp_4096": functools.partial(sparse, size=4096),
+    "fp8_8192": functools.partial(scaled, size=8192),
+}
+
+
+def everything() -> list[Candidate]:
+    """Return all of our kernels."""
+    products = [x for size in (8192, 4096) for make in (gemms, sparse_gemms) for x in make(size)]
+    return [*products, *scaled_gemms(8192), *(x for h in HEADS for x in attentions(h))]
+
+
+def wanted(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates that the command line asks for, without those that did not end."""
+    return [c for c in candidates if arguments.only in c.name and c.name not in arguments.skip.split(",")]
+
+
+def measure(arguments: argparse.Namespace) -> list[Row]:
+    """Return one row per side of each section."""
+    if arguments.export is not None:
+        chosen = [c for c in everything() if any(c.name.startswith(s) for s in arguments.sections.split(","))]
+        return export(arguments, chosen)
+    if arguments.worker:
+        return _work(arguments)
+    rows: list[Row] = []
+    end, left, skip = time.monotonic() + 60 * arguments.minutes, arguments.sections.split(","), arguments.skip
+    with tempfile.TemporaryDirectory() as folder:
+        while left and time.monotonic() < end:
+            said = Path(folder, f"{len(left)}_{skip.count(',')}")
+            command = [sys.executable, __file__, *sys.argv[1:], "--worker", str(said), "--sections", ",".join(left)]
+            try:
+                subprocess.run([*command, "--skip", skip], check=False, timeout=end - time.monotonic())
+            except subprocess.TimeoutExpired:
+                print("stopped: no time is left")
+            lines = [json.loads(x) for x in said.read_text().splitlines()] if said.exists() else []
+            rows += [row for line in lines for row in line.get("rows", ())]
+            done = {line["section"] for line in lines if "rows" in line}
+            faulty = [line["faulty"] for line in lines if "faulty" in line]
+            remaining = [x for x in left if x not in done]
+            if faulty:
+                skip += f",{faulty[0]}"
+            elif remaining:
+                print(f"left out: {remaining.pop(0)}, whose process ended")
+            left = remaining
+    return rows
+
+
+def _work(arguments: argparse.Namespace) -> list[Row]:
+    """Measure sections, and write a line after each."""
+    import torch
+
+    print(device_of(torch), flush=True)
+    for name in arguments.sections.split(","):
+        began = time.monotonic()
+        try:
+            rows = _measured(torch, arguments, name, SECTIONS[name](torch, arguments))
+        except Exception as error:  # a library that this machine lacks, or no memory left
+            print(f"left out: section {name}: {_first(error)}", flush=True)
+            rows = []
+        _say(arguments, {"section": name, "rows": rows})
+        table(f"{name}, {time.monotonic() - began:.0f} s", rows)
+        sys.stdout.flush()
+        torch.cuda.empty_cache()
+    os._exit(0)  # what is left of a fault is of no interest
+
+
+def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Section) -> list[Row]:
+    good: list[tuple[Tried, Side]] = []
+    for tried in of.sides:
+        if tried.name in arguments.skip.split(","):
+            continue
+        try:
+            if tried.out is not None:
+                tried.out.fill_(float("nan"))
+            side = tried.make()
+            found = side()
+            if not _ended(torch):
+                _give_up(arguments, tried, "does not end")
+            wrong = "" if tried.kind == "unscaled" else of.wrong(found if tried.out is None else tried.out)
+        except Exception as error:  # whatever a library raises that lacks this
+            print(f"left out: {tried.name}: {_first(error)}", flush=True)
+            try:
+                torch.cuda.synchronize()
+            except Exception as after:  # a fault, after which nothing runs in this process
+                _give_up(arguments, tried, _first(after))
+            continue
+        if wrong:
+            print(f"WRONG: {tried.name}: {wrong}", flush=True)
+        if not wrong or tried.kind != "ours":
+            good.append((tried, side))
+    times = rounds(torch, [side for _, side in good], arguments.seconds)
+    medians = [statistics.median(found) for found in times]
+    base = min((i for i, (t, _) in enumerate(good) if t.kind == "torch"), key=lambda i: medians[i], default=None)
+    rows: list[Row] = []
+    for (tried, _), found, ms in zip(good, times, medians, strict=True):
+        ratio = None if base is None else statistics.median(b / t for b, t in zip(times[base], found, strict=True))
+        rows.append({
+            "side": tried.name, "section": section, "ms": round(ms, 4), "T/s": round(of.work / ms / 1e9, 1),
+            "ratio": None if ratio is None else f"{ratio:.3f}", "kind": tried.kind,
+        })  # fmt: skip
+    return sorted(rows, key=lambda row: float(row["ms"]))
+
+
+def rounds(torch: Any, sides: list[Side], seconds: float) -> list[list[float]]:
+    """Return the times of each side in ms, one per round; every round has an order of its own."""
+    batches = [max(1, round(_TURN_MS / max(_once(torch, side, 2), 1e-3))) for side in sides]
+    times: list[list[float]] = [[] for _ in sides]
+    end = time.monotonic() + seconds
+    while sides and (len(times[0]) < _LEAST_ROUNDS or time.monotonic() < end):
+        for at in random.sample(range(len(sides)), len(sides)):
+            times[at].append(_once(torch, sides[at], batches[at]))
+    return times
+
+
+def _ours(arguments: argparse.Namespace, candidate: Candidate, *arrays: Any) -> Callable[[], Side]:
+    def make() -> Side:
+        if arguments.artefacts is None:
+            kernel = candidate.compiled(arguments.target or "cuda")
+        else:
+            kernel = tile.load(arguments.artefacts / f"{candidate.name}.tile")
+        return functools.partial(kernel, *arrays)
+
+    return make
+
+
+def _triton(table_name: str) -> tuple[Any, ...]:
+    """Return the configurations of Triton kernels; none without Triton."""
+    try:
+        import triton_sides
+    except ImportError as error:
+        print(f"left out: Triton: {_first(error)}")
+        return ()
+    return tuple(getattr(triton_sides, table_name))
+
+
+def _exact(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return a product in float64, and how far a float16 result of float32 sums may be off."""
+    expected = a.double() @ b.double()
+    # The matrix units truncate what they add: one unit in the last place for each term.
+    return expected, 2.0**-23 * a.shape[1] * (a.double().abs() @ b.double().abs()) + 2.0**-11 * expected.abs()
+
+
+def _against(torch: Any, expected: Any, bound: Any) -> Callable[[Any], str]:
+    return lambda found: fault(torch, found, expected, bound)
+
+
+def _ended(torch: Any) -> bool:
+    """Whether everything that was launched ends in time."""
+    event = torch.cuda.Event()
+    event.record()
+    end = time.monotonic() + _ENDS_WITHIN
+    while not event.query():
+        if time.monotonic() > end:
+            return False
+        time.sleep(1e-3)
+    return True
+
+
+def _give_up(arguments: argparse.Namespace, tried: Tried, why: str) -> None:
+    """End this process; the next one goes on without a side."""
+    _say(arguments, {"faulty": tried.name})
+    print(f"WRONG: {tried.name}: {why}", flush=True)
+    os._exit(1)
+
+
+def _first(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+
+def _say(arguments: argparse.Namespace, line: dict[str, Any]) -> None:
+    with arguments.worker.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _options(parser: Any) -> None:
+    options(parser)
+    parser.add_argument("--sections", default=",".join(SECTIONS), help="in this order")
+    parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing new begins")
+    parser.add_argument("--skip", default="", help="kernels to leave out")
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+
+
+if __name__ == "__main__":
+    run("Products and attention on warpgroup instructions", measure, _options)
