@@ -207,7 +207,7 @@ def test_2634_operands_that_threads_wrote():
 
     kernel = ready(main)
     text = body_of(kernel)
-    assert text.index("fence_proxy_async();") < text.index("__syncthreads();") < text.index(STORE)
+    assert text.index("fence_proxy_async_shared_cta();") < text.index("__syncthreads();") < text.index(STORE)
     a, b = numbers(16, 64), poison(16, 64)
     kernel(a, b)
     assert np.array_equal(b, a[::-1] + 1)

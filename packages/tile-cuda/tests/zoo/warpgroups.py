@@ -17,7 +17,7 @@ GEMM, TURNED, HELD, SPARSE = "gemm_f16_two_groups", "gemm_f16_turned", "attentio
 _CALL = r"(\n +wgmma_m64n\d+k16_f32_f16_f16_ss\w*\()"
 _FENCE = r"\n +wgmma_fence_sync_aligned\(\);"
 _WAIT = r"\n +wgmma_wait_group_sync_aligned_0\(\);"
-_PROXY = r"\n +fence_proxy_async\(\);"
+_PROXY = r"\n +fence_proxy_async_shared_cta\(\);"
 
 MUTANTS: tuple[Mutant, ...] = (
     # What orders registers, groups and proxies
@@ -27,7 +27,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "the wait leaves a group in flight", r"(wait_group\.sync\.aligned) 0", r"\1 1"),
     Mutant(GEMM, "a wait before the commit", r"(\n +wgmma_commit\w+\(\);)(\n +wgmma_wait\w+\(\);)", r"\2\1"),
     Mutant(GEMM, "no fence of proxies", _PROXY, ""),
-    Mutant(GEMM, "no barrier before the operands are read", r"(fence_proxy_async\(\);)\n +__syncthreads\(\);", r"\1"),
+    Mutant(GEMM, "no barrier before the operands are read", r"(fence_proxy\w+\(\);)\n +__syncthreads\(\);", r"\1"),
     Mutant(GEMM, "copies not waited for", r"(cp\.async\.wait_group) 1", r"\1 2"),
     Mutant(GEMM, "sums cleared between fence and product", rf"({_FENCE})", r"\1 C_local[5] = 0.0f;"),
     Mutant(GEMM, "sums read before the wait", rf"({_WAIT})", r"\n    C_local[3] = C_local[2] + 0.0f;\1"),

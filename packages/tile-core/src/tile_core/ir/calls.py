@@ -178,9 +178,15 @@ def store_wait(stored: bool) -> Stmt:
     return tirx.Evaluate(nodes.tile_call("store_wait", [nodes.int_const(int(stored))]))
 
 
-def fence_proxy() -> Stmt:
-    """Return a fence: what the thread has written before is visible to the asynchronous proxy."""
-    return tirx.Evaluate(nodes.tile_call("fence_proxy", []))
+def fence_proxy(everywhere: bool = False) -> Stmt:
+    """Return a fence: what the thread has written before is visible to the asynchronous proxy.
+
+    Parameters
+    ----------
+    everywhere
+        Whether what it has written to global memory is too, which takes longer; otherwise to shared memory only.
+    """
+    return tirx.Evaluate(nodes.tile_call("fence_proxy", [nodes.int_const(int(everywhere))]))
 
 
 def fence_init() -> Stmt:

@@ -57,6 +57,16 @@ def test_a_write_of_threads_is_fenced_before_the_barrier():
     assert [b.hazard for b in report] == ["write, read"]
 
 
+def test_a_fence_covers_global_memory_only_where_that_was_written():
+    c = Async()
+    write = nodes.store(c.B, nodes.load(c.A, [c.tid]), [c.tid])
+    read = c.first(bulk(calls.address(c.B, [0], "r", proxy=ASYNC), c.at("r", proxy=ASYNC)))
+    for body, everywhere in (((write, read), [1]), ((c.put(), read), [0]), ((c.put(), write, read), [1])):
+        new, _ = c.place(c.alloc, *body)
+        fences = [x.args[0] for x in collect(new, ir.Call) if nodes.is_tile_call(x, "fence_proxy")]
+        assert [nodes.as_int(x) for x in fences] == everywhere
+
+
 def test_the_barrier_may_be_there_already():
     c = Async()
     found, report = c.placed(c.put(), calls.sync_threads(), c.first(bulk(c.at("r", proxy=ASYNC))))

@@ -46,8 +46,9 @@ class PhaseBarriers(_Printer):
         self.stmt(calls.execute(wait_name(bool(nodes.as_int(s.value.args[0]))), [], s.span))
 
     def write_fence_proxy(self, s: Stmt) -> None:
-        """Make writes visible to bulk copies."""
-        self._instruction("fence_proxy_async", s)
+        """Make writes visible to bulk copies: to shared memory, or to global memory too, which is much slower."""
+        everywhere = bool(nodes.as_int(s.value.args[0]))
+        self.stmt(calls.execute("fence_proxy_async" if everywhere else "fence_proxy_async_shared_cta", [], s.span))
 
     def write_fence_init(self, s: Stmt) -> None:
         """Make initialised objects visible to bulk copies."""

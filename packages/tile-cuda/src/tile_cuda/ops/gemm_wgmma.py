@@ -9,7 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.calls import address, execute
+from tile_core.ir.calls import address, execute, instruction
 from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import Problem
@@ -20,7 +20,7 @@ from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
 from tile_cuda.ops.warpgroup_plan import COLUMNS, ROWS, WARPGROUP, WarpgroupPlan, table
-from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, wait_name
+from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, UNIFORM, wait_name
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -106,8 +106,8 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
             for role in (0, 1)
         ]
         # Lines of a warpgroup as multiples of its number, so that the rows of a swizzle are known to be whole.
-        group = tirx.floordiv(call.block.number, WARPGROUP)
-        row, column = _place(group, s.warps_m, s.warps_n)
+        self.group = nodes.fresh("warpgroup")
+        row, column = _place(self.group, s.warps_m, s.warps_n)
         self.first_rows = nodes.fresh("warpgroup_m"), row, s.atoms_m * ROWS
         self.first_columns = nodes.fresh("warpgroup_n"), column, s.atoms_n * COLUMNS
 
@@ -129,7 +129,10 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
 
     def loop(self, guarded: bool, totals: BufferVar, whole: bool) -> list[Stmt]:
         """Return the instructions between a fence of registers and the wait for them."""
-        found = [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e, _ in self._bound()]
+        # Descriptors are the same in all lanes: computed in uniform registers if the compiler knows.
+        number = tirx.floordiv(self.call.block.number, WARPGROUP)
+        found = [tirx.Bind(self.group, instruction(UNIFORM, [number], "int32"))] if self.plan.split.warps > 1 else []
+        found += [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e, _ in self._bound()]
         words, reads = self._fragments()
         found += self.before()
         kept = [(totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)]

@@ -89,6 +89,7 @@ def _barriers() -> Iterator[Instruction]:
 def _fences() -> Iterator[Instruction]:
     yield _made("fence.mbarrier_init.release.cluster", (), "")
     yield _made("fence.proxy.async", (), "")
+    yield _made("fence.proxy.async.shared::cta", (), "")
 
 
 def _loads() -> Iterator[Instruction]:

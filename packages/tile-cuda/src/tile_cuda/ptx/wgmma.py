@@ -24,6 +24,9 @@ MOST_READ = 16
 FENCE, COMMIT = "wgmma_fence_sync_aligned", "wgmma_commit_group_sync_aligned"
 """Functions that order registers, and that end a group."""
 
+UNIFORM = "same_in_warp"
+"""Function that returns a number that is the same in all lanes of a warp, and lets the compiler know that it is."""
+
 #: Register class and C++ type of an accumulator, and elements of D in each.
 _SUMS = {"f32": ("f", "float", 1), "f16": ("r", "unsigned", 2), "s32": ("r", "int", 1)}
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
@@ -45,6 +48,9 @@ def wgmma_instructions() -> Iterator[Instruction]:
         "return (unsigned long long)high << 32 | low;",
     )
     yield Instruction("matrix_descriptor", operands=(result, *where), body=body, needs=("shared_address",))
+    number = PtxOperand("same", role="result", ctype="int")
+    body = ("return __shfl_sync(0xffffffffu, number, 0);",)
+    yield Instruction(UNIFORM, operands=(number, PtxOperand("number", ctype="int")), body=body)
     yield _order(FENCE, "wgmma.fence.sync.aligned")
     yield _order(COMMIT, "wgmma.commit_group.sync.aligned")
     for pending in range(MOST_PENDING + 1):

@@ -33,7 +33,7 @@ __device__ __forceinline__ void fence_mbarrier_init_release_cluster() {
       :
       : "memory");
 }
-__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
+__device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(void* smem, const CUtensorMap* map, int at0, int at1, void* barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
       :
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(64) tiles_out(
       }
       *(uint4*)(float*)((char*)S + ((unsigned)(i * 128 + ((j >> 2) ^ i) * 16) + (unsigned)(r_1 * 256) * 4u)) = *(const uint4*)&S_v[0];
     }
-    fence_proxy_async();
+    fence_proxy_async_shared_cta();
     __syncthreads();
     if (tid == 0) {
       cp_async_bulk_tensor_2d_global_shared_cta_tile_bulk_group(&S[0], &B_descriptor, bx * 32, by * 48 + r * 16);

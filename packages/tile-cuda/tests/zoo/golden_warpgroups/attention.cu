@@ -22,7 +22,7 @@ __device__ __forceinline__ void cp_async_cg_shared_global_16_zfill(void* smem, c
 }
 __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
-__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
+__device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 __device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
@@ -110,8 +110,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     top[r_4] = __int_as_float(0xff800000);
   }
   const int n_trips = (min(96, (bx + 1) * 64 + 32) + 64 - 1) >> 6;
-  fence_proxy_async();
-  fence_proxy_async();
+  fence_proxy_async_shared_cta();
+  fence_proxy_async_shared_cta();
   __syncthreads();
   #pragma unroll
   for (int turn = 0; turn < 2; ++turn) {
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   cp_async_commit_group();
   for (int n = 0; n < 2; ++n) {
     cp_async_wait_group_0();
-    fence_proxy_async();
+    fence_proxy_async_shared_cta();
     __syncthreads();
     const int slot = n & 1;
     const int slot_ahead = (n + 1) & 1;

@@ -16,12 +16,13 @@ __device__ __forceinline__ void cp_async_cg_shared_global_16_zfill(void* smem, c
 __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_wait_group_1() { asm volatile("cp.async.wait_group 1;" : : : "memory"); }
-__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
+__device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 __device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
   return (unsigned long long)high << 32 | low;
 }
+__device__ __forceinline__ int same_in_warp(int number) { return __shfl_sync(0xffffffffu, number, 0); }
 __device__ __forceinline__ void wgmma_fence_sync_aligned() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_commit_group_sync_aligned() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_wait_group_sync_aligned_0() { asm volatile("wgmma.wait_group.sync.aligned 0;" : : : "memory"); }
@@ -112,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   cp_async_commit_group();
   for (int k = 0; k < 3; ++k) {
     cp_async_wait_group_1();
-    fence_proxy_async();
+    fence_proxy_async_shared_cta();
     __syncthreads();
     const int slot = (unsigned)k % 3u;
     const int slot_ahead = (unsigned)(k + 2) % 3u;
@@ -143,7 +144,8 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
       }
     }
     cp_async_commit_group();
-    const int warpgroup_m = tid >> 7;
+    const int warpgroup = same_in_warp(tid >> 7);
+    const int warpgroup_m = warpgroup;
     const int warpgroup_n = 0;
     keep_f32_64(&C_local[0]);
     wgmma_fence_sync_aligned();

@@ -27,7 +27,7 @@ __device__ __forceinline__ void cp_async_cg_shared_global_16_zfill(void* smem, c
 __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_wait_group_1() { asm volatile("cp.async.wait_group 1;" : : : "memory"); }
-__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
+__device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 __device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   cp_async_commit_group();
   for (int k = 0; k < 3; ++k) {
     cp_async_wait_group_1();
-    fence_proxy_async();
+    fence_proxy_async_shared_cta();
     __syncthreads();
     const int slot = (unsigned)k % 3u;
     const int slot_ahead = (unsigned)(k + 2) % 3u;

@@ -10,7 +10,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import substitute, uses_var, with_bodies
-from tile_core.simt.barriers.program_points import FENCE_INIT, FENCE_PROXY, ProgramPoint
+from tile_core.simt.barriers.program_points import FENCE_GLOBAL, FENCE_INIT, FENCE_PROXY, ProgramPoint
 from tile_core.simt.roles import role_of
 from tile_core.simt.variant import Block
 
@@ -173,8 +173,8 @@ class _Masked:
 
 def _fences(p: ProgramPoint) -> list[Stmt]:
     """Return the fences before the barrier of a point."""
-    kinds = {FENCE_PROXY: calls.fence_proxy, FENCE_INIT: calls.fence_init}
-    return [kinds[kind]() for kind in p.fences]
+    kinds = [k for k in p.fences if k != FENCE_PROXY or FENCE_GLOBAL not in p.fences]
+    return [calls.fence_init() if k == FENCE_INIT else calls.fence_proxy(k == FENCE_GLOBAL) for k in kinds]
 
 
 def _two_steps(s: Stmt, barrier: Stmt) -> list[Stmt]:

@@ -24,7 +24,14 @@ from tile_core.errors.ops import DivergentBarrier, NotWaitedFor
 from tile_core.ir import calls, nodes
 from tile_core.simt.barriers.branch_splitting import BarrierWriter
 from tile_core.simt.barriers.disjointness import Owners
-from tile_core.simt.barriers.program_points import FENCE_INIT, FENCE_PROXY, Points, ProgramPoint, with_bounds_bound
+from tile_core.simt.barriers.program_points import (
+    FENCE_GLOBAL,
+    FENCE_INIT,
+    FENCE_PROXY,
+    Points,
+    ProgramPoint,
+    with_bounds_bound,
+)
 from tile_core.simt.barriers.shared_accesses import SharedAccess
 from tile_core.simt.roles import role_of
 from tile_core.simt.variant import Block
@@ -127,7 +134,7 @@ class _Flow:
         for a in state:
             if a.synced is None or not any(a.memory.overlaps(b.memory) and self.depend(a, b) for b in theirs):
                 continue
-            kind = FENCE_INIT if _on_objects(a.stmt) else FENCE_PROXY
+            kind = FENCE_INIT if _on_objects(a.stmt) else FENCE_PROXY if a.shared else FENCE_GLOBAL
             if kind not in a.synced.fences:
                 a.synced.fences.append(kind)
                 self.count += 1

@@ -14,7 +14,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, loads_of, replace_for, role
 from tile_core.simt.barriers.shared_accesses import Accesses, Awaited, SharedAccess, bounds_of, is_unordered
 
-FENCE_INIT, FENCE_PROXY = "init", "proxy"
+FENCE_INIT, FENCE_PROXY, FENCE_GLOBAL = "init", "proxy", "global"
 """Kinds of fences: after barrier objects are initialised, and after any other write of a thread."""
 
 
