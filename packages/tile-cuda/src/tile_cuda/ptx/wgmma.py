@@ -48,9 +48,8 @@ def wgmma_instructions() -> Iterator[Instruction]:
         "return (unsigned long long)high << 32 | low;",
     )
     yield Instruction("matrix_descriptor", operands=(result, *where), body=body, needs=("shared_address",))
-    number = PtxOperand("same", role="result", ctype="int")
-    body = ("return __shfl_sync(0xffffffffu, number, 0);",)
-    yield Instruction(UNIFORM, operands=(number, PtxOperand("number", ctype="int")), body=body)
+    same = (PtxOperand("same", role="result", ctype="int"), PtxOperand("number", ctype="int"))
+    yield Instruction(UNIFORM, operands=same, body=("return __shfl_sync(0xffffffffu, number, 0);",))
     yield _order(FENCE, "wgmma.fence.sync.aligned")
     yield _order(COMMIT, "wgmma.commit_group.sync.aligned")
     for pending in range(MOST_PENDING + 1):
