@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.emit.tail import TextTarget, with_text
+from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.spine import SimtHooks, simt_spine
+from tile_core.simt.variant import Block, SimtCall
 from tile_cuda.bulk_copies import choose_bulk_copies, is_forced
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import can_copy_bulk
-from tile_cuda.target import FP8_MMA
+from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.target import FP8_MMA, WGMMA
 from tile_cuda.text import emit_plan
 
 if TYPE_CHECKING:
@@ -36,10 +39,22 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
     return Reject(f"{chunks.reason}; {because}")
 
 
+def can_last(call: OpCall, ctx: Context, threads: int) -> bool:
+    """Whether a product of so many threads runs on instructions that last until they are waited for."""
+    if not ctx.capabilities.fact(WGMMA) or call.name != WarpgroupGemm.op:
+        return False
+    if call.attrs.get("variant") not in (None, WarpgroupGemm.name):
+        return False
+    given = SimtCall(
+        call.name, call.args, call.attrs, call.where, call.span, block=Block((threads, 1, 1), nodes.fresh("tid"))
+    )
+    return isinstance(WarpgroupGemm().accepts(given, ctx), Accept)
+
+
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
-    passes = simt_spine(spine, SimtHooks(can_copy=can_copy))
+    passes = simt_spine(spine, SimtHooks(can_copy=can_copy, can_last=can_last))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
     passes = passes.after("pipeline", Pass("bulk_copies", choose_bulk_copies, why))
     return with_text(passes, TextTarget(emit_plan, TRUNCATIONS, conversions=conversions))

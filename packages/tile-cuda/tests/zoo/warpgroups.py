@@ -19,6 +19,22 @@ _FENCE = r"\n +wgmma_fence_sync_aligned\(\);"
 _WAIT = r"\n +wgmma_wait_group_sync_aligned_0\(\);"
 _PROXY = r"\n +fence_proxy_async_shared_cta\(\);"
 
+
+def in_flight(kernel: str, end: str, sums: str) -> tuple[Mutant, ...]:
+    """Return mistakes about products in flight; ``end`` is where copies of a trip end, ``sums`` what is added to."""
+    wait = r"\n +wgmma_wait_group_sync_aligned_1\(\);"
+    return (
+        Mutant(kernel, "two products in flight", r"(wgmma\.wait_group\.sync\.aligned) 1", r"\1 2"),
+        Mutant(kernel, "no wait for products in the loop", wait, ""),
+        Mutant(kernel, "no wait for products behind the loop", _WAIT, "", 1),
+        Mutant(kernel, "one product left behind the loop", _WAIT, "\n  wgmma_wait_group_sync_aligned_1();", 1),
+        Mutant(kernel, "slots filled before the wait", rf"({wait})(\n +__syncthreads\(\);)((?s:.*?){end})", r"\3\1\2"),
+        Mutant(kernel, "slots filled before the product", rf"(\n +wgmma_fence(?s:.*?){wait})((?s:.*?){end})", r"\2\1"),
+        Mutant(kernel, "sums touched in flight", rf"({wait})", rf"\1 {sums}[7] += 0.0f;"),
+        Mutant(kernel, "sums read before the wait behind the loop", rf"({_WAIT})", rf"\n  {sums}[9] += 0.0f;\1", 1),
+    )
+
+
 MUTANTS: tuple[Mutant, ...] = (
     # What orders registers, groups and proxies
     Mutant(GEMM, "no fence of registers", _FENCE, ""),
@@ -33,6 +49,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "sums read before the wait", rf"({_WAIT})", r"\n    C_local[3] = C_local[2] + 0.0f;\1"),
     Mutant(GEMM, "one warp does not take part", _CALL, r"\n    if (tid >= 32)\1", 0),
     Mutant(GEMM, "half of a warp does not wait", _WAIT, "\n    if (tid % 32 < 16) wgmma_wait_group_sync_aligned_0();"),
+    *in_flight(GEMM, r"cp_async_commit_group\(\);", "C_local"),
+    Mutant(GEMM, "the slot of the trip itself is filled", r"(slot_ahead = \(unsigned\)\(k \+) 2", r"\1 3"),
     # Descriptors
     Mutant(GEMM, "stride of A", r"(warpgroup_m \* 2048[^,]*, 16), 512, 2", r"\1, 1024, 2"),
     Mutant(GEMM, "swizzle of A", r"(warpgroup_m \* 2048[^,]*, 16), 512, 2", r"\1, 512, 1"),
@@ -45,10 +63,10 @@ MUTANTS: tuple[Mutant, ...] = (
            r"\1[slot * 4096 + warpgroup_m * 2048]"),
     Mutant(GEMM, "A advances by half", r"warpgroup_m \* 2048 \+ 16\]", "warpgroup_m * 2048 + 8]"),
     Mutant(GEMM, "B advances like A", r"(&B_shared_stages\[slot \* 4096[^\]]*) \+ 1024\]", r"\1 + 16]"),
-    Mutant(GEMM, "rows of the other warpgroup", r"(const int warpgroup_m =) tid >> 7;", r"\1 1 - (tid >> 7);"),
-    Mutant(GEMM, "rows of no warpgroup", r"(const int warpgroup_m =) tid >> 7;", r"\1 0;"),
-    Mutant(GEMM, "rows by warp", r"(const int warpgroup_m =) tid >> 7;", r"\1 tid >> 5;"),
-    Mutant(GEMM, "the slot of another trip", r"(&A_shared_stages\[slot)( \* 4096 \+ warpgroup_m)", r"\1_ahead\2"),
+    Mutant(GEMM, "rows of the other warpgroup", r"(const int warpgroup_m =) warpgroup;", r"\1 1 - warpgroup;"),
+    Mutant(GEMM, "rows of no warpgroup", r"(const int warpgroup_m =) warpgroup;", r"\1 0;"),
+    Mutant(GEMM, "rows by warp", r"(same_in_warp\()tid >> 7", r"\1tid >> 5"),
+    Mutant(GEMM, "the slot of another trip", r"(&A_shared_stages\[)slot( \* 4096 \+ war)", r"\1(slot + 1) % 3\2"),
     Mutant(GEMM, "tiles off the pattern of the swizzle", r"\(f16\*\)smem;", "(f16*)(smem + 128);"),
     Mutant(GEMM, "address without its upper bits", r"& 0x3ffff\)", "& 0x3fff)"),
     Mutant(GEMM, "the stride in the place of the leading offset", r"(\(unsigned\)stride >> 4) \|", r"\1 << 4 |"),
@@ -80,7 +98,7 @@ MUTANTS: tuple[Mutant, ...] = (
 
 WARPGROUPS = Zoo(
     entries=(
-        gemm("f16_two_groups", 130, 136, 96, F16, block=(128, 128, 32), threads=256, stages=3),
+        gemm("f16_two_groups", 130, 136, 200, F16, block=(128, 128, 32), threads=256, stages=3),
         gemm("f16_turned", 70, 100, 72, F16, block=(64, 64, 32), trans=TT, stages=4),
         gemm("f16_nt", 65, 72, 80, F16, block=(64, 40, 32), trans=NT),
         gemm("bf16", 64, 56, 64, BF16, block=(64, 32, 32), trans=TN, stages=1),

@@ -19,6 +19,9 @@ MANAGED = "tile.managed"
 #: Annotation of a loop whose slots ``simt/launch/strength_reduction.py`` counts.
 RING = "tile.ring"
 
+#: Attribute of a barrier, see ``sync_threads``.
+AFTER_READS = "after_reads"
+
 #: Attribute around parts of a lowered op that operand prefetch may move; the node says which part it is.
 PART = "tile.part"
 
@@ -106,9 +109,15 @@ def execute(name: str, args: Sequence[Expr], span: Span = None) -> Stmt:
     return tirx.Evaluate(instruction(name, args), span)
 
 
-def sync_threads() -> Stmt:
-    """Return a barrier of all threads of the block."""
-    return tirx.Evaluate(nodes.tile_call("sync_threads", []))
+def sync_threads(after_reads: bool = False) -> Stmt:
+    """Return a barrier of all threads of the block.
+
+    Parameters
+    ----------
+    after_reads
+        Whether it only says that reads have ended: no thread has written what accesses behind it are to see.
+    """
+    return tirx.Evaluate(nodes.tile_call("sync_threads", [], {AFTER_READS: 1} if after_reads else {}))
 
 
 def sync_part(barrier: int, threads: int) -> Stmt:

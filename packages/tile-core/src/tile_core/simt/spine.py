@@ -92,10 +92,14 @@ class SimtHooks:
     reads_in_place
         Whether a product (an ``OpCall``) of a block of so many threads reads an operand, by its position, as well from
         global memory: then a pipelined loop does not copy it. By default none does.
+    can_last
+        Whether a product (an ``OpCall``) of so many threads has instructions that last until they are waited for, by
+        the op ``wait_uses`` of ``pipelining/lasting.py``, for which the target then has a variant. By default none has.
     """
 
     can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IN_PLACE
     reads_in_place: Callable[[Any, int, int], bool] = lambda call, position, threads: False
+    can_last: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
 
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
@@ -156,7 +160,9 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         threads = plan[BLOCK].count
         kept = annotated | frozenset(map(str, safe_values or ()))
         body = read_operands_in_place(plan.body, lambda call, at: hooks.reads_in_place(call, at, threads), kept)
-        body, report = plan_pipeline(body, can_copy, safe_values, threads)
+        body, report = plan_pipeline(
+            body, can_copy, safe_values, threads, lambda call, count: hooks.can_last(call, ctx, count)
+        )
         return plan.replace(body=body).note(PIPELINE, report)
 
     return run

@@ -38,6 +38,12 @@ def test_a_fence_before_each_barrier_if_the_other_proxy_reads_what_threads_write
     assert names(fence_managed(region(*accesses))) == expected
 
 
+def test_none_before_a_barrier_that_says_that_reads_have_ended():
+    place = calls.address(TILE, [0], "r", calls.ASYNC_PROXY)
+    inside = [calls.sync_threads(after_reads=True), calls.execute("matrix_product", [place])]
+    assert names(fence_managed(calls.managed([TILE], nodes.seq(inside)))) == ["sync_threads", "instruction"]
+
+
 @pytest.mark.parametrize(("align", "second"), [(1, 640), (512, 1024), (1024, 1024)])
 def test_tiles_begin_where_instructions_rely_on_it(align, second):
     made = [nodes.alloc([260], "float16", name, "shared") for name in ("S", "U")]

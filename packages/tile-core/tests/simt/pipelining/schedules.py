@@ -22,6 +22,7 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitGroups,
     WaitPhase,
+    WaitUses,
 )
 from tile_core.simt.role import Role
 
@@ -84,6 +85,23 @@ def mixed(stages=3, trips=None):
     return schedule(
         stages, trips, (a, b), (RoleProgram(BLOCK, before, trip, (WaitGroups(0), Sync())),), (PhaseBarrier("full", 1),)
     )
+
+
+def lasting(stages=3, trips=None):
+    """Groups that each thread counts, and uses that last until those of the next trip have begun."""
+    made = counted(stages, trips)
+    (program,) = made.programs
+    waits, sync, issue, commit, _ = program.trip
+    trip = (waits, sync, Use(lasts=True), WaitUses(1), Sync(), issue, commit)
+    return edited(made, before=(*program.before, WaitUses(0)), trip=trip, after=(WaitUses(0), *program.after))
+
+
+def lasting_transacted(stages=3, trips=None):
+    """The same of bytes that a barrier counts: the wait for the phase needs no barrier of the block behind it."""
+    made = transacted(stages, trips)
+    waits, _, expect, issue, _ = made.programs[0].trip
+    trip = (waits, Use(lasts=True), WaitUses(1), Sync(), expect, issue)
+    return edited(made, trip=trip, after=(WaitUses(0), Sync()))
 
 
 def edited(made, number=0, **parts):

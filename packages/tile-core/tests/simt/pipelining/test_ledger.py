@@ -18,12 +18,26 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitGroups,
     WaitPhase,
+    WaitUses,
 )
 from tile_core.simt.role import Role
 
-from .schedules import BLOCK, BYTES, counted, edited, mixed, placed, specialised, swapped, transacted, without
+from .schedules import (
+    BLOCK,
+    BYTES,
+    counted,
+    edited,
+    lasting,
+    lasting_transacted,
+    mixed,
+    placed,
+    specialised,
+    swapped,
+    transacted,
+    without,
+)
 
-KINDS = (counted, placed, transacted, specialised, mixed)
+KINDS = (counted, placed, transacted, specialised, mixed, lasting, lasting_transacted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,6 +152,19 @@ def arrived_for_later():
     return edited(made, 1, trip=swapped(trip(made, 1), Arrive, lambda s: replace(s, ahead=1)))
 
 
+def in_flight(n, made=None):
+    """Uses that a trip leaves in flight."""
+    made = lasting() if made is None else made
+    return edited(made, trip=swapped(trip(made), WaitUses, lambda s: WaitUses(n)))
+
+
+def filled_before_the_wait(made):
+    """The slot is filled before the use of the trip before is waited for, behind a barrier of the block."""
+    steps = trip(made)
+    at = next(i for i, s in enumerate(steps) if isinstance(s, WaitUses))
+    return edited(made, trip=(*steps[:at], *steps[at + 1 :], steps[at]))
+
+
 UNBALANCED = {
     # arrivals
     "more arrivals than come": (wrong_arrivals(2), "full", 1, "it gets 1 of 2 arrivals"),
@@ -177,6 +204,31 @@ UNBALANCED = {
     "a slot too many is filled before the loop": (too_many_before(), "full", 3, "gets 2 arrivals of 1"),
     "a slot too few is filled before the loop": (too_few_before(), "full", 2, "never passes"),
     "a slot is given back before it is read": (released_before_use(), "A_s", 4, "while it may still be read"),
+    # uses that last
+    "two uses in flight": (in_flight(2), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read"),
+    "two uses in flight, copies of boxes": (
+        in_flight(2, lasting_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+    ),
+    "no wait for uses": (missing(WaitUses, lasting()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be"),
+    "a slot is filled before the wait": (
+        filled_before_the_wait(lasting()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+    ),
+    "a slot is filled before the wait, copies of boxes": (
+        filled_before_the_wait(lasting_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be",
+    ),
+    "no barrier behind the wait for uses": (
+        missing(Sync, lasting(), nth=1), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+    ),
+    "no barrier behind the wait for uses, copies of boxes": (
+        missing(Sync, lasting_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+    ),
+    "no barrier before a use": (missing(Sync, lasting()), "A_s", 1, "before its copy is"),
+    "no wait for uses behind the loop": (
+        edited(lasting(), after=(WaitGroups(0), Sync())), "k", 1, "the use of trip 0 is never waited for",
+    ),
+    "a wait behind the loop that leaves one": (
+        edited(lasting(), after=(WaitUses(1), WaitGroups(0), Sync())), "k", 1, "the use of trip 0 is never waited for",
+    ),
     # the end
     "the last trip's slot is never waited for": (left_early(), "copies", 1, "never waited for"),
     "threads that wait and do not copy": (all_threads_produce(), "empty", 1, "may end while a thread waits"),
@@ -219,6 +271,11 @@ def test_a_schedule_says_what_happens_when():
     assert counted().lines()[-2:] == [
         "the block, each trip: wait for all but 1 group; sync; issue copies of trip +2; commit; use the slots",
         "the block, after: wait for all groups; sync",
+    ]
+    assert lasting().lines()[-2:] == [
+        "the block, each trip: wait for all but 1 group; sync; use the slots, which lasts until waited for; "
+        "wait for all but 1 use; sync; issue copies of trip +2; commit",
+        "the block, after: wait for all uses; wait for all groups; sync",
     ]
     assert specialised().lines()[-2:] == [
         "the producer, each trip: wait for empty, 1 phase earlier; expect 96 bytes at full; issue copies",

@@ -14,6 +14,7 @@ from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
+from tile_cuda.ops.wait_uses import WaitUses
 from tile_cuda.target import FP8_MMA, WGMMA
 
 if TYPE_CHECKING:
@@ -25,5 +26,5 @@ def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
     fp8 = target.capabilities.fact(FP8_MMA)
     bulk = (BulkCopy(), BulkStore(), BulkUpdate()) if target.capabilities.has_async_copy(BULK) else ()
-    groups = (WarpgroupGemm(), WarpgroupGemmSp()) if target.capabilities.fact(WGMMA) else ()
+    groups = (WarpgroupGemm(), WarpgroupGemmSp(), WaitUses()) if target.capabilities.fact(WGMMA) else ()
     return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))

@@ -15,6 +15,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
+from tile_core.simt.pipelining.lasting import LASTS
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
@@ -24,6 +25,10 @@ from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, UNIFORM, wait_name
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+
+
+PRODUCTS = "products"
+"""What the reads of a product that is not waited for last until: the wait for all products of a thread."""
 
 
 class WarpgroupVariant(MatrixVariant):
@@ -110,6 +115,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         row, column = _place(self.group, s.warps_m, s.warps_n)
         self.first_rows = nodes.fresh("warpgroup_m"), row, s.atoms_m * ROWS
         self.first_columns = nodes.fresh("warpgroup_n"), column, s.atoms_n * COLUMNS
+        self.until = ""
 
     def lane_place(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row of 64, and which of four groups of adjacent elements."""
@@ -135,14 +141,31 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         found += [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e, _ in self._bound()]
         words, reads = self._fragments()
         found += self.before()
+        if self.lasts(totals):
+            self.until = PRODUCTS
+            found.append(execute(FENCE, []))
+            found += [
+                s for step in range(self.plan.problem.k // self.plan.step) for s in self._step(step, totals, words)
+            ]
+            return [*found, execute(COMMIT, [])]
         kept = [(totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)]
         kept += [] if words is None else [(words, nodes.shape_of(words)[0])]
         kept += self.kept()
         found += [*reads, *(s for buffer, count in kept for s in keep(buffer, count))]
-        found.append(execute(FENCE, []))
-        for step in range(self.plan.problem.k // self.plan.step):
-            found += self._step(step, totals, words)
-        return [*found, execute(COMMIT, []), execute(wait_name(0), []), *keep(*kept[0]), *self.after()]
+        issued = self._issued(totals, words)
+        return [*found, *issued, execute(wait_name(0), []), *keep(*kept[0]), *self.after()]
+
+    def _issued(self, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
+        """Return all instructions, as one group."""
+        steps = range(self.plan.problem.k // self.plan.step)
+        every = [s for step in steps for s in self._step(step, totals, words)]
+        return [execute(FENCE, []), *every, execute(COMMIT, [])]
+
+    def lasts(self, totals: BufferVar) -> bool:
+        """Whether the product is waited for elsewhere: its sums are the registers of C itself."""
+        p = self.plan.problem
+        own = self.call.places.arrays.get(p.c.buffer)
+        return LASTS in self.call.attrs and own is not None and own.same_as(totals) and self.plan.shared(0)
 
     def before(self) -> list[Stmt]:
         """Return the statements that read other operands to registers."""
@@ -186,14 +209,14 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
             return [address(words, [(step * self.plan.split.atoms_m + i) * 4])]
         var, _, each = self.first_rows
         k = step * (self.plan.step // 2 if self.plan.family.sparse else self.plan.step)
-        return matrix.arguments(var * each + i * ROWS, nodes.int_const(k))
+        return matrix.arguments(var * each + i * ROWS, nodes.int_const(k), self.until)
 
     def operand_b(self, step: int, at: int) -> list[Expr]:
         """Return the operands that say where B is."""
         matrix = self.matrices[1]
         assert matrix is not None
         var, _, each = self.first_columns
-        return matrix.arguments(var * each + at, nodes.int_const(step * self.plan.step))
+        return matrix.arguments(var * each + at, nodes.int_const(step * self.plan.step), self.until)
 
     def _fragments(self) -> tuple[BufferVar | None, list[Stmt]]:
         """Return the words of a fragment A, and the statements that fill them: step, tile, block, half."""

@@ -82,10 +82,16 @@ class SharedMatrix:
         if contiguity.conditions(view, ranges):
             raise Withdrawn(f"{view.name} may lie outside of its buffer in part")
 
-    def arguments(self, line: Expr, k: Expr) -> list[Expr]:
-        """Return what the function of an instruction takes: the address of an element, and the descriptor's fields."""
+    def arguments(self, line: Expr, k: Expr, until: str = "") -> list[Expr]:
+        """Return what the function of an instruction takes: the address of an element, and the descriptor's fields.
+
+        Parameters
+        ----------
+        until
+            What its reads last until, see ``calls.address``.
+        """
         at = matrix(self.view, self.turned, line, k)
-        place = calls.address(self.view.buffer, at, "r", calls.ASYNC_PROXY, align=_LINES * self.swizzle)
+        place = calls.address(self.view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_LINES * self.swizzle)
         return [place, *map(nodes.int_const, (self.leading, self.stride, _CODES[self.swizzle]))]
 
 

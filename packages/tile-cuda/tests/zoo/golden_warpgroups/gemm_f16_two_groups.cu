@@ -26,6 +26,7 @@ __device__ __forceinline__ int same_in_warp(int number) { return __shfl_sync(0xf
 __device__ __forceinline__ void wgmma_fence_sync_aligned() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_commit_group_sync_aligned() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_wait_group_sync_aligned_0() { asm volatile("wgmma.wait_group.sync.aligned 0;" : : : "memory"); }
+__device__ __forceinline__ void wgmma_wait_group_sync_aligned_1() { asm volatile("wgmma.wait_group.sync.aligned 1;" : : : "memory"); }
 __device__ __forceinline__ void keep_f32_64(float* d) {
   asm volatile(""
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
@@ -64,13 +65,13 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   if (by * 128 + 128 <= 130) {
     #pragma unroll
     for (int turn = 0; turn < 2; ++turn) {
-      cp_async_cg_shared_global_16(&A_shared_stages[turn * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 128 + (tid >> 2)) * 96 + (tid & 3) * 8] + turn * 6144);
+      cp_async_cg_shared_global_16(&A_shared_stages[turn * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 128 + (tid >> 2)) * 200 + (tid & 3) * 8] + turn * 12800);
     }
   }
   else {
     #pragma unroll
     for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
-      cp_async_cg_shared_global_16_zfill(&A_shared_stages[turn_1 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 128 + (tid >> 2)) * 96 + (tid & 3) * 8] + turn_1 * 6144, by * 128 + turn_1 * 64 + (tid >> 2) < 130 ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&A_shared_stages[turn_1 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &A[(by * 128 + (tid >> 2)) * 200 + (tid & 3) * 8] + turn_1 * 12800, by * 128 + turn_1 * 64 + (tid >> 2) < 130 ? 16 : 0);
     }
   }
   if (bx * 128 + 128 <= 136) {
@@ -89,13 +90,13 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   if (by * 128 + 128 <= 130) {
     #pragma unroll
     for (int turn_4 = 0; turn_4 < 2; ++turn_4) {
-      cp_async_cg_shared_global_16(&A_shared_stages[turn_4 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8 + 4096], &A[(by * 128 + (tid >> 2)) * 96 + ((tid & 3) * 8 + 32)] + turn_4 * 6144);
+      cp_async_cg_shared_global_16(&A_shared_stages[turn_4 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8 + 4096], &A[(by * 128 + (tid >> 2)) * 200 + ((tid & 3) * 8 + 32)] + turn_4 * 12800);
     }
   }
   else {
     #pragma unroll
     for (int turn_5 = 0; turn_5 < 2; ++turn_5) {
-      cp_async_cg_shared_global_16_zfill(&A_shared_stages[turn_5 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8 + 4096], &A[(by * 128 + (tid >> 2)) * 96 + ((tid & 3) * 8 + 32)] + turn_5 * 6144, by * 128 + turn_5 * 64 + (tid >> 2) < 130 ? 16 : 0);
+      cp_async_cg_shared_global_16_zfill(&A_shared_stages[turn_5 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8 + 4096], &A[(by * 128 + (tid >> 2)) * 200 + ((tid & 3) * 8 + 32)] + turn_5 * 12800, by * 128 + turn_5 * 64 + (tid >> 2) < 130 ? 16 : 0);
     }
   }
   if (bx * 128 + 128 <= 136) {
@@ -111,26 +112,37 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     }
   }
   cp_async_commit_group();
-  for (int k = 0; k < 3; ++k) {
+  wgmma_wait_group_sync_aligned_0();
+  keep_f32_64(&C_local[0]);
+  for (int k = 0; k < 7; ++k) {
     cp_async_wait_group_1();
     fence_proxy_async_shared_cta();
     __syncthreads();
     const int slot = (unsigned)k % 3u;
+    const int warpgroup = same_in_warp(tid >> 7);
+    const int warpgroup_m = warpgroup;
+    const int warpgroup_n = 0;
+    wgmma_fence_sync_aligned();
+    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 1);
+    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128 + 1024], 4096, 1024, 1, 1);
+    wgmma_commit_group_sync_aligned();
+    wgmma_wait_group_sync_aligned_1();
+    __syncthreads();
     const int slot_ahead = (unsigned)(k + 2) % 3u;
-    if (k + 2 < 3) {
-      if (by * 128 + 128 <= 130) {
+    if (k + 2 < 7) {
+      if (by * 128 + 128 <= 130 && k * 32 + 64 + 32 <= 200) {
         #pragma unroll
         for (int turn_8 = 0; turn_8 < 2; ++turn_8) {
-          cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_8 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 128 + (tid >> 2)) * 96 + (k * 32 + (tid & 3) * 8 + 64)] + turn_8 * 6144);
+          cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_8 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 128 + (tid >> 2)) * 200 + (k * 32 + (tid & 3) * 8 + 64)] + turn_8 * 12800);
         }
       }
       else {
         #pragma unroll
         for (int turn_9 = 0; turn_9 < 2; ++turn_9) {
-          cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_9 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 128 + (tid >> 2)) * 96 + (k * 32 + (tid & 3) * 8 + 64)] + turn_9 * 6144, by * 128 + turn_9 * 64 + (tid >> 2) < 130 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_9 * 2048 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A[(by * 128 + (tid >> 2)) * 200 + (k * 32 + (tid & 3) * 8 + 64)] + turn_9 * 12800, by * 128 + turn_9 * 64 + (tid >> 2) < 130 && k * 32 + (tid & 3) * 8 + 64 < 200 ? 16 : 0);
         }
       }
-      if (bx * 128 + 128 <= 136) {
+      if (k * 32 + 64 + 32 <= 200 && bx * 128 + 128 <= 136) {
         #pragma unroll
         for (int turn_10 = 0; turn_10 < 2; ++turn_10) {
           cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(((tid & 15) >> 3) * 2048 + turn_10 * 1024 + (tid >> 4) * 64 + ((tid & 7) ^ ((tid & 127) >> 4)) * 8) * 2u)), &B[(k * 32 + (tid >> 4) + 64) * 136 + (bx * 128 + (tid & 15) * 8)] + turn_10 * 2176);
@@ -139,22 +151,14 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
       else {
         #pragma unroll
         for (int turn_11 = 0; turn_11 < 2; ++turn_11) {
-          cp_async_cg_shared_global_16_zfill((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(((tid & 15) >> 3) * 2048 + turn_11 * 1024 + (tid >> 4) * 64 + ((tid & 7) ^ ((tid & 127) >> 4)) * 8) * 2u)), &B[(k * 32 + (tid >> 4) + 64) * 136 + (bx * 128 + (tid & 15) * 8)] + turn_11 * 2176, bx * 128 + (tid & 15) * 8 < 136 ? 16 : 0);
+          cp_async_cg_shared_global_16_zfill((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(((tid & 15) >> 3) * 2048 + turn_11 * 1024 + (tid >> 4) * 64 + ((tid & 7) ^ ((tid & 127) >> 4)) * 8) * 2u)), &B[(k * 32 + (tid >> 4) + 64) * 136 + (bx * 128 + (tid & 15) * 8)] + turn_11 * 2176, k * 32 + turn_11 * 16 + (tid >> 4) + 64 < 200 && bx * 128 + (tid & 15) * 8 < 136 ? 16 : 0);
         }
       }
     }
     cp_async_commit_group();
-    const int warpgroup = same_in_warp(tid >> 7);
-    const int warpgroup_m = warpgroup;
-    const int warpgroup_n = 0;
-    keep_f32_64(&C_local[0]);
-    wgmma_fence_sync_aligned();
-    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 1);
-    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128 + 1024], 4096, 1024, 1, 1);
-    wgmma_commit_group_sync_aligned();
-    wgmma_wait_group_sync_aligned_0();
-    keep_f32_64(&C_local[0]);
   }
+  wgmma_wait_group_sync_aligned_0();
+  keep_f32_64(&C_local[0]);
   cp_async_wait_group_0();
   if (by < 1 && bx < 1) {
     const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);

@@ -29,9 +29,16 @@ class _Fences(StmtRewriter):
         return new
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
-        if self.inside and any(nodes.is_tile_call(s.value, name) for name in ("sync_threads", "sync_part")):
+        if self.inside and _is_barrier(s.value):
             return nodes.seq([calls.fence_proxy(), s])
         return s
+
+
+def _is_barrier(call: Call) -> bool:
+    """Whether a call is a barrier behind which threads or others see what threads have written."""
+    if nodes.is_tile_call(call, "sync_threads"):
+        return not (call.attrs and call.attrs.get(calls.AFTER_READS))
+    return nodes.is_tile_call(call, "sync_part")
 
 
 def _needs_fences(body: Stmt) -> bool:

@@ -126,7 +126,7 @@ class Analysis:
     def candidates(self, loop: Stmt) -> list[Candidate]:
         """Return the copies from global to shared memory at the top level of a loop's body."""
         body = top_level(loop.body)
-        written = self._written(loop.body)
+        written = self.written(loop.body)
         found = []
         for position, stmt, call in self._copies(loop):
             reason = self._isolation((position, stmt, call), body) or self._source(position, call, body, written)
@@ -206,7 +206,8 @@ class Analysis:
                     open_parts.append(value)
         return ""
 
-    def _written(self, s: Stmt) -> set[BufferVar]:
+    def written(self, s: Stmt) -> set[BufferVar]:
+        """Return the buffers that a statement writes, views as what they are views of."""
         found = {self.root(x.buffer) for x in collect(s, tirx.BufferStore)}
         for x in collect(s, (tirx.Evaluate, tirx.Bind)):
             if nodes.is_tile_call(x.value):

@@ -22,6 +22,7 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitGroups,
     WaitPhase,
+    WaitUses,
 )
 
 #: Threads that execute together, where a schedule counts one arrival for each such group.
@@ -48,6 +49,8 @@ class _Thread:
         The events before its next one, as a set of bits.
     open, groups
         Copies that are in no group yet, and groups of copies in flight, oldest first.
+    uses
+        Uses that last: the event and the trip of each, oldest first.
     """
 
     number: int
@@ -59,6 +62,7 @@ class _Thread:
     at: int = -1
     open: list[_Flight] = field(default_factory=list)
     groups: list[list[_Flight]] = field(default_factory=list)
+    uses: list[tuple[int, int]] = field(default_factory=list)
     waits: str = ""
     done: bool = False
 
@@ -178,6 +182,11 @@ class Run:
             for flight in (f for group in thread.groups[:done] for f in group):
                 thread.clock |= 1 << flight.event
             thread.groups = thread.groups[done:]
+        elif isinstance(step, WaitUses):
+            done = max(0, len(thread.uses) - step.pending)
+            for event, _ in thread.uses[:done]:
+                thread.clock |= 1 << event
+            thread.uses = thread.uses[done:]
         elif not 0 <= trip < self.trips:
             return True
         elif isinstance(step, Issue):
@@ -226,7 +235,9 @@ class Run:
 
     def use(self, thread: _Thread, step: Use, trip: int) -> None:
         """Check that slots hold what the thread reads."""
-        slot, event = trip % self.schedule.stages, self.event(thread)
+        slot, event = trip % self.schedule.stages, self.event(None if step.lasts else thread)
+        if step.lasts:
+            thread.uses.append((event, trip))
         for ring in step.rings or [r.name for r in self.schedule.rings]:
             parts = self.filled.get((ring, slot), {})
             wanted = self.parts(ring)
@@ -369,6 +380,8 @@ class Run:
             left = [f for group in [*thread.groups, thread.open] for f in group if not thread.clock >> f.event & 1]
             if left:
                 raise Unbalanced(left[0].group.name, f"the copies of trip {left[0].trip} are never waited for")
+            if thread.uses:
+                raise Unbalanced(self.schedule.loop, f"the use of trip {thread.uses[0][1]} is never waited for")
         waited = 0
         for thread in self.threads:
             waited |= thread.clock
@@ -402,7 +415,10 @@ class Run:
         def trips(flights: list[_Flight]) -> tuple[int, ...]:
             return tuple(f.trip - trip for f in flights)
 
-        threads = tuple((t.at - trip, tuple(map(trips, t.groups)), trips(t.open)) for t in self.threads)
+        threads = tuple(
+            (t.at - trip, tuple(map(trips, t.groups)), trips(t.open), tuple(of - trip for _, of in t.uses))
+            for t in self.threads
+        )
         objects = tuple(
             (
                 (slot - trip) % stages, name, o.phase - base + (slot < trip % stages), o.arrivals, o.bytes,

@@ -15,6 +15,7 @@ from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall
 from tile_core.simt.pipelining.dependences import Analysis, Candidate
+from tile_core.simt.pipelining.lasting import Product
 from tile_core.simt.pipelining.schedule import (
     Commit,
     Copy,
@@ -33,6 +34,7 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitGroups,
     WaitPhase,
+    WaitUses,
 )
 from tile_core.simt.role import Role
 
@@ -72,6 +74,8 @@ class LoopPlan:
         By buffer the attributes of its copy.
     slots
         By ring the layout of a slot, where a copy needs one.
+    product
+        The product that lasts beyond its trip, if one does.
     """
 
     loop: Any
@@ -81,6 +85,7 @@ class LoopPlan:
     rings: Mapping[Any, BufferVar]
     facts: Mapping[Any, Mapping[str, Any]]
     slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
+    product: Product | None = None
 
     @property
     def moved(self) -> set[int]:
@@ -152,6 +157,7 @@ def plan_loop(
     rings: Mapping[Any, BufferVar],
     threads: int,
     name: Callable[[str], str],
+    product: Product | None = None,
 ) -> LoopPlan:
     """Return the plan of a loop whose copies are chosen.
 
@@ -165,6 +171,8 @@ def plan_loop(
         Of the block.
     name
         Makes a name that the program does not have.
+    product
+        The product that lasts beyond its trip, if one does.
     """
     block = Role("the block", 0, threads)
     copies: dict[str, list[Candidate]] = {}
@@ -185,12 +193,12 @@ def plan_loop(
             groups.append(CopyGroup(kind, moved, block.leader, Transactions(barrier.name)))
         else:
             groups.append(CopyGroup(kind, moved, block, InPlace() if kind == PLACE else CountedGroups()))
-    program = _uniform(block, stages, tuple(groups))
+    program = (_uniform if product is None else _lasting)(block, stages, tuple(groups))
     number = trips if isinstance(trips, int) else None
     facts = (str(loop.loop_var.name), stages, number, tuple(made.values()), tuple(groups), (program,), barriers)
     attributes = {b: {k: v for k, v in f.items() if k not in _PLANNED} for b, f in choice.facts.items()}
     slots = {rings[b]: f[LAYOUT] for b, f in choice.facts.items() if LAYOUT in f}
-    return LoopPlan(loop, Schedule(*facts), copies, binds, rings, attributes, slots)
+    return LoopPlan(loop, Schedule(*facts), copies, binds, rings, attributes, slots, product)
 
 
 def stages_of(loop: Stmt) -> int:
@@ -205,22 +213,42 @@ def _uniform(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RolePro
     The copies of trip ``stages - 1`` ahead go to the slot of the trip before: the barrier of the block after the waits
     says both that all threads' copies are there and that nobody reads that slot any more.
     """
-    counted = any(isinstance(g.completion, CountedGroups) for g in groups)
-    phased = [g.completion.barrier for g in groups if isinstance(g.completion, Transactions)]
+    before = tuple(step for turn in range(stages - 1) for step in _issue(groups, turn))
+    after: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)
+    return RoleProgram(block, before, (*_waits(groups, stages), Sync(), *_issue(groups, stages - 1), Use()), after)
 
-    def issue(ahead: int) -> tuple[Step, ...]:
-        steps: list[Step] = []
-        for group in groups:
-            if isinstance(group.completion, Transactions):
-                steps.append(Expect(group.completion.barrier, group.bytes, ahead))
-            steps.append(Issue(group.name, ahead))
-        return (*steps, Commit()) if counted else tuple(steps)
 
-    waits: list[Step] = [WaitGroups(stages - 2)] if counted else []
-    waits += [WaitPhase(barrier) for barrier in phased]
-    before = tuple(step for turn in range(stages - 1) for step in issue(turn))
-    after: tuple[Step, ...] = (WaitGroups(0), Sync()) if counted else (Sync(),)
-    return RoleProgram(block, before, (*waits, Sync(), *issue(stages - 1), Use()), after)
+def _lasting(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
+    """Return the steps of such a block if the use of a trip lasts until that of the next trip has begun.
+
+    A trip begins its use before it waits for the one before: the units that compute always have work. Only then is the
+    slot of the trip before free, and the barrier of the block behind that wait says so to all threads.
+    """
+    before = tuple(step for turn in range(stages - 1) for step in _issue(groups, turn))
+    arrived = () if all(isinstance(g.completion, Transactions) for g in groups) else (Sync(),)
+    trip = (*_waits(groups, stages), *arrived, Use(lasts=True), WaitUses(1), Sync(), *_issue(groups, stages - 1))
+    rest: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)
+    return RoleProgram(block, (*before, WaitUses(0)), trip, (WaitUses(0), *rest))
+
+
+def _issue(groups: tuple[CopyGroup, ...], ahead: int) -> tuple[Step, ...]:
+    """Return the steps that begin the copies of a trip."""
+    steps: list[Step] = []
+    for group in groups:
+        if isinstance(group.completion, Transactions):
+            steps.append(Expect(group.completion.barrier, group.bytes, ahead))
+        steps.append(Issue(group.name, ahead))
+    return (*steps, Commit()) if _counted(groups) else tuple(steps)
+
+
+def _waits(groups: tuple[CopyGroup, ...], stages: int) -> tuple[Step, ...]:
+    """Return the steps that wait for the copies of the current trip."""
+    counted = (WaitGroups(stages - 2),) if _counted(groups) else ()
+    return (*counted, *(WaitPhase(g.completion.barrier) for g in groups if isinstance(g.completion, Transactions)))
+
+
+def _counted(groups: tuple[CopyGroup, ...]) -> bool:
+    return any(isinstance(g.completion, CountedGroups) for g in groups)
 
 
 def _bytes(dtype: str, extents: Sequence[Any]) -> int:

@@ -180,13 +180,27 @@ class Sync:
 
 @dataclass(frozen=True)
 class Use:
-    """The role reads the slots of a trip, if that exists, of some rings or of all."""
+    """The role reads the slots of a trip, if that exists, of some rings or of all; or begins reads that last.
+
+    Attributes
+    ----------
+    lasts
+        Whether its reads go on until they are waited for (``WaitUses``).
+    """
 
     ahead: int = 0
     rings: tuple[str, ...] = ()
+    lasts: bool = False
 
 
-Step = Issue | Commit | WaitGroups | Expect | Arrive | WaitPhase | Sync | Use
+@dataclass(frozen=True)
+class WaitUses:
+    """Each thread waits until at most ``pending`` of its uses that last are in flight."""
+
+    pending: int
+
+
+Step = Issue | Commit | WaitGroups | Expect | Arrive | WaitPhase | Sync | Use | WaitUses
 
 
 @dataclass(frozen=True)
@@ -261,6 +275,8 @@ def step_text(step: Step) -> str:
         return "commit"
     if isinstance(step, WaitGroups):
         return f"wait for all but {_count(step.pending, 'group')}" if step.pending else "wait for all groups"
+    if isinstance(step, WaitUses):
+        return f"wait for all but {_count(step.pending, 'use')}" if step.pending else "wait for all uses"
     if isinstance(step, Sync):
         return "sync"
     at = f" of trip +{step.ahead}" if step.ahead else ""
@@ -272,7 +288,8 @@ def step_text(step: Step) -> str:
         return f"arrive at {step.barrier}{at}, one a {step.each}"
     if isinstance(step, WaitPhase):
         return f"wait for {step.barrier}{at}" + (f", {_count(step.lag, 'phase')} earlier" if step.lag else "")
-    return f"use {', '.join(step.rings) or 'the slots'}{at}"
+    lasts = ", which lasts until waited for" if step.lasts else ""
+    return f"use {', '.join(step.rings) or 'the slots'}{at}{lasts}"
 
 
 def _count(n: int, what: str) -> str:

@@ -7,7 +7,7 @@ Copies that cannot be moved stay in place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,9 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, role
 from tile_core.layout.base import LayoutMap
-from tile_core.ops.base import View, is_op
+from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.pipelining.dependences import Analysis, uses
+from tile_core.simt.pipelining.lasting import Product, lasting_product
 from tile_core.simt.pipelining.ledger import require_balanced
 from tile_core.simt.pipelining.plan import (
     ALIGN,
@@ -116,8 +117,9 @@ class PipelineReport:
 
 
 def plan_pipeline(
-    body: Stmt, can_copy: CanCopy, safe_values: Mapping[str, Any] | None = None, threads: int = 1
-) -> tuple[Any, PipelineReport]:
+    body: Stmt, can_copy: CanCopy, safe_values: Mapping[str, Any] | None = None, threads: int = 1,
+    can_last: Callable[[OpCall, int], bool] = lambda call, threads: False,
+) -> tuple[Any, PipelineReport]:  # fmt: skip
     """Overlap the copies of pipelined loops with their computation.
 
     Parameters
@@ -131,6 +133,8 @@ def plan_pipeline(
         The value of out-of-bounds reads by buffer name; asynchronous copies yield zero.
     threads
         Of a block.
+    can_last
+        Whether the target has instructions for a product (of so many threads) that last until they are waited for.
 
     Returns
     -------
@@ -142,7 +146,7 @@ def plan_pipeline(
     UnbalancedSchedule
         If a schedule does not balance, which is a defect.
     """
-    pipeliner = _Pipeliner(body, can_copy, frozenset(safe_values or ()), threads)
+    pipeliner = _Pipeliner(body, can_copy, frozenset(safe_values or ()), threads, can_last)
     new = pipeliner.stmt(body)
     if pipeliner.inside:
         new = _Moved(pipeliner.inside).stmt(new)
@@ -152,8 +156,12 @@ def plan_pipeline(
 
 
 class _Pipeliner(StmtRewriter):
-    def __init__(self, body: Stmt, can_copy: CanCopy, safe_values: frozenset[str], threads: int) -> None:
+    def __init__(
+        self, body: Stmt, can_copy: CanCopy, safe_values: frozenset[str], threads: int,
+        can_last: Callable[[OpCall, int], bool],
+    ) -> None:  # fmt: skip
         self.analysis = Analysis(body)
+        self.can_last = can_last
         self.can_copy, self.safe_values, self.threads = can_copy, safe_values, threads
         self.names = {str(v.name) for v in collect(body, tirx.Var)}
         self.reports: list[LoopReport] = []
@@ -227,14 +235,17 @@ class _Pipeliner(StmtRewriter):
         if reason:
             self.reports.append(LoopReport(name, where, kept=choice.kept, reason=reason))
             return loop
-        plan = self.plan(loop, choice)
+        copied = [c.buffer for c in choice.chosen]
+        product, remarks = lasting_product(self.analysis, loop, copied, lambda call: self.can_last(call, self.threads))
+        plan = self.plan(loop, choice, product)
         for buffer, ring in plan.rings.items():
             self.versions[ring] = buffer
             self.placed.setdefault(buffer, []).append(ring)
         self.slots.update(plan.slots)
         names = tuple(str(b.name) for b in plan.rings)
         schedule = plan.schedule
-        report = LoopReport(name, where, schedule.stages, names, choice.kept, schedule=schedule, notes=choice.notes)
+        notes = (*choice.notes, *remarks)
+        report = LoopReport(name, where, schedule.stages, names, choice.kept, schedule=schedule, notes=notes)
         self.reports.append(report)
         return write_loop(plan, Around(self.busy, nested=self.depth > 0))
 
@@ -251,14 +262,14 @@ class _Pipeliner(StmtRewriter):
             return "its step is not 1"
         return "it is left by a jump" if jumps_of(loop.body) else ""
 
-    def plan(self, loop: Stmt, choice: CopiesAhead) -> LoopPlan:
+    def plan(self, loop: Stmt, choice: CopiesAhead, product: Product | None) -> LoopPlan:
         """Return the plan of a loop, checked."""
         binds = self.analysis.recomputed(loop, choice.chosen)
         rings = {
             c.buffer: self.ring(c.buffer, stages_of(loop), int(choice.facts.get(c.buffer, {}).get(ALIGN, 0)))
             for c in choice.chosen
         }
-        plan = plan_loop(loop, choice, binds, rings, self.threads, self.name)
+        plan = plan_loop(loop, choice, binds, rings, self.threads, self.name, product)
         require_balanced(plan.schedule, nodes.where_of(loop))
         return plan
 

@@ -26,6 +26,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
 from tile_core.ops.base import View, is_op
 from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
+from tile_core.simt.pipelining.lasting import LASTS, PENDING, WAIT_USES
 from tile_core.simt.pipelining.plan import TRANSACTIONS, LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Commit,
@@ -40,6 +41,7 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitGroups,
     WaitPhase,
+    WaitUses,
 )
 
 #: Attribute of a copy that may complete later: at the wait for its group, or for the phase of its third operand.
@@ -120,10 +122,10 @@ class _Writer:
     def started(self, steps: Sequence[Step]) -> list[Stmt]:
         """Return the statements before the loop."""
         parts: list[Stmt] = []
-        for ahead, run in _runs(steps):
+        for ahead, run in _runs([s for s in steps if not isinstance(s, WaitUses)]):
             turn = nodes.int_const(ahead, self.kind)
             parts += self.issue(run, turn, nodes.int_const(ahead))
-        return parts
+        return [*parts, *(self.wait(s, self.loop.loop_var) for s in steps if isinstance(s, WaitUses))]
 
     def trip(self, program: RoleProgram) -> Stmt:
         """Return the loop."""
@@ -135,24 +137,40 @@ class _Writer:
         parts: list[Stmt] = []
         for ahead, run in _runs(program.trip):
             if ahead == 0:
-                for step in run:
-                    if isinstance(step, WaitPhase):
+                for at, step in enumerate(run):
+                    if isinstance(step, (Use, WaitPhase)):
                         parts, late = [*parts, *late], []
-                    parts += [] if isinstance(step, Use) else [self.wait(step, turn)]
+                    if isinstance(step, Use):
+                        parts += self.computed()
+                    elif isinstance(step, Sync):
+                        parts.append(calls.sync_threads(after_reads=isinstance(run[at - 1], WaitUses)))
+                    else:
+                        parts.append(self.wait(step, turn))
             else:
                 later = turn + nodes.int_const(ahead, self.kind)
                 parts += [*late, tirx.Bind(self.ahead, _slot(later, stages)), *self.issue(run, later, self.ahead)]
                 late = []
-        rewriter = _Slots(self.plan.rings, self.slot)
-        rest = [rewriter.stmt(s) for s in without_dead(self.body, self.plan.moved, self.plan.binds)]
         notes = {str(k): v for k, v in loop.annotations.items()}
         notes[nodes.ROLE] = "serial"
-        return replace_for(loop, nodes.seq([*parts, *late, *rest]), annotations=notes)
+        return replace_for(loop, nodes.seq(parts), annotations=notes)
+
+    def computed(self) -> list[Stmt]:
+        """Return the rest of the body, on the current slot."""
+        body, product = list(self.body), self.plan.product
+        if product is not None:
+            call = body[product.position].value
+            attrs = {**dict(call.attrs), LASTS: 1}
+            changed = type(call)(call.op, list(call.args), attrs=attrs, ret_ty=call.ty)
+            body[product.position] = tirx.Evaluate(changed, body[product.position].span)
+        rewriter = _Slots(self.plan.rings, self.slot)
+        return [rewriter.stmt(s) for s in without_dead(body, self.plan.moved, self.plan.binds)]
 
     def wait(self, step: Step, turn: Expr) -> Stmt:
         """Return a wait of the current trip."""
         if isinstance(step, WaitGroups):
             return calls.async_wait(step.pending)
+        if isinstance(step, WaitUses):
+            return self.settled(step.pending)
         if isinstance(step, WaitPhase):
             two = nodes.int_const(2, self.kind)
             phase = tirx.floordiv(turn, nodes.int_const(self.stages, self.kind)) - nodes.int_const(step.lag, self.kind)
@@ -161,6 +179,13 @@ class _Writer:
             )
         assert isinstance(step, Sync)
         return calls.sync_threads()
+
+    def settled(self, pending: int) -> Stmt:
+        """Return the wait for uses that last; threads may access their sums only if none is left in flight."""
+        assert self.plan.product is not None
+        sums = self.plan.product.sums
+        operands = [] if pending else [nodes.region(sums.buffer, list(sums.mins), list(sums.extents))]
+        return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending}), self.loop.span)
 
     def issue(self, steps: Sequence[Step], turn: Expr, slot: Expr) -> list[Stmt]:
         """Return the copies of one trip, if it exists, and the end of their group."""

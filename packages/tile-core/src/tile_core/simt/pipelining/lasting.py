@@ -1,0 +1,99 @@
+"""Products whose reads and sums go on beyond their iteration, on targets with such instructions.
+
+An iteration begins its product before it waits for that of the iteration before, so the units that compute have work
+while threads wait, copy and count. What the product reads must not be written, and what it adds to must not be touched,
+until it is waited for: of the tiles in slots the schedule takes care (``plan.py``), of the rest this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.ops.base import OpCall, View, is_op
+from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
+
+#: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that.
+LASTS = "lasts"
+#: Op that waits until at most so many (attribute ``PENDING``) products of a thread are in flight. Its operands are what
+#: these add to, which the threads may then access.
+WAIT_USES, PENDING = "wait_uses", "pending"
+
+_PRODUCTS = ("gemm", "gemm_sp")
+
+CanLast = Callable[[OpCall], bool]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that lasts.
+
+    Attributes
+    ----------
+    position
+        Its index among the statements of the loop's body.
+    sums
+        The tile that it adds to.
+    """
+
+    position: int
+    sums: View
+
+
+def lasting_product(
+    analysis: Analysis, loop: Stmt, copied: Collection[Any], can_last: CanLast
+) -> tuple[Product | None, tuple[tuple[str, str], ...]]:
+    """Return the product of a loop that lasts beyond its iteration, if one can, and notes about one that cannot.
+
+    Parameters
+    ----------
+    copied
+        The buffers that are copied ahead.
+    can_last
+        Whether the target has instructions for a product that last. If a product then runs on others, the schedule is
+        right as well.
+    """
+    body = top_level(loop.body)
+    every = [s for s in collect(loop.body, tirx.Evaluate) if any(nodes.is_tile_call(s.value, n) for n in _PRODUCTS)]
+    able = [s for s in every if can_last(OpCall.decode(s))]
+    if not able:
+        return None, ()
+    position = next((i for i, s in enumerate(body) if is_op(s) and s.same_as(able[0])), None)
+    call = OpCall.decode(able[0])
+    reason = "the loop has several products" if len(every) > 1 else _reason(analysis, loop, call, position, copied)
+    if reason or position is None:
+        return None, ((call.args[_sums(call)].name, f"its product is waited for in each iteration: {reason}"),)
+    return Product(position, call.args[_sums(call)]), ()
+
+
+def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
+    """Return why a product cannot last; empty if it can."""
+    sums: View = call.args[_sums(call)]
+    if position is None:
+        return "it stands under a condition or in an inner loop"
+    if sums.scope != "local.fragment":
+        return f"{sums.name} is in shared memory"
+    if sums.buffer in analysis.viewed or sums.buffer in analysis.flow.roots:
+        return f"{sums.name} has views"
+    if nodes.as_int(call.args[-1]) not in (0, False):
+        return f"it may clear {sums.name}"
+    body = top_level(loop.body)
+    if any(i != position and uses(s, sums.buffer) for i, s in enumerate(body)):
+        return f"{sums.name} is used elsewhere in the loop"
+    written = analysis.written(loop.body)
+    for operand in call.args[: _sums(call)]:
+        if operand.scope != "shared":
+            return f"{operand.name} is in registers"
+        if operand.buffer not in copied and analysis.root(operand.buffer) in written:
+            return f"the loop writes {operand.name}, which is not copied ahead"
+    return ""
+
+
+def _sums(call: OpCall) -> int:
+    """Return the position of the tile that a product adds to."""
+    return 2 if call.name == "gemm" else 3
