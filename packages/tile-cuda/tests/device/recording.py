@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.compiler import lower, signature_of
 from tile_core.dtypes import DTYPES
 from tile_core.errors import TileError
@@ -160,6 +161,13 @@ def _result(path: Path, unit: Unit, why: str) -> dict[str, Any]:
 class Recorder(FakeDriver):
     """A driver without a device that keeps code and how it is launched."""
 
+    facts: LaunchFacts
+
+    def told(self, facts: LaunchFacts) -> None:
+        """Take what the next launch is of."""
+        self.facts, self.parameters = facts, len(facts.given)
+        self.maps = len(facts.params) - self.parameters
+
     def encode_map(self, fields: TensorMap) -> bytes:
         found: list[TensorMap] = self.__dict__.setdefault("encoded", [])
         found.append(fields)
@@ -174,6 +182,30 @@ class Recorder(FakeDriver):
         return len(found)
 
 
+class Adapter(CudaAdapter):
+    """Tells the driver at each launch which text it is of: some arguments take a text of their own."""
+
+    def _launcher(self, kernel: KernelText) -> Any:
+        return Told(super()._launcher(kernel), kernel.facts, self._open())
+
+
+class Told:
+    """A launch that tells the driver its facts."""
+
+    def __init__(self, launch: Any, facts: LaunchFacts, driver: Any) -> None:
+        self._launch, self._facts, self._driver = launch, facts, driver
+
+    def __call__(self, values: Any, place: Any) -> None:
+        self._driver.told(self._facts)
+        self._launch(values, place)
+
+    def repeat(self, *arguments: Any) -> None:
+        """There is no short form: each launch tells."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._launch, name)
+
+
 class Recording(Session):
     """A session of the kit that launches nothing, but writes what would be launched."""
 
@@ -184,19 +216,13 @@ class Recording(Session):
         self.driver = Recorder([Device(0, "none", compute, MOST_SHARED)])
         self.entries: list[dict[str, Any]] = []
         self.missing: list[str] = []
-        self._facts: Any = None
 
     def compile(self, program: Any) -> Kernel:
         """Compile without the cache, and load with the driver that remembers."""
         plugins = installed()
         plan = lower(program, self.context, plugins)
-        text = plan.lowered
-        self._facts = text.facts
-        self.driver.parameters = len(text.facts.given)
-        self.driver.maps = len(text.facts.params) - self.driver.parameters
-        adapter = CudaAdapter(self.target, lambda: self.driver)  # type: ignore[arg-type, return-value]
-        hidden = plan.hidden
-        return Kernel(signature_of(program), adapter.load(text), adapter=adapter, hidden=hidden)
+        adapter = Adapter(self.target, lambda: self.driver)  # type: ignore[arg-type, return-value]
+        return Kernel(signature_of(program), adapter.load(plan.lowered), adapter=adapter, hidden=plan.hidden)
 
     def write(self) -> None:
         """Write the manifest, and what codes of narrow types mean."""
@@ -255,7 +281,7 @@ class Recording(Session):
         """Return the parameters of a launch: arrays by name, values as bytes."""
         known = {array.pointer: name for name, array in there.items()}
         found: list[dict[str, Any]] = []
-        for i, param in enumerate(self._facts.given):
+        for i, param in enumerate(self.driver.facts.given):
             slot = values[8 * i : 8 * i + 8]
             if param.kind != "pointer":
                 found.append({"bytes": slot.hex()})
@@ -281,7 +307,9 @@ class Recording(Session):
 
     def _arrays(self, params: Sequence[Param], there: dict[str, DeviceArray], data: Any) -> Any:
         """Return the arrays of a launch as the manifest says them, and their memory."""
-        access = {p.name: p.access for p in self._facts.params}
+        access = {p.name: p.access for p in self.driver.facts.params}
+        # initcheck does not see what copies of boxes write.
+        boxes = {p.descriptor.source for p in self.driver.facts.params if p.descriptor is not None}
         arrays, kept = {}, {}
         for p in params:
             if p.name not in there:
@@ -293,7 +321,8 @@ class Recording(Session):
                 "dtype": p.dtype, "packed": kind.is_packed, "out": p.out,
                 "storage": array.dtype.str if plain else f"<u{array.dtype.itemsize}",
                 "shape": array.shape, "strides": array.strides, "skew": skew, "first": array.offset - array._front,
-                "fresh": p.out and p.name not in data and access.get(p.name) == "write",
+                "fresh": p.out and p.name not in data and access.get(p.name) == "write"
+                and p.name not in boxes,
             }  # fmt: skip
             kept[p.name] = array._image[array._front : array._image.size - GUARD]
         return arrays, kept

@@ -74,6 +74,10 @@ RULES = {
     "an unaligned address": ({"aligned": lambda b: Aligned({b: 8}, {})}, "B is not known to begin at a multiple of 16",
                              {"aligned": lambda b: Aligned({b: 16}, {})}),
     "rows that are not contiguous": ({"strides": (1, 64)}, "rows of B are not contiguous", {"strides": (64, 1)}),
+    "the end of a row inside of 16 bytes": ({"shape": (64, 252), "strides": (256, 1)}, "rows of B have 504 bytes",
+                                           {"shape": (64, 248), "strides": (256, 1)}),
+    "the end of the tensor inside of 16 bytes": ({"shape": (1001,), "tile": (64,)}, "rows of B have 2002 bytes",
+                                                {"shape": (1000,), "tile": (64,)}),
     "rows apart": ({"shape": (64, 252)}, "rows of B are 504 bytes apart", {"shape": (64, 256)}),
     "wide coordinates": ({"corner": (WIDE, 0)}, "coordinates of boxes have 32 bits", {"corner": (ROW, 0)}),
     "before the start": ({"corner": (ROW - 1, 0)}, "it may begin before the first element of B", {"corner": (ROW, 0)}),
@@ -127,8 +131,8 @@ def same(found, wanted):
 
 
 CASES = {
-    "1d": ((1000,), (64,)),
-    "1d of many boxes": ((1500,), (1024,)),
+    "1d": ((1008,), (64,)),
+    "1d of many boxes": ((1504,), (1024,)),
     "2d": ((37, 64), (8, 64)),
     "2d of two panels": ((37, 192), (8, 128)),
     "2d of many rows": ((700, 32), (512, 32)),

@@ -95,6 +95,8 @@ class FakeDriver:
 
     def encode_map(self, fields):
         self._do("encode_map", fields)
+        if self.context is None:
+            raise self.failure("cuTensorMapEncodeTiled", 201)
         return fields.address.to_bytes(8, "little") + fields.extents[-1].to_bytes(8, "little") + bytes(112)
 
     @contextlib.contextmanager

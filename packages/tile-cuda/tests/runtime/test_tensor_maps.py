@@ -47,6 +47,14 @@ def test_a_map_is_made_once_for_an_address_and_a_size():
     assert made[0] == TensorMap(4096, "float32", (64, 7), (256,), (32, 8))
 
 
+def test_a_map_is_made_where_its_device_is_current():
+    driver = FakeDriver(parameters=2, maps=1, context=None)
+    load(driver)((4096, 7), HERE)
+    calls = [call for call, *_ in driver.calls]
+    assert "entered" in calls[: calls.index("encode_map")]
+    assert map_of(driver.launches[-1].values) == (4096, 7)
+
+
 def test_the_short_form_makes_maps_of_what_moves(monkeypatch):
     module = types.ModuleType("torch")
     module.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=500))

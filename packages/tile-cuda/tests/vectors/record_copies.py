@@ -10,6 +10,7 @@ Inputs follow from seeds, so only outputs are kept.
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,9 +79,31 @@ def cases() -> Iterator[tuple[str, copies.Copy]]:
                 yield f"reduce_{operation}_{kind}_{name}", copy
     for name, at in FAULTS.items():
         yield f"fault_store_{name}", stored_bits((37, 64), "int32", at, (16, 32))
+    yield from edges()
     yield "multicast", copies.multicast_of()[0]
     yield "bulk", copies.bulk_of()[0]
     yield "bulk_add", copies.bulk_of(opcode="cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s32")[0]
+
+
+def edges() -> Iterator[tuple[str, copies.Copy]]:
+    """Return kernels whose boxes reach over the end of rows that are no multiple of 16 bytes, into memory of others."""
+    for kind, stored in (("uint8", "uint8"), ("float16", "uint16"), ("int32", "int32"), ("uint64", "uint64")):
+        chunk = 16 // np.dtype(stored).itemsize
+        for extent in sorted({1, chunk - 1, chunk, chunk + 1, 2 * chunk + 1, 3 * chunk - 1}):
+            for rank in (1, 2):
+                whole, box = ((4 * chunk,), (4 * chunk,)) if rank == 1 else ((6, 4 * chunk), (8, 4 * chunk))
+                extents = (extent,) if rank == 1 else (5, extent)
+                name = f"{kind}_{rank}d_{extent}"
+                load, _ = copies.load_of(bits(whole, stored, kind), (0,) * rank, box, fields={"dtype": kind})
+                store = stored_bits(whole, stored, (0,) * rank, box, fields={"dtype": kind}, kind=kind)
+                both = [("load", load), ("store", store)]
+                if kind != "uint8":
+                    fields = {"dtype": "uint32" if kind == "int32" else kind}
+                    added = stored_bits(whole, stored, (0,) * rank, box, operation="add", fields=fields, kind=kind)
+                    both.append(("reduce", added))
+                for how, copy in both:
+                    copy.descriptor = replace(copy.descriptor, shape=extents)
+                    yield f"edge_{how}_{name}", copy
 
 
 def bits(shape, stored, kind, seed=3):

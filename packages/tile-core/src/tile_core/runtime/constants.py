@@ -10,11 +10,30 @@ from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.compat.types import Argument
 
 Encode = Callable[[ParamFact, PlacedDescriptor], bytes]
-Bytes = Callable[[int], bytes]
 _Part = tuple[ParamFact, tuple[str, ...], tuple[int, ...], dict[tuple[int, ...], bytes]]
 
 _MOST = 1024
 """Sets of values whose bytes are kept."""
+
+
+class ByValue(dict[int, bytes]):
+    """The bytes of a constant by the value that decides it: looked up in every launch, and made where they are missing.
+
+    Parameters
+    ----------
+    make
+        Returns the bytes for a value.
+    """
+
+    def __init__(self, make: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, value: int) -> bytes:
+        if len(self) >= _MOST:
+            self.clear()
+        found = self[value] = self._make(value)
+        return found
 
 
 class LaunchConstants:
@@ -62,8 +81,8 @@ class LaunchConstants:
         """
         return [self._of(part, values) for part in self._parts]
 
-    def by_value(self, values: Sequence[Argument], moving: Sequence[int]) -> list[tuple[int, Bytes]] | None:
-        """Return each constant as a function of the one value that decides it, for launches alike but for a few values.
+    def by_value(self, values: Sequence[Argument], moving: Sequence[int]) -> list[tuple[int, ByValue]] | None:
+        """Return each constant by the one value that decides it, for launches alike but for a few values.
 
         Parameters
         ----------
@@ -75,24 +94,20 @@ class LaunchConstants:
         Returns
         -------
         list of tuple
-            Position of the value and the function from it to bytes; ``None`` if two moving values decide one constant.
+            Position of the value and the bytes by it; ``None`` if two moving values decide one constant.
         """
-        found: list[tuple[int, Bytes]] = []
+        found: list[tuple[int, ByValue]] = []
         for part in self._parts:
-            of, positions = part[0], part[2]
+            positions = part[2]
             deciding = [i for i in positions if i in moving]
             if len(deciding) > 1:
                 return None
             position = deciding[0] if deciding else positions[0]
-            found.append((position, self._function(of.name, part, list(values), position)))
+            found.append((position, ByValue(self._by(part, list(values), position))))
         return found
 
-    def _function(self, name: str, part: _Part, values: list[Argument], position: int) -> Bytes:
-        def bytes_of(value: int) -> bytes:
-            return self._of(part, [*values[:position], value, *values[position + 1 :]])
-
-        bytes_of.__name__ = f"bytes_of_{name}"
-        return bytes_of
+    def _by(self, part: _Part, values: list[Argument], position: int) -> Callable[[int], bytes]:
+        return lambda value: self._of(part, [*values[:position], value, *values[position + 1 :]])
 
     def _of(self, part: _Part, values: Sequence[Argument]) -> bytes:
         param, names, positions, known = part

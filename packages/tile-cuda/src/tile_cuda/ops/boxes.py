@@ -37,7 +37,7 @@ REASON = "bulk_reason"
 
 _MOST = 256
 """Elements of a box along a dimension."""
-_CHUNK = 16
+CHUNK = 16
 """Bytes that a swizzle keeps together, and that rows, strides and the first element of a row are multiples of."""
 _LINE = 128
 """Bytes of shared memory whose number is the mask of a swizzle; the alignment of a box there."""
@@ -84,7 +84,7 @@ class Panel:
     @property
     def align(self) -> int:
         """Alignment of the tile in bytes: where the pattern of its swizzle repeats."""
-        return self.swizzle // _CHUNK * _LINE if self.swizzle else _LINE
+        return self.swizzle // CHUNK * _LINE if self.swizzle else _LINE
 
     @property
     def layout(self) -> LayoutMap:
@@ -99,8 +99,8 @@ class Panel:
         for extent in reversed(outer):
             digits.insert(0, Digit(extent, step))
             step *= extent
-        bits = (self.swizzle // _CHUNK).bit_length() - 1
-        base = (_CHUNK // self.size).bit_length() - 1
+        bits = (self.swizzle // CHUNK).bit_length() - 1
+        base = (CHUNK // self.size).bit_length() - 1
         swizzles = (Swizzle(bits, base, 3),)
         made = DigitLayout(self.shape, [d for d in digits if d.extent > 1] or plain.digits, swizzles=swizzles)
         return Layout(self.shape, made, note=f"{self.swizzle}-byte swizzle of bulk copies")
@@ -113,7 +113,7 @@ class Panel:
         cut = [d for d, n in enumerate(counts) if n > 1]
         return (
             max(self.box) <= _MOST
-            and row % _CHUNK == 0
+            and row % CHUNK == 0
             and whole % self.align == 0
             and (self.swizzle > 0 or len(counts) - 1 not in cut or self.rows == 1)
             # The first chunk of a box is where the pattern permutes none.
@@ -180,7 +180,7 @@ def unpaneled(tensor: View, tile: View, asked: LayoutMap | None) -> str:
     extents = "x".join(map(str, tensor.extents))
     return (
         f"tiles of {extents} elements of {size} bytes are not made of {_BOXES} boxes at most, "
-        f"of up to {_MOST} elements along a dimension and rows of a multiple of {_CHUNK} bytes, "
+        f"of up to {_MOST} elements along a dimension and rows of a multiple of {CHUNK} bytes, "
         f"at multiples of {_LINE} bytes"
     )
 
@@ -215,15 +215,15 @@ def _of_map(src: View, aligned: Aligned) -> Iterator[str]:
     size = DTYPES[src.dtype].bits // 8
     if src.buffer not in aligned.addresses:
         yield f"{src.name} is no parameter"
-    if aligned.addresses[src.buffer] % _CHUNK:
-        yield f"{src.name} is not known to begin at a multiple of {_CHUNK} bytes"
+    if aligned.addresses[src.buffer] % CHUNK:
+        yield f"{src.name} is not known to begin at a multiple of {CHUNK} bytes"
     *steps, last = strides_of(src.buffer)
     if nodes.as_int(last) != 1:
         yield f"rows of {src.name} are not contiguous"
     for stride in steps:
         found = factor(stride, aligned.divisors) * size
-        if found % _CHUNK:
-            yield f"rows of {src.name} are {found} bytes apart, or multiples of it; boxes need multiples of {_CHUNK}"
+        if found % CHUNK:
+            yield f"rows of {src.name} are {found} bytes apart, or multiples of it; boxes need multiples of {CHUNK}"
         if isinstance(nodes.as_int(stride), int) and found >= LEAST_STRIDE_BEYOND:
             yield f"rows of {src.name} are {found} bytes apart; boxes need fewer than {LEAST_STRIDE_BEYOND}"
     try:
@@ -237,8 +237,8 @@ def _of_map(src: View, aligned: Aligned) -> Iterator[str]:
         if nodes.dtype_of(nodes.int_const(0) + low) != "int32":
             yield "coordinates of boxes have 32 bits"
     begins = factor(nodes.int_const(0) + src.mins[-1], aligned.divisors) * size
-    if begins % _CHUNK:
-        yield f"it begins at multiples of {begins} bytes of a row of {src.name}; boxes begin at multiples of {_CHUNK}"
+    if begins % CHUNK:
+        yield f"it begins at multiples of {begins} bytes of a row of {src.name}; boxes begin at multiples of {CHUNK}"
 
 
 def _dims(values: list[Expr]) -> tuple[Dim, ...]:

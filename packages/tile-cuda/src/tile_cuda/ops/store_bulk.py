@@ -20,10 +20,10 @@ from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.atomic import BITS
 from tile_core.ops.base import OpCall, View
-from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.memory.alignment import Aligned, factor
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import BULK, REASON, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
+from tile_cuda.ops.boxes import BULK, CHUNK, REASON, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
 from tile_cuda.ptx.bulk import store_name
 from tile_cuda.tensor_map import has_type
 
@@ -37,11 +37,13 @@ LASTS, ENDS = "lasts", "ends"
 SLOT = "bulk_slot"
 
 #: PTX ISA, "cp.reduce.async.bulk.tensor": the element of the map, by operation and type. Minima and maxima of floats
-#: are left out, since the manual does not say what they make of NaN.
+#: are left out, since the manual does not say what they make of NaN. Signed elements of 64 bits have minima and maxima
+#: only.
 REDUCTIONS = {
     ("add", "float32"): "float32", ("add", "float16"): "float16", ("add", "bfloat16"): "bfloat16",
     ("add", "int32"): "int32", ("add", "uint32"): "uint32", ("add", "int64"): "uint64", ("add", "uint64"): "uint64",
-    **{(kind, t): t for kind in ("min", "max", *BITS) for t in ("int32", "uint32", "int64", "uint64")},
+    **{(kind, t): t for kind in ("min", "max") for t in ("int32", "uint32", "int64", "uint64")},
+    **{(kind, t): f"uint{bits}" for kind in BITS for bits in (32, 64) for t in (f"int{bits}", f"uint{bits}")},
 }  # fmt: skip
 
 
@@ -160,6 +162,12 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
     if any(nodes.as_int(low) != 0 or n != whole for low, n, whole in inner):
         yield f"it reads a part of {tile.name}"
     yield from of_tensor(tensor, tile, aligned)
+    row = factor(nodes.shape_of(tensor.buffer)[-1], aligned.divisors) * DTYPES[tensor.dtype].bits // 8
+    if row % CHUNK:
+        yield (
+            f"rows of {tensor.name} have {row} bytes, or multiples of it; boxes are stored by whole {CHUNK} bytes, "
+            f"also beyond the end of a row"
+        )
     for low in tensor.mins:
         if not ranges.can_prove(nodes.int_const(0, nodes.dtype_of(nodes.int_const(0) + low)) + low >= 0):
             yield f"it may begin before the first element of {tensor.name}; boxes are stored from element 0 on"

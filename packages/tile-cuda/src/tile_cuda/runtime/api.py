@@ -213,7 +213,7 @@ class Driver:
             self._do("cuThreadExchangeStreamCaptureMode", before)
 
     def encode_map(self, fields: TensorMap) -> bytes:
-        """Return a tensor map; no device is asked.
+        """Return a tensor map. The driver wants a current context, although the manual does not say so.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.compat.types import Argument
+from tile_core.runtime.constants import ByValue
 from tile_cuda.runtime.api import Driver, Handle
 
 _STREAM = 32  # offset of CUlaunchConfig.hStream; 7 numbers of 4 bytes come before it
@@ -34,7 +35,7 @@ def short_launch(
     codes: Sequence[str],
     values: Sequence[Argument],
     moving: Sequence[int],
-    constants: Sequence[tuple[int, Callable[[int], bytes]]],
+    constants: Sequence[tuple[int, ByValue]],
     stream: tuple[Callable[[int], Handle], dict[int, Any]],
     ordinal: int,
     otherwise: Callable[..., None],
@@ -57,8 +58,8 @@ def short_launch(
     moving
         The positions.
     constants
-        For each constant, whose values follow the others, the position of the value that decides it, and its bytes as
-        a function of that value.
+        For each constant, whose values follow the others, the position of the value that decides it, and its bytes by
+        that value.
     stream
         What returns the current stream of a device, and the streams that threads have chosen instead of it.
     ordinal
@@ -71,7 +72,7 @@ def short_launch(
     launch = driver.launch_config
     if launch is None:
         return None
-    known = [of(values[at]) for at, of in constants]
+    known = [of[int(values[at])] for at, of in constants]
     decided = [(moving.index(at), len(values) + i, of) for i, (at, of) in enumerate(constants) if at in moving]
     written = [*moving, *(at for _, at, _ in decided)]
     new = _memory(function, shape, codes, [*values, *known], written)
@@ -119,7 +120,7 @@ def _maker(count: int, deciding: tuple[int, ...], devices: bool) -> Callable[...
     ``deciding`` has the number of the value that decides a constant, for each that moves.
     """
     given = ", ".join(f"v{i}" for i in range(count))
-    constants = "".join(f", b{i}(v{at})" for i, at in enumerate(deciding))
+    constants = "".join(f", b{i}[v{at}]" for i, at in enumerate(deciding))
     take = "".join(f" b{i} = bytes_of[{i}]\n" for i in range(len(deciding)))
     space: dict[str, Any] = {"NO_CONTEXT": _NO_CONTEXT}
     test = "  if stream < 3 and elsewhere():\n   return otherwise({given})\n" if devices else ""

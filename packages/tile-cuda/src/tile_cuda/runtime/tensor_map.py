@@ -29,6 +29,7 @@ def constants_of(facts: LaunchFacts, driver: Driver, ordinal: int) -> LaunchCons
             raise TensorMapRefused(
                 kernel=facts.entry, argument=placed.descriptor.source, where=facts.where, **shown
             )  # fmt: skip
-        return driver.encode_map(fields)
+        with driver.entered(ordinal):
+            return driver.encode_map(fields)
 
     return LaunchConstants(facts, encode)

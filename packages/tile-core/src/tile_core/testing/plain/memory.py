@@ -91,9 +91,17 @@ class Region:
 
     def read(self) -> Any:
         """Return the elements as an array of numbers."""
-        out = np.empty(self.extents, object)
-        for at in np.ndindex(*self.extents):
-            out[at] = self.buffer.read(tuple(a + b for a, b in zip(self.low, at, strict=True)))
+        out, buffer, low = np.empty(self.extents, object), self.buffer, self.low
+        if not self._is_inside():
+            for at in np.ndindex(*self.extents):
+                out[at] = buffer.read(tuple(a + b for a, b in zip(low, at, strict=True)))
+            return out
+        kind: Any = np.float64 if is_float(buffer.dtype) else buffer.data.dtype
+        values = buffer.data[self._slices()].astype(kind).reshape(-1).tolist()
+        flat = out.reshape(-1)
+        for n, at in enumerate(np.ndindex(*self.extents)):
+            place = tuple(a + b for a, b in zip(low, at, strict=True))
+            flat[n] = Number(values[n], buffer.dtype, (buffer, place))
         return out
 
     def assign(self, value: Any) -> None:
@@ -102,9 +110,20 @@ class Region:
 
     def write(self, values: Any) -> None:
         """Store numbers, an array of the same number of elements in row-major order."""
-        flat = values.reshape(-1)
+        flat, buffer = values.reshape(-1), self.buffer
+        if self._is_inside():
+            found = [convert(_scalar(x), buffer.dtype).value for x in flat]
+            buffer.data[self._slices()] = stored_all(found, buffer).reshape(self.extents)
+            return
         for n, at in enumerate(np.ndindex(*self.extents)):
-            self.buffer[tuple(a + b for a, b in zip(self.low, at, strict=True))] = flat[n]
+            buffer[tuple(a + b for a, b in zip(self.low, at, strict=True))] = flat[n]
+
+    def _is_inside(self) -> bool:
+        ends = zip(self.low, self.extents, self.buffer.shape, strict=True)
+        return all(low >= 0 and low + n <= whole for low, n, whole in ends)
+
+    def _slices(self) -> tuple[slice, ...]:
+        return tuple(slice(low, low + n) for low, n in zip(self.low, self.extents, strict=True))
 
 
 def _spread(items: Any, rank: int) -> Any:
@@ -149,6 +168,18 @@ def stored(value: Any, dtype: str) -> Any:
         return value
     with np.errstate(all="ignore"):
         return np.float64(value).astype(kind)
+
+
+def stored_all(values: list[Any], buffer: Memory) -> Any:
+    """Return numbers of a buffer's type as NumPy stores them, in one array."""
+    if buffer.data.dtype == object:
+        made = np.empty(len(values), object)
+        made[:] = values
+        return made
+    if not is_float(buffer.dtype):
+        return np.array(values, buffer.data.dtype)
+    with np.errstate(all="ignore"):
+        return np.array(values, np.float64).astype(buffer.data.dtype)
 
 
 def _scalar(value: Any) -> Any:

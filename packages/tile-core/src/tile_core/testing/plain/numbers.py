@@ -141,6 +141,8 @@ def fit(value: Any, dtype: str) -> float:
 def convert(x: Computed, dtype: str) -> Number:
     """Return a number as another type: floats truncate and saturate to integers, NaN gives 0, integers wrap."""
     value = x.value if isinstance(x, Number) else x
+    if isinstance(x, Number) and x.dtype == dtype:
+        return Number(value, dtype)
     if dtype == "bool":
         return Number(value != 0, "bool")
     if dtype in BITS and isinstance(value, float):

@@ -2,7 +2,8 @@
 //
 // On a device a map is 128 opaque bytes, which the driver makes. Here they are a `Map`, which emulation/tensor_map.py
 // makes. PTX ISA, "Tensor Map": elements outside of the tensor are read as zeros and never written; their bytes count
-// as transferred. "Swizzling Modes": in shared memory, chunks of 16 bytes are exchanged by bits of their address.
+// as transferred. A device writes whole chunks of 16 bytes of a row all the same, also those that its end is in
+// (recorded: edge_store_*, edge_reduce_*). "Swizzling Modes": in shared memory, chunks of 16 bytes are exchanged by bits of their address.
 // "Tiled mode", tile::gather4 and tile::scatter4: a column, then four rows in any order; the map's box is one row, and
 // the four lie one after the other in shared memory. No device has recorded these two modes: they are uncalibrated.
 #pragma once
@@ -117,11 +118,12 @@ struct Reduce {
 template <class Action, class T>
 SIMT_MODEL inline void write_elements(const TensorCopy& it) {
   const Map& map = it.map;
+  int64_t chunk = 16 / map.element_bytes, end = ((int64_t)map.extents[0] + chunk - 1) / chunk * chunk;
   for (unsigned row = 0; row < it.rows; row++) {
     unsigned char* to = row_of(it, row);
     for (unsigned i = 0; to && i < map.box[0]; i++) {
       int64_t index = (int64_t)it.at[0] + (int64_t)i;
-      if (index < 0 || index >= (int64_t)map.extents[0]) continue;
+      if (index < 0 || index >= end) continue;
       Action::template apply<T>(to + index * map.element_bytes, it.held + row * it.inner + i * map.element_bytes);
     }
   }
@@ -168,10 +170,10 @@ SIMT_MODEL void order_tensor(void* payload) {  // minima and maxima
 template <class Operation>
 SIMT_MODEL void bits_of_tensor(void* payload) {
   const TensorCopy& it = *(TensorCopy*)payload;
-  switch (it.map.element_bytes) {
-    case 4: return write_elements<Reduce<Operation>, u32>(it);
-    case 8: return write_elements<Reduce<Operation>, u64>(it);
-    default: no_reduction(it.map);
+  switch (it.map.type) {
+    case MAP_U32: case MAP_S32: return write_elements<Reduce<Operation>, u32>(it);
+    case MAP_U64: return write_elements<Reduce<Operation>, u64>(it);
+    default: no_reduction(it.map);  // of MAP_S64 too: an H200 ends the kernel with an illegal instruction
   }
 }
 
