@@ -17,6 +17,8 @@ from cuda_sides import Candidate, compare, device_of, export, fault, kernels, op
 from sides import Row, run
 
 import tile_core.language as T
+from tile_core.dtypes import DTYPES
+from tile_core.layout import make_swizzled_layout
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Config:
         Of the operands and the accumulator.
     transposed
         Whether B is stored as (N, K), which byte-wide operands of the matrix units need.
+    staged
+        Whether results go to a tile in shared memory first, which is then stored in whole rows.
     """
 
     m: int
@@ -49,10 +53,11 @@ class Config:
     dtype: str = "float16"
     accum: str = "float32"
     transposed: bool = False
+    staged: bool = False
 
     def __str__(self) -> str:
         tile = f"{self.m}x{self.n}x{self.k}_t{self.threads}_s{self.stages}_p{self.panel}"
-        return f"{self.dtype}_{self.out}_{tile}"
+        return f"{self.dtype}_{self.out}_{tile}{'_st' * self.staged}"
 
 
 _TILES = (
@@ -89,7 +94,13 @@ def product(size: int, c: Config) -> Any:
                 else:
                     T.copy(B[k * c.k, bx * c.n], B_s)
                 T.gemm(A_s, B_s, C_f, transpose_B=c.transposed)
-            T.copy(C_f, C[by * c.m, bx * c.n])
+            if c.staged:
+                C_s = T.alloc_shared((c.m, c.n), c.out)
+                T.annotate_layout({C_s: make_swizzled_layout((c.m, c.n), DTYPES[c.out].bits, 128)})
+                T.copy(C_f, C_s)
+                T.copy(C_s, C[by * c.m, bx * c.n])
+            else:
+                T.copy(C_f, C[by * c.m, bx * c.n])
 
     return gemm
 

@@ -20,6 +20,8 @@ from cuda_sides import Candidate, compare, device_of, export, fault, kernels, op
 from sides import Row, run
 
 import tile_core.language as T
+from tile_core.dtypes import DTYPES
+from tile_core.layout import make_swizzled_layout
 
 Named = list[tuple[str, Callable[[], object]]]
 
@@ -90,7 +92,13 @@ def sparse_product(size: int, c: SparseConfig) -> Any:
                 else:
                     T.copy(B[k * c.k, bx * c.n], B_s)
                 T.gemm_sp(A_s, E_s, B_s, C_f, transpose_E=c.turned, transpose_B=c.transposed)
-            T.copy(C_f, C[by * c.m, bx * c.n])
+            if c.staged:
+                C_s = T.alloc_shared((c.m, c.n), c.out)
+                T.annotate_layout({C_s: make_swizzled_layout((c.m, c.n), DTYPES[c.out].bits, 128)})
+                T.copy(C_f, C_s)
+                T.copy(C_s, C[by * c.m, bx * c.n])
+            else:
+                T.copy(C_f, C[by * c.m, bx * c.n])
 
     return gemm_sp
 

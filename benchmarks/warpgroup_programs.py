@@ -12,6 +12,7 @@ from cuda_sides import Candidate
 from cuda_sparse import SparseConfig, sparse_product
 
 import tile_core.language as T
+from tile_core.layout import make_swizzled_layout
 
 _LOG2_E = 1.4426950408889634
 
@@ -68,21 +69,34 @@ HEADS = tuple(
     Heads(*sizes, causal) for sizes in ((8, 32, 4096, 128), (4, 16, 8192, 64)) for causal in (False, True)
 )  # fmt: skip
 
-_HALF = {"out": "float16"}
+_HALF: dict[str, Any] = {"out": "float16"}
+_STAGED: dict[str, Any] = {**_HALF, "staged": True}
 GEMM = (
-    Config(128, 256, 64, 256, 3, **_HALF), Config(128, 256, 64, 256, 4, **_HALF), Config(256, 128, 64, 256, 3, **_HALF),
-    Config(256, 128, 64, 256, 4, **_HALF), Config(128, 128, 64, 128, 3, **_HALF), Config(128, 128, 64, 256, 5, **_HALF),
+    Config(128, 256, 64, 256, 4, **_HALF), Config(128, 256, 64, 256, 3, **_STAGED),
+    Config(128, 256, 64, 256, 4, **_STAGED), Config(256, 128, 64, 256, 4, **_STAGED),
+    Config(128, 128, 64, 128, 3, **_STAGED), Config(128, 128, 64, 256, 5, **_STAGED),
 )  # fmt: skip
 GEMM_SP = (
-    SparseConfig(128, 256, 64, 256, 4, **_HALF), SparseConfig(128, 256, 128, 256, 2, **_HALF),
-    SparseConfig(128, 128, 128, 256, 3, **_HALF), SparseConfig(128, 256, 64, 256, 4, **_HALF, turned=True),
-    SparseConfig(128, 256, 128, 256, 2, **_HALF, turned=True), SparseConfig(256, 128, 64, 256, 5, **_HALF, turned=True),
+    SparseConfig(128, 256, 64, 256, 4, **_HALF), SparseConfig(128, 256, 64, 256, 5, **_STAGED),
+    SparseConfig(128, 256, 128, 256, 2, **_STAGED), SparseConfig(128, 128, 128, 256, 3, **_STAGED),
+    SparseConfig(128, 256, 64, 256, 4, **_STAGED, turned=True),
+    SparseConfig(256, 128, 64, 256, 5, **_STAGED, turned=True),
 )  # fmt: skip
-FP8 = (Config(128, 256, 128, 256, 3), Config(128, 256, 128, 256, 4), Config(128, 128, 128, 128, 3))
+_BFLOAT: dict[str, Any] = {"out": "bfloat16"}
+FP8 = (
+    Config(128, 256, 128, 256, 4, **_BFLOAT), Config(128, 256, 128, 256, 4, **_BFLOAT, staged=True),
+    Config(256, 128, 128, 256, 4, **_BFLOAT, staged=True), Config(128, 128, 128, 128, 3, **_BFLOAT, staged=True),
+)  # fmt: skip
 ATTENTION = {
-    64: (AttentionConfig(64, 64, 128, 2), AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 64, 256, 3)),
-    128: (AttentionConfig(64, 64, 128, 2), AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 64, 256, 2)),
-}
+    64: (
+        AttentionConfig(64, 64, 128, 2), AttentionConfig(64, 64, 128, 3), AttentionConfig(128, 128, 256, 2),
+        AttentionConfig(128, 64, 256, 3),
+    ),
+    128: (
+        AttentionConfig(64, 64, 128, 2), AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 128, 256, 3),
+        AttentionConfig(128, 64, 256, 3), AttentionConfig(64, 128, 128, 2),
+    ),
+}  # fmt: skip
 
 
 def scaled_product(size: int, c: Config) -> Any:
@@ -105,7 +119,13 @@ def scaled_product(size: int, c: Config) -> Any:
                 T.gemm(A_s, B_s, C_f, transpose_B=True)
             for i, j in T.Parallel(c.m, c.n):
                 C_f[i, j] = C_f[i, j] * SA[by * c.m + i] * SB[bx * c.n + j]
-            T.copy(C_f, C[by * c.m, bx * c.n])
+            if c.staged:
+                C_s = T.alloc_shared((c.m, c.n), "bfloat16")
+                T.annotate_layout({C_s: make_swizzled_layout((c.m, c.n), 16, 128)})
+                T.copy(C_f, C_s)
+                T.copy(C_s, C[by * c.m, bx * c.n])
+            else:
+                T.copy(C_f, C[by * c.m, bx * c.n])
 
     return gemm
 
@@ -173,7 +193,8 @@ def sparse_gemms(size: int) -> list[Candidate]:
 def scaled_gemms(size: int) -> list[Candidate]:
     """Return the 8-bit products with scales."""
     return _both(
-        f"fp8_{size}", ((f"{c.m}x{c.n}x{c.k}_s{c.stages}", functools.partial(scaled_product, size, c)) for c in FP8)
+        f"fp8_{size}",
+        ((f"{c.m}x{c.n}x{c.k}_s{c.stages}{'_st' * c.staged}", functools.partial(scaled_product, size, c)) for c in FP8),
     )
 
 

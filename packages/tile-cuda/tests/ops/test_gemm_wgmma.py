@@ -21,7 +21,7 @@ from ..emit.test_table import TYPES as DECLARED
 from ..emit.test_table import call
 
 TARGET, ALWAYS = "cuda:sm_90a", {"wgmma": "always"}
-ISSUED = re.compile(r"\n +(wgmma_m64\w+)\(")
+ISSUED = re.compile(r"\n +(wgmma_m64\w+?)(?:_new)?\(")
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "tfloat32": np.float32, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
          "float8_e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
 
@@ -250,6 +250,35 @@ def test_tiles_written_by_threads_are_fenced_before_they_are_read():
     assert np.array_equal(out, 3 * (a @ b) + 3 * np.ones_like(a) @ b)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+@pytest.mark.parametrize("when", ["always", "first", "never"])
+def test_a_product_may_start_from_zero_itself(when, kind):
+    """The first instructions leave out what the sums were, here NaN; no thread clears registers."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((64, 64), kind)):
+        with T.Kernel(1, threads=128):
+            A_s, B_s = T.alloc_shared((64, 32), "float16"), T.alloc_shared((32, 64), "float16")
+            C_l = T.alloc_fragment((64, 64), kind)
+            T.fill(C_l, 1.0 if when == "never" else float("nan"))
+            for t in T.Pipelined(3, num_stages=2):
+                T.copy(A[0, t * 32], A_s)
+                T.copy(B[t * 32, 0], B_s)
+                T.gemm(A_s, B_s, C_l, clear_accum={"always": True, "first": t == 0, "never": False}[when])
+            T.copy(C_l, C)
+
+    kernel = tile.compile(main, TARGET, runtime="emulator", options=ALWAYS)
+    rng, out = np.random.default_rng(), np.full((64, 64), 7, kind)
+    a, b = rng.integers(-3, 4, (64, 96)).astype("float16"), rng.integers(-3, 4, (96, 64)).astype("float16")
+    kernel(a, b, out)
+    from_row = 64 if when == "always" else 0
+    expected = a[:, from_row:].astype(float) @ b[from_row:].astype(float) + (when == "never")
+    assert np.array_equal(out, expected)
+    assert "wgmma_m64n64k16" in kernel.source
+    assert kind == "float16" or " = 0.0f;" not in kernel.source
+    assert ("_ss_tb_new(&" in kernel.source) == (when == "always")
+
+
 def test_explain_names_instruction_descriptors_and_swizzle():
     said = compiled((128, 128, 64), (128, 128, 32), threads=256, turned=NT).explain()
     for words in (
@@ -297,6 +326,7 @@ def test_every_form_of_the_table_assembles(n):
         f"wgmma_m64n{n}k32_f32_e5m2_e4m3_ss",
     ]
     forms += [f"wgmma_m64n{n}k16_f32_bf16_bf16_ss_tb", f"wgmma_m64n{n}k32_f16_e4m3_e4m3_rs"]
+    forms += [f"wgmma_m64n{n}k16_f32_f16_f16_ss_ta_tb_new", f"wgmma_sp1_m64n{n}k32_f32_bf16_bf16_rs_new"]
     forms += [f"wgmma_sp0_m64n{n}k64_f32_e4m3_e5m2_ss", f"wgmma_sp1_m64n{n}k32_f32_f16_f16_rs_tb"]
     forms += (
         [f"wgmma_m64n{n}k32_s32_{a}_{b}_ss" for a in ("s8", "u8") for b in ("s8", "u8")]

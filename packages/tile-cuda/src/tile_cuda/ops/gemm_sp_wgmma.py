@@ -68,7 +68,7 @@ class SparseProduct(WarpgroupProduct):
 
     def function(self, columns: int, step: int) -> str:
         """Return the function of an instruction."""
-        return self.plan.name(columns, step % self.shared_by)
+        return self.plan.name(columns, step % self.shared_by, self.is_new(step))
 
     def metadata(self, step: int, i: int) -> list[Expr]:
         """Return the metadata of an instruction for a row of tiles."""

@@ -102,6 +102,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
     lane_names = ("lane", "lane_g", "lane_t")
     corner_names = ("group_row", "group_column")
     waits = True
+    clears = True
 
     def __init__(self, plan: WarpgroupPlan, call: SimtCall) -> None:
         super().__init__(plan, call)
@@ -143,17 +144,14 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         found += self.before()
         if self.lasts(totals):
             self.until = PRODUCTS
-            found.append(execute(FENCE, []))
-            found += [
-                s for step in range(self.plan.problem.k // self.plan.step) for s in self._step(step, totals, words)
-            ]
-            return [*found, execute(COMMIT, [])]
-        kept = [(totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)]
+            return [*found, *self._issued(totals, words)]
+        sums = (totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)
+        kept = [] if self.is_new(0) else [sums]
         kept += [] if words is None else [(words, nodes.shape_of(words)[0])]
         kept += self.kept()
         found += [*reads, *(s for buffer, count in kept for s in keep(buffer, count))]
         issued = self._issued(totals, words)
-        return [*found, *issued, execute(wait_name(0), []), *keep(*kept[0]), *self.after()]
+        return [*found, *issued, execute(wait_name(0), []), *keep(*sums), *self.after()]
 
     def _issued(self, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
         """Return all instructions, as one group."""
@@ -190,13 +188,24 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
             for at, count in self.plan.pieces():
                 to = (i * s.atoms_n + at // COLUMNS) * 4
                 a, b = self.operand_a(step, i, words), self.operand_b(step, at)
-                operands = [address(totals, [to], "rw"), *a, *b, *self.metadata(step, i), nodes.int_const(1)]
+                operands = [address(totals, [to], "rw"), *a, *b, *self.metadata(step, i), *self.adds(step)]
                 found.append(execute(self.function(count, step), operands, self.call.span))
         return found
 
+    def adds(self, step: int) -> list[Expr]:
+        """Return the operand that says whether instructions add to what is there, if they take one."""
+        clear = self.plan.problem.clear
+        if step or clear is False:
+            return [nodes.int_const(1)]
+        return [] if clear is True else [tirx.if_then_else(clear, nodes.int_const(0), nodes.int_const(1))]
+
     def function(self, columns: int, step: int) -> str:
         """Return the function of an instruction."""
-        return self.plan.name(columns)
+        return self.plan.name(columns, new=self.is_new(step))
+
+    def is_new(self, step: int) -> bool:
+        """Whether the instructions of a step start from zero."""
+        return step == 0 and self.plan.problem.clear is True
 
     def metadata(self, step: int, i: int) -> list[Expr]:
         """Return the metadata of an instruction for a row of tiles."""

@@ -113,13 +113,14 @@ class WarpgroupPlan(ProductPlan):
         """``"rs"`` if A is a fragment, else ``"ss"``."""
         return "rs" if self.problem.a.scope == "local.fragment" else "ss"
 
-    def name(self, columns: int, selector: int | None = None) -> str:
-        """Return the function of the instruction for so many columns."""
+    def name(self, columns: int, selector: int | None = None, new: bool = False) -> str:
+        """Return the function of the instruction for so many columns, ``new`` if it starts from zero."""
         p, f = self.problem, self.family
         types = (INPUTS[f.a][0], INPUTS[f.b][0], "s32" if f.total == "int32" else "f32")
         return product_name(
-            columns, types, form=self.form, trans=(self.form == "ss" and p.turned_a, not p.turned_b), selector=selector
-        )
+            columns, types, form=self.form, trans=(self.form == "ss" and p.turned_a, not p.turned_b),
+            selector=selector, new=new,
+        )  # fmt: skip
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         """Yield the columns of each instruction for a row of tiles: the first one, and how many."""

@@ -2,7 +2,8 @@
 
 PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". There are thousands of forms, so functions are made when a
 name is looked up: ``wgmma_m64n128k16_f32_f16_f16_ss_tb``. ``ss`` takes A from shared memory, ``rs`` fragments of it;
-``ta`` and ``tb`` say that elements along M or N are adjacent; ``sp0`` is a sparse product with selector 0.
+``ta`` and ``tb`` say that elements along M or N are adjacent; ``sp0`` is a sparse product with selector 0; ``new``
+starts from zero, whatever is in the registers.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _SUMS = {"f32": ("f", "float", 1), "f16": ("r", "unsigned", 2), "s32": ("r", "in
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
 _PRODUCT = re.compile(
     r"wgmma_(?:sp(?P<selector>[01])_)?m64n(?P<n>\d+)k(?P<k>\d+)_(?P<d>f32|f16|s32)_(?P<a>[a-z0-9]+)_(?P<b>[a-z0-9]+)"
-    r"_(?P<form>ss|rs)(?P<ta>_ta)?(?P<tb>_tb)?"
+    r"_(?P<form>ss|rs)(?P<ta>_ta)?(?P<tb>_tb)?(?P<new>_new)?"
 )
 _READ = re.compile(r"read_metadata_(?P<n>\d+)")
 _KEPT = re.compile(r"keep_(?P<d>f32|s32|u32)_(?P<n>\d+)")
@@ -67,8 +68,9 @@ def read_name(count: int) -> str:
 
 
 def product_name(
-    n: int, types: tuple[str, str, str], *, form: str, trans: tuple[bool, bool], selector: int | None
-) -> str:
+    n: int, types: tuple[str, str, str], *, form: str, trans: tuple[bool, bool], selector: int | None,
+    new: bool = False,
+) -> str:  # fmt: skip
     """Return the function of a product.
 
     Parameters
@@ -83,11 +85,13 @@ def product_name(
         Whether elements along M of A, and along N of B, are adjacent.
     selector
         Of a sparse A's metadata; ``None`` for a dense one.
+    new
+        Whether it starts from zero: it then takes no parameter that says whether it adds.
     """
     a, b, d = types
     sparse = "" if selector is None else f"sp{selector}_"
-    turned = ("_ta" if trans[0] else "") + ("_tb" if trans[1] else "")
-    return f"wgmma_{sparse}m64n{n}k{depth(a, selector is not None)}_{d}_{a}_{b}_{form}{turned}"
+    more = ("_ta" if trans[0] else "") + ("_tb" if trans[1] else "") + ("_new" if new else "")
+    return f"wgmma_{sparse}m64n{n}k{depth(a, selector is not None)}_{d}_{a}_{b}_{form}{more}"
 
 
 def depth(kind: str, sparse: bool) -> int:
@@ -141,11 +145,11 @@ def _product(name: str, found: re.Match[str]) -> Instruction:
         ".sp" if selector else "", n, found["k"], found["d"], found["a"], found["b"]
     )
     in_registers = found["form"] == "rs"
-    operands = [PtxOperand("d", register, n // 2 // each, "inout", ctype)]
+    operands = [PtxOperand("d", register, n // 2 // each, "out" if found["new"] else "inout", ctype)]
     operands += [PtxOperand("a", count=4, ctype="unsigned")] if in_registers else _matrix("a")
     operands += _matrix("b")
     operands += [PtxOperand("e", count=1, ctype="unsigned")] if selector else []
-    operands.append(PtxOperand("adds", ctype="int"))
+    operands += [] if found["new"] else [PtxOperand("adds", ctype="int")]
     last = ["p"]
     if found["d"] != "s32":
         last += ["1", "1"]
@@ -153,7 +157,9 @@ def _product(name: str, found: re.Match[str]) -> Instruction:
         last += [] if in_registers else ["1" if found["ta"] else "0"]
         last.append("1" if found["tb"] else "0")
     metadata = f"{{e[0]}}, {selector}, " if selector else ""
-    form = "{ .reg .pred p; setp.ne.b32 p, {adds}, 0; {opcode} {d}, {a}, {b}, " + metadata + ", ".join(last) + "; }"
+    adds = "0" if found["new"] else "{adds}"
+    form = f"{{ .reg .pred p; setp.ne.b32 p, {adds}, 0; "
+    form += "{opcode} {d}, {a}, {b}, " + metadata + ", ".join(last) + "; }"
     return Instruction(
         name, opcode, tuple(operands), form, ARCH, volatile=True, memory=True, needs=("matrix_descriptor",)
     )

@@ -62,6 +62,12 @@ __device__ __forceinline__ void wgmma_m64n64k16_f32_f16_f16_ss(float* d, const v
       : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(adds)
       : "memory");
 }
+__device__ __forceinline__ void wgmma_m64n64k16_f32_f16_f16_ss_new(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, 0; }"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]), "=f"(d[4]), "=f"(d[5]), "=f"(d[6]), "=f"(d[7]), "=f"(d[8]), "=f"(d[9]), "=f"(d[10]), "=f"(d[11]), "=f"(d[12]), "=f"(d[13]), "=f"(d[14]), "=f"(d[15]), "=f"(d[16]), "=f"(d[17]), "=f"(d[18]), "=f"(d[19]), "=f"(d[20]), "=f"(d[21]), "=f"(d[22]), "=f"(d[23]), "=f"(d[24]), "=f"(d[25]), "=f"(d[26]), "=f"(d[27]), "=f"(d[28]), "=f"(d[29]), "=f"(d[30]), "=f"(d[31])
+      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle))
+      : "memory");
+}
 
 extern "C" __global__ void __launch_bounds__(128) main_1(
     const f16* __restrict__ Q,
@@ -139,21 +145,10 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       }
     }
     cp_async_commit_group();
-    #pragma unroll
-    for (int column_tile = 0; column_tile < 8; ++column_tile) {
-      #pragma unroll
-      for (int half_1 = 0; half_1 < 2; ++half_1) {
-        #pragma unroll
-        for (int pair = 0; pair < 2; ++pair) {
-          scores[column_tile * 4 + half_1 * 2 + pair] = 0.0f;
-        }
-      }
-    }
     const int warpgroup_m = 0;
     const int warpgroup_n = 0;
-    keep_f32_32(&scores[0]);
     wgmma_fence_sync_aligned();
-    wgmma_m64n64k16_f32_f16_f16_ss(&scores[0], &Q_shared[warpgroup_m * 2048], 16, 512, 2, &K_shared_stages[slot * 2048 + warpgroup_n * 2048], 16, 512, 2, 1);
+    wgmma_m64n64k16_f32_f16_f16_ss_new(&scores[0], &Q_shared[warpgroup_m * 2048], 16, 512, 2, &K_shared_stages[slot * 2048 + warpgroup_n * 2048], 16, 512, 2);
     wgmma_m64n64k16_f32_f16_f16_ss(&scores[0], &Q_shared[warpgroup_m * 2048 + 16], 16, 512, 2, &K_shared_stages[slot * 2048 + warpgroup_n * 2048 + 16], 16, 512, 2, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_0();

@@ -40,6 +40,8 @@ class RegisterProduct(ABC, Generic[PlanT]):
         Those variables.
     waits
         Whether ``loop`` waits for its instructions, and orders what they take from elsewhere than registers.
+    clears
+        Whether the first instructions of ``loop`` start from zero themselves if the product is to.
     in_parts
         Whether ``loop`` has placed ``head`` itself: parts of the product may then move out of an enclosing loop.
 
@@ -52,6 +54,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
     lane_names: ClassVar[tuple[str, str, str]]
     corner_names: ClassVar[tuple[str, str]] = ("warp_row", "warp_column")
     waits: ClassVar[bool] = False
+    clears: ClassVar[bool] = False
 
     def __init__(self, plan: PlanT, call: SimtCall) -> None:
         if not self.waits and not plan.instruction.in_registers:
@@ -135,7 +138,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
 
     def body(self, guarded: bool, whole: bool) -> Stmt:
         """Return the product with operands inside their buffers, or guarded; ``whole`` if there is no other version."""
-        totals, start, end = Totals(self.plan, self.call, self.each).statements()
+        totals, start, end = Totals(self.plan, self.call, self.each, self.clears).statements()
         whole = whole and not start and not end and self.used == self.plan.threads
         return nodes.seq([*start, *self.loop(guarded, totals, whole), *end])
 

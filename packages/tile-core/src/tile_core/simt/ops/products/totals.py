@@ -28,11 +28,13 @@ class Totals:
         The product.
     each
         The loops over a thread's accumulators.
+    clears
+        Whether the product's instructions start from zero themselves.
     """
 
-    def __init__(self, plan: ProductPlan, call: SimtCall, each: Each) -> None:
+    def __init__(self, plan: ProductPlan, call: SimtCall, each: Each, clears: bool = False) -> None:
         self.plan, self.call, self.each = plan, call, each
-        self.c, self.clear, self.total = plan.problem.c, plan.problem.clear, plan.total
+        self.c, self.clear, self.total, self.clears = plan.problem.c, plan.problem.clear, plan.total, clears
 
     def statements(self) -> tuple[BufferVar, list[Stmt], list[Stmt]]:
         """Return the accumulators' array, the statements before and those after the product."""
@@ -58,7 +60,7 @@ class Totals:
         return totals, [new, self.each(begin)], [self.each(end)]
 
     def _cleared(self, array: BufferVar) -> list[Stmt]:
-        if self.clear is False:
+        if self.clear is False or self.clears:
             return []
         zero = self.each(lambda r, *_: nodes.store(array, nodes.zero(self.total), [r]))
         return [zero if self.clear is True else tirx.IfThenElse(self.clear, zero, None, self.call.span)]
