@@ -30,15 +30,18 @@ class AttentionConfig:
         Queries and keys of a block's tile.
     threads, stages
         Of a block, and of the pipeline over keys.
+    registers
+        Of a thread at most, so that more blocks fit; 0: as many as the assembler wants.
     """
 
     m: int
     n: int
     threads: int
     stages: int
+    registers: int = 0
 
     def __str__(self) -> str:
-        return f"{self.m}x{self.n}_t{self.threads}_s{self.stages}"
+        return f"{self.m}x{self.n}_t{self.threads}_s{self.stages}{f'_r{self.registers}' if self.registers else ''}"
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ GEMM_SP = (
     SparseConfig(128, 256, 128, 256, 2, **_STAGED), SparseConfig(128, 128, 128, 256, 3, **_STAGED),
     SparseConfig(128, 256, 64, 256, 4, **_STAGED, turned=True),
     SparseConfig(256, 128, 64, 256, 5, **_STAGED, turned=True),
+    SparseConfig(128, 128, 64, 128, 4, **_STAGED, turned=True),
 )  # fmt: skip
 _BFLOAT: dict[str, Any] = {"out": "bfloat16"}
 FP8 = (
@@ -94,7 +98,7 @@ ATTENTION = {
     ),
     128: (
         AttentionConfig(64, 64, 128, 2), AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 128, 256, 3),
-        AttentionConfig(128, 64, 256, 3), AttentionConfig(64, 128, 128, 2),
+        AttentionConfig(128, 64, 256, 3), AttentionConfig(128, 64, 256, 2, 128),
     ),
 }  # fmt: skip
 
@@ -200,8 +204,11 @@ def scaled_gemms(size: int) -> list[Candidate]:
 
 def attentions(h: Heads) -> list[Candidate]:
     """Return attention of one kind; functions are approximate and multiplications fused, as everywhere else."""
-    every = ((str(c), functools.partial(attention, h, c)) for c in ATTENTION[h.dim])
-    return _both(f"attention_{h}", every, fast_math=True)
+    found: list[Candidate] = []
+    for c in ATTENTION[h.dim]:
+        program = functools.partial(attention, h, c)
+        found += _both(f"attention_{h}", [(str(c), program)], fast_math=True, max_registers=c.registers or None)
+    return found
 
 
 def _both(prefix: str, programs: Iterable[tuple[str, Any]], **more: Any) -> list[Candidate]:
