@@ -125,7 +125,8 @@ def scaled(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
     left, right = a.double() * sa[:, None], b.double() * sb[:, None]
     expected = left @ right.t()
     # bfloat16 results; the matrix units keep few bits of each sum of 8-bit products.
-    bound = 2.0**-8 * expected.abs() + 2.0**-12 * (left.abs() @ right.abs().t())
+    # Sums of 14 bits are cut off towards zero at each of 256 steps; torch's fast sums are the same.
+    bound = 2.0**-8 * expected.abs() + 2.0**-9 * (left.abs() @ right.abs().t())
     return Section(sides, _against(torch, expected, bound), 2.0 * size**3)
 
 

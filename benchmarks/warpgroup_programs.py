@@ -199,6 +199,7 @@ def scaled_gemms(size: int) -> list[Candidate]:
     return _both(
         f"fp8_{size}",
         ((f"{c.m}x{c.n}x{c.k}_s{c.stages}{'_st' * c.staged}", functools.partial(scaled_product, size, c)) for c in FP8),
+        fast_accum=True,
     )
 
 

@@ -64,19 +64,19 @@ def random(rng: Any, shape: Any, dtype: str) -> Any:
 
 def gemm_case(
     M: int, N: int, K: int, types: Types, block: tuple[int, int, int] = (32, 32, 32), stages: int = 2,
-    trans: tuple[bool, bool] = (False, False), threads: int = 128, dynamic: bool = False,
+    trans: tuple[bool, bool] = (False, False), threads: int = 128, dynamic: bool = False, kept: int = 0,
 ) -> Case:  # fmt: skip
-    """Return a product; with dynamic sizes the program names none of them."""
+    """Return a product; with dynamic sizes the program names none of them. ``kept``: bits of sums, if fewer than usual."""
     shape: tuple[Any, ...] = tuple(T.dynamic("m, n, k")) if dynamic else (M, N, K)
     program = gemm(*shape, types, block, stages, trans, threads)
     rng = np.random.default_rng(M * 7 + N * 5 + K)
     a, b = random(rng, (M, K), types[0]), random(rng, (K, N), types[1])
     given = (np.ascontiguousarray(x.T) if t else x for x, t in zip((a, b), trans, strict=True))
     c = poisoned((M, N), T.dtype(program.params[2].dtype).numpy())
-    return Case(program, (*given, c), (product(program, a, b),))
+    return Case(program, (*given, c), (product(program, a, b, kept),))
 
 
-def product(program: Any, a: Any, b: Any) -> Wanted:
+def product(program: Any, a: Any, b: Any, kept: int = 0) -> Wanted:
     """Return what the last of three arguments must hold: sums of products of numbers of the types' own precision."""
     stored, summed = str(program.params[-1].dtype), a.shape[1]
     wide = [x.astype("float64") for x in (a, b)]
@@ -84,7 +84,7 @@ def product(program: Any, a: Any, b: Any) -> Wanted:
     if T.dtype(stored).is_integer:
         return Wanted(len(program.params) - 1, wide[0] @ wide[1], 0.0)
     # Matrix units cut sums off where scalar ones round them, and the result is rounded once more.
-    sums = 2.0 ** -(53 if stored == "float64" else 23) * summed
+    sums = 2.0 ** -(kept or (53 if stored == "float64" else 23)) * summed
     inputs = 2.0**-10 if "tfloat32" in (str(p.dtype) for p in program.params) else 0.0
     return Wanted(len(program.params) - 1, wide[0] @ wide[1], sums + inputs + 2.0 ** -_UNITS[stored], scale)
 

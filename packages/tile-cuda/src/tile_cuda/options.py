@@ -45,6 +45,9 @@ class CudaOptions:
         ``"always"``: products run on the matrix instructions of warpgroups where the target has them and the product is
         legal on them; ``explain`` says why one is not. ``"never"``, the default until a device has been measured: only
         those that ask for it.
+    fast_accum
+        Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and not
+        those of the accumulator: `wgmma` multiplies 8-bit floats only with it, unless the call asks for `wgmma`.
     """
 
     fast_math: bool = False
@@ -54,9 +57,10 @@ class CudaOptions:
     fmad: bool = False
     bulk_copies: str = "never"
     wgmma: str = "never"
+    fast_accum: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("fast_math", "line_info", "fmad"):
+        for name in ("fast_math", "line_info", "fmad", "fast_accum"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")
         if self.bulk_copies not in BULK_COPIES:

@@ -15,7 +15,6 @@ from tile_cuda.ptx import TABLE
 from tile_cuda.ptx.wgmma import COMMIT, FENCE
 
 from ..emit.nvrtc import assemble
-from ..vectors import record_warpgroups
 from ..vectors.warpgroups import Product
 from .launches import SM90, kinds, told
 
@@ -165,12 +164,3 @@ def test_the_table_of_functions_and_the_models_agree():
 def test_the_assembler_takes_it_without_a_word(form):
     kernel, _ = FORMS[form].kernel()
     assert assemble(kernel.text, "sm_90a") == ""
-
-
-def test_what_is_recorded_on_a_device_runs_on_the_models():
-    found = dict(record_warpgroups.cases())
-    assert len(found) > 250
-    for name in ("wgmma_m64n32k16_f32_f16_f16_ss_128_128_wide", "wgmma_sp0_m64n32k64_f32_e4m3_e5m2_rs_128_128_wide"):
-        one = found[name]
-        error = np.abs(one.gathered(record_warpgroups.emulated(one)) - one.expected())
-        assert np.max(error / (1 + np.abs(one.expected()))) < 1e-4

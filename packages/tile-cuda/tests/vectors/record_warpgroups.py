@@ -69,7 +69,7 @@ def record(results: Path) -> None:
 def compare(results: Path) -> None:
     """Run the models on what was recorded."""
     recorded, same = np.load(results / FILE), 0
-    for name, one in cases():
+    for name, one in dict(cases()).items():
         if name not in recorded:
             continue
         mine, theirs = one.gathered(emulated(one)), one.gathered(recorded[name])

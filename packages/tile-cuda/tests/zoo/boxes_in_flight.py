@@ -28,7 +28,7 @@ BOXES_IN_FLIGHT = Zoo(
         gemm("f16_four_groups", 128, 256, 320, F16, block=(128, 256, 64), threads=512, stages=2),
         gemm("bf16_two_stages", 64, 56, 168, BF16, block=(64, 64, 32), trans=TN, stages=2),
         gemm("int8_four_stages", 64, 48, 352, INT8, block=(64, 48, 64), trans=NT, stages=4),
-        gemm("fp8_one_trip", 64, 32, 64, FP8, block=(64, 32, 64), trans=NT),
+        gemm("fp8_one_trip", 64, 32, 64, FP8, block=(64, 32, 64), trans=NT, kept=13),
         gemm("tf32_trips", 65, 40, 164, TF32, block=(64, 32, 32), trans=NT, stages=3),
         gemm("dynamic_trips", 67, 72, 216, F16, block=(64, 64, 32), dynamic=True, stages=3),
     ),
@@ -42,5 +42,5 @@ BOXES_IN_FLIGHT = Zoo(
     golden=Path(__file__).parent / "golden_boxes_in_flight",
     suffix=".cu",
     kept=(GEMM,),
-    options={"wgmma": "always", "bulk_copies": "always"},
+    options={"wgmma": "always", "bulk_copies": "always", "fast_accum": True},
 )

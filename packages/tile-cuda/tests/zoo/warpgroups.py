@@ -103,7 +103,7 @@ WARPGROUPS = Zoo(
         gemm("f16_nt", 65, 72, 80, F16, block=(64, 40, 32), trans=NT),
         gemm("bf16", 64, 56, 64, BF16, block=(64, 32, 32), trans=TN, stages=1),
         gemm("int8", 64, 48, 96, INT8, block=(64, 40, 64), trans=NT),
-        gemm("fp8", 64, 32, 64, FP8, block=(64, 32, 64), trans=NT),
+        gemm("fp8", 64, 32, 64, FP8, block=(64, 32, 64), trans=NT, kept=13),
         gemm("tf32", 65, 40, 36, TF32, block=(64, 32, 32), trans=NT),
         gemm("dynamic", 67, 70, 56, F16, block=(64, 64, 32), dynamic=True),
         Entry("attention_d64", from_example("flash_attention", 1, 1, 64, 80, 64, False)),
@@ -121,5 +121,5 @@ WARPGROUPS = Zoo(
     golden=Path(__file__).parent / "golden_warpgroups",
     suffix=".cu",
     kept=("gemm_f16_two_groups", "attention", "sp_f16"),
-    options={"wgmma": "always"},
+    options={"wgmma": "always", "fast_accum": True},
 )

@@ -47,8 +47,13 @@ class WarpgroupVariant(MatrixVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept whole tiles of operands that descriptors can describe, if the options say so or the call does."""
         answer = super().accepts(call, ctx)
-        if isinstance(answer, Accept) and ctx.options.wgmma == "never" and call.attrs.get("variant") != self.name:
+        if isinstance(answer, Reject) or call.attrs.get("variant") == self.name:
+            return answer
+        if ctx.options.wgmma == "never":
             return Reject('the option wgmma is "never"')
+        kind = DTYPES[call.args[0].dtype]
+        if kind.is_float and kind.bits == 8 and not ctx.options.fast_accum:
+            return Reject(f"its sums of {kind.name} keep 14 bits only; the option fast_accum allows it")
         return answer
 
     def refuses(self, call: SimtCall) -> str:

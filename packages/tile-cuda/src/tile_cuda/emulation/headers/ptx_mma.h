@@ -48,6 +48,14 @@ struct SumF32 {
   }
   SIMT_MODEL static double round(double x) { return toward_zero(x); }
   SIMT_MODEL static double nearest(double x) { return (float)x; }
+  // A sum of products of 8-bit floats by wgmma: 14 bits.
+  SIMT_MODEL static double of_bytes(double x) {
+    uint64_t bits;
+    __builtin_memcpy(&bits, &x, 8);
+    if ((bits >> 52 & 0x7ff) != 0x7ff) bits &= ~0ull << 39;
+    __builtin_memcpy(&x, &bits, 8);
+    return toward_zero(x);
+  }
 };
 struct SumF16 {
   enum : int { REGISTERS = 2 };
@@ -61,6 +69,7 @@ struct SumF16 {
   }
   SIMT_MODEL static double nearest(double x) { return F16::decode(F16::encode(x)); }
   SIMT_MODEL static double round(double x) { return nearest(x) + 0.0; }  // a zero is positive
+  SIMT_MODEL static double of_bytes(double x) { return round(x); }
 };
 template <bool SATURATE>
 struct SumS32 {
@@ -123,7 +132,7 @@ struct Places {
   }
 };
 
-enum : int { NO_EXPONENT = -5000, NOT_FINITE = 20000, CUT = 25 };
+enum : int { NO_EXPONENT = -5000, NOT_FINITE = 20000 };
 
 // The exponent of an operand: `least` for subnormal numbers.
 SIMT_MODEL inline int exponent_of(double x, int least) {
@@ -142,8 +151,9 @@ struct Row {
   const int* b_exponent[N];
 };
 
-// Adds the products of elements begin, begin + 1, ... to the sums of 8 columns. Of every 4, `mine` tells which count.
-template <int N>
+// Adds products of elements to the sums of 8 columns. Of every 4, `mine` tells which count. CUT: bits that are kept below
+// the largest exponent.
+template <int CUT = 25, int N>
 SIMT_MODEL void add_products(const Row<N>& row, unsigned mine, double (&sums)[8]) {
   int top[8];
   double total[8], scale[8];

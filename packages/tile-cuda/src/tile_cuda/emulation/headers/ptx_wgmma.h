@@ -9,7 +9,8 @@
 // other than 0 have no model. A swizzle exchanges bits 4 to 6 of an address with bits 7 to 9, of the absolute address.
 //
 // Fragments: warp w of the four has rows 16 w to 16 w + 15 of A and D, as mma has (ptx_mma.h): D is a row of tiles of 16 x 8.
-// The numbers are those of ptx_mma.h, but that 8-bit floats are added up at once; no device was compared with that.
+// The numbers are those of ptx_mma.h, but for 8-bit floats, which this unit multiplies itself: products and addend are cut off
+// 13 bits below the largest exponent among them, and an f32 sum keeps 14 bits (towards zero). An H200 gives the same bits.
 #pragma once
 #include "ptx_mma.h"
 #include "ptx_memory.h"
@@ -129,6 +130,9 @@ template <class A, class Sum, int N>
 SIMT_MODEL void multiply_at_once(const Row<N>& row, double (&sums)[8]) {
   if constexpr (A::WHOLE) {
     multiply_row<A, Sum>(row, sums);
+  } else if constexpr (A::BITS == 8) {
+    add_products<13>(row, 15, sums);
+    for (unsigned c = 0; c < 8; c++) sums[c] = Sum::of_bytes(sums[c]);
   } else {
     add_products(row, 15, sums);
     for (unsigned c = 0; c < 8; c++) sums[c] = Sum::round(sums[c]);
