@@ -108,6 +108,8 @@ class Capabilities:
         Pairs (operation, element type) that are atomic on global memory.
     partial_barriers
         At how many barriers parts of a block's threads can wait, beside that of the block.
+    phase_barriers
+        Whether threads can arrive at objects in shared memory, and wait for a phase of one.
     offset_bits
         Width of the integers that the elements of a tensor of constant shape are counted with: 32 or 64.
     group_reductions
@@ -138,6 +140,7 @@ class Capabilities:
     native_dtypes: frozenset[str] = frozenset({"float32", "int32"})
     atomics: frozenset[tuple[str, str]] = frozenset()
     partial_barriers: int = 0
+    phase_barriers: bool = False
     offset_bits: int = 32
     group_reductions: frozenset[tuple[str, str]] = frozenset()
     loose_extremes: bool = False

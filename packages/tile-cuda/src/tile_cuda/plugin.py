@@ -43,8 +43,13 @@ def tile_detect() -> Target | None:
 
 
 def tile_language() -> Mapping[str, str]:
-    """Add the ops that guarantee an instruction."""
-    return {name: f"tile_cuda.language:{name}" for name in ("tma_copy", "wgmma_gemm", "wgmma_gemm_sp")}
+    """Add the ops that guarantee an instruction, and barriers of a program's own."""
+    ops = {name: f"tile_cuda.language:{name}" for name in ("tma_copy", "wgmma_gemm", "wgmma_gemm_sp")}
+    barriers = (
+        "alloc_barrier", "barrier_arrive", "barrier_wait", "fence_barrier_init", "fence_proxy_async", "mbarrier_arrive",
+        "mbarrier_expect_tx", "mbarrier_wait_parity",
+    )  # fmt: skip
+    return ops | {name: f"tile_cuda.barriers:{name}" for name in barriers}
 
 
 def tile_lowerings(target: Target) -> Sequence[Variant]:

@@ -135,6 +135,7 @@ def make_target(arch: str) -> Target:
             shared_bytes=record.shared_bytes,
             vector_bytes=(1, 2, 4, 8, 16),
             partial_barriers=PARTIAL_BARRIERS,
+            phase_barriers=TRANSACTIONS.name in record.features,
             async_copies=frozenset(_kinds(record, {CP_ASYNC: "cp.async", TMA: "tma"})),
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
             native_dtypes=frozenset({"bool", "float32", "float64", *_INTEGERS}),

@@ -20,6 +20,8 @@ NAMES = {
     "alloc_barrier": "tile-cuda",
     "alloc_cluster_barrier": "tile-cuda",
     "alloc_tmem": "tile-cuda",
+    "barrier_arrive": "tile-cuda",
+    "barrier_wait": "tile-cuda",
     "mbarrier_wait_parity": "tile-cuda",
     "tcgen05_gemm": "tile-cuda",
     "tcgen05_gemm_sp": "tile-cuda",

@@ -147,3 +147,11 @@ class RoleUnsupported(UnsupportedError):
     code = "U117"
     template = "T.ws of {role}: {found} on {target}"
     remedy = "{fix}"
+
+
+class BarrierUnsupported(UnsupportedError):
+    """A barrier of a program's own on a target whose threads cannot wait for one."""
+
+    code = "U118"
+    template = "the barrier {name}: {target} has no barriers with phases"
+    remedy = "leave barriers out, the compiler places them where threads depend on each other; or choose another target"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tile_core.errors.base import KernelError
 
 
@@ -255,3 +257,20 @@ class BadFunction(KernelError):
     code = "K231"
     template = "T.{op}: the function {what}"
     remedy = "it must {expected}"
+
+
+class BadBarrier(KernelError):
+    """A barrier of a program's own in a place, or with operands, where the compiler cannot account for it."""
+
+    code = "K232"
+    template = "{found}"
+    remedy = "{fix}"
+
+
+class UnbalancedBarrier(KernelError):
+    """A barrier of a program's own whose arrivals, bytes and waits do not balance for every trip count."""
+
+    code = "K233"
+    template = "the barrier {what} does not balance{when}: {reason}"
+    remedy = "{fix}"
+    usual = MappingProxyType({"fix": "make arrivals, bytes and waits of each phase belong together, in program order"})

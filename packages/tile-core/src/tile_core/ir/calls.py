@@ -22,6 +22,9 @@ RING = "tile.ring"
 #: Attribute of a barrier, see ``sync_threads``.
 AFTER_READS = "after_reads"
 
+#: Annotation of the allocation of a program's own barrier: the arrivals that end a phase of each of its objects.
+ARRIVALS = "tile.arrivals"
+
 #: Attribute around parts of a lowered op that operand prefetch may move; the node says which part it is.
 PART = "tile.part"
 
@@ -140,6 +143,10 @@ def async_wait(groups: int) -> Stmt:
     return tirx.Evaluate(nodes.tile_call("async_wait", [nodes.int_const(groups)]))
 
 
+#: Calls of a program for its own barriers and fences: they say who waits for whom, not what is computed.
+BARRIER_CALLS = frozenset({"barrier_arrive", "barrier_wait", "barrier_announce", "fence_proxy", "fence_init"})
+
+
 def alloc_barriers(name: str, count: int) -> tuple[BufferVar, Stmt]:
     """Return the buffer of ``count`` barrier objects in shared memory, and its allocation; only calls access it."""
     return nodes.alloc([count], "uint64", name, "shared")
@@ -160,18 +167,25 @@ def barrier_expect(barriers: BufferVar, index: Expr, size: int) -> Stmt:
     return _barrier("barrier_expect", barriers, index, "a", [nodes.int_const(size)])
 
 
-def barrier_arrive(barriers: BufferVar, index: Expr) -> Stmt:
+def barrier_announce(barriers: BufferVar, index: Expr, size: Expr, span: Span = None) -> Stmt:
+    """Return the announcement of ``size`` more bytes for the current phase, without an arrival."""
+    return _barrier("barrier_announce", barriers, index, "a", [size], span)
+
+
+def barrier_arrive(barriers: BufferVar, index: Expr, span: Span = None) -> Stmt:
     """Return an arrival at a barrier object."""
-    return _barrier("barrier_arrive", barriers, index, "a", [])
+    return _barrier("barrier_arrive", barriers, index, "a", [], span)
 
 
-def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr) -> Stmt:
+def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr, span: Span = None) -> Stmt:
     """Return a wait until the phase of this parity, the current one or the one before it, has ended."""
-    return _barrier("barrier_wait", barriers, index, "a", [parity])
+    return _barrier("barrier_wait", barriers, index, "a", [parity], span)
 
 
-def _barrier(name: str, barriers: BufferVar, index: Expr, access: str, args: Sequence[Expr]) -> Stmt:
-    return tirx.Evaluate(nodes.tile_call(name, [address(barriers, [index], access), *args]))
+def _barrier(
+    name: str, barriers: BufferVar, index: Expr, access: str, args: Sequence[Expr], span: Span = None
+) -> Stmt:
+    return tirx.Evaluate(nodes.tile_call(name, [address(barriers, [index], access), *args]), span)
 
 
 def store_commit() -> Stmt:

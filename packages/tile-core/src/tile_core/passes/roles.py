@@ -52,11 +52,18 @@ def check_roles(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
 
 
 def without_roles(body: Stmt) -> Stmt:
-    """Return the body without marks of ``T.ws``: for targets on which one thread does all the work of a block."""
+    """Return the body without ``T.ws`` and a program's own barriers: where one thread does all the work of a block."""
     return _DropMarks().stmt(body)
 
 
 class _DropMarks(StmtRewriter):
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return nodes.seq([]) if calls.ARRIVALS in (s.annotations or {}) else s
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        name = nodes.operator_name(s.value).removeprefix("tile.")
+        return nodes.seq([]) if name in calls.BARRIER_CALLS else s
+
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key == calls.ONLY else super().visit_AttrStmt(s)
 

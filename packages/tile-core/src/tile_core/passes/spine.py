@@ -16,6 +16,7 @@ from tile_core.compat.types import Stmt, Var
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.plugins import HookFailed, HookReturned
 from tile_core.ir.warp import WARP
+from tile_core.passes.check_barriers import check_barriers
 from tile_core.passes.check_layouts import check_layouts
 from tile_core.passes.check_parallel import check_parallel
 from tile_core.passes.check_private import check_private
@@ -236,6 +237,10 @@ def _verify(name: str, stage: str, plan: Plan) -> None:
         raise InternalError(stage=f"pass {name}", detail=error.facts["detail"]) from error
 
 
+ORDERED: Note[frozenset[str]] = Note("ordered")
+"""The shared buffers whose accesses the program's own barriers order."""
+
+
 def _check(plan: Plan, ctx: Context) -> Plan:
     check_target(plan.body, plan.program, plan.variants, ctx)
     check_roles(plan.body, frozenset(plan.program.reducers))
@@ -245,7 +250,7 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     check_private(plan.body, frozenset(plan.program.reducers))
     check_scratch(plan.body)
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)
-    return plan
+    return plan.note(ORDERED, check_barriers(plan.body))
 
 
 def _select_and_lower(plan: Plan, ctx: Context) -> Plan:

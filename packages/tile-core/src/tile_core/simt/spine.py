@@ -24,10 +24,11 @@ from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.private_ops import private_ops
-from tile_core.passes.spine import Pass, Plan, Spine
+from tile_core.passes.spine import ORDERED, Pass, Plan, Spine
 from tile_core.passes.wrap_unproven import wrap_unproven
 from tile_core.simt.barriers.insertion import place_barriers
 from tile_core.simt.barriers.managed_fences import fence_managed
+from tile_core.simt.barriers.program_barriers import enter_barriers
 from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
 from tile_core.simt.code_size import bounded
 from tile_core.simt.launch.grid import block_of, launch
@@ -142,7 +143,8 @@ def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
 
 
 def _roles(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=enter_roles(plan.body, plan[BLOCK], ctx))
+    body = enter_barriers(enter_roles(plan.body, plan[BLOCK], ctx), plan[ORDERED], ctx)
+    return plan.replace(body=body)
 
 
 def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:

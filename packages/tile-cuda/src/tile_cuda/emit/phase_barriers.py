@@ -29,6 +29,10 @@ class PhaseBarriers(_Printer):
         """Arrive, and announce bytes."""
         self._instruction("mbarrier_arrive_expect_tx_shared_cta_b64", s)
 
+    def write_barrier_announce(self, s: Stmt) -> None:
+        """Announce bytes."""
+        self._instruction("mbarrier_expect_tx_relaxed_cta_shared_cta_b64", s)
+
     def write_barrier_arrive(self, s: Stmt) -> None:
         """Arrive."""
         self._instruction("mbarrier_arrive_shared_cta_b64", s)

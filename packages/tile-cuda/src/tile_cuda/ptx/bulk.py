@@ -77,6 +77,7 @@ def _barriers() -> Iterator[Instruction]:
     yield _made("mbarrier.inval.shared::cta.b64", (_BARRIER,), "{barrier}", "sm_80")
     yield _made("mbarrier.arrive.shared::cta.b64", (_BARRIER,), "_, {barrier}", "sm_80")
     yield _made("mbarrier.arrive.expect_tx.shared::cta.b64", (_BARRIER, size), "_, {barrier}, {bytes}")
+    yield _made("mbarrier.expect_tx.relaxed.cta.shared::cta.b64", (_BARRIER, size), "{barrier}, {bytes}")
     ended = PtxOperand("ended", role="result")
     form = "{ .reg .pred p; {opcode} p, {barrier}, {parity}; selp.u32 {ended}, 1, 0, p; }"
     tried = _made("mbarrier.try_wait.parity.shared::cta.b64", (ended, _BARRIER, parity), form)

@@ -13,6 +13,7 @@ import numpy as np
 from tile_core.compat.types import Array, Stmt
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
+from tile_core.ir.calls import BARRIER_CALLS
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
 from tile_core.reference.expressions import compile_expression
@@ -41,7 +42,7 @@ def compile_op(s: Stmt, scope: CompileScope) -> Statement:
         If the core defines no meaning of the call.
     """
     name = str(s.value.op.name)[5:]
-    if name in ("sync_threads", "sync_warp"):
+    if name in ("sync_threads", "sync_warp") or name in BARRIER_CALLS:
         return lambda state: None  # the threads go in lock step
     if name in ("print", "device_assert"):
         return debug.compile_debug(OpCall.decode(s), scope)

@@ -6,32 +6,41 @@ behalf, is visible to the other proxy only after a fence of theirs, before the b
 
 from __future__ import annotations
 
-from tile_core.compat.tvm import ir
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect
 
 
 def fence_managed(body: Stmt) -> Stmt:
-    """Return the body with a fence before each barrier of such a region."""
+    """Return the body with a fence before each barrier of such a region, and before arrivals of threads that write."""
     return _Fences().stmt(body)
 
 
 class _Fences(StmtRewriter):
     def __init__(self) -> None:
-        self.inside = False
+        #: The buffers of the region around that need fences, and whether the threads here write them.
+        self.fenced: set[BufferVar] = set()
+        self.writes = False
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        outer = self.inside
-        self.inside = outer or (s.attr_key == calls.MANAGED and _needs_fences(s.body))
+        outer = self.fenced, self.writes
+        if s.attr_key == calls.MANAGED and not self.fenced:
+            self.fenced, self.writes = _fenced(s.body), True
         new = super().visit_AttrStmt(s)
-        self.inside = outer
+        self.fenced, self.writes = outer
+        return new
+
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
+        outer = self.writes
+        self.writes = outer and bool(self.fenced & _stored(s))
+        new = super().visit_IfThenElse(s)
+        self.writes = outer
         return new
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
-        if self.inside and _is_barrier(s.value):
-            return nodes.seq([calls.fence_proxy(), s])
-        return s
+        arrives = self.writes and nodes.is_tile_call(s.value, "barrier_arrive")
+        return nodes.seq([calls.fence_proxy(), s]) if self.fenced and (_is_barrier(s.value) or arrives) else s
 
 
 def _is_barrier(call: Call) -> bool:
@@ -41,12 +50,23 @@ def _is_barrier(call: Call) -> bool:
     return nodes.is_tile_call(call, "sync_part")
 
 
-def _needs_fences(body: Stmt) -> bool:
-    """Whether the asynchronous proxy reads what threads write."""
+def _fenced(body: Stmt) -> set[BufferVar]:
+    """Return the buffers that threads write and the asynchronous proxy accesses, or reads without writing them."""
     places = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
     read = {_buffer(p) for p in places if _proxy(p) and str(p.attrs["access"]) == "r" and _is_shared(p)}
     written = {_buffer(p) for p in places if _proxy(p) and str(p.attrs["access"]) == "w"}
-    return bool(read - written)
+    return (read - written) | (_stored(body) & (read | written))
+
+
+def _stored(body: Stmt) -> set[BufferVar]:
+    """Return the buffers that threads write themselves."""
+    found = {s.buffer for s in collect(body, tirx.BufferStore)}
+    for call in collect(body, ir.Call):
+        if nodes.is_tile_call(call, "move"):
+            found.add(call.args[0].source)
+        elif nodes.is_tile_call(call, "address") and not _proxy(call) and str(call.attrs["access"]) != "r":
+            found.add(_buffer(call))
+    return found
 
 
 def _buffer(place: Call) -> BufferVar:

@@ -1,0 +1,260 @@
+"""A block's barriers with phases, executed in program order, with what each thread knows of the others.
+
+Program order is one interleaving. What is checked here follows from the order of events alone (vector clocks; C.
+Fidge, *Timestamps in message-passing systems that preserve the partial ordering*), so that it holds in all of them:
+
+- an arrival, and an announcement of bytes, goes to the phase that is current in program order: its thread knows that
+  the phase before has ended, and the phase cannot end without it;
+- a wait passes, and for the phase that has ended last in program order: its thread knows that the phase before that has
+  ended, and the phase after it cannot end before the wait has passed.
+
+Threads that do everything together are one *team*; of more than one thread, the first is a team of its own, so that two
+threads of a role are two teams. What one has written is known to another after an arrival and a wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+MOST_BYTES = 2**20 - 1
+"""Bytes that a phase can count."""
+
+Place = tuple[tuple[int, int] | None, ...]
+"""A part of a buffer: first element and extent in each dimension; ``None`` for all of it."""
+
+
+class Unbalanced(Exception):
+    """A check failed: which barrier, and why."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what, self.reason = what, reason
+
+
+@dataclass
+class Barrier:
+    """One object.
+
+    Attributes
+    ----------
+    name
+        For messages.
+    arrivals
+        That end a phase, when all announced bytes have been delivered too.
+    number
+        Of its ends, among all that clocks count.
+    phase, pending
+        The current phase, and the arrivals that it lacks.
+    announced, delivered
+        Bytes in the current phase.
+    clock, issued
+        What those who have arrived in it knew, and those who have issued copies.
+    ended
+        What all of them knew in the phase before, and that it has ended.
+    waits, announcements
+        Waits for the phase before, announcements in this one: each a team and its time.
+    """
+
+    name: str
+    arrivals: int
+    number: int
+    clock: list[int]
+    issued: list[int]
+    ended: list[int]
+    pending: int = 0
+    phase: int = 0
+    announced: int = 0
+    delivered: int = 0
+    waits: list[tuple[int, int]] = field(default_factory=list)
+    announcements: list[tuple[int, int]] = field(default_factory=list)
+
+    def lacks(self) -> str:
+        """Say what the current phase lacks."""
+        if self.pending:
+            return f"phase {self.phase} gets {self.arrivals - self.pending} of {self.arrivals} arrivals"
+        return f"in phase {self.phase} {self.announced} bytes are announced and {self.delivered} are copied"
+
+
+class Phases:
+    """The state of a block's barriers and of what its teams know.
+
+    Parameters
+    ----------
+    teams
+        How many threads each has.
+    barriers
+        Name and arrivals of each object.
+
+    Attributes
+    ----------
+    clocks
+        What each team knows: how many events of each team, and how many ends of each object.
+    unordered
+        Buffers with accesses that these barriers do not order.
+    """
+
+    def __init__(self, teams: Sequence[int], barriers: Sequence[tuple[str, int]]) -> None:
+        self.teams = list(teams)
+        size = len(teams) + len(barriers)
+        self.clocks = [[0] * size for _ in teams]
+        self.barriers = [
+            Barrier(name, count, len(teams) + n, *([0] * size for _ in range(3)), pending=count)
+            for n, (name, count) in enumerate(barriers)
+        ]
+        self.unordered: set[Hashable] = set()
+        #: By buffer, part, whether it writes, and who: the time of the latest such access.
+        self.accesses: dict[Hashable, dict[tuple[Place, bool, int], int]] = {}
+        self.copies: list[tuple[Barrier, int]] = []
+
+    def arrive(self, teams: Iterable[int], barrier: Barrier) -> None:
+        """Let all threads of some teams arrive."""
+        teams = list(teams)
+        total = sum(self.teams[t] for t in teams)
+        if total > barrier.pending:
+            got = barrier.arrivals - barrier.pending + total
+            raise Unbalanced(barrier.name, f"phase {barrier.phase} gets {got} arrivals of {barrier.arrivals}")
+        for t in teams:
+            self._certain(t, barrier, "an arrival")
+            self._event(t)
+            _join(barrier.clock, self.clocks[t])
+        barrier.pending -= total
+        self._end(barrier)
+
+    def announce(self, team: int, barrier: Barrier, size: int) -> None:
+        """Announce bytes for the current phase, by one thread of a team."""
+        self._certain(team, barrier, "an announcement of bytes")
+        barrier.announcements.append((team, self._event(team)))
+        barrier.announced += size
+        if barrier.announced > MOST_BYTES:
+            reason = f"phase {barrier.phase} announces {barrier.announced} bytes, and {MOST_BYTES} are the most"
+            raise Unbalanced(barrier.name, reason)
+
+    def copy(self, team: int, barrier: Barrier, size: int, buffer: Hashable, place: Place) -> None:
+        """Issue a copy that delivers bytes to the current phase, by one thread of a team."""
+        self._certain(team, barrier, "a copy")
+        self._event(team)
+        barrier.delivered += size
+        self.copies.append((barrier, barrier.phase))
+        self._conflicts(team, buffer, place, True)
+        self.accesses.setdefault(buffer, {})[place, True, barrier.number] = barrier.phase + 1
+        _join(barrier.issued, self.clocks[team])
+        self._end(barrier)
+
+    def wait(self, teams: Iterable[int], barrier: Barrier, parity: int) -> None:
+        """Let all threads of some teams wait for the phase of a parity."""
+        if parity not in (0, 1):
+            raise Unbalanced(barrier.name, f"a wait names the parity {parity}, and a parity is 0 or 1")
+        last = barrier.phase - 1
+        if last % 2 != parity:
+            raise Unbalanced(barrier.name, f"a wait for parity {parity} does not pass: {barrier.lacks()} before it")
+        for t in teams:
+            if last >= 1 and self.clocks[t][barrier.number] < last:
+                raise Unbalanced(barrier.name, f"a wait for phase {last} may begin before phase {last - 1} has ended")
+            if last >= 0:
+                _join(self.clocks[t], barrier.ended)
+            barrier.waits.append((t, self._event(t)))
+
+    def meet(self, teams: Iterable[int]) -> None:
+        """Let some teams wait for each other at a barrier of threads."""
+        teams = list(teams)
+        for t in teams:
+            self._event(t)
+        known = [max(times) for times in zip(*(self.clocks[t] for t in teams), strict=True)]
+        for t in teams:
+            self.clocks[t] = list(known)
+
+    def access(self, teams: Iterable[int], buffer: Hashable, place: Place, write: bool) -> None:
+        """Note an access, of which each thread of some teams makes a part; these parts are disjoint."""
+        teams = list(teams)
+        for t in teams:
+            self._conflicts(t, buffer, place, write)
+        for t in teams:
+            self.accesses.setdefault(buffer, {})[place, write, t] = self._event(t)
+
+    def finish(self) -> None:
+        """Check what is left at the end."""
+        for barrier in self.barriers:
+            if barrier.pending < barrier.arrivals or barrier.announced or barrier.delivered:
+                raise Unbalanced(barrier.name, f"{barrier.lacks()}, and then the block ends")
+        for barrier, phase in self.copies:
+            if all(clock[barrier.number] <= phase for clock in self.clocks):
+                raise Unbalanced(barrier.name, f"nothing waits for the copies of phase {phase}")
+
+    def state(self) -> Hashable:
+        """Return what decides all that follows: two equal states go on in the same way.
+
+        Of an event only who knows of it matters, not when it was.
+        """
+        clocks = [*self.clocks, *(clock for b in self.barriers for clock in (b.clock, b.issued, b.ended))]
+
+        def known(event: tuple[int, int]) -> tuple[bool, ...]:
+            return tuple(clock[event[0]] >= event[1] for clock in clocks)
+
+        objects = tuple(
+            (b.phase % 2, b.phase == 0, b.phase == 1, b.pending, b.announced, b.delivered, known((b.number, b.phase)),
+             known((b.number, b.phase - 1)), frozenset((t, known((t, n))) for t, n in b.waits),
+             frozenset((t, known((t, n))) for t, n in b.announcements))
+            for b in self.barriers
+        )  # fmt: skip
+        memory = frozenset(
+            (buffer, key, known((key[2], time))) for buffer, found in self.accesses.items() for key, time in found.items()
+        )
+        flying = frozenset((b.number, phase - b.phase, known((b.number, phase + 1))) for b, phase in self._unknown())
+        return objects, memory, flying, frozenset(self.unordered)
+
+    def _unknown(self) -> list[tuple[Barrier, int]]:
+        """Return the copies that no team knows to be complete, which ``finish`` refuses; those before are forgotten."""
+        self.copies = [(b, p) for b, p in self.copies if all(clock[b.number] <= p for clock in self.clocks)]
+        return self.copies
+
+    def _event(self, team: int) -> int:
+        self.clocks[team][team] += 1
+        return self.clocks[team][team]
+
+    def _certain(self, team: int, barrier: Barrier, what: str) -> None:
+        """Require that a team knows that the phase before the current one has ended."""
+        if self.clocks[team][barrier.number] < barrier.phase:
+            reason = f"{what} for phase {barrier.phase} may come before phase {barrier.phase - 1} has ended"
+            raise Unbalanced(barrier.name, reason)
+
+    def _end(self, barrier: Barrier) -> None:
+        """End a phase that is complete."""
+        if barrier.pending or barrier.announced != barrier.delivered:
+            return
+        for team, time in barrier.announcements:
+            if barrier.clock[team] < time:
+                raise Unbalanced(barrier.name, f"phase {barrier.phase} may end before its bytes are announced")
+        known = list(barrier.clock)
+        _join(known, barrier.issued)
+        for team, time in barrier.waits:
+            if known[team] < time:
+                reason = f"phase {barrier.phase} may end while a thread still waits for phase {barrier.phase - 1}"
+                raise Unbalanced(barrier.name, reason)
+        barrier.phase += 1
+        known[barrier.number] = barrier.phase
+        barrier.ended = known
+        barrier.clock, barrier.issued = [0] * len(known), [0] * len(known)
+        barrier.pending, barrier.announced, barrier.delivered = barrier.arrivals, 0, 0
+        barrier.waits, barrier.announcements = [], []
+
+    def _conflicts(self, team: int, buffer: Hashable, place: Place, write: bool) -> None:
+        """Note whether a team may access what another thread has accessed without knowing of that."""
+        clock = self.clocks[team]
+        for (other, wrote, who), time in self.accesses.get(buffer, {}).items():
+            if (write or wrote) and who != team and clock[who] < time and _overlap(place, other):
+                self.unordered.add(buffer)
+
+
+def _join(clock: list[int], other: Sequence[int]) -> None:
+    for n, time in enumerate(other):
+        if time > clock[n]:
+            clock[n] = time
+
+
+def _overlap(a: Place, b: Place) -> bool:
+    if len(a) != len(b):
+        return True
+    return all(
+        x is None or y is None or (x[0] < y[0] + y[1] and y[0] < x[0] + x[1]) for x, y in zip(a, b, strict=True)
+    )

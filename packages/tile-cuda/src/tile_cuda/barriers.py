@@ -1,0 +1,227 @@
+"""Barriers of a program's own: names that this package adds to ``T``.
+
+A barrier is one or several objects in shared memory, whose *phases* end when so many threads have arrived and all
+announced bytes have been copied. A program's statements mean the same without them, in program order: barriers say which
+threads wait for which others, instead of the barriers of the whole block that the compiler places where it finds no
+order. What they promise is checked for every trip count (``K233``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors.language import BadArgument, OutsideKernel
+from tile_core.errors.ops import BadBarrier
+from tile_core.ir import calls, nodes
+from tile_core.values.allocation import allocate
+from tile_core.values.builder import Builder, current
+from tile_core.values.checks import python_int, shown
+from tile_core.values.value import as_value, cast, to_index
+
+if TYPE_CHECKING:
+    from tile_core.compat.types import BufferVar, Expr
+    from tile_core.values.value import Index, Scalar
+
+#: Arrivals that a phase can count.
+MOST_ARRIVALS = 2**20 - 1
+
+
+class Barrier:
+    """A barrier: one object, or several that ``b[i]`` are.
+
+    Attributes
+    ----------
+    name
+        For messages.
+    count
+        Objects.
+    """
+
+    __slots__ = ("_buffer", "_index", "count", "name")
+
+    def __init__(self, buffer: BufferVar, name: str, count: int, index: Expr | None = None) -> None:
+        self._buffer, self._index = buffer, index
+        self.name, self.count = name, count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: Index) -> Barrier:
+        """Return one of the objects.
+
+        Raises
+        ------
+        BadBarrier
+            If it is one already, or if a constant index is outside.
+        """
+        constant = python_int(index)
+        if self._index is not None:
+            raise BadBarrier(found=f"{self.name} is one object", fix="index the barrier once")
+        if constant is not None and not 0 <= constant < self.count:
+            found = f"{self.name}[{constant}] is outside of its {self.count} objects"
+            raise BadBarrier(found=found, fix=f"use 0 to {self.count - 1}")
+        return Barrier(self._buffer, self.name, 1, to_index(index))
+
+    def place(self, op: str) -> tuple[BufferVar, Expr]:
+        """Return the buffer and the index of one object.
+
+        Raises
+        ------
+        BadBarrier
+            If it has several.
+        """
+        if self._index is None and self.count > 1:
+            found = f"T.{op}: {self.name} has {self.count} objects"
+            raise BadBarrier(found=found, fix=f"name one of them: {self.name}[0]")
+        return self._buffer, nodes.int_const(0) if self._index is None else self._index
+
+
+def alloc_barrier(arrive_count: int | Sequence[int]) -> Barrier:
+    """Allocate a barrier with phases.
+
+    Parameters
+    ----------
+    arrive_count
+        Arrivals that end a phase, or those of each of several objects: ``T.alloc_barrier([128] * 4)``.
+
+    Raises
+    ------
+    BadArgument
+        For other than positive Python ints.
+    BadBarrier
+        Inside a loop, a branch or ``T.ws``: the whole block makes it.
+    """
+    builder = _builder("alloc_barrier")
+    counts = [python_int(n) for n in (arrive_count if isinstance(arrive_count, (list, tuple)) else [arrive_count])]
+    if not counts or any(n is None or not 1 <= n <= MOST_ARRIVALS for n in counts):
+        expected = f"1 to {MOST_ARRIVALS} arrivals, or a list of such numbers"
+        raise BadArgument(
+            function="alloc_barrier", name="arrive_count", found=shown(arrive_count), expected=expected,
+            instead="say how many threads arrive in each phase",
+        )  # fmt: skip
+    if builder.scope.kind != "kernel":
+        raise BadBarrier(found="T.alloc_barrier stands inside a loop, a branch or T.ws", fix="move it before them")
+    made = allocate("alloc_barrier", (len(counts),), "uint64", "shared", "barrier")
+    _annotate(builder, made.var, [int(n or 0) for n in counts])
+    return Barrier(made.var, made.name, len(counts))
+
+
+def mbarrier_arrive(barrier: Barrier) -> None:
+    """Arrive: each of the threads that execute it, those of the block or of a role, once.
+
+    What a thread has read and written before is ordered before what others do after a wait for the phase.
+    """
+    place = _object("mbarrier_arrive", barrier)
+    builder = _builder("mbarrier_arrive")
+    builder.emit(calls.barrier_arrive(*place, builder.span()))
+
+
+def barrier_arrive(barrier: Barrier) -> None:
+    """Arrive at a barrier, see ``mbarrier_arrive``."""
+    mbarrier_arrive(barrier)
+
+
+def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
+    """Wait until the phase of a parity has ended: of phase 0, 2, 4, ... it is 0, of the others 1.
+
+    Of a new barrier a wait for parity 1 passes at once. In program order every wait passes, and it is for the phase that
+    has ended last.
+
+    Parameters
+    ----------
+    barrier
+        One object.
+    parity
+        0 or 1: an integer made of constants and loop variables, such as ``(k // 2) % 2``.
+    """
+    place = _object("mbarrier_wait_parity", barrier)
+    builder = _builder("mbarrier_wait_parity")
+    builder.emit(calls.barrier_wait(*place, _integer("mbarrier_wait_parity", "parity", parity), builder.span()))
+
+
+def barrier_wait(barrier: Barrier, parity: Scalar) -> None:
+    """Wait for a phase, see ``mbarrier_wait_parity``."""
+    mbarrier_wait_parity(barrier, parity)
+
+
+def mbarrier_expect_tx(barrier: Barrier, tx: int) -> None:
+    """Announce bytes: the current phase does not end before so many more have been copied.
+
+    One of the threads that execute it does so. ``T.tma_copy(..., barrier=b)`` announces its own bytes, except where a
+    program announces bytes of the barrier with this.
+
+    Parameters
+    ----------
+    barrier
+        One object.
+    tx
+        Bytes, a positive Python int.
+    """
+    place = _object("mbarrier_expect_tx", barrier)
+    builder = _builder("mbarrier_expect_tx")
+    size = python_int(tx)
+    if size is None or size < 1:
+        expected, instead = "a positive number of bytes", "say how many bytes copies deliver"
+        raise BadArgument(function="mbarrier_expect_tx", name="tx", found=shown(tx), expected=expected, instead=instead)
+    builder.emit(calls.barrier_announce(*place, nodes.int_const(size), builder.span()))
+
+
+def fence_proxy_async() -> None:
+    """Make what threads have written visible to copies and products that access memory by themselves.
+
+    The compiler places these fences; one more is harmless.
+    """
+    builder = _builder("fence_proxy_async")
+    builder.emit(tirx.Evaluate(calls.fence_proxy().value, builder.span()))
+
+
+def fence_barrier_init() -> None:
+    """Make new barriers visible to copies that arrive at them.
+
+    The compiler places these fences; one more is harmless.
+    """
+    builder = _builder("fence_barrier_init")
+    builder.emit(tirx.Evaluate(calls.fence_init().value, builder.span()))
+
+
+def as_barrier(op: str, barrier: object) -> Barrier:
+    """Return an operand that has to be a barrier.
+
+    Raises
+    ------
+    BadBarrier
+        If it is something else.
+    """
+    if not isinstance(barrier, Barrier):
+        raise BadBarrier(found=f"T.{op}: {shown(barrier)} is no barrier", fix="make one with T.alloc_barrier")
+    return barrier
+
+
+def _object(op: str, barrier: object) -> tuple[BufferVar, Expr]:
+    return as_barrier(op, barrier).place(op)
+
+
+def _integer(op: str, name: str, value: Scalar) -> Expr:
+    found = as_value(value)
+    if not found.dtype.is_integer and found.dtype != "bool":
+        raise BadArgument(
+            function=op, name=name, found=f"a {found.dtype} value", expected="an integer", instead="use k % 2"
+        )
+    return cast(found, DTYPES["int32"]).expr
+
+
+def _builder(name: str) -> Builder:
+    builder: Builder = current(f"T.{name}")
+    if builder.threads is None:
+        raise OutsideKernel(what=f"T.{name}")
+    return builder
+
+
+def _annotate(builder: Builder, buffer: BufferVar, counts: Sequence[int]) -> None:
+    """Say in the allocation, which is the last statement, what it is of."""
+    old = builder.scope.statements.pop()
+    notes = {calls.ARRIVALS: [nodes.int_const(n) for n in counts]}
+    builder.emit(tirx.AllocBuffer(buffer, notes, getattr(old, "span", None)))
