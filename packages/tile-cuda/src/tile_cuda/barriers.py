@@ -1,9 +1,9 @@
 """Barriers of a program's own: names that this package adds to ``T``.
 
 A barrier is one or several objects in shared memory, whose *phases* end when so many threads have arrived and all
-announced bytes have been copied. A program's statements mean the same without them, in program order: barriers say which
-threads wait for which others, instead of the barriers of the whole block that the compiler places where it finds no
-order. What they promise is checked for every trip count (``K233``).
+announced bytes have been copied. A program's statements mean the same without them, in program order: barriers say
+which threads wait for which others, instead of the barriers of the whole block that the compiler places where it finds
+no order. What they promise is checked for every trip count (``K233``).
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def barrier_arrive(barrier: Barrier) -> None:
 def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
     """Wait until the phase of a parity has ended: of phase 0, 2, 4, ... it is 0, of the others 1.
 
-    Of a new barrier a wait for parity 1 passes at once. In program order every wait passes, and it is for the phase that
-    has ended last.
+    Of a new barrier a wait for parity 1 passes at once. In program order every wait passes, and it is for the phase
+    that has ended last.
 
     Parameters
     ----------

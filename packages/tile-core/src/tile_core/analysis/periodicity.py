@@ -1,9 +1,9 @@
 """How an integer expression changes with the variable of a loop: that it repeats, or grows evenly, is proved here.
 
 An expression *advances* with ``(period, step, since)`` if ``e(k + period) = e(k) + step`` for every ``k >= since``. The
-rules are those of arithmetic: a sum advances by both steps, a quotient by a constant by the step divided by it once the
-period is so long that this is even, a remainder by nothing then; a comparison with something that grows is constant from
-some value on.
+rules are those of arithmetic: a sum advances by both steps; a quotient by a constant, once the period is so long that
+this is even, by the step divided by it, and a remainder by nothing then; a comparison with something that grows is
+constant from some value on.
 """
 
 from __future__ import annotations

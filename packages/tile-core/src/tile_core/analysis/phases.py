@@ -99,12 +99,12 @@ class Phases:
         size = len(teams) + len(barriers)
         self.clocks = [[0] * size for _ in teams]
         self.barriers = [
-            Barrier(name, count, len(teams) + n, *([0] * size for _ in range(3)), pending=count)
+            Barrier(name, count, len(teams) + n, [0] * size, [0] * size, [0] * size, count)
             for n, (name, count) in enumerate(barriers)
         ]
-        self.unordered: set[Hashable] = set()
+        self.unordered: set[str] = set()
         #: By buffer, part, whether it writes, and who: the time of the latest such access.
-        self.accesses: dict[Hashable, dict[tuple[Place, bool, int], int]] = {}
+        self.accesses: dict[str, dict[tuple[Place, bool, int], int]] = {}
         self.copies: list[tuple[Barrier, int]] = []
 
     def arrive(self, teams: Iterable[int], barrier: Barrier) -> None:
@@ -130,7 +130,7 @@ class Phases:
             reason = f"phase {barrier.phase} announces {barrier.announced} bytes, and {MOST_BYTES} are the most"
             raise Unbalanced(barrier.name, reason)
 
-    def copy(self, team: int, barrier: Barrier, size: int, buffer: Hashable, place: Place) -> None:
+    def copy(self, team: int, barrier: Barrier, size: int, buffer: str, place: Place) -> None:
         """Issue a copy that delivers bytes to the current phase, by one thread of a team."""
         self._certain(team, barrier, "a copy")
         self._event(team)
@@ -164,7 +164,7 @@ class Phases:
         for t in teams:
             self.clocks[t] = list(known)
 
-    def access(self, teams: Iterable[int], buffer: Hashable, place: Place, write: bool) -> None:
+    def access(self, teams: Iterable[int], buffer: str, place: Place, write: bool) -> None:
         """Note an access, of which each thread of some teams makes a part; these parts are disjoint."""
         teams = list(teams)
         for t in teams:
@@ -198,7 +198,9 @@ class Phases:
             for b in self.barriers
         )  # fmt: skip
         memory = frozenset(
-            (buffer, key, known((key[2], time))) for buffer, found in self.accesses.items() for key, time in found.items()
+            (buffer, key, known((key[2], time)))
+            for buffer, found in self.accesses.items()
+            for key, time in found.items()
         )
         flying = frozenset((b.number, phase - b.phase, known((b.number, phase + 1))) for b, phase in self._unknown())
         return objects, memory, flying, frozenset(self.unordered)
@@ -238,7 +240,7 @@ class Phases:
         barrier.pending, barrier.announced, barrier.delivered = barrier.arrivals, 0, 0
         barrier.waits, barrier.announcements = [], []
 
-    def _conflicts(self, team: int, buffer: Hashable, place: Place, write: bool) -> None:
+    def _conflicts(self, team: int, buffer: str, place: Place, write: bool) -> None:
         """Note whether a team may access what another thread has accessed without knowing of that."""
         clock = self.clocks[team]
         for (other, wrote, who), time in self.accesses.get(buffer, {}).items():
@@ -255,6 +257,4 @@ def _join(clock: list[int], other: Sequence[int]) -> None:
 def _overlap(a: Place, b: Place) -> bool:
     if len(a) != len(b):
         return True
-    return all(
-        x is None or y is None or (x[0] < y[0] + y[1] and y[0] < x[0] + x[1]) for x, y in zip(a, b, strict=True)
-    )
+    return all(x is None or y is None or (x[0] < y[0] + y[1] and y[0] < x[0] + x[1]) for x, y in zip(a, b, strict=True))

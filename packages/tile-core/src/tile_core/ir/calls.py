@@ -182,9 +182,7 @@ def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr, span: Span = No
     return _barrier("barrier_wait", barriers, index, "a", [parity], span)
 
 
-def _barrier(
-    name: str, barriers: BufferVar, index: Expr, access: str, args: Sequence[Expr], span: Span = None
-) -> Stmt:
+def _barrier(name: str, barriers: BufferVar, index: Expr, access: str, args: Sequence[Expr], span: Span = None) -> Stmt:
     return tirx.Evaluate(nodes.tile_call(name, [address(barriers, [index], access), *args]), span)
 
 

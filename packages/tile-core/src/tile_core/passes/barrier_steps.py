@@ -1,4 +1,4 @@
-"""Execution of a block's barriers, see ``check_barriers``: which threads do what in which order, for some trip counts."""
+"""Execution of a block's barriers, see ``check_barriers``: who does what in which order, for some trip counts."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Execution:
     trips
         For each loop around it, the current trip and the count.
     settled
-        For each long loop the trip count from which on the end of its trips is as at a smaller one.
+        For each long loop the trip that begins as an earlier one did: longer loops behave as shorter ones.
     """
 
     def __init__(self, block: Block, counts: Mapping[Point, int]) -> None:
@@ -252,33 +252,33 @@ class Execution:
             self.one(p)
 
     def loop(self, p: Point) -> None:
-        """Execute a loop; where it is long, so many trips that those after them repeat what has been."""
+        """Execute a loop; where it is long, only until its trips repeat what has been, and then what is left over."""
         first = self.value(p.stmt.min, p, "the first value of the loop")
         if first < 0 or (p.stmt.step is not None and nodes.as_int(p.stmt.step) != 1):
             raise Lost(f"{p.stmt.loop_var} does not count up by one from 0 or more on", p)
-        count, long = self.count(p), False
+        count = self.count(p)
         advance = self.block.advances(p) if p in self.counts or count > FULL else None
-        if advance is not None:
-            most = settled(advance)
-            if p not in self.counts and count > most:
-                count = most - (most - count) % advance.period
-            long = count >= most - advance.period
-        elif p in self.counts or count > FULL:
+        if advance is None and (p in self.counts or count > FULL):
             raise Lost(f"what it does about barriers changes with {p.stmt.loop_var}", p)
-        states = []
-        for trip in range(count):
+        seen: dict[object, int] = {}
+        trip, end = 0, count
+        while trip < end:
+            if advance is not None and trip >= advance.since:
+                again = seen.setdefault((trip % advance.period, self.state()), trip)
+                if again < trip:
+                    end, advance = trip + (end - trip) % (trip - again), None
+                    self.settled[p] = max(self.settled.get(p, 0), trip)
+                    continue
+                if trip > settled(advance):
+                    loop = f"the loop {p.stmt.loop_var}"
+                    raise Lost(f"trips of {loop} do not come to repeat what they do about barriers", p)
             self.env[p.stmt.loop_var] = first + trip
             self.trips[p] = (trip, count)
-            states.append(self.state() if long else None)
             self.all(p.parts[0])
+            trip += 1
         self.at = p
         self.trips.pop(p, None)
         self.env.pop(p.stmt.loop_var, None)
-        if long and advance is not None:
-            again = _repeats(states, advance)
-            if again is None:
-                raise Lost(f"trips of the loop {p.stmt.loop_var} do not come to repeat what they do about barriers", p)
-            self.settled[p] = max(self.settled.get(p, 0), again + advance.period)
 
     def count(self, p: Point) -> int:
         """Return the trip count of a loop with barriers."""
@@ -293,7 +293,7 @@ class Execution:
 
     def step(self, p: Point, step: Step) -> None:
         """Execute a call on a barrier object."""
-        teams, barrier = self.block.threads_of(p), self.object(p, step)
+        teams, barrier = self.block.threads_of(p), self.target(p, step)
         operand = 0 if step.operand is None else self.value(step.operand, p, "the parity")
         if step.name == "arrive":
             self.phases.arrive(teams, barrier)
@@ -303,9 +303,9 @@ class Execution:
             self.phases.announce(teams[0], barrier, operand)
         else:
             written = next(a for a in self.block.flow.accesses_at(p) if a.write)
-            self.phases.copy(teams[0], barrier, operand, self.buffer(written), self.place(written))
+            self.phases.copy(teams[0], barrier, operand, str(self.buffer(written).name), self.place(written))
 
-    def object(self, p: Point, step: Step) -> Barrier:
+    def target(self, p: Point, step: Step) -> Barrier:
         """Return the object of a call."""
         index, count = self.value(step.index, p, "the barrier"), len(self.block.barriers[step.barrier])
         if not 0 <= index < count:
@@ -346,7 +346,7 @@ class Execution:
             return
         found = [a for q in (p, *(self.block.flow.inside(p) if whole else ())) for a in self.block.flow.accesses_at(q)]
         mine = [a for a in found if nodes.scope_of(self.buffer(a)) == "shared"]
-        places = {(self.buffer(a), self.place(a), a.write): None for a in mine}
+        places = {(str(self.buffer(a).name), self.place(a), a.write): None for a in mine}
         for write in (False, True):
             for buffer, place, writes in places:
                 if writes == write:
@@ -396,11 +396,5 @@ class Execution:
 
 
 def settled(advance: Advance) -> int:
-    """Return a number of trips that is enough for states to repeat, in loops whose phases follow their trips."""
-    return advance.since + 6 * advance.period + 2
-
-
-def _repeats(states: Sequence[object], advance: Advance) -> int | None:
-    """Return the first trip whose state comes again a period later, if one does."""
-    last = len(states) - advance.period
-    return next((t for t in range(advance.since, last) if states[t] == states[t + advance.period]), None)
+    """Return the number of trips after which states have come again, in loops whose phases follow their trips."""
+    return advance.since + 6 * advance.period + 12

@@ -1,8 +1,8 @@
 """Barriers with phases that a program has of its own: that they balance, and which buffers they order.
 
-A program's statements have their meaning in program order, whoever executes them (see ``T.ws``); barriers only say which
-threads wait for which others. So in program order every wait passes. That this is so for all trip counts, and in every
-order in which threads may run, is checked by executing the calls with what each thread knows of the others
+A program's statements have their meaning in program order, whoever executes them (see ``T.ws``); barriers only say
+which threads wait for which others. So in program order every wait passes. That this is so for all trip counts, and in
+every order in which threads may run, is checked by executing the calls with what each thread knows of the others
 (``analysis/phases.py``), for trip counts 0, 1, 2, ... until what happens repeats.
 """
 
@@ -40,8 +40,8 @@ def barriers_of(body: Stmt) -> dict[BufferVar, tuple[int, ...]]:
 def check_barriers(body: Stmt) -> frozenset[str]:
     """Check the barriers of a program, and return the names of the shared buffers that they order.
 
-    Between the first and the last statement of a block that has to do with its barriers, all accesses of these buffers by
-    different threads of which one writes are ordered by arrivals and waits.
+    Between the first and the last statement of a block that has to do with its barriers, any two accesses of these
+    buffers by different threads of which one writes are ordered by arrivals and waits.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def check_barriers(body: Stmt) -> frozenset[str]:
 def _checked(block: Block) -> set[str]:
     """Execute a block for all trip counts that matter; return the names of the buffers that are ordered."""
     groups = _groups(block)
-    most = [max((settled(a) for a in map(block.advances, g) if a is not None), default=2) for g in groups]
+    most = [max((settled(a) for a in map(block.advances, g) if a is not None), default=2) + 2 for g in groups]
     done: dict[tuple[int, ...], Execution] = {}
     try:
         _run(block, groups, most, done)
@@ -86,8 +86,8 @@ def _checked(block: Block) -> set[str]:
             raise BadBarrier(found=found, fix="give them the same bounds", where=nodes.where_of(groups[0][0].stmt))
         for chosen in left:
             _run(block, groups, chosen, done)
-    unordered = {str(b.name) for run in done.values() for b in run.phases.unordered}
-    return {str(b.name) for run in done.values() for b in run.phases.accesses} - unordered
+    unordered = {b for run in done.values() for b in run.phases.unordered}
+    return {b for run in done.values() for b in run.phases.accesses} - unordered
 
 
 def _run(
@@ -152,7 +152,9 @@ def _fault(around: Point, flow: Flow) -> str:
         return "a pipelined loop makes barriers of its own"
     if kind == "while":
         return "nothing says how often a while loop runs"
-    return "a break or continue leaves this loop" if kind != "grid" and around.kind == "for" and flow.jumps(around) else ""
+    return (
+        "a break or continue leaves this loop" if kind != "grid" and around.kind == "for" and flow.jumps(around) else ""
+    )
 
 
 def _is_apart(p: Point, varying: Varying) -> bool:

@@ -1,12 +1,12 @@
 """Barriers of a program's own: initialised before their first use, dropped after the last, and trusted in between.
 
-What a program's barriers order, as ``passes/check_barriers.py`` has proved, barrier insertion need not order again: these
-buffers are managed between the first and the last statement of a block that has to do with its barriers.
+What a program's barriers order, as ``passes/check_barriers.py`` has proved, barrier insertion need not order again:
+these buffers are managed between the first and the last statement of a block that has to do with its barriers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tile_core.compat import structural
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LEADER = ("the first thread", 0, 1)
 
 
-def enter_barriers(body: Stmt, ordered: Collection[str], ctx: Context) -> Stmt:
+def enter_barriers(body: Stmt, ordered: frozenset[str], ctx: Context) -> Stmt:
     """Return the body with the objects of its barriers made and dropped, and with what they order marked.
 
     Parameters
@@ -48,7 +48,7 @@ def enter_barriers(body: Stmt, ordered: Collection[str], ctx: Context) -> Stmt:
 
 
 class _Enter(StmtRewriter):
-    def __init__(self, ordered: Collection[str]) -> None:
+    def __init__(self, ordered: frozenset[str]) -> None:
         self.ordered = ordered
 
     def visit_For(self, s: Stmt) -> Stmt:
