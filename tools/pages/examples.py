@@ -391,6 +391,29 @@ simdgroup_multiply_accumulate:
     T.simdgroup_load(a, H)
     T.simdgroup_multiply_accumulate(F, a, a)
 tma_copy: T.tma_copy(A[0:64, 0:64], S)
+alloc_barrier: full = T.alloc_barrier(128)
+barrier_arrive:
+    full = T.alloc_barrier(128)
+    T.barrier_arrive(full)
+barrier_wait:
+    full = T.alloc_barrier(128)
+    T.barrier_arrive(full)
+    T.barrier_wait(full, 0)
+mbarrier_arrive:
+    full = T.alloc_barrier([128, 128])
+    T.mbarrier_arrive(full[1])
+mbarrier_wait_parity:
+    full = T.alloc_barrier(128)
+    T.mbarrier_arrive(full)
+    T.mbarrier_wait_parity(full, 0)
+mbarrier_expect_tx:
+    full = T.alloc_barrier(128)
+    T.mbarrier_expect_tx(full, 64 * 64 * 4)
+    T.tma_copy(A[0:64, 0:64], S, barrier=full)
+    T.mbarrier_arrive(full)
+    T.mbarrier_wait_parity(full, 0)
+fence_proxy_async: T.fence_proxy_async()
+fence_barrier_init: T.fence_barrier_init()
 wgmma_gemm: T.wgmma_gemm(H, H, F)
 wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
 simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)

@@ -200,6 +200,16 @@ def as_barrier(op: str, barrier: object) -> Barrier:
     return barrier
 
 
+def count_bytes(buffer: BufferVar, index: Expr) -> None:
+    """Let an object count the bytes of the copy that is the last statement."""
+    builder = _builder("tma_copy")
+    old = builder.scope.statements.pop()
+    assert isinstance(old, tirx.Evaluate)
+    call = old.value
+    args = [*call.args, nodes.region(buffer, [index], [1])]
+    builder.emit(tirx.Evaluate(type(call)(call.op, args, attrs=call.attrs, ret_ty=call.ty), old.span))
+
+
 def _object(op: str, barrier: object) -> tuple[BufferVar, Expr]:
     return as_barrier(op, barrier).place(op)
 

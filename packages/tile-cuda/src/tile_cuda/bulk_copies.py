@@ -19,17 +19,19 @@ from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role
+from tile_core.layout import StackedLayout
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
+from tile_core.passes.barrier_steps import step_of
 from tile_core.simt.memory import arena
 from tile_core.simt.notes import ALIGNED, PIPELINE
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT, TRANSACTIONS
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.roles import is_shared
-from tile_cuda.ops.boxes import BULK, REASON, SWIZZLE
+from tile_cuda.ops.boxes import BULK, REASON, SLOT, SWIZZLE, slots_of
 from tile_cuda.ops.copy_bulk import BulkCopy, can_copy_bulk
-from tile_cuda.ops.store_bulk import ENDS, LASTS, SLOT, STORE, BulkStore, can_store_bulk, sides
+from tile_cuda.ops.store_bulk import ENDS, LASTS, STORE, BulkStore, can_store_bulk, sides
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -89,6 +91,9 @@ class _Choose(StmtRewriter):
         self.frames: list[_Frame] = []
         self.loops = 0
         self.ctx, self.aligned, self.asked = ctx, plan[ALIGNED], plan.program.layouts
+        self.announced = [
+            step.barrier for step in map(step_of, collect(plan.body, tirx.Evaluate)) if step and step.name == "announce"
+        ]
         self.rings: Mapping[Any, BufferVar] = plan[PIPELINE].versions
         #: Layouts of tiles, and of the slots of rings.
         self.layouts: dict[Any, LayoutMap] = dict(plan[PIPELINE].slots)
@@ -159,13 +164,15 @@ class _Choose(StmtRewriter):
 
     def loaded(self, s: Stmt, call: OpCall) -> Stmt:
         """Return a copy to shared memory, as one that a thread issues and all wait for if it can be of boxes."""
-        src, dst = call.args
+        src, dst = call.args[:2]
         answer: Accept | Reject = Reject(f"reads outside of {src.name} do not give zero")
         if src.name not in self.safe_values:
             answer = self.shared(call, src, dst) or can_copy_bulk(self.given(call, dst), self.ctx, self.aligned)
         if isinstance(answer, Reject):
             return _with(s, {REASON: answer.reason})
-        self.keep(dst.buffer, answer)
+        self.keep(dst, answer)
+        if len(call.args) > 2:
+            return self.counted(s, call, answer)
         name = self.name(f"{dst.name}_arrived")
         barrier, allocate = calls.alloc_barriers(name, 1)
         zero, frame = nodes.int_const(0), self.frames[-1]
@@ -192,16 +199,30 @@ class _Choose(StmtRewriter):
         answer = self.answer(call)
         if isinstance(answer, Reject):
             return _with(s, {REASON: answer.reason})
-        tile = sides(call)[0].buffer
+        tile = sides(call)[0]
         self.keep(tile, answer)
-        lasts = ENDS if any(tile.same_as(b) for b in self.managed) else LASTS
+        lasts = ENDS if any(tile.buffer.same_as(b) for b in self.managed) else LASTS
         return _with(s, {SWIZZLE: answer.facts[SWIZZLE], STORE: lasts})
 
-    def keep(self, tile: BufferVar, answer: Accept) -> None:
+    def counted(self, s: Stmt, call: OpCall, answer: Accept) -> Stmt:
+        """Return a copy whose bytes a barrier of the program counts, which a wait of the program's is for."""
+        barrier = call.args[2]
+        copy = _with(s, {ASYNC: TRANSACTIONS, SWIZZLE: answer.facts[SWIZZLE]})
+        size = nodes.int_const(prod(call.args[1].extents) * DTYPES[call.args[1].dtype].bits // 8)
+        announced = calls.barrier_announce(barrier.buffer, barrier.mins[0], size, s.span)
+        own = any(barrier.buffer.same_as(b) for b in self.announced)
+        return calls.only(("the first thread", 0, 1), copy if own else nodes.seq([announced, copy]), s.span)
+
+    def keep(self, tile: View, answer: Accept) -> None:
         """Note what a copy needs of its tile."""
         self.chosen += 1
-        self.layouts.setdefault(tile, answer.facts[LAYOUT])
-        self.aligns[tile] = max(self.aligns.get(tile, 1), int(answer.facts[ALIGN]))
+        slots, layout = self.slots(tile), answer.facts[LAYOUT]
+        self.layouts.setdefault(tile.buffer, StackedLayout(layout, slots) if slots else layout)
+        self.aligns[tile.buffer] = max(self.aligns.get(tile.buffer, 1), int(answer.facts[ALIGN]))
+
+    def slots(self, tile: View) -> int:
+        """Return how many tiles a buffer of the program has, of which a view is one; 0 for others, and rings."""
+        return 0 if tile.buffer in self.rings else slots_of(tile)
 
     def answer(self, call: OpCall) -> Accept | Reject:
         """Say whether a copy or an update of global memory is made of boxes."""
@@ -227,9 +248,11 @@ class _Choose(StmtRewriter):
 
     def given(self, call: OpCall, tile: View) -> OpCall:
         """Return a call with what is known of its tile's layout."""
-        ring = self.rings.get(tile.buffer)
+        ring, slots = self.rings.get(tile.buffer), self.slots(tile)
         asked = self.layouts.get(tile.buffer, self.asked.get(tile.name if ring is None else str(ring.name)))
-        facts = {ASKED_LAYOUT: asked, SLOT: None if ring is None else 1}
+        if slots and isinstance(asked, StackedLayout):
+            asked = asked.inner
+        facts = {ASKED_LAYOUT: asked, SLOT: 1 if ring is not None or slots else None}
         attrs = {**call.attrs, **{name: fact for name, fact in facts.items() if fact is not None}}
         return replace(call, attrs=attrs)
 

@@ -14,6 +14,7 @@ from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.gemm import GemmWarpPolicy, gemm
 from tile_core.ops.gemm_sp import gemm_sp
+from tile_cuda.barriers import as_barrier, count_bytes
 
 if TYPE_CHECKING:
     from tile_core.values.value import Tile
@@ -55,36 +56,45 @@ def tma_copy(
 ) -> None:
     """Copy a tile between global and shared memory by bulk copies of boxes (TMA): ``T.copy`` that is never another one.
 
-    The option ``bulk_copies`` makes no difference to it. It completes as ``T.copy`` does: what follows sees the result,
-    and the compiler places barriers, fences and waits.
+    The option ``bulk_copies`` makes no difference to it. Without ``barrier`` it completes as ``T.copy`` does: what follows
+    sees the result, and the compiler places barriers, fences and waits.
 
     Parameters
     ----------
     src, dst
         As for ``T.copy``: one side in global and the other in shared memory.
-    barrier, cluster_mask
-        Left out: barriers of a program's own and copies to several blocks are refused.
+    barrier
+        A barrier of ``T.alloc_barrier`` that counts the bytes of a copy to shared memory: it announces them for the
+        current phase, but for barriers whose bytes the program announces itself (``T.mbarrier_expect_tx``), and is
+        complete for those who have waited for the phase. Without it the copy completes as ``T.copy`` does.
+    cluster_mask
+        Left out: copies to several blocks are refused.
     eviction_policy
         A hint, see ``T.copy``.
 
     Raises
     ------
-    ScopeNotAllowed, BadAttribute
-        For other scopes; for a barrier or a mask.
+    ScopeNotAllowed, BadAttribute, BadBarrier
+        For other scopes; for a mask, or a barrier of a copy to global memory; for a barrier that is none.
     VariantRefused, VariantMissing
         When it is compiled: no boxes are the tile, with the rule that it breaks, or the target has no such copies.
     """
-    for name, value in (("barrier", barrier), ("cluster_mask", cluster_mask)):
-        if value is not None:
-            legal = "None: the compiler makes barriers, and a block copies for itself"
-            raise BadAttribute(op="tma_copy", name=name, found=operands.named(value), legal=legal)
+    if cluster_mask is not None:
+        legal = "None: a block copies for itself"
+        raise BadAttribute(op="tma_copy", name="cluster_mask", found=operands.named(cluster_mask), legal=legal)
+    place = None if barrier is None else as_barrier("tma_copy", barrier).place("tma_copy")
     scopes = operands.as_region("tma_copy", "src", src).scope, operands.as_region("tma_copy", "dst", dst).scope
     variant = {("global", "shared"): LOAD, ("shared", "global"): STORE}.get(scopes)
     if variant is None:
         at = 0 if scopes[0] not in ("global", "shared") else 1
         legal = ("global or shared memory", "shared memory" if scopes[0] == "global" else "global memory")[at]
         raise ScopeNotAllowed(op="tma_copy", role=("src", "dst")[at], found=scopes[at], legal=legal)
+    if place is not None and variant != LOAD:
+        legal = "None: the compiler waits for copies to global memory"
+        raise BadAttribute(op="tma_copy", name="barrier", found=operands.named(barrier), legal=legal)
     if eviction_policy is None:
         copy(src, dst, variant=variant)
     else:
         copy(src, dst, variant=variant, eviction_policy=eviction_policy)
+    if place is not None:
+        count_bytes(*place)

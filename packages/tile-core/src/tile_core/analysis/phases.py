@@ -129,6 +129,7 @@ class Phases:
         if barrier.announced > MOST_BYTES:
             reason = f"phase {barrier.phase} announces {barrier.announced} bytes, and {MOST_BYTES} are the most"
             raise Unbalanced(barrier.name, reason)
+        self._end(barrier)
 
     def copy(self, team: int, barrier: Barrier, size: int, buffer: str, place: Place) -> None:
         """Issue a copy that delivers bytes to the current phase, by one thread of a team."""

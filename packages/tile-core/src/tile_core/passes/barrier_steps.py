@@ -104,6 +104,7 @@ class Block:
             if step is not None:
                 self.steps[p] = step
                 self.loops.update(x for x in p.loops if any(x is q for q in self.every))
+        self.announced = {s.barrier for s in self.steps.values() if s.name == "announce"}
         self.stepping = {q for p in self.steps for q in (p, *p.path)}
         with_steps = [n for n, p in enumerate(self.points) if p in self.stepping]
         self.span = range(with_steps[0], with_steps[-1] + 1) if with_steps else range(0)
@@ -303,6 +304,8 @@ class Execution:
             self.phases.announce(teams[0], barrier, operand)
         else:
             written = next(a for a in self.block.flow.accesses_at(p) if a.write)
+            if step.barrier not in self.block.announced:
+                self.phases.announce(teams[0], barrier, operand)
             self.phases.copy(teams[0], barrier, operand, str(self.buffer(written).name), self.place(written))
 
     def target(self, p: Point, step: Step) -> Barrier:

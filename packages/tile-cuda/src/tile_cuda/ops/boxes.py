@@ -32,6 +32,8 @@ from tile_cuda.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT,
 BULK = "tma"
 #: Attribute of a copy: bytes of a row over which chunks are permuted.
 SWIZZLE = "bulk_swizzle"
+#: Attribute of a copy or an update whose tile is one of several in its buffer, which the first index names.
+SLOT = "bulk_slot"
 #: Attribute of a copy or an update that is not made of boxes: why.
 REASON = "bulk_reason"
 
@@ -170,6 +172,13 @@ def of_tensor(tensor: View, tile: View, aligned: Aligned) -> Iterator[str]:
     if tensor.extents[-1] != tile.shape[-1]:
         yield f"it takes single elements of the rows of {tensor.name}"
     yield from _of_map(tensor, aligned)
+
+
+def slots_of(tile: View) -> int:
+    """Return how many tiles a buffer has, of which a view is one that the first index names; 0 for a whole buffer."""
+    first = nodes.shape_of(tile.buffer)[0]
+    several = len(tile.extents) > 1 and tile.extents[0] == 1 and isinstance(first, int) and first > 1
+    return int(first) if several else 0
 
 
 def unpaneled(tensor: View, tile: View, asked: LayoutMap | None) -> str:

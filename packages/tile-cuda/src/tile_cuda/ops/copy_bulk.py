@@ -19,7 +19,7 @@ from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import BULK, REASON, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
+from tile_cuda.ops.boxes import BULK, REASON, SLOT, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
 from tile_cuda.ptx.bulk import load_name
 from tile_cuda.tensor_map import has_type
 
@@ -33,7 +33,8 @@ def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reje
     Parameters
     ----------
     call
-        A copy from global to shared memory, with the attribute ``ASKED_LAYOUT`` if the user annotated its buffer.
+        A copy from global to shared memory, with the attribute ``ASKED_LAYOUT`` if the layout of its tile is decided,
+        and ``SLOT`` if the tile is one of several in its buffer.
     aligned
         What the launch promises about addresses and symbols.
 
@@ -46,9 +47,10 @@ def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reje
         return Reject("the target has no bulk copies")
     for reason in _reasons(call, aligned):
         return Reject(reason)
-    src, dst = call.args
+    src, dst = call.args[:2]
     asked = call.attrs.get(ASKED_LAYOUT)
-    chosen = next(panels(src.extents, dst.extents, src.dtype, asked), None)
+    shape = dst.extents[1:] if call.attrs.get(SLOT) else dst.extents
+    chosen = next(panels(src.extents, shape, src.dtype, asked), None)
     if chosen is None:
         return Reject(unpaneled(src, dst, asked))
     facts = {COMPLETION: TRANSACTIONS, LAYOUT: chosen.layout, ALIGN: chosen.align, SWIZZLE: chosen.swizzle}
@@ -96,7 +98,7 @@ class BulkCopy(SimtVariant):
 
 def _reasons(call: OpCall, aligned: Aligned) -> Iterator[str]:
     """Yield why a copy is none of boxes, whatever the tile's layout; later ones rely on the earlier."""
-    src, dst = call.args
+    src, dst = call.args[:2]
     hints = call.attrs.get("hints") or {}
     if bool(dict(hints).get("disable_tma")):
         yield "it says disable_tma"
@@ -104,6 +106,7 @@ def _reasons(call: OpCall, aligned: Aligned) -> Iterator[str]:
         yield f"it asks for {call.attrs['variant']}"
     if src.dtype != dst.dtype or call.attrs.get("round") is not None:
         yield f"it converts {src.dtype} to {dst.dtype}"
-    if tuple(dst.extents) != tuple(nodes.shape_of(dst.buffer)):
+    inner = list(zip(dst.mins, dst.extents, nodes.shape_of(dst.buffer), strict=True))[bool(call.attrs.get(SLOT)) :]
+    if any(n != whole for _, n, whole in inner):
         yield f"it writes a part of {dst.name}"
     yield from of_tensor(src, dst, aligned)

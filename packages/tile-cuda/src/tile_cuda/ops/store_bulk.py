@@ -23,7 +23,7 @@ from tile_core.ops.base import OpCall, View
 from tile_core.simt.memory.alignment import Aligned, factor
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import BULK, CHUNK, REASON, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
+from tile_cuda.ops.boxes import BULK, CHUNK, REASON, SLOT, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
 from tile_cuda.ptx.bulk import store_name
 from tile_cuda.tensor_map import has_type
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 #: Attribute of a copy or an update: it is one of boxes (``LASTS``: read after the statement; ``ENDS``: until its end).
 STORE = "bulk_store"
 LASTS, ENDS = "lasts", "ends"
-#: Attribute of a call that ``can_store_bulk`` is asked about: its tile is a slot of a buffer with several.
-SLOT = "bulk_slot"
 
 #: PTX ISA, "cp.reduce.async.bulk.tensor": the element of the map, by operation and type. Minima and maxima of floats
 #: are left out, since the manual does not say what they make of NaN. Signed elements of 64 bits have minima and maxima

@@ -225,6 +225,8 @@ class _Flow:
             return frozenset(a.outside(p.stmt) for a in inside)
         if p.kind == "role":
             state = self.enter(p, state)
+            if self.asynchronous:
+                self.fence(state, [a for q in p.all() for a in (*q.reads, *q.writes)])
             return state | {a.left_role() for a in self.run(p.parts[0], _NOTHING)}
         if p.kind == "for":
             return self.loop(p, state)
