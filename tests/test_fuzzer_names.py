@@ -7,7 +7,8 @@ from tile_core.plugins.manager import installed
 _EXPERT = "expert level: legal only in layouts of one instruction; cases and programs of the backend's own tests"
 _NAMES = """
 cooperative_tensor_gemm cooperative_tensor_gemm_sp simdgroup_fill simdgroup_gemm simdgroup_gemm_sp simdgroup_load
-simdgroup_multiply_accumulate simdgroup_store tma_copy wgmma_gemm wgmma_gemm_sp
+simdgroup_multiply_accumulate simdgroup_store tma_copy wgmma_gemm wgmma_gemm_sp fence_barrier_init fence_proxy_async
+mbarrier_expect_tx
 """
 #: Name -> why no strategy draws it.
 UNDRAWN = dict.fromkeys(_NAMES.split(), _EXPERT)

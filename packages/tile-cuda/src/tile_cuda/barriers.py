@@ -175,7 +175,7 @@ def fence_proxy_async() -> None:
     The compiler places these fences; one more is harmless.
     """
     builder = _builder("fence_proxy_async")
-    builder.emit(tirx.Evaluate(calls.fence_proxy().value, builder.span()))
+    builder.emit(tirx.Evaluate(calls.fence_proxy(everywhere=True).value, builder.span()))
 
 
 def fence_barrier_init() -> None:

@@ -56,8 +56,8 @@ def tma_copy(
 ) -> None:
     """Copy a tile between global and shared memory by bulk copies of boxes (TMA): ``T.copy`` that is never another one.
 
-    The option ``bulk_copies`` makes no difference to it. Without ``barrier`` it completes as ``T.copy`` does: what follows
-    sees the result, and the compiler places barriers, fences and waits.
+    The option ``bulk_copies`` makes no difference to it. Without ``barrier`` it completes as ``T.copy`` does: what
+    follows sees the result, and the compiler places barriers, fences and waits.
 
     Parameters
     ----------

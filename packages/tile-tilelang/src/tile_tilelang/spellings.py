@@ -37,8 +37,6 @@ RENAMED = {
     "SharedBuffer": "Buffer",
     "Unroll": "unroll",
     "Vectorized": "vectorized",
-    "barrier_arrive": "mbarrier_arrive",
-    "barrier_wait": "mbarrier_wait_parity",
     "parallel": "Parallel",
 }
 

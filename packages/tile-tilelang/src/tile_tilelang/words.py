@@ -64,7 +64,6 @@ REFUSED = {
         "write T.Kernel, and T.copy",
     ),
     "ClusterKernel": ("blocks do not share memory", "write T.Kernel(*blocks, threads=...)"),
-    "alloc_barrier": (_BARRIER, "leave it out: T.copy and T.gemm wait for what they read; T.Pipelined overlaps them"),
     "mbarrier_* barrier_*": (_BARRIER, "leave it out: T.copy and T.gemm wait for what they read"),
     "sync_barrier named_barrier_*": (_BARRIER, "write T.sync_threads()"),
     "tma_copy async_copy tma_load*": ("T.copy says what is moved", "write T.copy(src, dst) in T.Pipelined"),
