@@ -50,7 +50,7 @@ def test_writes_are_fenced_before_products_that_read_by_themselves():
     loop = alone[alone.index("for (int k") :]
     assert "fence_proxy_async" not in plain
     assert loop.index("fence_proxy_async") < loop.index("mbarrier_arrive")
-    assert loop.count("fence_proxy_async();\n      mbarrier_arrive") == 1, "the role that reads needs none"
+    assert loop.count("fence_proxy_async_shared_cta();\n      mbarrier_arrive") == 1, "the role that reads needs none"
 
 
 def one_phase(arrives=True):

@@ -145,7 +145,7 @@ class Unit:
         Lines at the top of the file (macros, constants).
     needs
         Features that a target may declare absent: element types (those of parameters are added), ``"threads"``,
-        ``"warps"``, ``"atomic:add:float16"``, ``"shared:65536"`` (bytes).
+        ``"warps"``, ``"atomic:add:float16"``, ``"shared:65536"`` (bytes), ``"name:alloc_barrier"`` (of a package).
     optional
         Why a target may refuse it with an ``UnsupportedError``; empty if it may not.
     illegal

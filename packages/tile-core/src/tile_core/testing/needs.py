@@ -40,6 +40,8 @@ def excuse(features: frozenset[str], threads: int, capabilities: Capabilities) -
         kind, _, rest = feature.partition(":")
         if kind == "shared" and rest and 0 < capabilities.shared_bytes < int(rest):
             return f"{rest} bytes of shared memory, the target declares {capabilities.shared_bytes}"
+        if kind == "name" and not _is_offered(rest):
+            return f"no installed package adds T.{rest}"
         if kind == "atomic" and rest and not capabilities.supports_atomic(*rest.split(":")):
             return f"the target declares no atomic {rest.replace(':', ' of ')}"
     return ""
@@ -53,6 +55,12 @@ def optional(features: frozenset[str]) -> str:
     known = {f for f in features if ":" not in f and not _is_type(f)}
     rest = sorted(known - REQUIRED)
     return f"not every target has: {', '.join(rest)}" if rest else ""
+
+
+def _is_offered(name: str) -> bool:
+    from tile_core.plugins.manager import installed
+
+    return name in installed().language_names()
 
 
 def _is_type(feature: str) -> bool:

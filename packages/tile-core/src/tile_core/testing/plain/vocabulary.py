@@ -37,7 +37,8 @@ _ALIASES = {
     "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
 }  # fmt: skip
 _RANDOM = ("philox", "uniform_of", "normal_of", "rng_init", "rng_rand", "rng_rand_float")
-_LAYOUTS = ("Layout", "Fragment", "GemmWarpPolicy")
+_BARRIERS = ("barrier_arrive", "barrier_wait", "mbarrier_arrive", "mbarrier_wait_parity")
+_LAYOUTS = ("alloc_barrier", "Layout", "Fragment", "GemmWarpPolicy")
 
 #: Functions of one float.
 UNARY: dict[str, Any] = {
@@ -71,13 +72,17 @@ class Grid:
 
 
 class Ignored:
-    """Names without effect here: layouts and policies."""
+    """Names without effect here: layouts, policies and barriers."""
 
     def __getattr__(self, name: str) -> Any:
         """Return itself."""
         return self
 
     def __call__(self, *args: Any, **words: object) -> Any:
+        """Return itself."""
+        return self
+
+    def __getitem__(self, index: Any) -> Any:
         """Return itself."""
         return self
 
@@ -112,7 +117,7 @@ class Language:
             return _ALIASES[name]
         if name in _LAYOUTS:
             return Ignored()
-        if name in _HINTS:
+        if name in _HINTS or name in _BARRIERS:
             return lambda *a, **k: None
         if name in _INTEGER:
             return lambda a, b: _integral(_INTEGER[name], a, b)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tile_core.testing.case import Unit
+from tile_core.testing.strategies.barriers import barriers
 from tile_core.testing.strategies.boxes import boxes
 from tile_core.testing.strategies.control import control
 from tile_core.testing.strategies.grids import grids, launches
@@ -48,6 +49,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "boxes": (boxes(), 1),
     "rare": (rare_ops(), 1),
     "roles": (role_programs(), 1),
+    "barriers": (barriers(), 1),
     "illegal": (illegal(), 1),
 }
 

@@ -1,0 +1,69 @@
+"""Programs in which one role hands tiles to another one, ordered by barriers of the program's own."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tile_core.testing.case import Unit, output, scalar, tensor
+from tile_core.testing.strategies.draws import Draw
+from tile_core.testing.strategies.themes import randoms, spelled, themed
+
+_TYPES = ("int32", "float32", "float16", "int8", "int64")
+#: Threads of a block, and size and numbers of groups of the role that fills and the one that reads.
+_SPLITS = (
+    (64, 32, "0", "1"), (96, 32, "0, 1", "2"), (128, 32, "3", "0, 1, 2"), (256, 128, "0", "1"), (256, 128, "1", "0"),
+)  # fmt: skip
+
+_NAMES = (("barrier_arrive", "barrier_wait"), ("mbarrier_arrive", "mbarrier_wait_parity"))
+
+
+@st.composite
+def barriers(draw: Draw) -> Unit:
+    """Draw a program: slots, trip counts, who waits from when on, and tiles that the barriers do not order."""
+    threads, size, first, second = draw(st.sampled_from(_SPLITS))
+    stages, most, trips = draw(st.integers(1, 4)), draw(st.integers(1, 7)), draw(st.integers(0, 7))
+    rows, cols = draw(st.sampled_from((1, 3, 8, 16))), draw(st.sampled_from((5, 16, 32, 33)))
+    dtype, known = draw(st.sampled_from(_TYPES)), draw(st.booleans())
+    trips = min(trips, most)
+    fills, reads = (size * len(g.split(",")) for g in (first, second))
+    arrive, wait = draw(st.sampled_from(_NAMES))
+    slot, turn = f"k % {stages}", f"k // {stages}"
+    late = draw(st.booleans())
+    free = f"T.{wait}(empty[{slot}], ({turn} + 1) % 2)"
+    if late:
+        free = f"if k >= {stages}:\n            T.{wait}(empty[{slot}], ({turn} - 1) % 2)"
+    fill = f"T.copy(A[k * {rows}, 0], s[{slot}, :, :])"
+    if draw(st.booleans()):
+        fill = (
+            f"for i, j in T.Parallel({rows}, {cols}):\n"
+            f"            s[{slot}, i, j] = A[k * {rows} + i, j] + {draw(st.integers(-2, 2))}"
+        )
+    beside = draw(st.booleans())
+    extra = f"T.copy(A[k * {rows}, 0], r)" if beside else "pass"
+    value = f"s[{slot}, {rows - 1} - i, j]" + (f" + r[i, {cols - 1} - j]" if beside else "")
+    body = f"""\
+s = T.alloc_shared(({stages}, {rows}, {cols}), {spelled(draw, dtype)})
+r = T.alloc_shared(({rows}, {cols}), {spelled(draw, dtype)})
+full = T.alloc_barrier([{fills}] * {stages})
+empty = T.alloc_barrier([{reads}] * {stages})
+for k in range({trips if known else "n"}):
+    with T.ws({first}, size={size}):
+        {free}
+        {fill}
+        T.{arrive}(full[{slot}])
+        {extra}
+    with T.ws({second}, size={size}):
+        T.{wait}(full[{slot}], {turn} % 2)
+        for i, j in T.Parallel({rows}, {cols}):
+            B[bx, k * {rows} + i, j] = {value}
+        T.{arrive}(empty[{slot}])"""
+    blocks = draw(st.integers(1, 2))
+    params = [tensor("A", dtype, most * rows, cols), output("B", dtype, blocks, most * rows, cols), scalar("n")]
+    data = {
+        "A": randoms(draw, (most * rows, cols), dtype), "B": randoms(draw, (blocks, most * rows, cols), dtype),
+        "n": trips,
+    }  # fmt: skip
+    return themed(
+        "barriers", draw, params, body, {"": data}, grid=str(blocks), threads=threads,
+        needs=frozenset({"name:alloc_barrier"}), optional="barriers with phases",
+    )  # fmt: skip
