@@ -66,7 +66,7 @@ def gemm_case(
     M: int, N: int, K: int, types: Types, block: tuple[int, int, int] = (32, 32, 32), stages: int = 2,
     trans: tuple[bool, bool] = (False, False), threads: int = 128, dynamic: bool = False, kept: int = 0,
 ) -> Case:  # fmt: skip
-    """Return a product; with dynamic sizes the program names none of them. ``kept``: bits of sums, if fewer than usual."""
+    """Return a product; with dynamic sizes the program names none of them. ``kept``: bits of sums that are coarser."""
     shape: tuple[Any, ...] = tuple(T.dynamic("m, n, k")) if dynamic else (M, N, K)
     program = gemm(*shape, types, block, stages, trans, threads)
     rng = np.random.default_rng(M * 7 + N * 5 + K)

@@ -46,8 +46,8 @@ class CudaOptions:
         legal on them; ``explain`` says why one is not. ``"never"``, the default until a device has been measured: only
         those that ask for it.
     fast_accum
-        Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and not
-        those of the accumulator: `wgmma` multiplies 8-bit floats only with it, unless the call asks for `wgmma`.
+        Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and
+        not those of the accumulator: `wgmma` multiplies 8-bit floats only with it, unless the call asks for `wgmma`.
     """
 
     fast_math: bool = False

@@ -289,6 +289,15 @@ def test_explain_names_instruction_descriptors_and_swizzle():
         assert words in said
 
 
+def test_sums_of_8_bit_floats_are_wgmma_only_where_that_is_allowed():
+    made = CASES["fp8"]
+    kernel = check(*made[0], **made[1], options={"wgmma": "always"})
+    assert not issued(kernel)
+    said = " ".join(kernel.explain().split())
+    assert "its sums of float8_e4m3fn keep 14 bits only; the option fast_accum allows it" in said
+    assert issued(check(*made[0], **made[1], options=None, variant="cuda.wgmma")) == [made[2]]
+
+
 LARGE = {
     "f16 128 x 256 x 64": ((128, 256, 64), {"threads": 256, "stages": 4}),
     "f16 128 x 128 x 64": ((128, 128, 64), {"threads": 128, "stages": 4, "turned": NT}),

@@ -51,9 +51,9 @@ class WarpgroupVariant(MatrixVariant):
             return answer
         if ctx.options.wgmma == "never":
             return Reject('the option wgmma is "never"')
-        kind = DTYPES[call.args[0].dtype]
-        if kind.is_float and kind.bits == 8 and not ctx.options.fast_accum:
-            return Reject(f"its sums of {kind.name} keep 14 bits only; the option fast_accum allows it")
+        dtype = call.args[0].dtype
+        if DTYPES[dtype].is_float and DTYPES[dtype].bits == 8 and not ctx.options.fast_accum:
+            return Reject(f"its sums of {dtype} keep 14 bits only; the option fast_accum allows it")
         return answer
 
     def refuses(self, call: SimtCall) -> str:
