@@ -10,10 +10,13 @@ _NAMES = """
 cooperative_tensor_gemm cooperative_tensor_gemm_sp simdgroup_fill simdgroup_gemm simdgroup_gemm_sp simdgroup_load
 simdgroup_multiply_accumulate simdgroup_store tma_copy wgmma_gemm wgmma_gemm_sp mbarrier_expect_tx
 """
+_OTHER = "another name of T.barrier_arrive or T.barrier_wait, which are drawn"
 _NO_MEANING = "changes nothing that a program computes; tests/barriers of tile-cuda have it"
 #: Name -> why no strategy draws it.
-UNDRAWN = dict.fromkeys(_NAMES.split(), _EXPERT) | dict.fromkeys(
-    ("fence_barrier_init", "fence_proxy_async"), _NO_MEANING
+UNDRAWN = (
+    dict.fromkeys(_NAMES.split(), _EXPERT)
+    | dict.fromkeys(("fence_barrier_init", "fence_proxy_async"), _NO_MEANING)
+    | dict.fromkeys(("mbarrier_arrive", "mbarrier_wait_parity"), _OTHER)
 )
 
 

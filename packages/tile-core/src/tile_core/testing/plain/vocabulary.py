@@ -37,7 +37,7 @@ _ALIASES = {
     "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
 }  # fmt: skip
 _RANDOM = ("philox", "uniform_of", "normal_of", "rng_init", "rng_rand", "rng_rand_float")
-_BARRIERS = ("barrier_arrive", "barrier_wait", "mbarrier_arrive", "mbarrier_wait_parity")
+_BARRIERS = ("barrier_arrive", "barrier_wait")
 _LAYOUTS = ("alloc_barrier", "Layout", "Fragment", "GemmWarpPolicy")
 
 #: Functions of one float.

@@ -14,8 +14,6 @@ _SPLITS = (
     (64, 32, "0", "1"), (96, 32, "0, 1", "2"), (128, 32, "3", "0, 1, 2"), (256, 128, "0", "1"), (256, 128, "1", "0"),
 )  # fmt: skip
 
-_NAMES = (("barrier_arrive", "barrier_wait"), ("mbarrier_arrive", "mbarrier_wait_parity"))
-
 
 @st.composite
 def barriers(draw: Draw) -> Unit:
@@ -26,12 +24,11 @@ def barriers(draw: Draw) -> Unit:
     dtype, known = draw(st.sampled_from(_TYPES)), draw(st.booleans())
     trips = min(trips, most)
     fills, reads = (size * len(g.split(",")) for g in (first, second))
-    arrive, wait = draw(st.sampled_from(_NAMES))
     slot, turn = f"k % {stages}", f"k // {stages}"
     late = draw(st.booleans())
-    free = f"T.{wait}(empty[{slot}], ({turn} + 1) % 2)"
+    free = f"T.barrier_wait(empty[{slot}], ({turn} + 1) % 2)"
     if late:
-        free = f"if k >= {stages}:\n            T.{wait}(empty[{slot}], ({turn} - 1) % 2)"
+        free = f"if k >= {stages}:\n            T.barrier_wait(empty[{slot}], ({turn} - 1) % 2)"
     fill = f"T.copy(A[k * {rows}, 0], s[{slot}, :, :])"
     if draw(st.booleans()):
         fill = (
@@ -50,13 +47,13 @@ for k in range({trips if known else "n"}):
     with T.ws({first}, size={size}):
         {free}
         {fill}
-        T.{arrive}(full[{slot}])
+        T.barrier_arrive(full[{slot}])
         {extra}
     with T.ws({second}, size={size}):
-        T.{wait}(full[{slot}], {turn} % 2)
+        T.barrier_wait(full[{slot}], {turn} % 2)
         for i, j in T.Parallel({rows}, {cols}):
             B[bx, k * {rows} + i, j] = {value}
-        T.{arrive}(empty[{slot}])"""
+        T.barrier_arrive(empty[{slot}])"""
     blocks = draw(st.integers(1, 2))
     params = [tensor("A", dtype, most * rows, cols), output("B", dtype, blocks, most * rows, cols), scalar("n")]
     data = {

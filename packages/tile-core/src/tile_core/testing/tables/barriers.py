@@ -74,11 +74,11 @@ def _threads() -> Unit:
         full, read = T.alloc_barrier(64), T.alloc_barrier(64)
         for k in range({MOST}):
             s[t] = A[k, t]
-            T.mbarrier_arrive(full)
-            T.mbarrier_wait_parity(full, k % 2)
+            T.barrier_arrive(full)
+            T.barrier_wait(full, k % 2)
             B[k, t] = s[63 - t]
-            T.mbarrier_arrive(read)
-            T.mbarrier_wait_parity(read, k & 1)
+            T.barrier_arrive(read)
+            T.barrier_wait(read, k & 1)
     """)
     params = [tensor("A", "int32", MOST, 64), output("B", "int32", MOST, 64)]
     data = {"": lambda rng: {"A": rng.integers(-99, 100, (MOST, 64)).astype(np.int32)}}
