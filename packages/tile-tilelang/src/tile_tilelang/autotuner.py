@@ -226,6 +226,13 @@ class AutoTuner:
     def run(self, warmup: float = 25, rep: float = 100, timeout: float | None = None) -> AutotuneResult:
         """Return the fastest configuration.
 
+        Parameters
+        ----------
+        warmup, rep
+            Milliseconds of runs that are not counted, and that are.
+        timeout
+            Of no effect, see `IGNORED`.
+
         Raises
         ------
         NoWorkingConfig

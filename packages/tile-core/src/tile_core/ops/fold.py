@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadElementType, BadFunction
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, loads_of, substitute
+from tile_core.ir.visit import collect, loads_of, map_expr, substitute
 from tile_core.numerics.places import key_of, key_type, wide_type
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
@@ -241,9 +241,6 @@ def _closed(op: str, lhs: list[Var], rhs: list[Var], results: list[Expr]) -> _Tr
 
 
 def _replaced(e: Expr, load: Expr, var: Var) -> Expr:
-    from tile_core.compat.tvm import ir
-    from tile_core.ir.visit import map_expr
-
     return map_expr(e, lambda x: var if x.same_as(load) else x, ir.TensorLoad)
 
 
