@@ -166,3 +166,26 @@ def test_fences_may_be_written_too():
     kernel(a, b)
     np.testing.assert_array_equal(a, b)
     tile.compile(main, "cpu")(a, np.zeros(64, "float32"))
+
+
+def test_a_role_whose_product_reads_by_itself_has_a_fence_after_what_the_block_wrote():
+    @T.prim_func
+    def main(A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=256):
+            s = T.alloc_shared((64, 32), "float16")
+            r = T.alloc_shared((32, 64), "float16")
+            f = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, s)
+            T.copy(B, r)
+            with T.ws(1):
+                T.clear(f)
+                T.wgmma_gemm(s, r, f)
+                T.copy(f, C)
+
+    kernel = tile.compile(main, TARGET, runtime="emulator")
+    assert "fence_proxy_async_shared_cta();\n  __syncthreads();" in at(kernel.source)
+    rng = np.random.default_rng(8)
+    a, b = rng.integers(-3, 4, (64, 32)).astype("float16"), rng.integers(-3, 4, (32, 64)).astype("float16")
+    c = np.full((64, 64), np.nan, "float32")
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, a.astype("float32") @ b.astype("float32"))
