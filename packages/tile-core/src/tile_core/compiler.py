@@ -22,7 +22,6 @@ from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_slow, warn_of_spills
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.disk_slots import DiskSlot, slot_of
-from tile_core.runtime.export import write_artefact
 from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.launches import CompiledLaunch, hidden_of, in_order
 from tile_core.runtime.settings import path_of, program_of
@@ -206,7 +205,7 @@ def _kernel(
             program=program,
             explain=lambda: "\n\n".join(_explain(s.plan(), ctx) for s in stages),
             reference=_reference(program, hidden),
-            export=lambda kernel, path: write_artefact(path, signature, stages, hidden, ctx.target, plugins),
+            export=lambda kernel, path: _export(path, signature, stages, hidden, ctx.target, plugins),
             runtimes=load,
         ),
     )
@@ -249,6 +248,12 @@ def _load(
         for s in stages
     ]
     return in_order(loaded, stages, [p.name for p in program.params], hidden, adapter.convention), adapter
+
+
+def _export(path: Path, *kernel: Any) -> None:
+    from tile_core.runtime.export import write_artefact
+
+    write_artefact(path, *kernel)
 
 
 def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., object]:

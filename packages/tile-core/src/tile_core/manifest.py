@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import importlib.resources
+import importlib.util
+import itertools
 import operator
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tile_core.compat.distributions import version_of
@@ -104,7 +104,8 @@ def fingerprint_of(package: str, distribution: str | None = None) -> str:
     """Fingerprint of a package: its distribution's version and a hash of its files.
 
     The hash covers every file of the package that is not byte code (sources, and preludes that emitted text includes),
-    so that an edited checkout never finds kernels of the unedited one in the cache.
+    so that an edited checkout never finds kernels of the unedited one in the cache. Of the core it leaves out what is
+    above the compiler, and therefore takes no part in making code.
 
     Parameters
     ----------
@@ -116,13 +117,15 @@ def fingerprint_of(package: str, distribution: str | None = None) -> str:
     package = package.partition(".")[0]
     version = version_of(distribution or package.replace("_", "-")) or "source"
     digest = hashlib.sha256()
-    for path, content in sorted(_files(importlib.resources.files(package))):
+    for path, content in sorted(_files(package)):
         digest.update(f"{path}\0{len(content)}\0".encode())
         digest.update(content)
     return f"{package} {version} {digest.hexdigest()[:32]}"
 
 
 NAME = re.compile(rf"{KIND.pattern}(\.{KIND.pattern})?")
+#: Folders of a package that nothing below imports: the contract "layers of the core" in pyproject.toml sees to it.
+_ABOVE_THE_COMPILER = {"tile_core": ("cli", "testing")}
 _COMPARISONS = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
@@ -148,19 +151,33 @@ def _is_options(kind: Any) -> bool:
     return defaults and bool(getattr(kind, "__dataclass_params__").frozen)  # noqa: B009 - not in the type stubs
 
 
-def _files(folder: Any, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-    if isinstance(folder, Path):  # nearly always; much faster than the general way
-        for root, folders, names in os.walk(folder):
-            folders[:] = [name for name in folders if name != "__pycache__"]
-            for name in names:
-                if not name.endswith((".pyc", ".pyo")):
-                    path = os.path.join(root, name)
-                    with open(path, "rb") as file:
-                        yield os.path.relpath(path, folder).replace(os.sep, "/"), file.read()
-        return
+def _files(package: str) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of each file of a package that counts."""
+    spec = importlib.util.find_spec(package)
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    apart = _ABOVE_THE_COMPILER.get(package, ())
+    if folders and all(map(os.path.isdir, folders)):  # nearly always; much faster than the general way
+        return itertools.chain.from_iterable(_in_folder(folder, "", apart) for folder in folders)
+    from importlib.resources import files
+
+    return _in_archive(files(package), "", apart)
+
+
+def _in_folder(folder: str, prefix: str, apart: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                if entry.name != "__pycache__" and entry.name not in apart:
+                    yield from _in_folder(entry.path, f"{prefix}{entry.name}/")
+            elif not entry.name.endswith((".pyc", ".pyo")):
+                with open(entry.path, "rb", buffering=0) as file:
+                    yield prefix + entry.name, file.read()
+
+
+def _in_archive(folder: Any, prefix: str, apart: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
         if entry.is_dir():
-            if entry.name != "__pycache__":
-                yield from _files(entry, f"{prefix}{entry.name}/")
+            if entry.name != "__pycache__" and entry.name not in apart:
+                yield from _in_archive(entry, f"{prefix}{entry.name}/")
         elif not entry.name.endswith((".pyc", ".pyo")):
             yield prefix + entry.name, entry.read_bytes()

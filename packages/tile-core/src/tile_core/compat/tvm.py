@@ -35,6 +35,7 @@ def _without_side_effects() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+            _age()
         if hide_torch:
             del sys.modules["torch"]
         if autoload is None:
@@ -43,6 +44,17 @@ def _without_side_effects() -> Iterator[None]:
             os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"] = autoload
         sys.excepthook = hook
         inspect.getfile = getfile
+
+
+def _age() -> None:
+    """Make all objects old, without a collection.
+
+    The next collection of young objects would look at everything that the import made, which takes as long as the
+    passes over a kernel. What somebody has frozen stays frozen: then objects grow old by collections.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _set_threads() -> None:

@@ -58,10 +58,12 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
         If TVM refuses the function, which earlier passes must prevent.
     """
     module = _built(func, isa, isa.fma, steps)
-    if isa.name == "avx512" and _BYTE_SIGNS.search(module.inspect_source("ll")):
+    text = module.inspect_source("ll") if isa.fma or isa.name == "avx512" else ""
+    if isa.name == "avx512" and _BYTE_SIGNS.search(text):
         isa = without_byte_masks(isa)
         module = _built(func, isa, isa.fma, steps)
-    if isa.fma and _FATAL in module.inspect_source("ll"):
+        text = module.inspect_source("ll")
+    if isa.fma and _FATAL in text:
         module = _built(func, isa, False, steps)
     return module
 

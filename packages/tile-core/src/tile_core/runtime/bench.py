@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,12 +39,14 @@ class BenchResult:
     @property
     def median(self) -> float:
         """The middle sample."""
+        import statistics
+
         return statistics.median(self.samples)
 
     @property
     def mean(self) -> float:
         """The mean of the samples."""
-        return statistics.fmean(self.samples)
+        return math.fsum(self.samples) / len(self.samples)
 
     def __str__(self) -> str:
         return (

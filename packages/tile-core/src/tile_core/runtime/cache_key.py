@@ -16,7 +16,7 @@ import hashlib
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -129,44 +129,59 @@ class _Hasher:
         self._nodes: dict[int, bytes] = {}  # by address
         self._alive: list[object] = []  # so that no address is reused
         self._variables = 0
-        self._fields: dict[type, list[tuple[str, Callable[[object], object]]] | None] = {}
+        self._fields: dict[type, list[Callable[[object], object]] | None] = {}
+        self._ways: dict[type, Callable[[Any], bytes]] = {}
+        self._atoms: dict[tuple[type, object], bytes] = {}
 
     def digest(self, value: object) -> bytes:
         """Return the digest of a value."""
-        if isinstance(value, enum.Enum):
-            return _join(_name(value), [value.name.encode()])
-        if value is None or isinstance(value, (bool, int)):
-            return _join(type(value).__name__.encode(), [repr(value).encode()])
-        if isinstance(value, str):
-            return _join(b"str", [str(value).encode("utf-8", "surrogatepass")])
-        if isinstance(value, float):
-            return _join(b"float", [struct.pack("<d", value)])
-        if isinstance(value, bytes):
-            return _join(b"bytes", [value])
-        if isinstance(value, (tuple, list)):
-            return _join(b"list", [self.digest(v) for v in value])
-        if isinstance(value, (set, frozenset)):
-            return _join(b"set", sorted(self.digest(v) for v in value))
-        if isinstance(value, PurePath):
-            return _join(b"path", [os.fsencode(value)])
-        return self._object(value)
+        kind = type(value)
+        if kind in _ATOMS:
+            found = self._atoms.get((kind, value))
+            if found is None:
+                found = self._atoms[kind, value] = _join(*_ATOMS[kind](value))
+            return found
+        way = self._ways.get(kind)
+        if way is None:
+            way = self._ways[kind] = self._way(value)
+        return way(value)
 
-    def _object(self, value: Any) -> bytes:
+    def _way(self, value: object) -> Callable[[Any], bytes]:
+        """Return the function that hashes values of the type of this one."""
+        if isinstance(value, enum.Enum):
+            return lambda v: _join(_name(v), [v.name.encode()])
+        for kind, parts in _ATOMS.items():
+            if isinstance(value, kind):
+                return lambda v: _join(*parts(v))
+        if isinstance(value, float):
+            return lambda v: _join(b"float", [struct.pack("<d", v)])
+        if isinstance(value, (tuple, list)):
+            return self._list
+        if isinstance(value, (set, frozenset)):
+            return lambda v: _join(b"set", sorted(map(self.digest, v)))
+        if isinstance(value, PurePath):
+            return lambda v: _join(b"path", [os.fsencode(v)])
+        return self._way_of_object(value)
+
+    def _way_of_object(self, value: object) -> Callable[[Any], bytes]:
         from tile_core.compat.tvm import tvm_ffi
 
         if isinstance(value, (tvm_ffi.Array, tvm_ffi.List)):
-            return _join(b"list", [self.digest(v) for v in value])
+            return self._list
         if isinstance(value, (Mapping, tvm_ffi.Map, tvm_ffi.Dict)):
-            return _join(b"map", [self.digest(part) for item in value.items() for part in item])
+            return lambda v: _join(b"map", [self.digest(part) for item in v.items() for part in item])
         layouts = sys.modules.get("tile_core.layout.base")  # not loaded: then this is not a layout
         if layouts is not None and isinstance(value, layouts.LayoutMap):
-            return self._layout(value)
+            return self._layout
         if isinstance(value, tvm_ffi.Object):
-            return self._node(value)
+            return self._node
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
-            return _join(_name(value), [self.digest(part) for field in fields for part in field])
-        return self._array(value)
+            names = [f.name for f in dataclasses.fields(value)]
+            return lambda v: _join(_name(v), [self.digest(part) for name in names for part in (name, getattr(v, name))])
+        return self._array
+
+    def _list(self, value: Iterable[object]) -> bytes:
+        return _join(b"list", [self.digest(v) for v in value])
 
     def _array(self, value: Array) -> bytes:
         import numpy
@@ -206,18 +221,18 @@ class _Hasher:
                     number = str(self._variables).encode()
                     self._variables += 1
                 fields = self._fields_of(node)
-                found = _join(kind.encode() + b"#" + number, [self.digest(get(node)) for _, get in fields])
+                found = _join(kind.encode() + b"#" + number, [self.digest(get(node)) for get in fields])
             self._nodes[address] = found
         return found
 
-    def _fields_of(self, node: Node) -> list[tuple[str, Callable[[object], object]]]:
-        """Return name and getter of every field of a node's type, those of its ancestors first."""
+    def _fields_of(self, node: Node) -> list[Callable[[object], object]]:
+        """Return the getter of every field of a node's type, those of its ancestors first."""
         kind = type(node)
         if kind not in self._fields:
-            fields: list[tuple[str, Callable[[object], object]]] = []
+            fields: list[Callable[[object], object]] = []
             info = kind.__tvm_ffi_type_info__
             while info is not None:
-                fields[:0] = [(f.name, f.getter) for f in info.fields]
+                fields[:0] = [f.getter for f in info.fields]
                 info = info.parent_type_info
             self._fields[kind] = fields or None
         found = self._fields[kind]
@@ -232,13 +247,24 @@ class _Hasher:
         return _join(b"place", [os.fsencode(os.path.basename(file)), str(line).encode()])
 
 
-def _join(kind: bytes, parts: Iterable[bytes]) -> bytes:
+def _join(kind: bytes, parts: Sequence[bytes]) -> bytes:
     """Hash a list of parts under an unambiguous encoding."""
-    digest = hashlib.sha256(b"%d:%b" % (len(kind), kind))
-    for part in parts:
-        digest.update(b"%d:" % len(part))
-        digest.update(part)
-    return digest.digest()
+    sized = [b"%d:%b" % (len(part), part) for part in parts]
+    return hashlib.sha256(b"%d:%b%b" % (len(kind), kind, b"".join(sized))).digest()
+
+
+def _word(value: object) -> tuple[bytes, list[bytes]]:
+    return type(value).__name__.encode(), [repr(value).encode()]
+
+
+#: How values are hashed that are equal only if they are the same: a float is not among them, for 0.0 equals -0.0.
+_ATOMS: dict[type, Callable[[Any], tuple[bytes, list[bytes]]]] = {
+    str: lambda value: (b"str", [str(value).encode("utf-8", "surrogatepass")]),
+    int: _word,
+    bool: _word,
+    type(None): _word,
+    bytes: lambda value: (b"bytes", [value]),
+}
 
 
 def _name(value: Any) -> bytes:

@@ -17,7 +17,6 @@ from tile_core.errors.artefacts import ArtefactError
 from tile_core.errors.base import TileError, Where
 from tile_core.plugins.runtimes import ask_adapter
 from tile_core.runtime import cache
-from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import RuntimeAdapter
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.ir.program import Program
     from tile_core.plugins.manager import Plugins
+    from tile_core.runtime.artefact import Artefact
 
 
 def slot_of(
@@ -107,6 +107,8 @@ class DiskSlot:
         return dataclasses.replace(text, general=functools.cache(lambda: self._general(depth + 1, make_next)))
 
     def _build(self, depth: int, text: KernelText, hidden: Sequence[str]) -> KernelText:
+        from tile_core.runtime.artefact import Artefact, to_bytes
+
         built = ask_adapter(self.adapter, "build", text)
         if built is None:
             return text
@@ -119,6 +121,8 @@ class DiskSlot:
         return text
 
     def _read(self, depth: int) -> Artefact | None:
+        from tile_core.runtime.artefact import from_bytes, moved
+
         key = self._key_at(depth)
         content = cache.read(key)
         if content is None:
