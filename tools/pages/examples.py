@@ -414,6 +414,9 @@ mbarrier_expect_tx:
     T.mbarrier_wait_parity(full, 0)
 fence_proxy_async: T.fence_proxy_async()
 fence_barrier_init: T.fence_barrier_init()
+wait_wgmma:
+    T.wgmma_gemm(H, H, F)
+    T.wait_wgmma(0)
 wgmma_gemm: T.wgmma_gemm(H, H, F)
 wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
 simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)

@@ -2,7 +2,8 @@
 
 They are the language's own ops with a forced variant: if the instruction does not fit, or the target has none, that is
 a compile error, never a fallback, whatever the options ``wgmma`` and ``bulk_copies`` say. They compute the same as
-``T.gemm``, ``T.gemm_sp`` and ``T.copy``, and as those they wait for their instructions.
+``T.gemm``, ``T.gemm_sp`` and ``T.copy``. A copy waits for its instructions, and so does a product unless the program
+says where it waits.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.gemm import GemmWarpPolicy, gemm
 from tile_core.ops.gemm_sp import gemm_sp
+from tile_core.ops.wait_uses import PENDING
 from tile_cuda.barriers import as_barrier, count_bytes
 
 if TYPE_CHECKING:
     from tile_core.values.value import Tile
 
+WAIT_USES = "wait_uses"
+MOST_PENDING = 7
+"""Products that a wait may leave in flight: PTX ISA, "wgmma.wait_group"."""
 DENSE, SPARSE = "cuda.wgmma", "cuda.wgmma.sp"
 #: Names of the variants that ``tma_copy`` forces (``tile_cuda.ops``).
 LOAD, STORE = "cuda.copy.bulk", "cuda.copy.bulk_store"
@@ -41,6 +46,28 @@ def wgmma_gemm(
         When it is compiled, if the instruction does not fit the call, or the target has none.
     """
     gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=DENSE)
+
+
+def wait_wgmma(num: int = 0) -> None:
+    """Wait for products: all but the latest ``num`` that began before it are complete.
+
+    ``wgmma_gemm`` goes on until such a wait behind it in the same list of statements that ends it, while threads do
+    other things; without one it is waited for where it stands, as ``wgmma_gemm_sp`` always is. Values are the same in
+    any case.
+
+    Parameters
+    ----------
+    num
+        From 0 to 7.
+
+    Raises
+    ------
+    BadAttribute
+        For another number.
+    NotWaitedFor
+        When it is compiled, if something touches C, or writes A or B, before the wait that ends the product.
+    """
+    operands.emit(WAIT_USES, [], [], {PENDING: operands.integer("wait_wgmma", "num", num, 0, MOST_PENDING)})
 
 
 def wgmma_gemm_sp(

@@ -15,6 +15,7 @@ from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import can_copy_bulk
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.products_in_flight import begin_products
 from tile_cuda.target import FP8_MMA, WGMMA
 from tile_cuda.text import emit_plan
 
@@ -55,6 +56,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     passes = simt_spine(spine, SimtHooks(can_copy=can_copy, can_last=can_last))
+    why = "after the pipeline, whose products last beyond trips; before places"
+    passes = passes.after("pipeline", Pass("products", begin_products, why))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
     passes = passes.after("pipeline", Pass("bulk_copies", choose_bulk_copies, why))
     return with_text(passes, TextTarget(emit_plan, TRUNCATIONS, conversions=conversions))

@@ -44,7 +44,7 @@ def tile_detect() -> Target | None:
 
 def tile_language() -> Mapping[str, str]:
     """Add the ops that guarantee an instruction, and barriers of a program's own."""
-    ops = {name: f"tile_cuda.language:{name}" for name in ("tma_copy", "wgmma_gemm", "wgmma_gemm_sp")}
+    ops = {name: f"tile_cuda.language:{name}" for name in ("tma_copy", "wait_wgmma", "wgmma_gemm", "wgmma_gemm_sp")}
     barriers = (
         "alloc_barrier", "barrier_arrive", "barrier_wait", "fence_barrier_init", "fence_proxy_async", "mbarrier_arrive",
         "mbarrier_expect_tx", "mbarrier_wait_parity",

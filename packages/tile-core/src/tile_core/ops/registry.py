@@ -17,6 +17,7 @@ from tile_core.ops import (
     sort,
     topk,
     transpose,
+    wait_uses,
 )
 from tile_core.ops.base import TileOp
 
@@ -44,5 +45,6 @@ OPS: dict[str, TileOp] = {
         atomic.STORE,
         im2col.OP,
         dp4a.OP,
+        wait_uses.OP,
     )
 }

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tile_core.context import Context
 
 
+SETTLED = "settled"
+"""Attribute of a product that lasts, on sums that no other one adds to at that time: they hold their value there."""
 PRODUCTS = "products"
 """What the reads of a product that is not waited for last until: the wait for all products of a thread."""
 
@@ -146,11 +148,12 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         found = [tirx.Bind(self.group, instruction(UNIFORM, [number], "int32"))] if self.plan.split.warps > 1 else []
         found += [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e, _ in self._bound()]
         words, reads = self._fragments()
+        sums = (totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)
         found += self.before()
         if self.lasts(totals):
             self.until = PRODUCTS
-            return [*found, *self._issued(totals, words)]
-        sums = (totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)
+            settled = SETTLED in self.call.attrs and not self.is_new(0)
+            return [*found, *(keep(*sums) if settled else []), *self._issued(totals, words)]
         kept = [] if self.is_new(0) else [sums]
         kept += [] if words is None else [(words, nodes.shape_of(words)[0])]
         kept += self.kept()

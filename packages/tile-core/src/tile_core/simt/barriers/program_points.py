@@ -120,7 +120,7 @@ class Points:
         if p.kind == "plain" or p.is_step() or (p.kind == "for" and is_unordered(s)):
             found = self.accesses.of_whole(p)
             reads, writes = [a for a in found if not a.write], [a for a in found if a.write]
-            waits = self.accesses.waits(s)
+            waits = self.accesses.waits(s) if p.kind == "plain" or not found else None
             together = waits is not None and not any(self.varying.parts(q) for q in p.path)
             return ProgramPoint(s, reads=reads, writes=writes, waits=waits, together=together)
         return self.compound(p)

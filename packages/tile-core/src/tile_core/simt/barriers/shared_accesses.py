@@ -412,7 +412,13 @@ class Accesses:
         return Awaited(str(place.source.name), tuple(substitute(i, self.binds) for i in place.indices))
 
     def waits(self, s: Stmt) -> Awaited | None:
-        """Return what a statement waits for, if it ends accesses that last beyond their statements."""
+        """Return what a statement waits for, if it ends accesses that last beyond their statements.
+
+        A step does if one statement in it does; it must access no memory of the block itself.
+        """
+        if isinstance(s, tirx.AttrStmt):
+            inside = [w for x in collect(s, tirx.Evaluate) if (w := self.waits(x)) is not None]
+            return inside[0] if len(inside) == 1 else None
         call = s.value if isinstance(s, tirx.Evaluate) else None
         if call is None or not nodes.is_tile_call(call):
             return None

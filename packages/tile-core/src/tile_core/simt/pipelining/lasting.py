@@ -15,16 +15,21 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.ops import wait_uses
 from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.wait_uses import PENDING
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 
-#: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that.
+#: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that; and of such an op, if
+#: it is not one of the program.
 LASTS = "lasts"
-#: Op that waits until at most so many (attribute ``PENDING``) products of a thread are in flight. Its operands are what
+#: Op that waits until at most so many (attribute ``PENDING``) products of a thread are in flight. Its operand is what
 #: these add to, which the threads may then access.
-WAIT_USES, PENDING = "wait_uses", "pending"
+WAIT_USES = wait_uses.OP.name
 
 _PRODUCTS = ("gemm", "gemm_sp")
+
+__all__ = ["LASTS", "PENDING", "WAIT_USES", "CanLast", "Product", "lasting_product"]
 
 CanLast = Callable[[OpCall], bool]
 

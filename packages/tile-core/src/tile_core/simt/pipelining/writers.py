@@ -185,7 +185,7 @@ class _Writer:
         assert self.plan.product is not None
         sums = self.plan.product.sums
         operands = [] if pending else [nodes.region(sums.buffer, list(sums.mins), list(sums.extents))]
-        return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending}), self.loop.span)
+        return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending, LASTS: 1}), self.loop.span)
 
     def issue(self, steps: Sequence[Step], turn: Expr, slot: Expr) -> list[Stmt]:
         """Return the copies of one trip, if it exists, and the end of their group."""
