@@ -23,7 +23,7 @@ from tile_core.numerics import codecs, oracles
 from tile_core.plugins.manager import installed
 from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel
-from tile_core.testing.case import Case, Param, Unit
+from tile_core.testing.case import LANES, Case, Param, Unit
 from tile_core.testing.data import seed_of
 from tile_core.testing.run import Outcome, Session, argument, load, shape_of
 from tile_core.testing.tables import cases
@@ -333,7 +333,7 @@ class Recording(Session):
         for case in cases:
             part = unit.parts[case.part]
             with np.errstate(all="ignore"):
-                want = part.want(data)
+                want = part.want({**data, LANES: self.context.capabilities.execution_width})
             outputs = [p for p in (*part.params, *unit.params) if p.out]
             want = want if isinstance(want, dict) else {outputs[0].name: want}
             for p in outputs:
