@@ -153,5 +153,5 @@ class BarrierUnsupported(UnsupportedError):
     """A barrier of a program's own on a target whose threads cannot wait for one."""
 
     code = "U118"
-    template = "the barrier {name}: {target} has no barriers with phases"
+    template = "the barrier {name}: {target} has {found}"
     remedy = "leave barriers out, the compiler places them where threads depend on each other; or choose another target"

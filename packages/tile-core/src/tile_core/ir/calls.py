@@ -144,7 +144,9 @@ def async_wait(groups: int) -> Stmt:
 
 
 #: Calls of a program for its own barriers and fences: they say who waits for whom, not what is computed.
-BARRIER_CALLS = frozenset({"barrier_arrive", "barrier_wait", "barrier_announce", "fence_proxy", "fence_init"})
+BARRIER_CALLS = frozenset(
+    {"barrier_arrive", "barrier_wait", "barrier_announce", "fence_proxy", "fence_init", "sync_part"}
+)
 
 
 def alloc_barriers(name: str, count: int) -> tuple[BufferVar, Stmt]:

@@ -10,10 +10,10 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.language import BadArgument, OutsideKernel
-from tile_core.ir import nodes
+from tile_core.ir import calls, nodes
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, current
-from tile_core.values.checks import shown, truth
+from tile_core.values.checks import python_int, shown, truth
 from tile_core.values.value import Scalar, Value, as_value, cast, constant_of, tvm_name
 
 INT32 = DTYPES["int32"]
@@ -51,9 +51,35 @@ def get_warp_idx() -> Value:
     return _call("warp_index", [], INT32)
 
 
-def sync_threads() -> None:
-    """Wait for all threads of the block; writes before the barrier are visible after it."""
-    _emit("sync_threads")
+def sync_threads(barrier_id: int | None = None, arrive_count: int | None = None) -> None:
+    """Wait for all threads of the block; writes before the barrier are visible after it.
+
+    Parameters
+    ----------
+    barrier_id
+        Number of a barrier of a part of the block, from 1 on: the threads that execute it wait for each other only.
+        Threads of one number are always the same ones. Without it all threads of the block wait.
+    arrive_count
+        How many threads that are, with ``barrier_id``.
+
+    Raises
+    ------
+    BadArgument
+        For other numbers, or one without the other.
+    """
+    if barrier_id is None and arrive_count is None:
+        _emit("sync_threads")
+        return
+    builder = _builder("sync_threads")
+    for name, value, least in (("barrier_id", barrier_id, 1), ("arrive_count", arrive_count, 1)):
+        number = python_int(value)
+        if number is None or number < least:
+            raise BadArgument(
+                function="sync_threads", name=name, found=shown(value), expected="a positive number",
+                instead="say which barrier and how many threads, or neither",
+            )  # fmt: skip
+    part = calls.sync_part(int(barrier_id or 0), int(arrive_count or 0))
+    builder.emit(tirx.Evaluate(part.value, builder.span()))
 
 
 def sync_warp() -> None:

@@ -329,6 +329,9 @@ class Execution:
         s, teams = p.stmt, self.block.threads_of(p)
         if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "sync_threads"):
             self.phases.meet(teams)
+        elif isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "sync_part"):
+            if nodes.as_int(s.value.args[1]) == sum(self.block.teams[t] for t in teams):
+                self.phases.meet(teams)
         elif p.kind == "plain" or (p.kind == "for" and role(s) in ("parallel", "vectorized")):
             self.accesses(p, teams)
             self.assign(p)

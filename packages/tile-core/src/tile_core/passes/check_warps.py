@@ -80,7 +80,7 @@ class LaneVarying(Varying):
         self.names: dict[str, Var] = {name: nodes.fresh(name) for name in self.places}
         self.env: dict[Var, Array] = {self.names[name]: value for name, value in self.places.items()}
         for bind in collect(body, tirx.Bind):
-            value = self._value(bind.value)
+            value = self.value(bind.value)
             if value is not None:
                 self.env[bind.var] = value
         super().__init__(body)
@@ -91,7 +91,7 @@ class LaneVarying(Varying):
 
     def _same(self, e: Expr) -> bool:
         """Whether an expression is provably the same in all lanes."""
-        value = self._value(e)
+        value = self.value(e)
         if value is not None:
             whole = np.broadcast_to(value, (self.count,))
             return all(len(set(whole[at : at + self.width].tolist())) == 1 for at in range(0, self.count, self.width))
@@ -105,7 +105,7 @@ class LaneVarying(Varying):
             return name in UNIFORM_CALLS or (name not in VARYING_CALLS and all(self._same(a) for a in e.args))
         return all(self._same(part) for part in _parts(e)) and (bool(_parts(e)) or not super().expr(e))
 
-    def _value(self, e: Expr) -> Array | None:
+    def value(self, e: Expr) -> Array | None:
         """Return the value of an expression of thread indices for all threads; ``None`` if it is not one."""
 
         def known(call: Call) -> Expr:

@@ -19,6 +19,7 @@ from tile_core.ir.warp import WARP
 from tile_core.passes.check_barriers import check_barriers
 from tile_core.passes.check_layouts import check_layouts
 from tile_core.passes.check_parallel import check_parallel
+from tile_core.passes.check_parts import check_parts
 from tile_core.passes.check_private import check_private
 from tile_core.passes.check_scratch import check_scratch
 from tile_core.passes.check_target import check_target
@@ -250,6 +251,7 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     check_private(plan.body, frozenset(plan.program.reducers))
     check_scratch(plan.body)
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)
+    check_parts(plan.body, ctx.capabilities.execution_width or WARP)
     return plan.note(ORDERED, check_barriers(plan.body))
 
 

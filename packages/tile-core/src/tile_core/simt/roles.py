@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
-from tile_core.errors.lowering import RoleUnsupported
+from tile_core.errors.lowering import BarrierUnsupported, RoleUnsupported
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter
 from tile_core.simt.role import Role
@@ -47,6 +47,8 @@ class _EnterRoles(StmtRewriter):
     def __init__(self, block: Block, ctx: Context) -> None:
         self.block, self.ctx = block, ctx
         self.roles: set[tuple[int, int]] = set()
+        #: The role that executes a statement; nothing for the whole block.
+        self.around: Role | None = None
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         if s.attr_key != calls.ONLY:
@@ -55,8 +57,23 @@ class _EnterRoles(StmtRewriter):
         self.check(role, s)
         number = nodes.fresh("number")
         own = tirx.Bind(number, self.block.thread - nodes.int_const(role.first))
+        self.around = role
         body = nodes.seq([own, self.stmt(s.body)])
+        self.around = None
         return tirx.AttrStmt([*s.node, number], s.attr_key, s.value, body, s.span)
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        """Return the barrier of a role, or of the whole block, for one with the number of their threads."""
+        if not nodes.is_tile_call(s.value, "sync_part"):
+            return s
+        number, count = (int(nodes.as_int(a)) for a in s.value.args)
+        most = self.ctx.capabilities.partial_barriers
+        if number > most:
+            found = f"{most} barriers of parts of a block" if most else "no barriers of parts of a block"
+            facts = {"name": f"T.sync_threads({number}, {count})", "target": self.ctx.target.text, "found": found}
+            raise BarrierUnsupported(**facts, where=nodes.where_of(s))
+        whole = self.around is not None or count == self.block.count
+        return tirx.Evaluate(calls.sync_threads().value, s.span) if whole else s
 
     def check(self, role: Role, s: Stmt) -> None:
         self.roles.add((role.first, role.count))

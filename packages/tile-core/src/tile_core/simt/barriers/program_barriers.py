@@ -43,7 +43,8 @@ def enter_barriers(body: Stmt, ordered: frozenset[str], ctx: Context) -> Stmt:
         return body
     if not ctx.capabilities.phase_barriers:
         alloc = next(a for a in collect(body, tirx.AllocBuffer) if a.buffer in made)
-        raise BarrierUnsupported(name=str(alloc.buffer.name), target=ctx.target.text, where=nodes.where_of(alloc))
+        facts = {"name": str(alloc.buffer.name), "target": ctx.target.text, "found": "no barriers with phases"}
+        raise BarrierUnsupported(**facts, where=nodes.where_of(alloc))
     return _Enter(ordered).stmt(body)
 
 

@@ -45,8 +45,15 @@ def _role(draw: Draw, sketch: Sketch, block: Block, size: int, groups: str) -> N
             pipeline(draw, sketch, inner)
         else:
             step(draw, sketch, inner, 1)
+        if draw(st.integers(0, 4)) == 0:
+            inner.add(f"T.sync_threads({_number(groups)}, {size * len(groups.split(','))})", lambda env: None)
     if inner.lines:
         block.add(f"with T.ws({groups}, size={size}):\n{inner.indented()}", inner.run)
+
+
+def _number(groups: str) -> int:
+    """Return the number of a role's barrier: another one for each set of groups."""
+    return 1 + sum(1 << int(g) for g in groups.split(",")) % 15
 
 
 def _around(draw: Draw, body: Block, block: Block) -> None:

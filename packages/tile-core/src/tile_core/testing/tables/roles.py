@@ -100,8 +100,36 @@ def _work() -> list[Unit]:
             for i, j in ALL:
                 B[i, j] = A[i, j] * 2 + s0[i, j]
         """, _apart),
+        _numbered(),
         _product(),
     ]  # fmt: skip
+
+
+def _numbered() -> Unit:
+    """Barriers of roles, and of all threads, with numbers."""
+    return _unit(
+        "numbered",
+        """
+        with T.ws(1, size=64):
+            T.copy(A, s0)
+            T.sync_threads(1, 64)
+            T.copy(s0, f0)
+            for i, j in ALL:
+                f0[i, j] = f0[i, j] * 2
+            T.copy(f0, s0)
+        with T.ws(0, size=64):
+            T.copy(D, s1)
+            T.sync_threads(4, 64)
+            T.copy(s1, f1)
+            T.sync_threads(4, 64)
+            for i, j in ALL:
+                s1[i, j] = f1[LAST - i, j]
+        T.sync_threads(2, 128)
+        for i, j in ALL:
+            B[i, j] = s0[i, j] + s1[i, j]
+    """,
+        _apart,
+    )
 
 
 def _product() -> Unit:
@@ -154,6 +182,14 @@ def _refusals() -> list[Unit]:
     found = [refused("roles", f"illegal-{k}", body, "K230", params=a, threads=64) for k, body in bodies.items()]
     leaves = "for k in T.serial(3):\n    with T.ws(0, size=32):\n        if A[k] > 0.0:\n            break"
     found.append(refused("roles", "illegal-break", leaves, "K115", params=a, threads=64))
+    parts = {
+        "other-count": within + "    T.sync_threads(1, 64)",
+        "two-parts": within + "    T.sync_threads(1, 32)\nwith T.ws(1, size=32):\n    T.sync_threads(1, 32)",
+        "unknown-part": "if A[T.get_thread_binding(0)] > 0.0:\n    T.sync_threads(1, 32)",
+        "half-a-warp": "if T.get_thread_binding(0) < 5:\n    T.sync_threads(1, 5)",
+    }
+    found += [refused("roles", f"illegal-{k}", body, "K232", params=a, threads=64) for k, body in parts.items()]
+    found.append(refused("roles", "illegal-number", "T.sync_threads(0, 64)", "K128", params=a, threads=64))
     found += [
         refused("roles", f"illegal-{k}", f"with T.ws({groups}):\n    A[0] = 1.0", "K128", params=a, threads=64)
         for k, groups in (("gap", "0, 2, size=16"), ("negative", "-1"), ("none", ""), ("size", "0, size=0"))
