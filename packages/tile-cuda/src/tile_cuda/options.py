@@ -13,7 +13,7 @@ MOST_REGISTERS = 255
 BULK_COPIES = ("never", "always")
 """Whether copies are bulk copies of boxes."""
 
-WGMMA = ("never", "always")
+WGMMA = ("never", "auto", "always")
 """Whether products run on the matrix instructions of warpgroups."""
 
 FEWEST_REGISTERS = 16
@@ -43,7 +43,8 @@ class CudaOptions:
         ``explain`` says why one is not. ``"never"``: none is.
     wgmma
         ``"always"``: products run on the matrix instructions of warpgroups where the target has them and the product is
-        legal on them; ``explain`` says why one is not. ``"never"``, the default until a device has been measured: only
+        legal on them; ``explain`` says why one is not. ``"auto"``: where they are estimated to be faster too
+        (`tile_cuda.ops.warpgroup_cost`). ``"never"``, the default until a device has been measured: only
         those that ask for it.
     fast_accum
         Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and
@@ -66,7 +67,7 @@ class CudaOptions:
         if self.bulk_copies not in BULK_COPIES:
             raise ValueError(f"bulk_copies is {' or '.join(map(repr, BULK_COPIES))}")
         if self.wgmma not in WGMMA:
-            raise ValueError(f"wgmma is {' or '.join(map(repr, WGMMA))}")
+            raise ValueError(f"wgmma is one of {', '.join(map(repr, WGMMA))}")
         if not _is_int(self.opt) or not 0 <= self.opt <= 3:
             raise ValueError("opt is 0, 1, 2 or 3")
         registers = self.max_registers

@@ -20,6 +20,7 @@ from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
+from tile_cuda.ops.warpgroup_cost import estimate
 from tile_cuda.ops.warpgroup_plan import COLUMNS, ROWS, WARPGROUP, WarpgroupPlan, table
 from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, UNIFORM, wait_name
 
@@ -56,7 +57,11 @@ class WarpgroupVariant(MatrixVariant):
         dtype = call.args[0].dtype
         if DTYPES[dtype].is_float and DTYPES[dtype].bits == 8 and not ctx.options.fast_accum:
             return Reject(f"its sums of {dtype} keep 14 bits only; the option fast_accum allows it")
-        return answer
+        plan = self.plan(call)
+        if ctx.options.wgmma == "always" or plan is None:
+            return answer
+        found = estimate(plan)
+        return Accept(note=f"{answer.note}; {found}") if found.is_worth_it else Reject(f"it is not faster: {found}")
 
     def refuses(self, call: SimtCall) -> str:
         """Reject operands that no descriptor describes, and blocks whose warpgroups are not the hardware's."""
