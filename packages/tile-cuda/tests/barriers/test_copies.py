@@ -77,6 +77,56 @@ def test_the_meaning_is_that_of_a_copy():
     kernel.verify(a, b, np.zeros((64, 64), "float32"), 5)
 
 
+def in_flight(early, trips=5):
+    """Products that last: the slot is given back before, or behind, the wait that ends the product."""
+    depth = DEPTH * trips
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((64, depth), "float16"), B: T.Tensor((depth, 64), "float16"), C: T.Tensor((64, 64), "float32")
+    ):
+        with T.Kernel(1, threads=256):
+            As = T.alloc_shared((2, 64, DEPTH), "float16")
+            Bs = T.alloc_shared((2, DEPTH, 64), "float16")
+            F = T.alloc_fragment((64, 64), "float32")
+            full, empty = T.alloc_barrier([128] * 2), T.alloc_barrier([128] * 2)
+            with T.ws(1):
+                T.clear(F)
+            for k in range(trips):
+                slot, round = k % 2, k // 2
+                with T.ws(0):
+                    T.barrier_wait(empty[slot], (round + 1) % 2)
+                    T.tma_copy(A[0, k * DEPTH], As[slot, :, :], barrier=full[slot])
+                    T.tma_copy(B[k * DEPTH, 0], Bs[slot, :, :], barrier=full[slot])
+                    T.barrier_arrive(full[slot])
+                with T.ws(1):
+                    T.barrier_wait(full[slot], round % 2)
+                    T.wgmma_gemm(As[slot, :, :], Bs[slot, :, :], F)
+                    if early:
+                        T.barrier_arrive(empty[slot])
+                    T.wait_wgmma(0)
+                    if not early:
+                        T.barrier_arrive(empty[slot])
+            with T.ws(1):
+                T.copy(F, C)
+
+    return main
+
+
+def test_a_slot_is_given_back_behind_the_wait_for_its_product():
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(-3, 4, s).astype("float16") for s in ((64, 80), (80, 64)))
+    c = np.full((64, 64), np.nan, "float32")
+    kernel = tile.compile(in_flight(early=False), TARGET, runtime="emulator")
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, a.astype("float32") @ b.astype("float32"))
+    text = at(kernel.source)
+    assert "__syncthreads" not in text[text.index("for (int k") : text.rindex("mbarrier_arrive")]
+    with pytest.raises(TileError) as caught:
+        tile.compile(in_flight(early=True), TARGET, runtime="emulator")
+    assert caught.value.code == "K229"
+
+
 def whole(waits=True):
     """The block copies a tile, and reads it."""
 

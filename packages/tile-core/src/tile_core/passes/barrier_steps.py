@@ -18,11 +18,15 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, role, substitute
+from tile_core.ops.wait_uses import PENDING
 from tile_core.passes.roles import role_of
 
 #: Loops of more trips are executed for as many as decide what follows.
 FULL = 48
 _STEPS = 200_000
+#: Products that a wait can leave in flight, at most.
+_MOST_PENDING = 8
+WAIT = "wait_uses"
 
 
 class Lost(Exception):
@@ -105,6 +109,9 @@ class Block:
                 self.steps[p] = step
                 self.loops.update(x for x in p.loops if any(x is q for q in self.every))
         self.announced = {s.barrier for s in self.steps.values() if s.name == "announce"}
+        self.waits_for_products = any(
+            nodes.is_tile_call(p.stmt.value, WAIT) for p in self.every if isinstance(p.stmt, tirx.Evaluate)
+        )
         self.stepping = {q for p in self.steps for q in (p, *p.path)}
         with_steps = [n for n, p in enumerate(self.points) if p in self.stepping]
         self.span = range(with_steps[0], with_steps[-1] + 1) if with_steps else range(0)
@@ -210,6 +217,9 @@ class Execution:
             starts[b], total = total, total + len(n)
         self.starts = starts
         self.env: dict[Var, int] = {}
+        #: What products read that the program has not waited for, and those of the latest ones.
+        self.read: set[str] = set()
+        self.latest: list[tuple[Point, tuple[tuple[str, Place], ...]]] = []
         self.at: Point | None = None
         self.trips: dict[Point, tuple[int, int]] = {}
         self.settled: dict[Point, int] = {}
@@ -290,7 +300,7 @@ class Execution:
     def state(self) -> object:
         """Return what decides what follows."""
         values = tuple((str(b.name), self.env.get(v)) for b, v in self.block.variables.items())
-        return self.phases.state(), values
+        return self.phases.state(), values, frozenset(self.read), tuple(read for _, read in self.latest)
 
     def step(self, p: Point, step: Step) -> None:
         """Execute a call on a barrier object."""
@@ -304,6 +314,8 @@ class Execution:
             self.phases.announce(teams[0], barrier, operand)
         else:
             written = next(a for a in self.block.flow.accesses_at(p) if a.write)
+            if str(self.buffer(written).name) in self.read:
+                self.phases.unordered.add(str(self.buffer(written).name))
             if step.barrier not in self.block.announced:
                 self.phases.announce(teams[0], barrier, operand)
             self.phases.copy(teams[0], barrier, operand, str(self.buffer(written).name), self.place(written))
@@ -335,6 +347,8 @@ class Execution:
         elif p.kind == "plain" or (p.kind == "for" and role(s) in ("parallel", "vectorized")):
             self.accesses(p, teams)
             self.assign(p)
+            if self.block.waits_for_products:
+                self.products(p)
         elif p.kind in ("for", "while"):
             for _ in range(2):
                 self.accesses(p, teams, whole=False)
@@ -357,6 +371,28 @@ class Execution:
             for buffer, place, writes in places:
                 if writes == write:
                     self.phases.access(teams, buffer, place, write)
+                if writes and buffer in self.read:
+                    self.phases.unordered.add(buffer)
+
+    def products(self, p: Point) -> None:
+        """Note a product, which may go on until the program waits for it, or such a wait: products read until then."""
+        call = p.stmt.value if isinstance(p.stmt, tirx.Evaluate) else None
+        if call is not None and nodes.is_tile_call(call, "gemm"):
+            found = [a for a in self.block.flow.accesses_at(p) if not a.write]
+            mine = [a for a in found if nodes.scope_of(self.buffer(a)) == "shared"]
+            self.latest.append((p, tuple((str(self.buffer(a).name), self.place(a)) for a in mine)))
+            self.read |= {name for name, _ in self.latest[-1][1]}
+            for _, read in self.latest[:-_MOST_PENDING]:
+                self.phases.unordered |= {name for name, _ in read}  # too many to follow
+            self.latest = self.latest[-_MOST_PENDING:]
+        elif call is not None and nodes.is_tile_call(call, WAIT):
+            pending = int(nodes.as_int(call.attrs[PENDING]))
+            ended = self.latest[: len(self.latest) - pending]
+            self.latest = self.latest[len(ended) :]
+            for product, read in ended:
+                for name, place in read:
+                    self.phases.access(self.block.threads_of(product), name, place, False)
+            self.read = {name for _, read in self.latest for name, _ in read}
 
     def buffer(self, a: Access) -> BufferVar:
         """Return the buffer whose memory is accessed."""
