@@ -18,7 +18,7 @@ _LAZY = {
     "Layout": "tile_core.layout:Layout",
     "PassConfigKey": "tile_core.compat.dialects:PassConfigKey",
     "TileError": "tile_core.errors:TileError",
-    "autotune": "tile_core.autotune:autotune",
+    "autotune": "tile_core.tuning:autotune",
     "compile": "tile_core.compiler:compile",
     "disable_cache": "tile_core.runtime.memo:disable_cache",
     "errors": "tile_core.errors:",

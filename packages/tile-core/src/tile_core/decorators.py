@@ -14,6 +14,7 @@ from tile_core.errors.language import BadArgument, BadReturn, PythonError
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.runtime.kernel import Kernel
+    from tile_core.runtime.memo import Key
     from tile_core.target import Target
 
 
@@ -75,6 +76,8 @@ class JitFunction:
         The user's function.
     eager
         Whether it is an eager kernel.
+    traced_keys
+        Of programs that searches traced: their keys in databases of results.
     """
 
     def __init__(
@@ -105,6 +108,12 @@ class JitFunction:
         self._fast_math = fast_math
         self._signature = inspect.signature(function)
         self._memo: Memo[Kernel] = Memo()
+        self.traced_keys: dict[Key, str] = {}
+
+    def changed(self, *, target: str | Target | None = None, options: Any = None) -> JitFunction:
+        """Return the same function for another target or with other options; what is ``None`` stays."""
+        target, options = self._target if target is None else target, self._options if options is None else options
+        return JitFunction(self.function, self._scope, self._out_idx, target, options, fast_math=self._fast_math)
 
     @property
     def out_idx(self) -> int | Sequence[int] | None:

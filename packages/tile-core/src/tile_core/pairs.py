@@ -39,11 +39,12 @@ def pairs(option: str, given: Iterable[str] | None, example: str) -> dict[str, o
         name = name.strip().lstrip("-").replace("-", "_")
         if not equals or not name.isidentifier():
             raise BadPair(option=option, found=text, example=example)
-        found[name] = _value(value.strip())
+        found[name] = value_of(value.strip())
     return found
 
 
-def _value(text: str) -> object:
+def value_of(text: str) -> object:
+    """Return the value that a text stands for, see `pairs`."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     try:

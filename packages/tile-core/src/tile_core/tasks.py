@@ -38,7 +38,7 @@ class Task:
     program, target, out_idx, options
         What ``tile.compile`` takes.
     values
-        Arguments of the kernel.
+        Arguments of the kernel; random ones of its signature if there are none.
     how
         How it is measured.
     key
@@ -78,12 +78,14 @@ def measure(task: Task) -> Measured:
     """Compile a configuration, compare its results with the program's meaning, and time it."""
     from tile_core.compiler import compile as compile_program
     from tile_core.runtime.kernel import there
+    from tile_core.runtime.verify import random_arguments
 
     device = ""  # a refusal of the compiler is the same for all
     try:
         kernel = compile_program(task.program, task.target, task.out_idx, task.options)
         device = getattr(kernel.adapter, "device_name", str)()
-        values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in task.values]
+        given = task.values or random_arguments(kernel.signature, seed=0)
+        values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in given]
         if task.how.check:
             kernel.verify(*values)
         seconds = kernel.bench(*values, warmup=task.how.warmup, repeat=task.how.repeat).median

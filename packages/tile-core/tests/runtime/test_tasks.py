@@ -91,6 +91,43 @@ def test_what_was_measured_is_not_measured_again(tmp_path, monkeypatch):
         tuned(results=file).tune(100)
 
 
+def test_what_this_process_traced_is_not_traced_again(tmp_path, monkeypatch):
+    file, factory = tmp_path / "results.sqlite", tile.jit(out_idx=[-1], target="cpu")(scaled)
+    how: dict[str, Any] = {"warmup": 0, "repeat": 1, "results": file}
+    configs = [{"block": 16}, {"block": 32}]
+    first = tile.autotune(configs, **how)(factory).tune(100)
+    traced = []
+    real = type(factory).program
+    monkeypatch.setattr(type(factory), "program", lambda self, *a, **k: traced.append(k) or real(self, *a, **k))
+    again = tile.autotune(configs[::-1], **how)(factory).tune(100)
+    assert all(t.known for t in again.trials)
+    assert again.config == first.config
+    assert not traced
+    other = tile.autotune(configs, check=False, **how)(factory).tune(100)  # another question
+    assert not any(t.known for t in other.trials)
+    tile.autotune(configs, **how)(factory).tune(101)
+    assert len(traced) == 4
+    monkeypatch.setattr(RuntimeAdapter, "device_name", lambda self: "another device")
+    assert not any(t.known for t in tile.autotune(configs, **how)(factory).tune(100).trials)
+
+
+def test_every_outcome_is_shown_when_it_is_there(tmp_path):
+    seen: list[tuple[Any, int]] = []
+    for _ in range(2):
+        found = tuned(results=tmp_path / "r", watch=lambda trial, total: seen.append((trial, total))).tune(100)
+        assert sorted(map(id, found.trials)) == sorted(id(t) for t, _ in seen)
+        assert {total for _, total in seen} == {4}
+        seen.clear()
+
+
+@pytest.mark.parametrize("place", ["text", "text/below", "."])
+def test_a_file_that_cannot_hold_results_is_refused_before_anything_is_measured(tmp_path, monkeypatch, place):
+    (tmp_path / "text").write_text("this is no database" * 100)
+    monkeypatch.setattr(tasks, "measure", None)
+    with pytest.raises(tile.TileError, match="S207"):
+        tuned(results=tmp_path / place).tune(100)
+
+
 def test_an_interrupted_search_goes_on(tmp_path, monkeypatch):
     file, real, measured = tmp_path / "results.sqlite", tasks.measure, []
 

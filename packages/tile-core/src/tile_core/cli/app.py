@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tile_core import __version__
-from tile_core.cli import cache, ci_matrix, ci_summary, demo, doctor, explain, targets
+from tile_core.cli import cache, ci_matrix, ci_summary, demo, doctor, explain, targets, tune
 from tile_core.cli import compile as compile_command
 from tile_core.cli import run as run_command
 from tile_core.cli.console import only_results, show_error, show_warning, verbose
@@ -29,6 +29,7 @@ app.command("doctor")(doctor.doctor)
 app.command("targets")(targets.targets)
 app.command("compile")(compile_command.compile_file)
 app.command("run")(run_command.run_file)
+app.command("tune")(tune.tune_file)
 app.command("explain")(explain.explain_file)
 app.command("ci-matrix")(ci_matrix.ci_matrix)
 app.command("ci-summary")(ci_summary.ci_summary)

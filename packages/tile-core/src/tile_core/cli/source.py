@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tile_core.errors import TileError, Where
 from tile_core.errors.cli import (
@@ -75,14 +75,35 @@ def find(place: str, arguments: Mapping[str, object], keep_rest: bool = False) -
     KernelError
         A refusal of the frontend.
     """
+    path, name, value = find_value(place)
+    return _made(path, name, value, arguments, keep_rest)
+
+
+def find_value(place: str, kind: type | None = None) -> tuple[Path, str, Any]:
+    """Import a file and return its path, and name and value of what was asked for, without calling it.
+
+    Parameters
+    ----------
+    place
+        ``FILE`` or ``FILE:NAME``.
+    kind
+        Where no name is given, the only value of this type comes before any kernel.
+
+    Raises
+    ------
+    CommandError
+        S30x, naming the file.
+    """
     path, name = _split(place)
     tree = _parse(path)
     module = _imported(path)
-    name = name or _only(path, tree, module)
+    if not name:
+        first = [n for n, v in vars(module).items() if kind is not None and isinstance(v, kind)]
+        name = first[0] if len(first) == 1 else _only(path, tree, module)
     value = vars(module).get(name)
     if value is None:
         _no_such(path, tree, module, name)
-    return _made(path, name, value, arguments, keep_rest)
+    return path, name, value
 
 
 def _split(place: str) -> tuple[Path, str]:
@@ -220,10 +241,10 @@ def _rest(name: str, known: tuple[str, ...], arguments: Mapping[str, object], ke
     return rest
 
 
-def refuse_argument(kernel: str, found: str, known: tuple[str, ...]) -> None:
+def refuse_argument(kernel: str, found: str, known: tuple[str, ...], option: str = "--arg") -> NoReturn:
     """Raise ``UnknownArgument`` with the nearest of the known names."""
     what = hint(found, known, "leave it out")
-    raise UnknownArgument(name=found, kernel=kernel, known=", ".join(known) or "none", hint=what)
+    raise UnknownArgument(option=option, name=found, kernel=kernel, known=", ".join(known) or "none", hint=what)
 
 
 def _program_of(value: Any) -> Program | None:

@@ -76,10 +76,10 @@ class BadPair(CommandError):
 
 
 class UnknownArgument(CommandError):
-    """An ``--arg`` that the kernel has no use for."""
+    """An ``--arg`` or ``--vary`` that the kernel has no use for."""
 
     code = "S309"
-    template = "--arg {name}: {kernel} has no such argument; it has: {known}"
+    template = "{option} {name}: {kernel} has no such argument; it has: {known}"
     remedy = "{hint}"
 
 
@@ -145,3 +145,27 @@ class BadReport(CommandError):
     code = "S317"
     template = "{file} is no report of the conformance kit or the fuzzer: {reason}"
     remedy = "give the files that pytest --junitxml and python -m tile_core.testing.fuzz --json write"
+
+
+class MissingPackage(CommandError):
+    """An option that needs an optional package."""
+
+    code = "S318"
+    template = "{option} needs {package}, which is not installed"
+    remedy = "pip install 'tile-core[{extra}]'"
+
+
+class NothingToVary(CommandError):
+    """A search among no configurations."""
+
+    code = "S319"
+    template = "{kernel} says nothing of configurations to try; expected @tile.autotune or --vary"
+    remedy = "add --vary NAME=VALUE,VALUE for one or more of its arguments: {known}"
+
+
+class NoScheduler(CommandError):
+    """A cluster that cannot be reached."""
+
+    code = "S320"
+    template = "no scheduler of dask answers at {address}: {reason}"
+    remedy = "start one with `dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"

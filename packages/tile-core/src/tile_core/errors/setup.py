@@ -51,3 +51,11 @@ class WorkerEnded(SetupError):
     code = "S206"
     template = "the process that ran it ended: {reason}"
     remedy = "run this configuration alone, in a process of its own, to see why"
+
+
+class BadResultsFile(SetupError):
+    """A file that cannot hold the results of tuning."""
+
+    code = "S207"
+    template = "the results of tuning cannot be kept in {file}: {reason}"
+    remedy = "name a file that is new or was made by tuning, in a folder that is writable"

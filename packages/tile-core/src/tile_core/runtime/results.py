@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tile_core.errors.setup import BadResultsFile
+
 _TABLE = """
 create table if not exists results (
     key text not null, device text not null, seconds real, error text not null, config text not null,
@@ -49,6 +51,22 @@ class Measurements:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
+    def prepare(self) -> None:
+        """Make the file if there is none, so that one that cannot be used is refused before anything is measured.
+
+        Raises
+        ------
+        BadResultsFile
+            If it cannot be read and written, or is another file.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadResultsFile(file=self.path, reason=error.strerror or str(error)) from error
+        with self._open() as db:
+            db.execute(_TABLE)
+            db.execute("update results set seconds = 0 where 0")  # a file that is read only refuses here
+
     def find(self, key: str, device: str) -> Measured | None:
         """Return what was measured for a key on a device; a refusal counts on every device."""
         if not self.path.exists():
@@ -71,17 +89,19 @@ class Measurements:
         config, kernel, target
             For people who read the file.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.prepare()
         with self._open() as db:
-            db.execute(_TABLE)
             row = (key, found.device, found.seconds, found.error, config, kernel, target, time.time())
             db.execute("insert or replace into results values (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self.path, timeout=30)
         try:
-            with db:
-                yield db
-        finally:
-            db.close()
+            db = sqlite3.connect(self.path, timeout=30)
+            try:
+                with db:
+                    yield db
+            finally:
+                db.close()
+        except sqlite3.Error as error:
+            raise BadResultsFile(file=self.path, reason=str(error)) from error

@@ -10,21 +10,22 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tile_core.compat.types import Argument
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.language import BadArgument
-from tile_core.errors.launch import NoWorkingConfig
+from tile_core.errors.launch import CannotFreeze, NoWorkingConfig
 from tile_core.runtime.results import Measured, Measurements
 from tile_core.runtime.settings import count_of, path_of
-from tile_core.tasks import How, Task, run_tasks
+from tile_core.tasks import How, Task, run_tasks, task_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from tile_core.decorators import JitFunction
     from tile_core.runtime.kernel import Kernel
+    from tile_core.runtime.memo import Key
 
 Config = Mapping[str, Any]
 
@@ -53,6 +54,10 @@ class Trial:
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.config.items())
         return f"{shown}: {self.error}" if self.seconds is None else f"{shown}: {self.seconds * 1e6:.1f} us"
+
+
+#: What a search calls with every outcome and the number of configurations.
+Watch = Callable[[Trial, int], None]
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ def autotune(
     repeat: int = 10,
     executor: Executor | int | None = None,
     results: str | os.PathLike[str] | None = None,
+    watch: Watch | None = None,
 ) -> Callable[[JitFunction], AutotunedFunction]:
     """Choose the fastest configuration of a factory or an eager kernel when it is first called.
 
@@ -96,16 +102,17 @@ def autotune(
     configs
         Keyword arguments to try, or a function from the factory's arguments to them.
     inputs
-        From the factory's arguments to the kernel's arguments; by default random arrays where all shapes are constant.
+        From the factory's arguments to the kernel's; random arrays if not given, where all shapes are constant.
     check
         Compare each configuration with the program's plain meaning before it is timed.
     warmup, repeat
         As of ``Kernel.bench``.
     executor
-        Runs the configurations: any ``concurrent.futures.Executor``, or the number of processes of this machine; by
-        default this process does. Tasks that share a device disturb each other's times.
+        Any ``concurrent.futures.Executor``, or a number of processes; tasks of one device disturb each other's times.
     results
         A file that keeps what was measured, by program, shapes, options, versions and device, for later searches.
+    watch
+        Called with every outcome when it is there, and the number of configurations.
 
     Returns
     -------
@@ -131,18 +138,30 @@ def autotune(
         from tile_core.decorators import JitFunction
 
         if not isinstance(function, JitFunction):
-            found, expected = type(function).__name__, "a factory or eager kernel of tile.jit"
-            instead = "put @tile.autotune above @tile.jit"
-            raise BadArgument(function="autotune", name="function", found=found, expected=expected, instead=instead)
+            _refuse_function(function)
         how = How(check, count_of("autotune", "warmup", warmup, 0), count_of("autotune", "repeat", repeat, 1))
         kept = None if results is None else Measurements(path_of("autotune", "results", results))
-        return AutotunedFunction(function, configs, inputs, how, executor, kept)
+        return AutotunedFunction(function, configs, inputs, how, executor, kept, watch)
 
     return decorate
 
 
+def _refuse_function(function: object) -> NoReturn:
+    found, expected = type(function).__name__, "a factory or eager kernel of tile.jit"
+    instead = "put @tile.autotune above @tile.jit"
+    raise BadArgument(function="autotune", name="function", found=found, expected=expected, instead=instead)
+
+
 class AutotunedFunction:
-    """A factory whose calls return the fastest kernel for their arguments, or an eager kernel that calls it."""
+    """A factory whose calls return the fastest kernel for their arguments, or an eager kernel that calls it.
+
+    Attributes
+    ----------
+    function
+        What is tuned.
+    configs, inputs, how, executor, results, watch
+        See ``tile.autotune``.
+    """
 
     def __init__(
         self,
@@ -152,13 +171,14 @@ class AutotunedFunction:
         how: How,
         executor: Executor | int | None,
         results: Measurements | None,
+        watch: Watch | None = None,
     ) -> None:
         from tile_core.runtime.memo import Memo
 
         functools.update_wrapper(self, function)
         self.function = function
-        self._configs, self._inputs, self._how = configs, inputs, how
-        self._executor, self._results = executor, results
+        self.configs, self.inputs, self.how = configs, inputs, how
+        self.executor, self.results, self.watch = executor, results, watch
         self._memo: Memo[Tuned] = Memo()
 
     def __call__(self, *args: object, **keywords: object) -> Any:
@@ -189,7 +209,7 @@ class AutotunedFunction:
         from tile_core.plugins.manager import installed
         from tile_core.runtime.memo import make_key
 
-        configs = self._configs(*args, **keywords) if callable(self._configs) else self._configs
+        configs = self.configs(*args, **keywords) if callable(self.configs) else self.configs
         if not isinstance(configs, (list, tuple)) or not configs or not all(isinstance(c, Mapping) for c in configs):
             expected, instead = "a list of dicts", "give at least one configuration"
             raise BadArgument(
@@ -206,27 +226,34 @@ class AutotunedFunction:
     def _search(self, configs: Sequence[Config], args: tuple[object, ...], keywords: Mapping[str, object]) -> Tuned:
         trials: list[Trial | None] = [None] * len(configs)
         tasks: dict[int, Task] = {}
+        if self.results is not None:
+            self.results.prepare()
+
+        def ended(n: int, trial: Trial) -> None:
+            trials[n] = trial
+            if self.watch is not None:
+                self.watch(trial, len(configs))
+
         for n, config in enumerate(configs):
             try:
-                task = self._task(args, keywords, config)
+                found = self._known_or_task(args, keywords, config)
             except InternalError:
                 raise
             except TileError as error:
-                trials[n] = Trial(config, error=f"[{error.code}] {error.message}")
+                ended(n, Trial(config, error=f"[{error.code}] {error.message}"))
                 continue
-            known = self._results.find(task.key, task.device) if self._results is not None and task.key else None
-            if known is None:
-                tasks[n] = task
+            if isinstance(found, Task):
+                tasks[n] = found
             else:
-                trials[n] = Trial(config, known.seconds, known.error, known=True)
+                ended(n, Trial(config, found.seconds, found.error, known=True))
 
         def done(n: int, found: Measured) -> None:
-            trials[n] = Trial(configs[n], found.seconds, found.error)
-            if self._results is not None and tasks[n].key and (found.device or found.error.startswith("[K")):
+            if self.results is not None and tasks[n].key and (found.device or found.error.startswith("[K")):
                 facts = {"config": repr(dict(configs[n])), "kernel": tasks[n].program.name, "target": tasks[n].target}
-                self._results.store(tasks[n].key, found, **facts)
+                self.results.store(tasks[n].key, found, **facts)
+            ended(n, Trial(configs[n], found.seconds, found.error))
 
-        run_tasks(tasks, self._executor, done)
+        run_tasks(tasks, self.executor, done)
         return self._best([t for t in trials if t is not None], args, keywords)
 
     def _best(self, trials: list[Trial], args: tuple[object, ...], keywords: Mapping[str, object]) -> Tuned:
@@ -238,13 +265,55 @@ class AutotunedFunction:
         won = min(working, key=lambda t: t.seconds or 0.0)
         return Tuned(self.function.compile(*args, **{**keywords, **won.config}), won.config, tuple(trials))
 
+    def _known_or_task(self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config) -> Measured | Task:
+        """Return what was measured of a configuration, or else its work.
+
+        What this process traced before is not traced again for its key.
+        """
+        from tile_core.runtime.memo import cache_enabled
+
+        if self.results is None:
+            return self._task(args, keywords, config)
+        identity, device = self._identity(args, keywords, config)
+        keys = self.function.traced_keys if cache_enabled() else {}
+        if identity in keys:
+            known = self.results.find(keys[identity], device)
+            if known is not None:
+                return known
+        task = self._task(args, keywords, config)
+        if not task.key:
+            return task
+        if identity is not None:
+            keys[identity] = task.key
+        return self.results.find(task.key, task.device) or task
+
+    def _identity(
+        self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config
+    ) -> tuple[Key | None, str]:
+        """Return what decides the trace and the key of a configuration, if it can be told, and the device's name."""
+        from tile_core import knobs
+        from tile_core.decorators import described
+        from tile_core.plugins.manager import installed
+        from tile_core.plugins.runtimes import find_runtime
+        from tile_core.runtime.memo import fingerprint, make_key
+
+        plugins, function = installed(), self.function
+        target = plugins.resolve_target(function.target)
+        shown: dict[str, Any] = {"args": tuple(described(a, function.eager) for a in args)}
+        shown |= {n: described(v, function.eager) for n, v in {**keywords, **config}.items()}
+        device = find_runtime(plugins, target, None).device_name()
+        try:
+            inputs = None if self.inputs is None else fingerprint(self.inputs)
+            rest = (function.out_idx, function.options_for(target), self.how.check, inputs, repr(knobs.current()))
+            return make_key(function.function, shown, target=target.text, options=rest), device
+        except CannotFreeze:
+            return None, device
+
     def _task(self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config) -> Task:
         """Return the work of one configuration; it is traced here, so that the work is plain data."""
         from tile_core.compiler import signature_of
         from tile_core.plugins.contexts import make_context
         from tile_core.plugins.manager import installed
-        from tile_core.runtime.verify import random_arguments
-        from tile_core.tasks import task_of
 
         plugins, function = installed(), self.function
         whole = {**keywords, **config}
@@ -253,8 +322,8 @@ class AutotunedFunction:
         options = function.options_for(target)
         out_idx = program.outputs if function.eager else function.out_idx
         signature = signature_of(program, out_idx)
-        if self._inputs is not None:
-            values = tuple(self._inputs(*args, **keywords))
+        if self.inputs is not None:
+            values = tuple(self.inputs(*args, **keywords))
         else:
-            values = function.values_of(program, args, whole) or random_arguments(signature, seed=0)
-        return task_of(program, signature, make_context(target, options, plugins=plugins), out_idx, values, self._how)
+            values = function.values_of(program, args, whole)
+        return task_of(program, signature, make_context(target, options, plugins=plugins), out_idx, values, self.how)

@@ -1,0 +1,273 @@
+"""``tile tune``: the fastest of several configurations of a kernel, with a table and a chart of all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from tile_core.cli.arguments import Arguments, File, Options, read_arguments, read_options
+from tile_core.cli.console import AsJson, Verbose, console, print_json, table
+from tile_core.errors import TileError
+from tile_core.errors.cli import MissingPackage, MissingValue, NoScheduler, NotAKernel, NothingToVary
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from tile_core.decorators import JitFunction
+    from tile_core.tuning import AutotunedFunction, Trial, Tuned
+
+
+_Target = Annotated[
+    Optional[str],  # noqa: UP045 - typer evaluates it on Python 3.10
+    typer.Option("--target", "-t", help="By default that of the file's decorator."),
+]
+_Vary = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(metavar="NAME=VALUE,VALUE", help="Values of an argument to try; all combinations are tried."),
+]
+_Workers = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(min=1, help="Number of processes that run configurations; those of one device disturb each other."),
+]
+_Scheduler = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="ADDRESS", help="Run configurations on the cluster of this dask scheduler."),
+]
+_Results = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="Database of what was measured; by default one beside the cache of kernels."),
+]
+_Warmup = Annotated[Optional[int], typer.Option(min=0, help="Launches before timing.")]  # noqa: UP045
+_Repeat = Annotated[Optional[int], typer.Option(min=1, help="Number of timed samples.")]  # noqa: UP045
+_Check = Annotated[bool, typer.Option(help="Compare each configuration with the program's plain meaning.")]
+_Plot = Annotated[Optional[Path], typer.Option(help="Draw the times to this file: .svg, .png, .pdf.")]  # noqa: UP045
+
+
+def tune_file(
+    file: File,
+    target: _Target = None,
+    arg: Arguments = None,
+    vary: _Vary = None,
+    option: Options = None,
+    workers: _Workers = None,
+    scheduler: _Scheduler = None,
+    results: _Results = None,
+    warmup: _Warmup = None,
+    repeat: _Repeat = None,
+    check: _Check = True,
+    plot: _Plot = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compile, check and time configurations of a kernel, and show the fastest.
+
+    Configurations are those of @tile.autotune, or of --vary. What was measured before is not measured again: an
+    interrupted search goes on where it was.
+    """
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("choose one of --workers and --scheduler")
+    if plot is not None:
+        from tile_core.cli import chart
+
+        chart.require(plot)
+    given = read_arguments(arg)
+    name, search = _search(file, target, read_options(option), given, _varied(vary))
+    how = {"check": check, "warmup": warmup, "repeat": repeat}
+    search = _configured(search, {n: v for n, v in how.items() if v is not None}, results)
+    with _executor(workers, scheduler) as executor:
+        search.executor = executor
+        found = _run(name, search, given)
+    if plot is not None:
+        chart.draw(plot, found)
+    database = search.results.path if search.results is not None else None
+    if as_json:
+        print_json(_json(found, database))
+    else:
+        _show(found, database)
+
+
+def _varied(vary: list[str] | None) -> list[dict[str, object]] | None:
+    """Return all combinations of ``--vary``."""
+    from tile_core.pairs import pairs, value_of
+
+    if not vary:
+        return None
+    values: dict[str, list[object]] = {}
+    for name, value in pairs("--vary", vary, "block_M=64,128").items():
+        if isinstance(value, str):
+            values[name] = [value_of(part.strip()) for part in value.split(",")]
+        else:
+            values[name] = list(value) if isinstance(value, (tuple, list)) else [value]
+    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+
+
+def _search(
+    file: str,
+    target: str | None,
+    options: Mapping[str, object] | None,
+    given: Mapping[str, object],
+    varied: list[dict[str, object]] | None,
+) -> tuple[str, AutotunedFunction]:
+    """Return the name of what is tuned, and the search.
+
+    Raises
+    ------
+    CommandError
+        If the file has nothing that can be tuned, or its function has not these arguments.
+    """
+    from tile_core.cli.source import find_value
+    from tile_core.decorators import JitFunction, jit
+    from tile_core.tuning import AutotunedFunction, autotune
+
+    path, name, value = find_value(file, AutotunedFunction)
+    tuned = value if isinstance(value, AutotunedFunction) else None
+    function: Any = tuned.function if tuned is not None else value
+    if inspect.isfunction(function):
+        function = jit(function)
+    if not isinstance(function, JitFunction):
+        found, expected = f"is {type(value).__name__}", "a function that makes a kernel from what is varied"
+        raise NotAKernel(name=name, file=path, found=found, expected=expected)
+    configs = varied if varied is not None or tuned is None else tuned.configs
+    _refuse_wrong(name, function, given, configs)
+    function = function.changed(target=target, options=options)
+    if tuned is None:
+        return name, autotune(configs or [])(function)
+    how = tuned.how
+    return name, AutotunedFunction(function, configs or [], tuned.inputs, how, tuned.executor, tuned.results)
+
+
+def _refuse_wrong(name: str, function: JitFunction, given: Mapping[str, object], configs: Any) -> None:
+    from tile_core.cli.source import refuse_argument
+
+    parameters = inspect.signature(function.function).parameters
+    known = tuple(parameters)
+    for argument in given:
+        if argument not in known and not function.eager:
+            refuse_argument(name, argument, known)
+    if not configs:
+        raise NothingToVary(kernel=name, known=", ".join(n for n in known if n not in given) or "none")
+    tried = set() if callable(configs) else {n for config in configs for n in config}
+    for argument in sorted(tried - set(known)):
+        refuse_argument(name, argument, known, "--vary")
+    there = {*given, *tried}
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in there]
+    if missing and not (callable(configs) or function.eager):
+        usage = " ".join(f"--arg {n}=VALUE" for n in missing)
+        raise MissingValue(kernel=name, name=", ".join(missing), what="", usage=usage)
+
+
+def _configured(search: AutotunedFunction, how: Mapping[str, Any], results: Path | None) -> AutotunedFunction:
+    """Set how a search measures, and where it keeps what it measured."""
+    from dataclasses import replace
+
+    from tile_core.runtime import cache
+    from tile_core.runtime.results import Measurements
+
+    search.how = replace(search.how, **how)
+    if results is not None:
+        search.results = Measurements(results)
+    elif search.results is None and cache.enabled():
+        folder = cache.root()
+        with contextlib.suppress(OSError):  # the database says what is wrong with the folder
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        search.results = Measurements(folder / "tuning.sqlite")
+    return search
+
+
+@contextlib.contextmanager
+def _executor(workers: int | None, scheduler: str | None) -> Iterator[Executor | int | None]:
+    """Give what runs configurations.
+
+    Raises
+    ------
+    MissingPackage, NoScheduler
+        If there is no dask, or nobody at the address.
+    """
+    if scheduler is None:
+        yield workers
+        return
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError as error:
+        raise MissingPackage(option="--scheduler", package="dask.distributed", extra="dask") from error
+    try:
+        client = distributed.Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise NoScheduler(address=scheduler, reason=str(error).splitlines()[0]) from error
+    with client:
+        yield client.get_executor()
+
+
+def _run(name: str, search: AutotunedFunction, given: Mapping[str, object]) -> Tuned:
+    """Run a search under a bar of progress."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from tile_core.runtime.bench import time_text
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=console(stderr=True), transient=True)
+    ended: list[Trial] = []
+    with progress:
+        bar = progress.add_task(f"tuning {name}", total=None)
+
+        def watch(trial: Trial, total: int) -> None:
+            ended.append(trial)
+            best = min((t.seconds for t in ended if t.seconds is not None), default=None)
+            text = f"tuning {name}" if best is None else f"tuning {name}, best {time_text(best)}"
+            progress.update(bar, total=total, completed=len(ended), description=text)
+
+        search.watch = watch
+        try:
+            return search.tune(**given)
+        except KeyboardInterrupt:
+            progress.stop()
+            kept = "" if search.results is None else f"; kept in {search.results.path}: the same command goes on"
+            text = f"interrupted after {len(ended)} configurations{kept}"
+            console(stderr=True).print(text, markup=False, soft_wrap=True)
+            raise
+        except TileError:
+            progress.stop()
+            raise
+
+
+def _show(found: Tuned, database: Path | None) -> None:
+    from tile_core.runtime.bench import time_text
+
+    names = list(dict.fromkeys(n for t in found.trials for n in t.config))
+    working = sorted((t for t in found.trials if t.seconds is not None), key=lambda t: t.seconds or 0.0)
+    failed = [t for t in found.trials if t.seconds is None]
+    best = working[0].seconds or 0.0
+    rows = [
+        (*_values(t, names), time_text(t.seconds or 0.0), f"{(t.seconds or 0.0) / best:.2f}", "yes" if t.known else "")
+        for t in working
+    ]
+    out = console()
+    out.print(f"{found.kernel.signature} for {found.kernel.target}", markup=False)
+    out.print(table((*names, "time", "/ best", "known"), rows))
+    if failed:
+        rows = [(*_values(t, names), t.error.splitlines()[0]) for t in failed]
+        out.print(table((*names, "why not"), rows))
+    known = sum(t.known for t in found.trials)
+    won = ", ".join(f"{n}={v!r}" for n, v in found.config.items())
+    out.print(f"the fastest of {len(found.trials)}: {won}, {time_text(best)}", markup=False, soft_wrap=True)
+    if database is not None:
+        out.print(f"{known} of {len(found.trials)} known before; in {database}", markup=False, soft_wrap=True)
+
+
+def _values(trial: Trial, names: list[str]) -> tuple[str, ...]:
+    return tuple(str(trial.config[n]) if n in trial.config else "" for n in names)
+
+
+def _json(found: Tuned, database: Path | None) -> dict[str, object]:
+    trials = [{"config": {**t.config}, "seconds": t.seconds, "error": t.error, "known": t.known} for t in found.trials]
+    return {
+        "kernel": found.kernel.name, "target": found.kernel.target, "signature": found.kernel.signature.to_json(),
+        "config": {**found.config}, "trials": trials, "results": None if database is None else str(database),
+    }  # fmt: skip

@@ -1,0 +1,202 @@
+"""``tile tune``: searches from the command line, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tile_core import tasks
+
+TUNED = """
+    import tile_core as tile
+    import tile_core.language as T
+
+
+    @tile.autotune([{"block": 16}, {"block": -1}, {"block": 32}], warmup=0, repeat=1)
+    @tile.jit(out_idx=[-1], target="cpu")
+    def scaled(n, block=64, factor=2.0):
+        @T.prim_func
+        def scale(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+            with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+                B[bx * block : bx * block + block] = A[bx * block : bx * block + block] * factor
+
+        return scale
+
+
+    def plain(n, block=64):
+        return scaled.function.program(n, block)
+"""
+
+EAGER = """
+    import tile_core as tile
+    import tile_core.language as T
+
+
+    @tile.jit(target="cpu")
+    def doubled(A, block: int = 32):
+        n = T.const("n")
+        A: T.Tensor[(n,), "float32"]
+        B = T.empty((n,), "float32")
+        with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+            for i in T.Parallel(block):
+                B[bx * block + i] = A[bx * block + i] * 2
+        return B
+"""
+
+
+@pytest.fixture
+def tuned(kernel_file):
+    return kernel_file(TUNED)
+
+
+@pytest.fixture
+def database(tmp_path):
+    return tmp_path / "results.sqlite"
+
+
+class TestTune:
+    def test_the_fastest_and_why_others_failed(self, tile, tuned, database):
+        result = tile("tune", tuned, "-a", "n=100", "--results", database)
+        assert result.status == 0, result.err
+        assert "scale(A: float32(100,)) -> B: float32(100,) for cpu" in result.out
+        assert "the fastest of 3: block=" in result.out
+        assert "[K1" in result.out
+        assert f"0 of 3 known before; in {database}" in result.out
+        again = tile("tune", tuned, "-a", "n=100", "--results", database)
+        assert f"2 of 3 known before; in {database}" in again.out
+
+    def test_combinations_replace_those_of_the_file(self, tile, tuned, database):
+        arguments = ("--vary", "block=8,16,24", "--vary", "factor=1.5", "--json", "--results", database)
+        result = tile("tune", tuned, "-a", "n=33", "--repeat", "1", *arguments)
+        assert result.status == 0, result.err
+        found = json.loads(result.out)
+        assert [t["config"] for t in found["trials"]] == [{"block": b, "factor": 1.5} for b in (8, 16, 24)]
+        assert all(t["seconds"] > 0 and not t["known"] for t in found["trials"])
+        assert found["config"] in [t["config"] for t in found["trials"]]
+        assert found["results"] == str(database)
+
+    def test_a_function_that_returns_a_kernel(self, tile, kernel_file, database):
+        path = kernel_file(TUNED.replace("@tile", "#"))
+        result = tile("tune", path, "-a", "n=9", "--vary", "block=8,16", "-t", "cpu", "--results", database)
+        assert result.status == 0, result.err
+        assert "the fastest of 2: block=" in result.out
+
+    def test_an_eager_kernel_by_its_sizes(self, tile, kernel_file, database):
+        path = kernel_file(EAGER)
+        result = tile("tune", path, "-a", "n=70", "--vary", "block=16,32", "--repeat", "1", "--results", database)
+        assert result.status == 0, result.err
+        assert "A: float32(70,)" in result.out
+
+    def test_values_may_be_texts(self):
+        from tile_core.cli.tune import _varied
+
+        found = _varied(["dtype=float16,float32", "on=true,false", "n=3"])
+        assert found == [{"dtype": d, "on": o, "n": 3} for d in ("float16", "float32") for o in (True, False)]
+
+    def test_processes(self, tile, tuned, database):
+        result = tile("tune", tuned, "-a", "n=50", "--workers", "2", "--results", database)
+        assert result.status == 0, result.err
+        assert "the fastest of 3" in result.out
+
+    def test_the_database_is_beside_the_cache(self, tile, tuned, monkeypatch, tmp_path):
+        monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path / "cache"))
+        assert str(tmp_path / "cache" / "tuning.sqlite") in tile("tune", tuned, "-a", "n=5").out
+        monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
+        monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path / "other"))
+        result = tile("tune", tuned, "-a", "n=5")
+        assert result.status == 0, result.err
+        assert "known before" not in result.out
+        assert not (tmp_path / "other").exists()
+
+    def test_an_interrupted_search_goes_on(self, tile, tuned, database, monkeypatch):
+        real, measured = tasks.measure, []
+
+        def interrupted(task):
+            if measured:
+                raise KeyboardInterrupt
+            measured.append(task.key)
+            return real(task)
+
+        monkeypatch.setattr(tasks, "measure", interrupted)
+        first = tile("tune", tuned, "-a", "n=100", "--results", database)
+        assert first.status == 130
+        assert "interrupted after 2 configurations" in first.err
+        assert "the same command goes on" in first.err
+        monkeypatch.setattr(tasks, "measure", real)
+        result = tile("tune", tuned, "-a", "n=100", "--results", database)
+        assert "1 of 3 known before" in result.out
+
+    def test_a_chart(self, tile, tuned, database, tmp_path):
+        pytest.importorskip("matplotlib")
+        path = tmp_path / "chart.svg"
+        result = tile("tune", tuned, "-a", "n=100", "--results", database, "--plot", path)
+        assert result.status == 0, result.err
+        assert path.read_text(encoding="utf-8").startswith("<?xml")
+
+    def test_a_cluster(self, tile, tuned, database):
+        distributed = pytest.importorskip("distributed")
+        with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+            address = cluster.scheduler_address
+            result = tile("tune", tuned, "-a", "n=100", "--results", database, "--scheduler", address)
+        assert result.status == 0, result.err
+        assert "the fastest of 3: block=" in result.out
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("code", "arguments", "text"),
+        [
+            ("S309", ("-a", "n=4", "--vary", "blok=3"), "--vary blok: scaled has no such argument"),
+            ("S309", ("-a", "m=4"), "--arg m: scaled has no such argument"),
+            ("S310", (), "add --arg n=VALUE"),
+            ("S308", ("--vary", "block"), "write for example --vary block_M=64,128"),
+            (
+                "S320",
+                ("-a", "n=4", "--scheduler", "nonsense://here"),
+                "no scheduler of dask answers at nonsense://here",
+            ),
+            ("S312", ("-a", "n=4", "--plot", "chart.docx"), "its name ends in none of"),
+            ("S312", ("-a", "n=4", "--plot", "no/such/chart.png"), "there is no folder"),
+            ("K433", ("-a", "n=4", "--vary", "block=0,-1"), "none of the 2 configurations"),
+        ],
+    )
+    def test_with_code(self, tile, tuned, database, code, arguments, text):
+        if "--scheduler" in arguments:
+            pytest.importorskip("distributed")
+        if "--plot" in arguments:
+            pytest.importorskip("matplotlib")
+        result = tile("tune", tuned, "--results", database, *arguments)
+        assert result.status == 1, result.out
+        assert f"error[{code}]: " in result.err
+        assert text in result.err
+
+    def test_nothing_to_vary(self, tile, kernel_file):
+        result = tile("tune", kernel_file(EAGER))
+        assert result.status == 1
+        assert "error[S319]: doubled says nothing of configurations" in result.err
+        assert "--vary NAME=VALUE,VALUE for one or more of its arguments: A, block" in result.err
+
+    def test_not_a_function(self, tile, kernel_file):
+        path = kernel_file(TUNED + "\n\n    other = 3\n")
+        assert "error[S307]: other of" in tile("tune", f"{path}:other").err
+
+    def test_two_executors(self, tile, tuned):
+        assert tile("tune", tuned, "--workers", "2", "--scheduler", "tcp://x:1").status == 2
+
+    @pytest.mark.parametrize(
+        ("option", "module", "extra"), [("--plot", "matplotlib", "plot"), ("--scheduler", "distributed", "dask")]
+    )
+    def test_without_the_package(self, tile, tuned, database, monkeypatch, option, module, extra):
+        monkeypatch.setitem(sys.modules, module, None)
+        result = tile("tune", tuned, "-a", "n=4", "--results", database, option, "x.png")
+        assert "error[S318]" in result.err
+        assert f"pip install 'tile-core[{extra}]'" in result.err
+
+    def test_a_file_that_is_no_database(self, tile, tuned, tmp_path):
+        (tmp_path / "text").write_text("this is not a database, but it is long enough to look like one" * 20)
+        for place in ("text", "text/below"):
+            result = tile("tune", tuned, "-a", "n=4", "--results", tmp_path / place)
+            assert result.status == 1
+            assert "error[S207]: the results of tuning cannot be kept in" in result.err
