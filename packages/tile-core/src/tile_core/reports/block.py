@@ -12,6 +12,7 @@ from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import bank_conflicts, row_major
+from tile_core.passes.spine import ORDERED
 from tile_core.simt.notes import ARENA, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACES, RELIED
 
 if TYPE_CHECKING:
@@ -175,6 +176,8 @@ class BlockFacts:
         Approximate number of operations in the code of one thread, with its loops unrolled.
     rolled
         Loops that are not unrolled.
+    ordered
+        Shared buffers whose accesses the program's own barriers order.
     """
 
     fragments: tuple[FragmentFacts, ...]
@@ -186,6 +189,7 @@ class BlockFacts:
     promises: tuple[PromiseFacts, ...]
     operations: int = 0
     rolled: tuple[KeptFacts, ...] = ()
+    ordered: tuple[str, ...] = ()
 
 
 def block_facts(plan: Plan) -> BlockFacts | None:
@@ -207,7 +211,13 @@ def block_facts(plan: Plan) -> BlockFacts | None:
         promises=_promises(plan[RELIED]),
         operations=plan[CODE_SIZE].operations,
         rolled=tuple(KeptFacts(place, why) for place, why in plan[CODE_SIZE].kept.items()),
+        ordered=_ordered(plan),
     )
+
+
+def _ordered(plan: Plan) -> tuple[str, ...]:
+    found: frozenset[str] = plan[ORDERED] if ORDERED in plan else frozenset()
+    return tuple(sorted(found))
 
 
 def _fragment(buffer: BufferVar, d: Var) -> FragmentFacts:

@@ -149,6 +149,8 @@ def _course(console: Console, block: BlockFacts) -> None:
         for b in block.barriers
     ]
     _section(console, "barriers that were added", ("after", "before", "between", "of", "threads"), barriers)
+    ordered = [(name, "the program's own barriers") for name in block.ordered]
+    _section(console, "shared memory that needs no more barriers", ("buffer", "what orders it"), ordered)
     accesses = [(_line(a.place), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
     _section(console, "global memory", ("line", "buffer", "access", "width"), accesses)
     promises = [
