@@ -216,7 +216,7 @@ def block_facts(plan: Plan) -> BlockFacts | None:
 
 
 def _ordered(plan: Plan) -> tuple[str, ...]:
-    found: frozenset[str] = plan[ORDERED] if ORDERED in plan else frozenset()
+    found: frozenset[str] = plan[ORDERED]
     return tuple(sorted(found))
 
 
