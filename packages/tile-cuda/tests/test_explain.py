@@ -92,6 +92,13 @@ class TestBlock:
         assert a.last.startswith(__file__)
         assert int(a.first.rpartition(":")[2]) <= int(a.last.rpartition(":")[2])
 
+    def test_what_a_product_in_flight_reads_lives_until_its_line_or_longer(self):
+        found = explain_facts(product(), "cuda:sm_90a", {"wgmma": "always"})
+        (loop,) = found.block.loops
+        assert "use the slots, which lasts until waited for" in " ".join(loop.schedule)
+        for buffer in found.block.shared:
+            assert int(buffer.first.rpartition(":")[2]) < int(buffer.last.rpartition(":")[2])
+
     def test_pipeline(self, facts):
         (loop,) = facts.block.loops
         assert (loop.name, loop.stages, loop.buffers, loop.kept, loop.reason) == ("k", 3, ("A_s", "B_s"), (), "")

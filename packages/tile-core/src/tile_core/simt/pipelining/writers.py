@@ -183,9 +183,9 @@ class _Writer:
     def settled(self, pending: int) -> Stmt:
         """Return the wait for uses that last; threads may access their sums only if none is left in flight."""
         assert self.plan.product is not None
-        sums = self.plan.product.sums
+        sums, product = self.plan.product.sums, self.body[self.plan.product.position]
         operands = [] if pending else [nodes.region(sums.buffer, list(sums.mins), list(sums.extents))]
-        return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending, LASTS: 1}), self.loop.span)
+        return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending, LASTS: 1}), product.span)
 
     def issue(self, steps: Sequence[Step], turn: Expr, slot: Expr) -> list[Stmt]:
         """Return the copies of one trip, if it exists, and the end of their group."""
