@@ -11,7 +11,7 @@ FOLDER = ROOT / "examples"
 
 #: The programs by topic; a test finds those that stand nowhere.
 TOPICS = {
-    "Products": ("gemm", "fused_epilogue", "mixed_gemm", "split_k", "vector_matrix"),
+    "Products": ("gemm", "fused_epilogue", "mixed_gemm", "split_k", "stream_k", "grouped_gemm", "vector_matrix"),
     "Sparsity and small types": (
         "sparse_gemm",
         "sparse_tutorial",

@@ -64,6 +64,30 @@ def test_processes_of_this_machine():
     assert [t.seconds is None for t in found.trials] == [False, True, False, False]
 
 
+def product(n: int, block: int = 32) -> Any:
+    @T.prim_func
+    def square(A: T.Tensor((n, n), "float32"), B: T.Tensor((n, n), "float32")):
+        with T.Kernel(T.ceildiv(n, block), T.ceildiv(n, block), threads=32) as (bx, by):
+            total = T.alloc_fragment((block, block), "float32")
+            left, right = T.alloc_shared((block, n), "float32"), T.alloc_shared((n, block), "float32")
+            T.copy(A[by * block, 0], left)
+            T.copy(A[0, bx * block], right)
+            T.clear(total)
+            T.gemm(left, right, total)
+            for i, j in T.Parallel(block, block):
+                total[i, j] = T.max(T.erf(total[i, j]), 0)
+            T.copy(total, B[by * block, bx * block])
+
+    return square
+
+
+def test_processes_read_programs_with_tile_ops():
+    factory = tile.jit(out_idx=[-1], target="cpu")(product)
+    configs = [{"block": 16}, {"block": 32}]
+    found = tile.autotune(configs, warmup=0, repeat=1, executor=1)(factory).tune(70)
+    assert [t.error for t in found.trials] == ["", ""]
+
+
 def test_a_lost_process_loses_no_other_configuration():
     executor = Deadly(kills=_block_of(64))
     found = tuned(executor=executor).tune(100)

@@ -5,7 +5,7 @@ The IR is TVM's tirx (facts about it are in ``ir/grammar.py``). Everything here 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_core.compat import structural
@@ -27,7 +27,7 @@ OP_MARK = "tile.op"
 
 _source_names: dict[str, Any] = {}
 _spans: dict[tuple[str, int], Any] = {}
-_registered: set[str] = set()
+_registered: dict[str, bool] = {}  # whether they are operators on scalars
 #: Name prefix of operators for float operations (``passes/float_rules.py``).
 FLOAT_PREFIX = "tile.float_"
 #: Name prefix of operators for integer operations that wrap (``passes/wrapping.py``).
@@ -201,7 +201,7 @@ def register_op(name: str) -> Expr:
         register_op_attr = tvm.ir.op.register_op_attr
         register_op_attr(full, "TCallEffectKind", tirx.CallEffectKind.Opaque.value)
         register_op_attr(full, "TScriptPrinterName", full, level=20)
-        _registered.add(full)
+        _registered[full] = False
     return ir.Op.get(full)
 
 
@@ -216,8 +216,22 @@ def register_scalar_op(full: str) -> Expr:
         register_op_attr(full, "TCallEffectKind", tirx.CallEffectKind.ReadState.value)
         register_op_attr(full, "TVectorizable", True)
         register_op_attr(full, "TScriptPrinterName", full, level=20)
-        _registered.add(full)
+        _registered[full] = True
     return ir.Op.get(full)
+
+
+def registered_ops() -> dict[str, bool]:
+    """Return the operators that this process registered, by full name, and whether they are on scalars."""
+    return dict(_registered)
+
+
+def register_ops(names: Mapping[str, bool]) -> None:
+    """Register operators of another process, without which its programs cannot be read."""
+    for name, scalar in names.items():
+        if scalar:
+            register_scalar_op(name)
+        else:
+            register_op(name.removeprefix("tile."))
 
 
 def tile_call(name: str, args: Sequence[Expr], attrs: Attrs | None = None, ret: str = "void") -> Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -110,6 +111,11 @@ class Program:
         """
         raise NotCompiled(kernel=self.name)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the operators, which another process does not have before it traces a program with them."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return _restored, (nodes.registered_ops(), pickle.dumps(fields))
+
     def script(self) -> str:
         """Return the IR as text."""
         return str(self.func.script())
@@ -184,3 +190,8 @@ def _bits(kind: str) -> int:
     if not bits.isdigit():
         raise InternalError(stage="frontend", detail=f"a number of type {kind} cannot be computed by the host")
     return int(bits)
+
+
+def _restored(ops: Mapping[str, bool], fields: bytes) -> Program:
+    nodes.register_ops(ops)
+    return Program(**pickle.loads(fields))
