@@ -1,4 +1,4 @@
-"""Products of groups of rows with a matrix each, in one launch, where the groups' sizes are known when it runs.
+"""Grouped products: rows of each group times its matrix, in one launch, for sizes that are known when it runs.
 
 The rows of all groups lie one after the other, and ``ends`` says where each group ends. There are enough blocks for any
 sizes; each finds its tile by counting those of the groups before, and a tile's rows of the next group are not written.

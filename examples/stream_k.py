@@ -1,4 +1,4 @@
-"""Matrix product in which every block does the same work, however many tiles there are (stream-K).
+"""Matrix product on a given number of blocks: each does the same work, however many tiles there are (stream-K).
 
 The steps over K of all tiles of C form one line, cut into equal parts, one for each block. A part may begin and end
 within a tile: what it has of such a tile goes to a workspace, and a second launch adds up the pieces of a tile,
