@@ -2,7 +2,8 @@
 
 The one rule of thinning is ``pytest.mark.sweep(n)``. Of the cases of a parametrised test, or of a module whose
 ``pytestmark`` it is, one in ``n`` runs; a test without cases that has the mark itself runs in one of ``n`` turns. The
-turn follows from the commit, so that a few commits more than ``n`` run all of them. The head of the report names the
+turn follows from the commit, so that a few commits more than ``n`` run all of them. Cases are dealt out in the order in
+which they are collected: every turn has as many as the next, or one more. The head of the report names the
 turn: ``SWEEP_TURN=<turn>`` repeats it, ``SWEEP_TURN=all`` runs everything. What is named on the command line with
 ``::`` runs in every turn.
 
@@ -20,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,7 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if turn == "all":
         return
     named = [argument.split("::", 1) for argument in config.args if "::" in argument]
-    chosen = [item for item in items if _is_in_turn(item, int(turn)) or _is_named(item, named)]
+    in_turn = set(map(id, _in_turn(items, int(turn))))
+    chosen = [item for item in items if id(item) in in_turn or _is_named(item, named)]
     kept = set(map(id, chosen))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = chosen
@@ -76,9 +80,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _is_in_turn(item: pytest.Item, turn: int) -> bool:
-    share = _share(item)
-    return zlib.crc32(item.name.encode()) % share == turn % share
+def _in_turn(items: list[pytest.Item], turn: int) -> Iterator[pytest.Item]:
+    """Yield the tests of a turn; the first case of a test is not in the same turn as that of every other."""
+    dealt: Counter[str] = Counter()
+    for item in items:
+        test, share = item.nodeid.split("[", 1)[0], _share(item)
+        if (zlib.crc32(test.encode()) + dealt[test]) % share == turn % share:
+            yield item
+        dealt[test] += 1
 
 
 def _is_named(item: pytest.Item, named: list[list[str]]) -> bool:

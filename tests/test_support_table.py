@@ -1,7 +1,7 @@
 """The pages of names and of support say what the dispatcher does.
 
-All cells of the table are compared with the dispatcher's choice, which takes the first passes only; the commit
-determines which of them are compiled to the end.
+The commit determines which cells of the table are compared with the dispatcher's choice, which takes the first passes
+only, and which of them are compiled to the end.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 ROWS = {str(row): row for row in support.rows()}
 EVERYWHERE = [n for n in names.names() if n.targets == "all" and n.example is not None]
 
-
-OPS = list(dict.fromkeys(row.name for row in support.rows()))
 
 #: How the names of instructions, from which ``explain`` reports, spell element types.
 SPELLED = {
@@ -82,16 +80,15 @@ def compared(name: str) -> list[str]:
     return list(dict.fromkeys([*support.columns(), one]))
 
 
-@pytest.mark.parametrize("op", OPS)
-def test_every_cell_is_what_the_dispatcher_does(op: str) -> None:
-    wrong = []
-    for name, row in ROWS.items():
-        program = row.program() if row.name == op else None
-        for text in compared(name) if program is not None else ():
-            says, does = support.chosen(row, targets()[text]), dispatched(program, row, targets()[text])
-            if {s.variant.name for s in does} != ({says} if says else set()):
-                wrong.append(f"{row} on {text}: the page says {says or 'refused'}, the dispatcher {does or 'refuses'}")
-            wrong += [f"{row} on {text}: {reason}" for s in does if (reason := converted(s, row, targets()[text]))]
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize("name", ROWS)
+def test_every_cell_is_what_the_dispatcher_does(name: str) -> None:
+    wrong, row, program = [], ROWS[name], ROWS[name].program()
+    for text in compared(name):
+        says, does = support.chosen(row, targets()[text]), dispatched(program, row, targets()[text])
+        if {s.variant.name for s in does} != ({says} if says else set()):
+            wrong.append(f"{row} on {text}: the page says {says or 'refused'}, the dispatcher {does or 'refuses'}")
+        wrong += [f"{row} on {text}: {reason}" for s in does if (reason := converted(s, row, targets()[text]))]
     assert wrong == []
 
 

@@ -13,6 +13,8 @@ from tile_core.errors import TileError
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(2)
+
 
 def column_sums(cols: int = 40) -> Any:
     """Return sums of columns in two launches with a workspace, and a third that needs neither."""

@@ -12,6 +12,8 @@ import tile_core.language as T
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(3)
+
 
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "cuda:sm_90a", "metal"])
 @pytest.mark.parametrize("threads", [2048, (1024, 2), (32, 32, 2)])

@@ -12,6 +12,8 @@ import tile_core.language as T
 
 from .targets import TARGETS, compiled
 
+pytestmark = pytest.mark.sweep(2)
+
 #: Rows and columns of a tile: awkward ones.
 SHAPES = ((16, 48), (33, 20), (7, 129))
 

@@ -16,6 +16,8 @@ from tile_tilelang.__main__ import main
 from tile_tilelang.errors import NoScript, NotAnswered
 from tile_tilelang.running import answering, run
 
+pytestmark = pytest.mark.sweep(3)
+
 PROGRAMS = sorted(Path(__file__).with_name("programs").glob("*.py"))
 
 
@@ -39,7 +41,7 @@ def test_runs_here_and_compiles_for_sm_90a(path: Path, capfd: pytest.CaptureFixt
     assert not ours()
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_runs_in_a_process_of_its_own(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tile_tilelang", str(path)]

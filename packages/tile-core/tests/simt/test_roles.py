@@ -17,6 +17,8 @@ from tile_core.testing.machine import Machine
 
 from . import whole
 
+pytestmark = pytest.mark.sweep(2)
+
 M, N = 16, 12
 
 

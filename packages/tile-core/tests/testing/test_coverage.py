@@ -41,6 +41,7 @@ def drawn():
     return found
 
 
+@pytest.mark.sweep(3)
 def test_every_name_is_drawn_or_has_a_reason(drawn):
     every = sum(drawn.values(), Counter())
     assert not sorted(set(NAMES) - set(every) - set(UNDRAWN)), "no strategy emits these names"

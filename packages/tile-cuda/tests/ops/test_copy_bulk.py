@@ -25,6 +25,8 @@ from tile_core.target import Capabilities
 from tile_cuda.ops.boxes import SWIZZLE, Panel
 from tile_cuda.ops.copy_bulk import BulkCopy, can_copy_bulk
 
+pytestmark = pytest.mark.sweep(3)
+
 CTX = SimpleNamespace(capabilities=Capabilities(async_copies=frozenset({"tma"})))
 TARGET, ALWAYS = "cuda:sm_90a", {"bulk_copies": "always"}
 N = tirx.Var("n", "int32")

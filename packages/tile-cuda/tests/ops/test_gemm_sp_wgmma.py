@@ -19,6 +19,8 @@ from tile_cuda.build import build
 from ..emit.nvrtc import assemble
 from .test_gemm_wgmma import ALWAYS, NUMPY, TARGET
 
+pytestmark = pytest.mark.sweep(3)
+
 ISSUED = re.compile(r"\n +(wgmma_sp\d_m64\w+)\(")
 F16 = ("float16", "float16", "float32")
 

@@ -20,6 +20,8 @@ from ..emit.nvrtc import assemble
 from ..emit.test_table import TYPES as DECLARED
 from ..emit.test_table import call
 
+pytestmark = pytest.mark.sweep(3)
+
 TARGET, ALWAYS = "cuda:sm_90a", {"wgmma": "always", "fast_accum": True}
 ISSUED = re.compile(r"\n +(wgmma_m64\w+?)(?:_new)?\(")
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "tfloat32": np.float32, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,

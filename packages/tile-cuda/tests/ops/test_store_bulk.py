@@ -25,6 +25,8 @@ from tile_core.simt.variant import SimtCall
 from tile_core.target import Capabilities
 from tile_cuda.ops.store_bulk import REDUCTIONS, can_store_bulk
 
+pytestmark = pytest.mark.sweep(3)
+
 CTX = SimpleNamespace(capabilities=Capabilities(async_copies=frozenset({"tma"})))
 TARGET, ALWAYS = "cuda:sm_90a", {"bulk_copies": "always"}
 ROW, WIDE = tirx.Var("i", "int32"), tirx.Var("j", "int64")

@@ -8,6 +8,8 @@ from zoo.suite import ZooTests
 from . import stores
 from .bulk import BULK
 
+pytestmark = pytest.mark.sweep(3)
+
 
 class TestBulkZoo(ZooTests):
     zoo = BULK

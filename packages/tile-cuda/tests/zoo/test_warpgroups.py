@@ -10,6 +10,8 @@ from zoo.suite import ZooTests
 from ..emit.nvrtc import assemble
 from .warpgroups import WARPGROUPS
 
+pytestmark = pytest.mark.sweep(3)
+
 
 class TestWarpgroupZoo(ZooTests):
     zoo = WARPGROUPS

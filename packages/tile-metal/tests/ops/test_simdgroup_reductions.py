@@ -62,7 +62,7 @@ def drawn(strategy, count: int) -> list[str]:
     return texts
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(12)
 def test_the_fuzzer_reaches_every_way():
     texts = drawn(STRATEGIES["reducers"][0], 100) + drawn(STRATEGIES["reductions"][0], 60)
     assert ways(texts) == set(WAYS)

@@ -25,6 +25,8 @@ from .fake_torch import Torch
 from .test_adapter import ramp
 from .texts import adapter, add_some, kernel, scale, scale_params, tensor
 
+pytestmark = pytest.mark.sweep(4)
+
 M5 = {"architecture": "applegpu_g17s", "system": (26, 2)}
 
 

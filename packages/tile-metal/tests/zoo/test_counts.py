@@ -161,7 +161,7 @@ def test_references_are_known_good(name):
 ASKED = {"gemm float16, metal4": {"exchanges": (16, 0)}}
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_no_more_than_by_hand(name):
     own, reference = BY_NAME[name].measured()

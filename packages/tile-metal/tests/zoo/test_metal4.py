@@ -12,6 +12,8 @@ from tile_metal.emulation import dialect
 
 from .launch import APPLE, METAL4, context, text_of
 
+pytestmark = pytest.mark.sweep(2)
+
 GOLDEN = Path(__file__).parent / "golden_metal4"
 KEPT = ("gemm_f16", "gemm_bf16", "fp8_tensor", "attention")
 

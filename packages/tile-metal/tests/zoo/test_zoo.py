@@ -13,7 +13,7 @@ from .launch import APPLE
 class TestZoo(ZooTests):
     zoo = APPLE
 
-    @pytest.mark.sweep(2)
+    @pytest.mark.sweep(4)
     def test_no_finding(self, name, target):
         """What only Apple's compiler would find is in no text, as far as the package's own rules see it."""
         assert lint(self.zoo.text_of(name, target).text) == ()

@@ -14,6 +14,8 @@ from tile_rocm_stub.target import ATOMIC
 
 from ..clang import assembly
 
+pytestmark = pytest.mark.sweep(3)
+
 COUNT = 200
 
 

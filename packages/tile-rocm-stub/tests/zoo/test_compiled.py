@@ -14,6 +14,8 @@ from ..clang import assembly, compiler, facts, instructions
 from .launch import context, text_of
 from .table import FNUZ, OWN, ZOO
 
+pytestmark = pytest.mark.sweep(4)
+
 _PRODUCTS = frozenset(e.name for e in (*PRODUCTS, *OWN))
 #: Kernels of the table that all targets share, which have products.
 _WITH_PRODUCTS = ("attention", "epilogue", "dequant", "moe", "split_k", "fp8_")

@@ -17,6 +17,8 @@ from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, REGISTERS, 
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.testing.machine import Machine, element_of
 
+pytestmark = pytest.mark.sweep(4)
+
 TRIPS = (0, 1, 2, 3, 4, 5, 7)
 STAGES = (2, 3, 4)
 

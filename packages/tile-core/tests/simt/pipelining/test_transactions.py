@@ -21,6 +21,8 @@ from tile_core.testing.machine import Machine
 
 from ..whole import context, variants
 
+pytestmark = pytest.mark.sweep(2)
+
 
 class Bulk(SimtVariant):
     """A copy of a whole tile by one instruction of one thread."""
