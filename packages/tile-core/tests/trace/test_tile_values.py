@@ -252,6 +252,36 @@ def test_a_threads_own_arrays():
     np.testing.assert_allclose(y, a * 2 + np.arange(32)[:, None] - a[:, 3:], rtol=1e-5, atol=1e-5)
 
 
+def test_new_axes_of_an_expression():
+    """``None`` in the index of an expression without a name adds a dimension, in every place, and twice over."""
+
+    @T.prim_func
+    def k(
+        B: T.Tensor((7,), "float32"), C: T.Tensor((5,), "float32"), n: T.int32, Y: T.Tensor((5, 7), "float32"),
+        Z: T.Tensor((3, 5, 7), "float32"), W: T.Tensor((1, 7), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=32):
+            b, c = T.alloc_shared((7,), "float32"), T.alloc_shared((5,), "float32")
+            T.copy(B, b)
+            T.copy(C, c)
+            Y[...] = (b * 2)[None, :] + (c - 1)[..., None]
+            Z[...] = ((b + 1)[None] * (c * c)[:, None])[None, ...]
+            late = T.exp2((b - 3)[None, :])
+            b[...] = 0
+            b[0] += 1
+            T.copy(late, W)
+            for i in range(n):
+                b[...] = b + T.cast(i, "float32")
+                Z[2, 1:2, :] = (b * 3)[None, :]
+
+    b, c = (rng.integers(-5, 6, m).astype("f") for m in (7, 5))
+    y, z, w = _run(k, b, c, 3, outputs=[(5, 7), (3, 5, 7), (1, 7)])
+    np.testing.assert_array_equal(y, b * 2 + (c - 1)[:, None])
+    np.testing.assert_array_equal(z[:2], np.broadcast_to((b + 1) * (c * c)[:, None], (2, 5, 7)))
+    np.testing.assert_array_equal(z[2, 1], 3 * (np.eye(7)[0] + 3))
+    np.testing.assert_array_equal(w, np.exp2(b - 3)[None])
+
+
 def _truth(x, b, c, n, y):
     if x > 0:
         pass
@@ -267,6 +297,12 @@ REFUSED = {
     "truth": (lambda x, b, c, n, y: bool(x > 0), "K105", "T.where"),
     "iteration": (lambda x, b, c, n, y: list(x * 2), "K105", "iteration over a tile"),
     "an element": (lambda x, b, c, n, y: (x * 2)[0, 0], "K103", "name the tile first"),
+    "a part": (lambda x, b, c, n, y: (x * 2)[0:4, :], "K103", "name the tile first"),
+    "a part from a runtime place": (lambda x, b, c, n, y: (x * 2)[n:, None], "K103", "name the tile first"),
+    "two ellipses": (lambda x, b, c, n, y: (x * 2)[..., None, ...], "K103", "name the tile first"),
+    "a store to an element": (lambda x, b, c, n, y: (x * 2).__setitem__((0, None), 1), "K103", "name the tile first"),
+    "too many axes": (lambda x, b, c, n, y: (b * 2)[:, :, None], "K107", "2"),
+    "axes that do not fit": (lambda x, b, c, n, y: x + (c * 2)[None, :], "K144", "(8, 12) and (1, 8)"),
     "a destination": (lambda x, b, c, n, y: T.clear(x * 2), "K201", "an expression"),
     "a product": (lambda x, b, c, n, y: (x * 2) @ x, "K103", "T.gemm"),
     "sums": (lambda x, b, c, n, y: (x * 2).sum(), "K140", "T.reduce_sum"),

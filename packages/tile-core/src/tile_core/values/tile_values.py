@@ -21,6 +21,7 @@ from tile_core.errors.language import (
     NotCompileTime,
     ShapesDoNotBroadcast,
     StatementOutsideLaunch,
+    TooManyIndices,
     UsedAfterScope,
 )
 from tile_core.ir import nodes
@@ -104,8 +105,12 @@ class TileValue:
             if self.tile is not None:
                 known[key] = element(self.tile.whole(), own)
             else:
-                known[key] = self._apply([_at(x, own, known) for x in self.operands])
+                known[key] = self._apply([_at(x, self._inner(own), known) for x in self.operands])
         return known[key]
+
+    def _inner(self, own: Sequence[Index]) -> Sequence[Index]:
+        """Return the indices into the operands of an element's."""
+        return own
 
     def settle(self) -> None:
         """Compute the tile where it was written, if that was around a loop, or memory that it reads was written since.
@@ -149,10 +154,31 @@ class TileValue:
         """Return the tile converted to an element type."""
         return TileValue(operator.methodcaller("astype", dtype), (self,))
 
-    def __getitem__(self, index: object) -> NoReturn:
-        raise BadOperand(found=f"an element of {self!r}", fix="name the tile first, `y = ...`, and index y")
+    def __getitem__(self, index: object) -> TileValue:
+        """Return the tile with new dimensions of extent 1, where the index has ``None``; its other items are ``:``.
 
-    __setitem__ = __getitem__
+        Raises
+        ------
+        BadOperand
+            If the index picks elements: the tile needs a name then.
+        TooManyIndices
+            If it has more items than the tile has dimensions.
+        """
+        items = list(index) if isinstance(index, tuple) else [index]
+        if not all(i is None or i is Ellipsis or _is_full(i) for i in items) or items.count(Ellipsis) > 1:
+            self._refuse_element()
+        given = sum(isinstance(i, slice) for i in items)
+        if given > self.ndim:
+            raise TooManyIndices(buffer=repr(self), found=given, rank=self.ndim)
+        dots = items.index(Ellipsis) if Ellipsis in items else len(items)
+        items[dots : dots + 1] = [slice(None)] * (self.ndim - given)
+        return WithAxes(self, [i is None for i in items])
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        self._refuse_element()
+
+    def _refuse_element(self) -> NoReturn:
+        raise BadOperand(found=f"an element of {self!r}", fix="name the tile first, `y = ...`, and index y")
 
     def __bool__(self) -> NoReturn:
         raise NotCompileTime(what="the truth of a tile", value=repr(self), fix=_TRUTH)
@@ -164,6 +190,27 @@ class TileValue:
 
     def __repr__(self) -> str:
         return f"a {self.dtype} tile of shape {_text(self.shape)}"
+
+
+class WithAxes(TileValue):
+    """A tile with new dimensions of extent 1: ``(x * 2)[:, None]``.
+
+    Attributes
+    ----------
+    new
+        Per dimension, whether it is a new one.
+    """
+
+    __slots__ = ("new",)
+
+    def __init__(self, tile: TileValue, new: Sequence[bool]) -> None:
+        super().__init__(_same, (tile,))
+        self.new = tuple(new)
+        old = iter(tile.shape)
+        self.shape = tuple(1 if n else next(old) for n in self.new)
+
+    def _inner(self, own: Sequence[Index]) -> Sequence[Index]:
+        return [i for i, n in zip(own, self.new, strict=True) if not n]
 
 
 def is_tile(x: object) -> bool:
@@ -339,6 +386,10 @@ def _same_shape(a: Sequence[Index], b: Sequence[Index]) -> bool:
 
 def _unlike(a: Sequence[Index], b: Sequence[Index]) -> ShapesDoNotBroadcast:
     return ShapesDoNotBroadcast(a=_text(a), b=_text(b))
+
+
+def _is_full(item: object) -> bool:
+    return isinstance(item, slice) and item.start is None and item.stop is None and item.step is None
 
 
 def _same(x: Value) -> Value:

@@ -87,9 +87,11 @@ def _part(draw: Draw, source: Tile, to: Tile) -> tuple[str, str] | None:
         if n >= cols:
             c = draw(st.integers(0, n - cols))
             forms += [(f"{name}[{c}:{c + cols}]", f"(j + {c},)"), (f"{name}[None, {c}:{c + cols}]", f"(j + {c},)")]
+            forms.append((f"T.cast({name}[{c}:{c + cols}], {source.dtype!r})[None, :]", f"(j + {c},)"))
         if n >= rows:
             r = draw(st.integers(0, n - rows))
             forms.append((f"{name}[{r}:{r + rows}, None]", f"(i + {r},)"))
+            forms.append((f"T.cast({name}[{r}:{r + rows}], {source.dtype!r})[..., None]", f"(i + {r},)"))
         forms.append((f"{name}[{n - 1}]", f"({n - 1},)"))
     else:
         r, c = (draw(st.integers(0, max(0, a - b))) for a, b in zip(source.shape, to.shape, strict=True))

@@ -50,6 +50,10 @@ _FORMS: dict[str, tuple[str, Any]] = {
         'B[...] = T.clamp(abs(x), 1, 3).astype("int32") // 2',
         lambda x, r, c, n: np.clip(abs(x), 1, 3) // 2,
     ),
+    "axes": (
+        "B[...] = x + (r * 2)[None, :] - T.min(c, 3)[..., None]",
+        lambda x, r, c, n: x + r * 2 - np.minimum(c, 3)[:, None],
+    ),
 }  # fmt: skip
 
 
