@@ -34,6 +34,7 @@ REFUSED = {
     "a large loop": ("for i in T.Parallel(1048576):;    f[i // 32767] = 0.0", "writes f[32]"),
     "a loop of unknown length": ("for k in T.serial(n):;    for i in T.Parallel(40):;        f[i] = 0.0", "f[32]"),
     "a condition": ("for i in T.Parallel(40):;    if f[i] > 0.0:;        A[i] = 0.0", "iteration i=32 reads f[32]"),
+    "a tile": ("T.copy(s[1, 0], s)", "this statement covers s[4, 7]"),
     "an index": ("for i in T.Parallel(5):;    A[q[i]] = 0.0", "iteration i=4 reads q[4]"),
 }  # fmt: skip
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Arrivals that a phase can count.
 MOST_ARRIVALS = 2**20 - 1
+#: Objects of one barrier: each takes statements of its own, and steps of the proof that phases balance.
+MOST_OBJECTS = 64
 
 
 class Barrier:
@@ -96,8 +98,9 @@ def alloc_barrier(arrive_count: int | Sequence[int]) -> Barrier:
     """
     builder = _builder("alloc_barrier")
     counts = [python_int(n) for n in (arrive_count if isinstance(arrive_count, (list, tuple)) else [arrive_count])]
-    if not counts or any(n is None or not 1 <= n <= MOST_ARRIVALS for n in counts):
-        expected = f"1 to {MOST_ARRIVALS} arrivals, or a list of such numbers"
+    wrong = any(n is None or not 1 <= n <= MOST_ARRIVALS for n in counts)
+    if wrong or not 1 <= len(counts) <= MOST_OBJECTS:
+        expected = f"1 to {MOST_ARRIVALS} arrivals, or a list of 1 to {MOST_OBJECTS} such numbers"
         raise BadArgument(
             function="alloc_barrier", name="arrive_count", found=shown(arrive_count), expected=expected,
             instead="say how many threads arrive in each phase",

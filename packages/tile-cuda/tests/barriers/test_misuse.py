@@ -140,6 +140,7 @@ def test_what_cannot_be_followed_is_refused(name, target):
 CALLS = {
     "no arrivals": (lambda s, n: T.alloc_barrier(0), "K1", "1 to 1048575 arrivals"),
     "an empty list": (lambda s, n: T.alloc_barrier([]), "K1", "1 to 1048575 arrivals"),
+    "too many objects": (lambda s, n: T.alloc_barrier([1] * 65), "K1", "a list of 1 to 64 such numbers"),
     "arrivals at run time": (lambda s, n: T.alloc_barrier(n), "K1", "1 to 1048575 arrivals"),
     "too many arrivals": (lambda s, n: T.alloc_barrier(2**20), "K1", "1 to 1048575 arrivals"),
     "several objects": (lambda s, n: T.barrier_arrive(T.alloc_barrier([1, 2])), "K232", "has 2 objects"),

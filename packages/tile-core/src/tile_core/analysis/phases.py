@@ -24,7 +24,7 @@ Place = tuple[tuple[int, int] | None, ...]
 """A part of a buffer: first element and extent in each dimension; ``None`` for all of it."""
 
 
-class Unbalanced(Exception):
+class PhaseError(Exception):
     """A check failed: which barrier, and why."""
 
     def __init__(self, what: str, reason: str) -> None:
@@ -33,7 +33,7 @@ class Unbalanced(Exception):
 
 
 @dataclass
-class Barrier:
+class PhaseObject:
     """One object.
 
     Attributes
@@ -99,21 +99,21 @@ class Phases:
         size = len(teams) + len(barriers)
         self.clocks = [[0] * size for _ in teams]
         self.barriers = [
-            Barrier(name, count, len(teams) + n, [0] * size, [0] * size, [0] * size, count)
+            PhaseObject(name, count, len(teams) + n, [0] * size, [0] * size, [0] * size, count)
             for n, (name, count) in enumerate(barriers)
         ]
         self.unordered: set[str] = set()
         #: By buffer, part, whether it writes, and who: the time of the latest such access.
         self.accesses: dict[str, dict[tuple[Place, bool, int], int]] = {}
-        self.copies: list[tuple[Barrier, int]] = []
+        self.copies: list[tuple[PhaseObject, int]] = []
 
-    def arrive(self, teams: Iterable[int], barrier: Barrier) -> None:
+    def arrive(self, teams: Iterable[int], barrier: PhaseObject) -> None:
         """Let all threads of some teams arrive."""
         teams = list(teams)
         total = sum(self.teams[t] for t in teams)
         if total > barrier.pending:
             got = barrier.arrivals - barrier.pending + total
-            raise Unbalanced(barrier.name, f"phase {barrier.phase} gets {got} arrivals of {barrier.arrivals}")
+            raise PhaseError(barrier.name, f"phase {barrier.phase} gets {got} arrivals of {barrier.arrivals}")
         for t in teams:
             self._certain(t, barrier, "an arrival")
             self._event(t)
@@ -121,17 +121,17 @@ class Phases:
         barrier.pending -= total
         self._end(barrier)
 
-    def announce(self, team: int, barrier: Barrier, size: int) -> None:
+    def announce(self, team: int, barrier: PhaseObject, size: int) -> None:
         """Announce bytes for the current phase, by one thread of a team."""
         self._certain(team, barrier, "an announcement of bytes")
         barrier.announcements.append((team, self._event(team)))
         barrier.announced += size
         if barrier.announced > MOST_BYTES:
             reason = f"phase {barrier.phase} announces {barrier.announced} bytes, and {MOST_BYTES} are the most"
-            raise Unbalanced(barrier.name, reason)
+            raise PhaseError(barrier.name, reason)
         self._end(barrier)
 
-    def copy(self, team: int, barrier: Barrier, size: int, buffer: str, place: Place) -> None:
+    def copy(self, team: int, barrier: PhaseObject, size: int, buffer: str, place: Place) -> None:
         """Issue a copy that delivers bytes to the current phase, by one thread of a team."""
         self._certain(team, barrier, "a copy")
         self._event(team)
@@ -142,16 +142,16 @@ class Phases:
         _join(barrier.issued, self.clocks[team])
         self._end(barrier)
 
-    def wait(self, teams: Iterable[int], barrier: Barrier, parity: int) -> None:
+    def wait(self, teams: Iterable[int], barrier: PhaseObject, parity: int) -> None:
         """Let all threads of some teams wait for the phase of a parity."""
         if parity not in (0, 1):
-            raise Unbalanced(barrier.name, f"a wait names the parity {parity}, and a parity is 0 or 1")
+            raise PhaseError(barrier.name, f"a wait names the parity {parity}, and a parity is 0 or 1")
         last = barrier.phase - 1
         if last % 2 != parity:
-            raise Unbalanced(barrier.name, f"a wait for parity {parity} does not pass: {barrier.lacks()} before it")
+            raise PhaseError(barrier.name, f"a wait for parity {parity} does not pass: {barrier.lacks()} before it")
         for t in teams:
             if last >= 1 and self.clocks[t][barrier.number] < last:
-                raise Unbalanced(barrier.name, f"a wait for phase {last} may begin before phase {last - 1} has ended")
+                raise PhaseError(barrier.name, f"a wait for phase {last} may begin before phase {last - 1} has ended")
             if last >= 0:
                 _join(self.clocks[t], barrier.ended)
             barrier.waits.append((t, self._event(t)))
@@ -177,10 +177,10 @@ class Phases:
         """Check what is left at the end."""
         for barrier in self.barriers:
             if barrier.pending < barrier.arrivals or barrier.announced or barrier.delivered:
-                raise Unbalanced(barrier.name, f"{barrier.lacks()}, and then the block ends")
+                raise PhaseError(barrier.name, f"{barrier.lacks()}, and then the block ends")
         for barrier, phase in self.copies:
             if all(clock[barrier.number] <= phase for clock in self.clocks):
-                raise Unbalanced(barrier.name, f"nothing waits for the copies of phase {phase}")
+                raise PhaseError(barrier.name, f"nothing waits for the copies of phase {phase}")
 
     def state(self) -> Hashable:
         """Return what decides all that follows: two equal states go on in the same way.
@@ -206,7 +206,7 @@ class Phases:
         flying = frozenset((b.number, phase - b.phase, known((b.number, phase + 1))) for b, phase in self._unknown())
         return objects, memory, flying, frozenset(self.unordered)
 
-    def _unknown(self) -> list[tuple[Barrier, int]]:
+    def _unknown(self) -> list[tuple[PhaseObject, int]]:
         """Return the copies that no team knows to be complete, which ``finish`` refuses; those before are forgotten."""
         self.copies = [(b, p) for b, p in self.copies if all(clock[b.number] <= p for clock in self.clocks)]
         return self.copies
@@ -215,25 +215,25 @@ class Phases:
         self.clocks[team][team] += 1
         return self.clocks[team][team]
 
-    def _certain(self, team: int, barrier: Barrier, what: str) -> None:
+    def _certain(self, team: int, barrier: PhaseObject, what: str) -> None:
         """Require that a team knows that the phase before the current one has ended."""
         if self.clocks[team][barrier.number] < barrier.phase:
             reason = f"{what} for phase {barrier.phase} may come before phase {barrier.phase - 1} has ended"
-            raise Unbalanced(barrier.name, reason)
+            raise PhaseError(barrier.name, reason)
 
-    def _end(self, barrier: Barrier) -> None:
+    def _end(self, barrier: PhaseObject) -> None:
         """End a phase that is complete."""
         if barrier.pending or barrier.announced != barrier.delivered:
             return
         for team, time in barrier.announcements:
             if barrier.clock[team] < time:
-                raise Unbalanced(barrier.name, f"phase {barrier.phase} may end before its bytes are announced")
+                raise PhaseError(barrier.name, f"phase {barrier.phase} may end before its bytes are announced")
         known = list(barrier.clock)
         _join(known, barrier.issued)
         for team, time in barrier.waits:
             if known[team] < time:
                 reason = f"phase {barrier.phase} may end while a thread still waits for phase {barrier.phase - 1}"
-                raise Unbalanced(barrier.name, reason)
+                raise PhaseError(barrier.name, reason)
         barrier.phase += 1
         known[barrier.number] = barrier.phase
         barrier.ended = known

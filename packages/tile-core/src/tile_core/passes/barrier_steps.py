@@ -10,7 +10,7 @@ from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.periodicity import Advance, advance_of, common
-from tile_core.analysis.phases import Barrier, Phases, Place
+from tile_core.analysis.phases import PhaseObject, Phases, Place
 from tile_core.analysis.point import Point
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
@@ -75,7 +75,7 @@ def step_of(s: Stmt) -> Step | None:
 
 
 @dataclass
-class Block:
+class BlockSteps:
     """The statements of a block, and what about them is the same in each execution.
 
     Attributes
@@ -204,7 +204,7 @@ class Execution:
         For each long loop the trip that begins as an earlier one did: longer loops behave as shorter ones.
     """
 
-    def __init__(self, block: Block, counts: Mapping[Point, int]) -> None:
+    def __init__(self, block: BlockSteps, counts: Mapping[Point, int]) -> None:
         self.block, self.counts = block, counts
         objects = [
             (str(b.name) if len(n) == 1 else f"{b.name}[{i}]", count)
@@ -230,7 +230,7 @@ class Execution:
 
         Raises
         ------
-        phases.Unbalanced, Lost
+        phases.PhaseError, Lost
             If a check fails; if what a statement names cannot be followed.
         """
         self.noting = False
@@ -320,7 +320,7 @@ class Execution:
                 self.phases.announce(teams[0], barrier, operand)
             self.phases.copy(teams[0], barrier, operand, str(self.buffer(written).name), self.place(written))
 
-    def target(self, p: Point, step: Step) -> Barrier:
+    def target(self, p: Point, step: Step) -> PhaseObject:
         """Return the object of a call."""
         index, count = self.value(step.index, p, "the barrier"), len(self.block.barriers[step.barrier])
         if not 0 <= index < count:

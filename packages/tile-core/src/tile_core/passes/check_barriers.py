@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from tile_core.analysis.flow import Flow
-from tile_core.analysis.phases import Unbalanced
+from tile_core.analysis.phases import PhaseError
 from tile_core.analysis.point import Point, is_grid
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx, tvm_ffi
@@ -22,7 +22,7 @@ from tile_core.errors.ops import BadBarrier, UnbalancedBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, role
 from tile_core.ops.effects import effects
-from tile_core.passes.barrier_steps import Block, Execution, Lost, settled, step_of
+from tile_core.passes.barrier_steps import BlockSteps, Execution, Lost, settled, step_of
 
 _MOST_RUNS = 500
 
@@ -60,11 +60,11 @@ def check_barriers(body: Stmt) -> frozenset[str]:
     for launch, points in _blocks(flow):
         mine = {b: n for b, n in made.items() if any(_allocates(q.stmt, b) for q in flow.inside(launch))}
         if mine:
-            ordered |= _checked(Block(flow, points, _threads(launch), mine))
+            ordered |= _checked(BlockSteps(flow, points, _threads(launch), mine))
     return frozenset(ordered)
 
 
-def _checked(block: Block) -> set[str]:
+def _checked(block: BlockSteps) -> set[str]:
     """Execute a block for all trip counts that matter; return the names of the buffers that are ordered."""
     groups = _groups(block)
     most = [max((settled(a) for a in map(block.advances, g) if a is not None), default=2) + 2 for g in groups]
@@ -91,13 +91,13 @@ def _checked(block: Block) -> set[str]:
 
 
 def _run(
-    block: Block, groups: Sequence[Sequence[Point]], chosen: Sequence[int], done: dict[tuple[int, ...], Execution]
+    block: BlockSteps, groups: Sequence[Sequence[Point]], chosen: Sequence[int], done: dict[tuple[int, ...], Execution]
 ) -> None:
     """Execute a block for the trip counts of each group of loops."""
     run = Execution(block, {loop: n for group, n in zip(groups, chosen, strict=True) for loop in group})
     try:
         run.run()
-    except Unbalanced as found:
+    except PhaseError as found:
         where = None if run.at is None else nodes.where_of(run.at.stmt)
         raise UnbalancedBarrier(what=found.what, when=_when(run), reason=found.reason, where=where) from None
     except Lost as lost:
@@ -106,7 +106,7 @@ def _run(
     done[tuple(chosen)] = run
 
 
-def _groups(block: Block) -> list[list[Point]]:
+def _groups(block: BlockSteps) -> list[list[Point]]:
     """Return the loops with barriers whose extents are unknown, together where the extents are equal."""
     groups: list[list[Point]] = []
     for loop in sorted(block.loops, key=lambda p: p.order):
@@ -120,7 +120,7 @@ def _settled(group: Sequence[Point], done: Mapping[tuple[int, ...], Execution]) 
     return max((run.settled.get(p, 0) for run in done.values() for p in group), default=0)
 
 
-def _is_known(block: Block, loop: Point) -> bool:
+def _is_known(block: BlockSteps, loop: Point) -> bool:
     """Whether a loop's extent follows from constants and the variables of loops around it."""
     known = {x.stmt.loop_var for x in loop.loops if x in block.loops and x.kind == "for"}
     extent = block.expanded(loop.stmt.extent)

@@ -157,7 +157,8 @@ class _Executions:
                 continue
             bad = np.asarray(happens & ((value < 0) | (value >= size)))
             if bad.any():
-                raise self.refusal(dim, size, tuple(int(x[0]) for x in np.nonzero(bad)), values, bad.shape)
+                first = np.unravel_index(int(np.flatnonzero(bad)[0]), bad.shape)
+                raise self.refusal(dim, size, tuple(int(i) for i in first), values, bad.shape)
 
     def refuse_negative(self, dim: int) -> None:
         """Refuse if the only index is negative in one of them."""
