@@ -70,7 +70,7 @@ class TestBlock:
             raise AssertionError("the driver was asked")
 
         monkeypatch.setattr(driver, "open_driver", refuse)
-        assert "cuda.mma.sync" in explain(product(), "cuda:sm_90a")
+        assert "cuda.wgmma" in explain(product(), "cuda:sm_90a")
 
     def test_fragments(self, facts):
         (c,) = facts.block.fragments

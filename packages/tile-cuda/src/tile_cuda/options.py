@@ -44,8 +44,7 @@ class CudaOptions:
     wgmma
         ``"always"``: products run on the matrix instructions of warpgroups where the target has them and the product is
         legal on them; ``explain`` says why one is not. ``"auto"``: where they are estimated to be faster too
-        (`tile_cuda.ops.warpgroup_cost`). ``"never"``, the default until a device has been measured: only
-        those that ask for it.
+        (`tile_cuda.ops.warpgroup_cost`), which is the default. ``"never"``: only those that ask for it.
     fast_accum
         Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and
         not those of the accumulator: `wgmma` multiplies 8-bit floats only with it, unless the call asks for `wgmma`.
@@ -57,7 +56,7 @@ class CudaOptions:
     opt: int = 3
     fmad: bool = False
     bulk_copies: str = "never"
-    wgmma: str = "never"
+    wgmma: str = "auto"
     fast_accum: bool = False
 
     def __post_init__(self) -> None:
