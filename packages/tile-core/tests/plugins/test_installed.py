@@ -26,6 +26,16 @@ print([m for m in sys.modules if m.startswith(("tile_sample", "tile_b_", "tile_c
     assert lines[-1] == "[]"
 
 
+def test_a_package_that_reads_distributions_with_its_own_classes_hides_none(site):
+    pytest.importorskip("importlib_metadata")
+    out = site.install("sample").run("""
+import importlib_metadata
+from tile_core.plugins.manager import installed_again
+print("sample" in installed_again().names(), installed_again().resolve_target("sample").kind)
+""")
+    assert out.splitlines() == ["True sample"]
+
+
 def test_asking_for_one_target_imports_its_backend_only(site, broken):
     out = site.install("sample", *broken(*SEVERAL)).run("""
 t = p.resolve_target("sample")

@@ -36,7 +36,9 @@ class Damaged:
 
 def entry_points(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group; of several distributions with one name those of the first on the path."""
-    return tuple(entry for _, found in _read() if isinstance(found, EntryPoints) for entry in found.select(group=group))
+    # Not by class: the package importlib_metadata, once imported, reads all distributions with classes of its own.
+    kept = [found for _, found in _read() if found is not None and not isinstance(found, str)]
+    return tuple(entry for found in kept for entry in found.select(group=group))
 
 
 def damaged() -> tuple[Damaged, ...]:
