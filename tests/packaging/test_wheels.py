@@ -123,7 +123,7 @@ def test_no_requirement_is_open_above(metadata: Metadata) -> None:
 
 def test_extras_are_those_that_are_documented(metadata: Metadata) -> None:
     extras = set(metadata.provides_extra or ())
-    assert extras == {CORE: {"testing"}, "tile-emulator": {"zig"}}.get(metadata.name, set())
+    assert extras == {CORE: {"dask", "plot", "testing"}, "tile-emulator": {"zig"}}.get(metadata.name, set())
     for requirement in metadata.requires_dist or ():
         named = re.findall(r"extra == [\"']([\w-]+)[\"']", str(requirement.marker or ""))
         assert set(named) <= extras
