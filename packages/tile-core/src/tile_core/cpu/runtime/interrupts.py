@@ -16,6 +16,7 @@ from typing import Any
 
 from tile_core.compat.types import Argument
 
+_SECONDS_OF_A_WAIT = 0.1
 _Answer = tuple[Any, "BaseException | None"]
 _Work = tuple[Callable[[], Any], "queue.SimpleQueue[_Answer]"]
 
@@ -43,7 +44,12 @@ class _Worker:
     def run(self, work: Callable[[], object]) -> _Answer:
         answer: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
         self.work.put((work, answer))
-        return answer.get()
+        while True:
+            # An interrupt that arrives just before the wait begins does not end it: Python looks again between waits.
+            try:
+                return answer.get(timeout=_SECONDS_OF_A_WAIT)
+            except queue.Empty:
+                continue
 
 
 class _Workers:
