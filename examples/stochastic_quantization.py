@@ -27,8 +27,8 @@ def quantize(M: int, N: int, block_M: int = 4) -> Any:
             for i in T.Parallel(block_M):
                 top[i] = T.max(top[i], 2.0**-100) / 127
             for i, j in T.Parallel(block_M, N):
-                chance = T.uniform_of(T.philox(seed, bx * block_M + i, j)[0])
-                Q[bx * block_M + i, j] = T.cast(T.clamp(T.floor(x[i, j] / top[i] + chance), -127, 127), "int8")
+                word = T.philox(seed, bx * block_M + i, j)[0]
+                Q[bx * block_M + i, j] = T.cast(x[i, j] / top[i], "int8", round="rs", rbits=word)
             T.copy(top, S[bx * block_M])
 
     return main

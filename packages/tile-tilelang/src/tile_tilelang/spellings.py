@@ -19,6 +19,7 @@ from tile_tilelang.layout import (
 
 __all__ = [
     "Cast",
+    "cast",
     "clamp",
     "empty",
     "make_full_bank_swizzled_layout",
@@ -26,6 +27,7 @@ __all__ = [
     "make_linear_layout",
     "make_quarter_bank_swizzled_layout",
     "make_swizzled_layout",
+    "round",
     "thread_binding",
 ]
 
@@ -40,10 +42,23 @@ RENAMED = {
     "parallel": "Parallel",
 }
 
+#: Directions of rounding by the names of instructions.
+_MODES = {"rm": "rd", "rp": "ru"}
+
 
 def Cast(dtype: Any, value: Any) -> Any:
     """Return ``T.cast(value, dtype)``."""
     return T.cast(value, dtype)
+
+
+def cast(value: Any, dtype: Any, round: Any = None, sat: Any = None, rbits: Any = None) -> Any:
+    """Return ``T.cast(value, dtype, round, sat, rbits)``; ``"rm"`` rounds down and ``"rp"`` up."""
+    return T.cast(value, dtype, _MODES.get(round, round), sat, rbits)
+
+
+def round(x: Any, mode: Any = "rna") -> Any:
+    """Return ``T.round(x, mode)``; ``"rm"`` rounds down and ``"rp"`` up."""
+    return T.round(x, _MODES.get(mode, mode))
 
 
 def clamp(x: Any, min_val: Any = None, max_val: Any = None) -> Any:

@@ -30,6 +30,14 @@ Saturating conversion (``saturate=True``)
     Finite overflow becomes the largest finite value of the same sign. Infinities and NaN are not affected: they
     follow the table.
 
+Conversion with a named rounding (``T.cast(x, dtype, round=, sat=, rbits=)``)
+    Of the two neighbours of a number in the type, the one that ``round`` names: ``"rz"`` towards zero, ``"ru"`` up,
+    ``"rd"`` down; ``"rs"`` the one away from zero if ``floor(f * 2**32) + rbits >= 2**32`` for the fraction ``f`` of
+    their distance by which the magnitude is above the smaller one. Beyond the largest number the next one would be one
+    more last place away: being rounded to it is finite overflow; not being rounded away from zero gives the largest.
+    With ``sat=True`` finite overflow and infinities become the largest finite value of the same sign, NaN stays NaN.
+    Positive numbers below 2^-127 become it in e8m0 in every direction.
+
 Arithmetic
     Types of 8 or fewer bits are stored and converted, never computed with. bfloat16 arithmetic is done in float32 and
     rounded after every operation. 4-bit integers wrap.

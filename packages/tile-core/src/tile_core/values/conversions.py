@@ -11,17 +11,40 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.values import scalar
 from tile_core.values.checks import argument
 from tile_core.values.promotion import computed
+from tile_core.values.roundings import cast_as_named
 from tile_core.values.scalar import Scalar, is_python
 from tile_core.values.value import Buffer, Value, as_value, derive, elementwise
 
 
 @elementwise
-def cast(value: Scalar, dtype: DTypeLike) -> Value:
+def cast(
+    value: Scalar, dtype: DTypeLike, round: str | None = None, sat: bool | None = None, rbits: Scalar | None = None
+) -> Value:
     """Return ``value`` as ``dtype``: rounded to nearest even; integers wrap.
 
     A float becomes the nearest integer of the type towards zero, NaN becomes 0, for Python's floats too.
+
+    Parameters
+    ----------
+    round
+        ``"rn"`` to nearest, ties to even; ``"rz"`` towards zero; ``"ru"`` up; ``"rd"`` down; ``"rs"`` up or down at
+        random, by ``rbits``: the magnitude is rounded up with the probability of the fraction that is dropped. By
+        default towards zero to integers, to nearest to floats.
+    sat
+        Whether values that are too large, infinities too, become the largest number of the type, and integers its
+        limits. NaN stays NaN. Floats always saturate in integers.
+    rbits
+        For ``"rs"`` an integer of 32 random bits, such as ``T.philox(seed, i)[0]``.
+
+    Raises
+    ------
+    BadArgument
+        For an unknown mode; ``"rs"`` without ``rbits`` or of a Python number; a mode between integers; one but
+        ``"rn"`` from integers of more than 16 bits to floats; ``sat=False`` from a float to an integer.
     """
     element = to_dtype(dtype)
+    if round is not None or sat is not None or rbits is not None:
+        return cast_as_named(value, element, round, sat, rbits)
     if isinstance(value, float) and element.is_integer:
         value = _truncated(value, element)
     if is_python(value):

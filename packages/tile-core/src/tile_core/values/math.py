@@ -18,6 +18,7 @@ from tile_core.ir import nodes
 from tile_core.numerics.inverse import function_call
 from tile_core.numerics.minmax import round_away_expr
 from tile_core.values import scalar
+from tile_core.values.checks import argument, shown
 from tile_core.values.promotion import float_type
 from tile_core.values.scalar import Number, Scalar, Value, is_python
 from tile_core.values.value import as_value, derive, elementwise
@@ -117,7 +118,27 @@ ceil = _unary("ceil", tirx.ceil, _whole(_math.ceil))
 trunc = _unary("trunc", tirx.trunc, _whole(_math.trunc))
 nearbyint = _unary("nearbyint", tirx.nearbyint, _whole(builtins.round))
 rint = _unary("rint", tirx.nearbyint, _whole(builtins.round))
-round = _unary("round", round_away_expr, _round_half_away)
+_round_away = _unary("round", round_away_expr, _round_half_away)
+_ROUNDINGS = {"rna": _round_away, "rn": nearbyint, "rz": trunc, "ru": ceil, "rd": floor}
+
+
+def round(x: Scalar, mode: str = "rna") -> Number:
+    """Return ``x`` rounded to an integer, as a float of its type.
+
+    Parameters
+    ----------
+    mode
+        ``"rna"`` to the nearest, ties away from zero; ``"rn"`` to the nearest, ties to even; ``"rz"`` towards zero;
+        ``"ru"`` up; ``"rd"`` down.
+
+    Raises
+    ------
+    BadArgument
+        For another mode.
+    """
+    if not isinstance(mode, str) or mode not in _ROUNDINGS:
+        raise argument("round", "mode", shown(mode), " or ".join(map(repr, _ROUNDINGS)), "leave it out for 'rna'")
+    return _ROUNDINGS[mode](x)
 
 
 def _python_cbrt(x: float) -> float:

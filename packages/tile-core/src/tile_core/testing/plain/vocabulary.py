@@ -27,6 +27,7 @@ from tile_core.testing.plain.numbers import (
     shift,
 )
 from tile_core.testing.plain.random import Sequences
+from tile_core.testing.plain.roundings import rounded
 
 _HINTS = (
     "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print", "finalize_reducer",
@@ -246,11 +247,18 @@ class Language:
 
     # Scalars
 
-    def cast(self, x: Computed, dtype: DTypeLike) -> Number:
+    def cast(self, x: Computed, dtype: DTypeLike, round: Any = None, sat: Any = None, rbits: Any = None) -> Number:
         """Return a value as another type; a Python number must fit."""
+        if round is not None or sat is not None:
+            return rounded(x, dtype, round, sat, rbits)
         if type(x) is int and str(dtype) in BITS and fit(x, str(dtype)) != x:
             raise Illegal(f"{x} does not fit {dtype}")
         return convert(x if isinstance(x, (int, float)) else number(x), str(dtype))
+
+    def round(self, x: Any, mode: str = "rna") -> Number:
+        """Return a float rounded to an integer."""
+        function = {"rna": "round", "rn": "rint", "rz": "trunc", "ru": "ceil", "rd": "floor"}[mode]
+        return _floating(UNARY[function], x)
 
     def reinterpret(self, x: Computed, dtype: DTypeLike) -> Number:
         """Return the bits of a value as another type."""

@@ -19,7 +19,7 @@ from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.rare import rare_ops
 from tile_core.testing.strategies.reducers import functions, odd_products, reducers, reductions
 from tile_core.testing.strategies.roles import role_programs
-from tile_core.testing.strategies.scalars import casts, divisions, mathematics, parameters
+from tile_core.testing.strategies.scalars import casts, divisions, mathematics, parameters, roundings
 from tile_core.testing.strategies.tall_products import tall_products
 from tile_core.testing.strategies.threads import threads
 from tile_core.testing.strategies.tiles import tile_programs
@@ -34,6 +34,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "launches": (launches(), 1),
     "parameters": (parameters(), 1),
     "casts": (casts(), 2),
+    "roundings": (roundings(), 2),
     "divisions": (divisions(), 2),
     "mathematics": (mathematics(), 1),
     "control": (control(), 2),

@@ -71,6 +71,33 @@ def casts(draw: Draw) -> Unit:
 
 
 @st.composite
+def roundings(draw: Draw) -> Unit:
+    """Draw conversions with a named rounding, saturating or not, of any bits; random words come from an array."""
+    source = draw(st.sampled_from([d for d in ALL_TYPES if d != "bool"]))
+    to = draw(st.sampled_from([d for d in ALL_TYPES if d != "bool"]))
+    n = draw(st.sampled_from((1, 8, 16, 34, 100)))
+    kinds = DTYPES[source], DTYPES[to]
+    modes: tuple[str | None, ...] = (None, "rn", "rz", "ru", "rd", "rs")
+    if not kinds[0].is_float:
+        modes = (None,) if not kinds[1].is_float else (None, "rn") if kinds[0].bits > 16 else modes
+    mode = draw(st.sampled_from(modes))
+    sat = draw(st.sampled_from((True, None) if kinds[0].is_float and not kinds[1].is_float else (True, False, None)))
+    words = draw(st.sampled_from(("R[i]", "T.philox(v, i)[1]", "123456789"))) if mode == "rs" else None
+    named = "".join(
+        f", {k}={v}" for k, v in (("round", mode and repr(mode)), ("sat", sat), ("rbits", words)) if v is not None
+    )
+    loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
+    body = f"for i in {loop}({n}):\n    B[i] = T.cast(A[i], {spelled(draw, to)}{named})"
+    data = {"A": patterns(draw, (n,), source), "R": patterns(draw, (n,), "uint32"), "v": draw(st.integers(0, 99))}
+    params = [tensor("A", source, n), tensor("R", "uint32", n), scalar("v"), output("B", to, n)]
+    if kinds[0].is_float and kinds[0].bits >= 16 and draw(st.booleans()):
+        rounded = f"T.round(A[i], {draw(st.sampled_from(('rna', 'rn', 'rz', 'ru', 'rd')))!r})"
+        body += f"\n    C[i] = {rounded}"
+        params.append(output("C", "float32" if source == "tfloat32" else source, n))
+    return themed("roundings", draw, params, body, {"": data}, threads=draw(st.sampled_from((1, 32, 96))))
+
+
+@st.composite
 def divisions(draw: Draw) -> Unit:
     """Draw integer quotients, remainders, shifts and products near the limits, of elements and of parameters."""
     dtype = draw(st.sampled_from(INTEGERS))

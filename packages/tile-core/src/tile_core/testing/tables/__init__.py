@@ -7,9 +7,9 @@ import importlib
 from tile_core.testing.case import Case, Unit
 
 TABLES = (
-    "casts", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "rows", "reductions", "folds",
-    "sorts", "blocks", "atomics", "scalars", "random", "loops", "whole", "launches", "control", "threads", "roles",
-    "barriers", "shapes",
+    "casts", "roundings", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "rows", "reductions",
+    "folds", "sorts", "blocks", "atomics", "scalars", "random", "loops", "whole", "launches", "control", "threads",
+    "roles", "barriers", "shapes",
 )  # fmt: skip
 
 

@@ -1,0 +1,177 @@
+"""Floats rounded to what a smaller format holds, in a named direction or at random, on bits: equal on every target.
+
+The result is a number of the source's type that the format holds, so that the conversion after it is exact. What is
+greater than the format's largest number overflows there, by the rules of ``tile_core.numerics.rules``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Call, Expr, Var
+from tile_core.dtypes import DTYPES, largest
+from tile_core.numerics.build import absolute_bits, bind, bits_of, constants, equal, float_of, select, type_name
+from tile_core.numerics.formats import FORMATS, WIDE, Format, Wide
+
+__all__ = ["DIRECTIONS", "clamp_expr", "round_expr", "round_number"]
+
+#: Towards zero, up, down, and up or down by a random word.
+DIRECTIONS = ("rz", "ru", "rd", "rs")
+_FORMATS = FORMATS | {
+    "float32": Format(8, 23, 127, 0x7F7FFFFF, 0x7F800000, 0x7F800000, 0x7FC00000),
+    "float64": Format(11, 52, 1023, 0x7FEF << 48 | (1 << 48) - 1, 0x7FF << 52, 0x7FF << 52, 0xFFF << 51),
+}
+
+
+def round_expr(value: Expr, dtype: str, mode: str, word: Expr | None = None) -> Expr:
+    """A number rounded to what a format holds, unlimited above; NaN and infinities are unchanged.
+
+    Parameters
+    ----------
+    value
+        Expression of type float32 or float64, of one lane.
+    dtype
+        A float type with a smaller mantissa.
+    mode
+        One of ``DIRECTIONS``. Beyond the largest number, what is not rounded away from zero becomes that number.
+    word
+        For ``"rs"`` a random ``uint32``: with the fraction ``f`` of the last place that is dropped, the magnitude is
+        rounded up if ``floor(f * 2**32) + word >= 2**32``.
+    """
+    form, wide = _FORMATS[dtype], WIDE[type_name(value)]
+
+    def of(u: Var, a: Var) -> Call:
+        k = constants(f"uint{wide.bits}", u)
+        sign = u ^ a
+        positive = equal(sign, k(0))
+        away = {"rz": None, "ru": positive, "rd": tirx.Not(positive), "rs": None}[mode]
+        place = _Place(a, form, wide, mode, away, word)
+        rounded = bind(_e8m0(place) if not form.signed else _signed(place), lambda r: _limited(r, place), "rounded")
+        return float_of(select(a >= k(wide.infinity), u, sign | rounded))
+
+    return bind(bits_of(value), lambda u: bind(absolute_bits(u), lambda a: of(u, a), "size"), "bits")
+
+
+def clamp_expr(value: Expr, dtype: str) -> Expr:
+    """A number, or the largest one of a format with its sign where that is less; infinities too, and NaN is NaN."""
+    form, wide = _FORMATS[dtype], WIDE[type_name(value)]
+
+    def of(u: Var, a: Var) -> Call:
+        k = constants(f"uint{wide.bits}", u)
+        most = k(_bits_of_code(form.largest, form, wide))
+        beyond = tirx.And(a > most, a <= k(wide.infinity))
+        return float_of(select(beyond, (u ^ a) | most, u))
+
+    return bind(bits_of(value), lambda u: bind(absolute_bits(u), lambda a: of(u, a), "size"), "bits")
+
+
+def round_number(number: float, dtype: str, mode: str) -> float:
+    """A Python number rounded to what a format holds, towards zero, up or down, as ``round_expr`` does."""
+    form = _FORMATS[dtype]
+    if not math.isfinite(number) or number == 0:
+        return number
+    size = Fraction(abs(number))
+    lowest = -form.bias if not form.signed else 1 - form.bias
+    exponent = max(math.frexp(abs(number))[1] - 1, lowest)
+    unit = Fraction(2) ** (exponent - form.mantissa)
+    away = mode == ("ru" if number > 0 else "rd")
+    rounded = (math.ceil(size / unit) if away else math.floor(size / unit)) * unit
+    if not form.signed:
+        rounded = max(rounded, unit)
+    if rounded > Fraction(largest(DTYPES[dtype])):
+        return math.copysign(math.inf if away else largest(DTYPES[dtype]), number)
+    return math.copysign(float(rounded), number)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A magnitude's bits ``a``, the formats, and what decides: the direction's condition, or a random word."""
+
+    a: Var
+    form: Format
+    wide: Wide
+    mode: str
+    away: Expr | None
+    word: Expr | None
+
+    def up(self, fraction: Expr, inexact: Expr) -> Expr:
+        """Whether to round up: ``fraction`` is what is dropped of the last place, as so many bits after the point."""
+        if self.mode == "rz":
+            return tirx.const(False, "bool")
+        if self.away is not None:
+            return tirx.And(self.away, inexact)
+        assert self.word is not None
+        high = fraction if self.wide.bits == 32 else tirx.Cast("uint32", fraction >> tirx.const(32, "uint64"))
+        return high > (self.word ^ tirx.const(0xFFFFFFFF, "uint32"))
+
+    def by(self, shift: Expr) -> Expr:
+        """The magnitude rounded to a multiple of ``2**shift`` units of its own last place."""
+        k = constants(f"uint{self.wide.bits}", self.a)
+        dropped = self.a & ((k(1) << shift) - k(1))
+
+        def to(d: Var) -> Expr:
+            up = self.up(d << (k(self.wide.bits) - shift), tirx.Not(equal(d, k(0))))
+            return (self.a - d) + select(up, k(1) << shift, k(0))
+
+        return bind(dropped, to, "dropped")
+
+
+def _signed(place: _Place) -> Expr:
+    a, form, wide = place.a, place.form, place.wide
+    k = constants(f"uint{wide.bits}", a)
+    first = wide.mantissa - form.mantissa
+    if form.bias == wide.bias:
+        return place.by(k(first))
+    lowest = wide.bias - form.bias + 1  # the exponent's field of the smallest normal number
+    unit = lowest - form.mantissa  # and of the smallest number
+
+    def at(field: Var) -> Expr:
+        inside = select(field < k(unit), k(form.mantissa), k(lowest) - field)
+        shift = k(first) + select(field < k(lowest), inside, k(0))
+        coarse = bind(shift, place.by, "shift")
+        return select(field < k(unit), _below_unit(place, field, unit), coarse)
+
+    return bind(a >> k(wide.mantissa), at, "field")
+
+
+def _below_unit(place: _Place, field: Var, unit: int) -> Expr:
+    """Zero or the format's smallest number, for what is less than that."""
+    a, wide = place.a, place.wide
+    k = constants(f"uint{wide.bits}", a)
+    whole = (a & k((1 << wide.mantissa) - 1)) | k(1 << wide.mantissa)
+    far = k(unit - 1) - select(field < k(unit), field, k(unit - 1))
+    shifted = (whole << k(wide.bits - 1 - wide.mantissa)) >> select(far < k(wide.bits), far, k(wide.bits - 1))
+    fraction = select(far < k(wide.bits), shifted, k(0))
+    return select(place.up(fraction, tirx.Not(equal(a, k(0)))), k(unit << wide.mantissa), k(0))
+
+
+def _e8m0(place: _Place) -> Expr:
+    """Powers of two from 2^-127; what is less stays as it is, and becomes that one."""
+    a, wide = place.a, place.wide
+    k = constants(f"uint{wide.bits}", a)
+    if wide.bits == 64:
+        least, shift = (wide.bias - place.form.bias) << wide.mantissa, k(wide.mantissa)
+    else:  # where 2^-127 is subnormal
+        least, normal = 1 << (wide.mantissa - 1), 1 << wide.mantissa
+        shift = select(a < k(normal), k(wide.mantissa - 1), k(wide.mantissa))
+    return select(a < k(least), a, bind(shift, place.by, "shift"))
+
+
+def _limited(r: Var, place: _Place) -> Expr:
+    """A magnitude, at most the largest of the format where the direction is not away from zero."""
+    if place.mode == "rs":
+        return r
+    k = constants(f"uint{place.wide.bits}", r)
+    most = k(_bits_of_code(place.form.largest, place.form, place.wide))
+    beyond = r > most
+    if place.away is not None:
+        beyond = tirx.And(beyond, tirx.Not(place.away))
+    return select(beyond, most, r)
+
+
+def _bits_of_code(code: int, form: Format, wide: Wide) -> int:
+    """The bits of a normal number of a format in a wider one."""
+    return (code + ((wide.bias - form.bias) << form.mantissa)) << (wide.mantissa - form.mantissa)
