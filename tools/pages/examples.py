@@ -11,6 +11,8 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 
+from pages.example_values import THREAD, VALUE
+
 #: What a frame begins with.
 HEAD = "import numpy as np\n\nimport tile_core as tile\nimport tile_core.language as T\n\n"
 
@@ -94,7 +96,7 @@ def _of_type(name: str) -> Example | None:
 @cache
 def _examples() -> dict[str, Example]:
     found: dict[str, Example] = {}
-    for kind, text in (("file", _FILE), ("block", _BLOCK), ("value", _VALUE), ("thread", _THREAD)):
+    for kind, text in (("file", _FILE), ("block", _BLOCK), ("value", VALUE), ("thread", THREAD)):
         name = ""
         for line in text.strip("\n").splitlines():
             if not line.startswith(" ") and line:
@@ -421,75 +423,4 @@ wgmma_gemm: T.wgmma_gemm(H, H, F)
 wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
 simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)
 cooperative_tensor_gemm_sp: T.cooperative_tensor_gemm_sp(values, meta, H, F)
-"""
-
-_VALUE = """
-cast: T.cast(x, "bfloat16")
-reinterpret: T.reinterpret(n, "float32")
-infinity: T.infinity("float32")
-max_value: T.max_value("float16")
-min_value: T.min_value("int32")
-fma: T.fma(x, y, z)
-atan2: T.atan2(y, x)
-hypot: T.hypot(x, y)
-fmod: T.fmod(x, y)
-copysign: T.copysign(x, y)
-nextafter: T.nextafter(x, y)
-ieee_add: T.ieee_add(x, y)
-ieee_sub: T.ieee_sub(x, y)
-ieee_mul: T.ieee_mul(x, y)
-ieee_fma: T.ieee_fma(x, y, z)
-ieee_fmaf: T.ieee_fmaf(x, y, z)
-ieee_fdiv: T.ieee_fdiv(x, y)
-ieee_frcp: T.ieee_frcp(x)
-ieee_fsqrt: T.ieee_fsqrt(x)
-ieee_frsqrt: T.ieee_frsqrt(x)
-pow: T.pow(x, y)
-power: T.power(x, 3)
-abs: T.abs(x)
-max: T.max(x, y)
-min: T.min(x, y, z)
-clamp: T.clamp(x, 0.0, 1.0)
-if_then_else: T.if_then_else(c, x, y)
-Select: T.Select(c, x, y)
-where: T.where(c, x, y)
-any_of: T.any_of(X[0:3, i])
-all_of: T.all_of(X[0:3, i])
-ceildiv: T.ceildiv(n, 8)
-align_up: T.align_up(n, 8)
-floordiv: T.floordiv(n, 8)
-floormod: T.floormod(n, 8)
-truncdiv: T.truncdiv(n, 8)
-truncmod: T.truncmod(n, 8)
-shift_left: T.shift_left(n, 2)
-shift_right: T.shift_right(n, 2)
-bitwise_and: T.bitwise_and(m, n)
-bitwise_or: T.bitwise_or(m, n)
-bitwise_xor: T.bitwise_xor(m, n)
-bitwise_not: T.bitwise_not(n)
-popcount: T.popcount(n)
-philox: T.philox(7, i)[0] % 10
-uniform_of: T.uniform_of(T.philox(7, i)[0])
-normal_of: T.normal_of(T.philox(7, i)[0], T.philox(7, i)[1])[0]
-""" + "".join(
-    f"{name}: T.{name}(x)\n"
-    for name in (
-        "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh "
-        "acosh atanh sigmoid erf floor ceil trunc nearbyint rint round isnan isinf isfinite"
-    ).split()
-)
-
-_THREAD = """
-shfl_sync: T.shfl_sync(x, 0)
-shfl_xor: T.shfl_xor(x, 1)
-shfl_up: T.shfl_up(x, 1)
-shfl_down: T.shfl_down(x, 1)
-ballot: T.cast(T.ballot(c), "float32")
-any_sync: T.any_sync(c)
-all_sync: T.all_sync(c)
-warp_reduce_sum: T.warp_reduce_sum(x)
-warp_reduce_max: T.warp_reduce_max(x)
-warp_reduce_min: T.warp_reduce_min(x)
-warp_reduce_bitand: T.warp_reduce_bitand(n)
-warp_reduce_bitor: T.warp_reduce_bitor(n)
 """

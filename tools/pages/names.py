@@ -37,7 +37,7 @@ GROUPS = {
         "values.conversions values.math values.powers values.extremes language.binary language.rounding "
         "language.integers language.random",
     ),
-    "threads": ("Threads and warps", "language.threads language.roles"),
+    "threads": ("Threads and warps", "language.threads language.votes language.roles"),
     "layouts": ("Layouts", "layout"),
     "types": ("Element types", "dtypes"),
 }

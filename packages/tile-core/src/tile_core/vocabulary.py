@@ -51,6 +51,7 @@ _MODULES = {
         "sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum "
         "warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor"
     ),
+    "language.votes": "activemask match_any_sync match_all_sync syncthreads_count syncthreads_or syncthreads_and",
     "language.random": "philox uniform_of normal_of rng_init rng_rand rng_rand_float",
     "language.roles": "ws",
     "layout": "Layout Fragment",

@@ -104,3 +104,12 @@ def test_one_rank_stays():
     nest = Nest()
     index = (nest.tid + nest.row) * 4 + nest.tid
     assert nest.order.sorted(index).same_as(index)
+
+
+def test_a_call_of_no_variable_is_bound():
+    """``T.ballot(True)``: its place is the loop that it stands in."""
+    order, lanes = IndexOrder(Analyzer()), tirx.Var("lanes", "uint64")
+    order.bind(tirx.Bind(lanes, nodes.tile_call("ballot", [tirx.const(True, "bool")], ret="uint64")))
+    tid = tirx.Var("tid", "int32")
+    index = tirx.Cast("int32", lanes) + tid
+    assert {v.name for v in collect(order.sorted(index), tirx.Var)} == {"lanes", "tid"}

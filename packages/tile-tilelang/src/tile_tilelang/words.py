@@ -76,9 +76,6 @@ REFUSED = {
         "write `for bx, by in T.Persistent((gx, gy), blocks, block): ...`",
     ),
     "reducer_*": ("a reducer has no epochs", "write T.alloc_reducer, update its elements, and T.finalize_reducer"),
-    "syncthreads_*": ("a vote of the block", "write T.reduce_sum, T.reduce_any or T.reduce_all of a tile"),
-    "match_any_sync match_all_sync": ("lanes are not compared", "compare T.shfl_sync(value, lane) for each lane"),
-    "activemask": ("all lanes of a warp reach a warp operation", "write T.ballot(condition)"),
     "cdiv": ("it is a function of the host", "write T.ceildiv(a, b)"),
     "make_tensor_map *_descriptor": ("descriptors are made by tile", "write T.copy of the tensor"),
     "call_extern call_pure_extern call_intrin call_packed call_* import_source": (

@@ -82,7 +82,7 @@ class IndexOrder:
         if isinstance(e, tirx.IntImm):
             return _LAST + 1
         if collect(e, (ir.TensorLoad, ir.Call)):
-            return max(self._depth, *map(self._of, collect(e, tirx.Var)))
+            return max([self._depth, *map(self._of, collect(e, tirx.Var))])
         return max(map(self._of, collect(e, tirx.Var)), default=_LAST + 1)
 
     def _of(self, var: Var) -> int:

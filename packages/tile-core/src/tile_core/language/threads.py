@@ -158,7 +158,7 @@ def warp_reduce_bitor(value: Scalar) -> Value:
 
 
 def _reduce(kind: str, value: Scalar) -> Value:
-    x = _register(f"warp_reduce_{kind}", value)
+    x = register(f"warp_reduce_{kind}", value)
     if kind.startswith("bit") and not x.dtype.is_integer:
         raise BadArgument(
             function=f"warp_reduce_{kind}", name="value", found=f"a {x.dtype} value", expected="an integer",
@@ -168,7 +168,7 @@ def _reduce(kind: str, value: Scalar) -> Value:
 
 
 def _shuffle(name: str, value: Scalar, lane: Scalar, width: int | None) -> Value:
-    x = _register(name, value)
+    x = register(name, value)
     if width is not None:
         constant = constant_of(width)
         if constant is None or not 1 <= constant <= 1024 or constant & (constant - 1):
@@ -184,7 +184,8 @@ def _shuffle(name: str, value: Scalar, lane: Scalar, width: int | None) -> Value
     return _call(name, [x.expr, cast(index, INT32).expr, nodes.int_const(width or 0)], x.dtype)
 
 
-def _register(name: str, value: Scalar) -> Value:
+def register(name: str, value: Scalar) -> Value:
+    """Return a value that lanes can exchange: of 8 to 64 bits."""
     x = as_value(value)
     if x.dtype.is_packed or x.dtype == "bool":
         raise BadArgument(

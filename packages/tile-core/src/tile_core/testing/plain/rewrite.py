@@ -13,11 +13,12 @@ from typing import Any
 #: Collective operations of a warp.
 WARP = frozenset(
     "shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum warp_reduce_max warp_reduce_min "
-    "warp_reduce_bitand warp_reduce_bitor sync_warp".split()
+    "warp_reduce_bitand warp_reduce_bitor sync_warp activemask match_any_sync match_all_sync".split()
 )
 #: Collective operations of a block.
 BLOCK = frozenset(
-    "sync_threads copy fill clear transpose gemm reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax "
+    "sync_threads syncthreads_count syncthreads_or syncthreads_and "
+    "copy fill clear transpose gemm reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax "
     "reduce_bitand reduce_bitor reduce_bitxor reduce_prod reduce_any reduce_all reduce "
     "sort topk reduce_with scan_with argmax argmin cumsum cumprod cummax finalize_reducer gather scatter".split()
 )

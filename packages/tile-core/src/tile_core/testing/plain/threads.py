@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
+import numpy as np
+
+from tile_core.dtypes import DTYPES
 from tile_core.testing.plain.memory import Memory, Region
 from tile_core.testing.plain.numbers import Number, number
 from tile_core.testing.plain.rewrite import WARP
@@ -44,10 +47,20 @@ def _meet(language: Any, waiting: dict[int, Any], answers: list[Any], count: int
         return []
     if len(names) > 1:
         raise Deadlock(f"threads wait for {sorted(names)}")
+    (name,) = names
+    if name.startswith("syncthreads_"):
+        answers[:] = [_vote(name, [bool(number(waiting[t][1][0])) for t in range(count)])] * count
+        return list(range(count))
     for t in range(count):
         language.enter(t)
         answers[t] = _block(language, waiting[t], t)
     return list(range(count))
+
+
+def _vote(name: str, held: list[bool]) -> Number:
+    if name == "syncthreads_count":
+        return Number(sum(held), "int32")
+    return Number(any(held) if name == "syncthreads_or" else all(held), "bool")
 
 
 def _block(language: Any, request: Any, thread: int) -> Any:
@@ -78,15 +91,25 @@ def _warp(waiting: dict[int, Any], answers: list[Any], lanes: list[int], width: 
         return
     given = {t: [*map(number, waiting[t][1])] for t in lanes}
     words = {t: dict(waiting[t][2]) for t in lanes}
-    first = {t: g[0] for t, g in given.items()}
+    first = {t: g[0] if g else Number(True, "bool") for t, g in given.items()}
     if name.startswith("shfl"):
         for t in lanes:
             own = words[t].get("width") or (int(given[t][2]) if len(given[t]) > 2 else width)
             answers[t] = first[_source(name, t, int(given[t][1]), int(own), lanes)]
         return
+    if name.startswith("match"):
+        same = {t: sum(1 << (u % width) for u in lanes if _raw(first[u]) == _raw(first[t])) for t in lanes}
+        for t in lanes:
+            alike = name == "match_any_sync" or same[t].bit_count() == len(lanes)
+            answers[t] = Number(same[t] if alike else 0, "uint64")
+        return
     result = _combined(name, lanes, first, width)
     for t in lanes:
         answers[t] = result
+
+
+def _raw(x: Number) -> bytes:
+    return np.array([x.value], DTYPES[x.dtype].numpy()).tobytes()
 
 
 def _source(name: str, t: int, by: int, width: int, lanes: list[int]) -> int:
@@ -97,7 +120,7 @@ def _source(name: str, t: int, by: int, width: int, lanes: list[int]) -> int:
 
 
 def _combined(name: str, lanes: list[int], first: dict[int, Number], width: int) -> Number:
-    if name == "ballot":
+    if name in ("ballot", "activemask"):
         return Number(sum(1 << (t % width) for t in lanes if first[t]), "uint64")
     if name in ("any_sync", "all_sync"):
         return Number((any if name == "any_sync" else all)(bool(x) for x in first.values()), "bool")

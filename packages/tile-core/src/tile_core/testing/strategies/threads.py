@@ -144,7 +144,9 @@ def _voted(s: _Sketch) -> None:
     q = s.output("int32", s.blocks, s.n)
     vote = s.draw(st.sampled_from((
         "T.cast(T.popcount(T.ballot(x > {c})), 'int32')", "T.cast(T.any_sync(x == {c}), 'int32')",
-        "T.cast(T.all_sync(x > {c}), 'int32')",
+        "T.cast(T.all_sync(x > {c}), 'int32')", "T.cast(T.popcount(T.match_any_sync(x & 3)), 'int32')",
+        "T.cast(T.popcount(T.match_all_sync(x >> 3) ^ T.activemask()), 'int32')", "T.syncthreads_count(x > {c})",
+        "T.cast(T.syncthreads_or(x == {c}), 'int32')", "T.cast(T.syncthreads_and(x < 9 - {c}), 'int32')",
     )))  # fmt: skip
     s.lines += [f"{q}[bx, tx] = {vote.format(c=s.constant(0, 6))}", "T.sync_warp()"]
 

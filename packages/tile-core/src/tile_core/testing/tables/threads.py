@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.testing.case import LANES, VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
-from tile_core.testing.data import Array, anything, numbers, values
+from tile_core.testing.data import Array, anything, numbers, stored, values
 from tile_core.testing.source import lines
 
 THREADS = (1, 7, 31, 32, 48, 64, 96, 384)
@@ -17,7 +17,9 @@ WARPS = frozenset({"threads", "warps"})
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_indices(), *_barriers(), *_halves(), *_warps(), *_shuffles(), *_refusals()]
+    return [
+        *_indices(), *_barriers(), *_halves(), *_warps(), *_matches(), *_votes_of_blocks(), *_shuffles(), *_refusals(),
+    ]  # fmt: skip
 
 
 def _indices() -> list[Unit]:
@@ -251,11 +253,15 @@ def _warps() -> list[Unit]:
         "any": ("T.any_sync(A[tx] > 3)", lambda w: (w > 3).any(), "bool"),
         "all": ("T.all_sync(A[tx] < 4)", lambda w: (w < 4).all(), "bool"),
         "ballot": ("T.ballot(A[tx] > 0)", lambda w: np.uint64(sum(1 << k for k, x in enumerate(w) if x > 0)), "uint64"),
+        "active": ("T.activemask()", lambda w: np.uint64(2 ** len(w) - 1), "uint64"),
+        "match-all": ("T.match_all_sync(A[tx] // 9)", lambda w: _all_alike(w // 9), "uint64"),
+        "match-any": ("T.match_any_sync(A[tx])", _alike, "uint64"),
     }
     found = []
     for threads in (1, 7, 31, 32, 48, 96):
         parts = {
-            k: Part((output(f"B_{k}", t, threads),), f"B_{k}[tx] = {e}", _by_warp(f)) for k, (e, f, t) in table.items()
+            k: Part((output(f"B{n}", t, threads),), f"B{n}[tx] = {e}", _by_warp(f))
+            for n, (k, (e, f, t)) in enumerate(table.items())
         }
         lane = np.arange(threads)
         parts["lane"] = Part((output("L", "int32", threads),), "L[tx] = T.get_warp_idx() * 100 + T.get_lane_idx()",
@@ -274,6 +280,75 @@ def _warps() -> list[Unit]:
                 needs=WARPS,
             )
         )
+    return found
+
+
+def _alike(w: Array) -> Array:
+    """Return the lanes of a warp that hold the same bits, as a mask for each lane."""
+    raw = w.view(f"u{w.dtype.itemsize}")
+    return np.array([sum(1 << k for k, y in enumerate(raw) if y == x) for x in raw], np.uint64)
+
+
+def _all_alike(w: Array) -> Array:
+    found = _alike(w)
+    return np.where(found == 2 ** len(w) - 1, found, np.uint64(0)).astype(np.uint64)
+
+
+def _matches() -> list[Unit]:
+    """Values of every width are compared by their bits; in a full warp, one that is not full, and several."""
+    found = []
+    for dtype, threads in (("float16", 48), ("uint8", 31), ("float32", 64), ("int64", 33), ("float64", 32)):
+        body = "tx = T.get_thread_binding(0)\nB[tx] = T.match_any_sync(A[tx])\nC[tx] = T.match_all_sync(A[tx])"
+
+        def want(d: Data, dtype: str = dtype) -> dict[str, Array]:
+            return {"B": _by_warp(_alike)(d), "C": _by_warp(_all_alike)(d)}
+
+        def data(rng: np.random.Generator, n: int = threads, dtype: str = dtype) -> Data:
+            chosen = stored(rng.choice([0.0, -0.0, 3.0, 7.0], n), dtype)
+            chosen[32:] = chosen[0]
+            return {"A": chosen}
+
+        params = [tensor("A", dtype, threads), output("B", "uint64", threads), output("C", "uint64", threads)]
+        found.append(one("warps", f"match-{dtype}", params, body, want, {"": data}, threads=threads, needs=WARPS))
+    return found
+
+
+def _votes_of_blocks() -> list[Unit]:
+    """Votes of all threads of a block, in a loop that they end, and with shared memory that they order."""
+    body = lines("""
+        t = T.get_thread_binding(0) + T.get_thread_binding(1) * X
+        s = T.alloc_shared((N,), "int32")
+        v = T.alloc_var("int32", init=A[bx, t])
+        B[0, bx, t] = T.syncthreads_count(v > 3)
+        s[t] = v
+        B[1, bx, t] = T.cast(T.syncthreads_and(v >= 0), "int32") + s[N - 1 - t] * 2
+        for k in T.serial(9):
+            if not T.syncthreads_or(v > k):
+                break
+            B[2, bx, t] = k
+    """)
+    found = []
+    for shape in ((1,), (31,), (64,), (16, 5), (96,)):
+        n = int(np.prod(shape))
+
+        def want(d: Data, n: int = n) -> Array:
+            a = d["A"]
+            top = a.max(axis=1, keepdims=True)
+            counts = np.broadcast_to((a > 3).sum(axis=1, keepdims=True), a.shape)
+            every = (a >= 0).all(axis=1, keepdims=True) + a[:, ::-1] * 2
+            return np.stack([counts, every, np.broadcast_to(np.minimum(top, 9) - 1, a.shape)])
+
+        def data(rng: np.random.Generator, n: int = n) -> Data:
+            a = numbers(rng, (3, n), "int32", -1, 6)
+            a[0] = np.abs(a[0])
+            a[:, rng.integers(0, n)] = 7, 5, 9
+            return {"A": a}
+
+        text = body.replace("N", str(n)).replace("X", str(shape[0]))
+        params = [tensor("A", "int32", 3, n), output("B", "int32", 3, 3, n)]
+        name = f"block-votes-{'x'.join(map(str, shape))}"
+        found.append(one("threads", name, params, text, want, {"": data}, grid="3", threads=shape,
+                         needs=WARPS | {"threads", "atomic:add:int32"}))  # fmt: skip
     return found
 
 

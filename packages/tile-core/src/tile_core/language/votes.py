@@ -1,0 +1,129 @@
+"""Comparisons among the lanes of a warp, and votes of the whole block; made of ballots, barriers and an atomic sum."""
+
+from __future__ import annotations
+
+import math
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.errors.language import OutsideKernel
+from tile_core.language.integers import popcount
+from tile_core.language.threads import (
+    all_sync,
+    ballot,
+    get_lane_idx,
+    get_thread_binding,
+    register,
+    shfl_sync,
+    sync_threads,
+)
+from tile_core.ops.atomic import atomic_add
+from tile_core.trace.choices import Select
+from tile_core.values import scalar
+from tile_core.values.allocation import allocate
+from tile_core.values.buffer import Buffer, store
+from tile_core.values.builder import Builder, current
+from tile_core.values.conversions import reinterpret
+from tile_core.values.value import Scalar, Value, as_value
+
+_MASK, _BOOL, _INT32 = DTYPES["uint64"], DTYPES["bool"], DTYPES["int32"]
+
+
+def activemask() -> Value:
+    """Return a ``uint64`` whose bit ``i`` says that lane ``i`` exists: a block's last warp may have fewer."""
+    return ballot(True)
+
+
+def match_any_sync(value: Scalar) -> Value:
+    """Return, as ``uint64``, in which lanes of the warp ``value`` has the same bits as in this one.
+
+    Parameters
+    ----------
+    value
+        A scalar of 8 to 64 bits. Of floats, the two zeros differ, and a NaN equals one of the same bits.
+    """
+    builder, bits = _bits("match_any_sync", value)
+    same = _bound(builder, activemask())
+    for n in range(bits.dtype.bits):
+        mine = _bound(builder, (bits >> n & 1) != 0)
+        others = _bound(builder, ballot(mine))
+        same = _bound(builder, same & Select(mine, others, ~others))
+    return same
+
+
+def match_all_sync(value: Scalar) -> Value:
+    """Return ``activemask()`` if ``value`` has the same bits in all lanes of the warp, else 0; as ``uint64``."""
+    builder, bits = _bits("match_all_sync", value)
+    first = _bound(builder, shfl_sync(bits, 0))
+    alike = _bound(builder, all_sync(bits == first))
+    return Select(alike, _bound(builder, activemask()), as_value(0, _MASK))
+
+
+def syncthreads_count(condition: Scalar) -> Value:
+    """Wait for all threads of the block, and return in how many the condition holds, as ``int32``.
+
+    What was written before it is visible after it, as with ``sync_threads``; all threads must reach it.
+    """
+    return _count("syncthreads_count", condition)
+
+
+def syncthreads_or(condition: Scalar) -> Value:
+    """Wait for all threads of the block, and return whether the condition holds in one; see ``syncthreads_count``."""
+    return _count("syncthreads_or", condition) > 0
+
+
+def syncthreads_and(condition: Scalar) -> Value:
+    """Wait for all threads of the block, and return whether the condition holds in all; see ``syncthreads_count``."""
+    threads = _builder("syncthreads_and").threads
+    assert threads is not None
+    return _count("syncthreads_and", condition) == math.prod(threads)
+
+
+def _count(name: str, condition: Scalar) -> Value:
+    builder = _builder(name)
+    votes = _bound(builder, scalar.cast(popcount(ballot(condition)), _INT32))
+    builder.hints = []
+    total = allocate("alloc_shared", (1,), "int32", "shared", "votes")
+    sync_threads()  # nobody still reads the count of the iteration before
+    _where(builder, _thread(builder) == 0, total, None)
+    sync_threads()
+    _where(builder, get_lane_idx() == 0, total, votes)
+    sync_threads()
+    return _bound(builder, as_value(total[0]))
+
+
+def _where(builder: Builder, condition: Value, total: Buffer, votes: Value | None) -> None:
+    """Set the count to 0, or add votes to it, where a condition holds."""
+    span = builder.span()
+    scope = builder.push("branch")
+    if votes is None:
+        store(total, 0, 0)
+    else:
+        atomic_add(total[0], votes)
+    builder.emit(tirx.IfThenElse(condition.expr, builder.pop(scope), None, span))
+
+
+def _thread(builder: Builder) -> Value:
+    """Return the number of this thread in its block."""
+    x, y, z = builder.threads or (1, 1, 1)
+    number = get_thread_binding(0)
+    number = number if y == 1 else number + get_thread_binding(1) * x
+    return number if z == 1 else number + get_thread_binding(2) * (x * y)
+
+
+def _bits(name: str, value: Scalar) -> tuple[Builder, Value]:
+    x = register(name, value)
+    builder = _builder(name)
+    return builder, _bound(builder, reinterpret(x, f"uint{x.dtype.bits}"))
+
+
+def _builder(name: str) -> Builder:
+    builder = current(f"T.{name}")
+    if builder.threads is None:
+        raise OutsideKernel(what=f"T.{name}")
+    return builder
+
+
+def _bound(builder: Builder, x: Value) -> Value:
+    """Return a name for a value, bound here: what it reads may change, and a vote happens once."""
+    return Value(builder.bind("w", x.expr), x.dtype)
