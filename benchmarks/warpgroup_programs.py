@@ -84,7 +84,8 @@ GEMM_SP = (
     SparseConfig(128, 256, 128, 256, 2, **_STAGED), SparseConfig(128, 128, 128, 256, 3, **_STAGED),
     SparseConfig(128, 256, 64, 256, 4, **_STAGED, turned=True),
     SparseConfig(256, 128, 64, 256, 5, **_STAGED, turned=True),
-    SparseConfig(128, 128, 64, 128, 4, **_STAGED, turned=True),
+    SparseConfig(128, 128, 64, 128, 4, **_STAGED, turned=True), SparseConfig(256, 192, 64, 256, 5, **_STAGED),
+    SparseConfig(256, 192, 64, 256, 4, **_STAGED, turned=True), SparseConfig(256, 128, 128, 256, 3, **_STAGED),
 )  # fmt: skip
 _BFLOAT: dict[str, Any] = {"out": "bfloat16"}
 FP8 = (

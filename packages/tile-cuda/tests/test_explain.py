@@ -183,17 +183,17 @@ class TestLoopsThatStayLoops:
 
 class TestSpills:
     def test_are_told(self):
-        (said,) = slow.spilled({"spill_bytes": 376, "registers": 255})
+        (said,) = slow.slow_code({"spill_bytes": 376, "registers": 255})
         assert said.startswith("every thread keeps 376 bytes in memory beside its 255 registers (spills); use more ")
-        assert slow.spilled({"spill_bytes": 0, "registers": 255}) == slow.spilled({}) == ()
+        assert slow.slow_code({"spill_bytes": 0, "registers": 255}) == slow.slow_code({}) == ()
 
     def test_once_for_a_kernel(self, monkeypatch):
         monkeypatch.setattr(slow, "_said", set())
         with pytest.warns(slow.Spills, match=r"^k for cuda:sm_80: every thread keeps 8 bytes"):
-            slow.warn_of_spills("k", "cuda:sm_80", {"spill_bytes": 8})
+            slow.warn_of_slow_code("k", "cuda:sm_80", {"spill_bytes": 8})
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            slow.warn_of_spills("k", "cuda:sm_80", {"spill_bytes": 8})
+            slow.warn_of_slow_code("k", "cuda:sm_80", {"spill_bytes": 8})
 
     def test_of_a_binary_are_in_the_report(self):
         """Few registers for a product of many."""

@@ -19,7 +19,7 @@ from tile_core.context import Context
 from tile_core.errors import InternalError, TileError
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
-from tile_core.reports.slow import warn_of_slow, warn_of_spills
+from tile_core.reports.slow import warn_of_slow, warn_of_slow_code
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.disk_slots import DiskSlot, slot_of
 from tile_core.runtime.kernel import Kernel, Origin
@@ -193,7 +193,7 @@ def _kernel(
     for stage in stages:
         built = getattr(stage.lowered, "built", None)
         if built is not None and built.runtime == adapter.name:
-            warn_of_spills(stage.program.name, ctx.target.text, built.facts, stacklevel=4)
+            warn_of_slow_code(stage.program.name, ctx.target.text, built.facts, stacklevel=4)
     return Kernel(
         signature,
         launch,

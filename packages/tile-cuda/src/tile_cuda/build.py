@@ -45,6 +45,8 @@ class Cubin:
         Bytes of a thread's own memory, spilled registers and arrays with computed indices.
     shared_bytes
         Bytes of shared memory that the text declares itself.
+    serialized_products
+        How often the assembler says that it serializes asynchronous products: each is waited for at once.
     """
 
     data: bytes = field(repr=False)
@@ -53,10 +55,11 @@ class Cubin:
     spill_bytes: int = 0
     stack_bytes: int = 0
     shared_bytes: int = 0
+    serialized_products: int = 0
 
     def facts(self) -> dict[str, int]:
         """Return the numbers, for reports and for keeping them with the code."""
-        names = ("registers", "spill_bytes", "stack_bytes", "shared_bytes")
+        names = ("registers", "spill_bytes", "stack_bytes", "shared_bytes", "serialized_products")
         return {name: getattr(self, name) for name in names}
 
 
@@ -234,10 +237,14 @@ _NUMBERS = {
     "shared_bytes": r"(\d+) bytes smem",
 }
 
+#: "(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ..."
+_SERIALIZED = r"wgmma\.mma_async instructions are serialized"
+
 
 def _numbers(log: str) -> dict[str, int]:
     found = {name: re.search(pattern, log) for name, pattern in _NUMBERS.items()}
-    return {name: int(match[1]) for name, match in found.items() if match is not None}
+    numbers = {name: int(match[1]) for name, match in found.items() if match is not None}
+    return {**numbers, "serialized_products": len(re.findall(_SERIALIZED, log))}
 
 
 def _refusal(text: str, log: str, arch: str, options: CudaOptions) -> _Refusal:

@@ -14,6 +14,7 @@ from tile_cuda.bulk_copies import choose_bulk_copies, is_forced
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import can_copy_bulk
+from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.products_in_flight import begin_products
 from tile_cuda.target import FP8_MMA, WGMMA
@@ -42,14 +43,13 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
 
 def can_last(call: OpCall, ctx: Context, threads: int) -> bool:
     """Whether a product of so many threads runs on instructions that last until they are waited for."""
-    if not ctx.capabilities.fact(WGMMA) or call.name != WarpgroupGemm.op:
-        return False
-    if call.attrs.get("variant") not in (None, WarpgroupGemm.name):
+    variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
+    if variant is None or not ctx.capabilities.fact(WGMMA) or call.attrs.get("variant") not in (None, variant.name):
         return False
     given = SimtCall(
         call.name, call.args, call.attrs, call.where, call.span, block=Block((threads, 1, 1), nodes.fresh("tid"))
     )
-    return isinstance(WarpgroupGemm().accepts(given, ctx), Accept)
+    return isinstance(variant.accepts(given, ctx), Accept)
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:

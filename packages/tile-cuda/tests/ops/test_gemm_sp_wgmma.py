@@ -151,13 +151,13 @@ def test_every_number_of_columns(n):
 def test_registers_of_metadata_have_a_reader_after_the_wait():
     """The assembler would give them to something else as soon as the instruction is issued."""
     text = check(128, 64, 256, 128, threads=128, turned=NT).source
-    loop = text[text.rindex("wgmma_fence_sync_aligned();") :]
-    words = set(re.findall(r"&metadata\[(\d)\]", loop.split("wgmma_commit")[0]))
-    assert words == {"0", "1", "2", "3"}
-    assert re.search(
-        r"wgmma_wait_group_sync_aligned_0\(\);\s+keep_f32_64\(&\w+\[0\]\);\s+read_metadata_4\(&metadata\[0\]\);", loop
-    )
-    assert "setp.eq.u32 p, t, 0; @p trap;" in text
+    _, even, odd = text.split("wgmma_fence_sync_aligned();")[-3:]
+    for trip, own, other in ((even, "metadata", "metadata_odd"), (odd, "metadata_odd", "metadata")):
+        assert set(re.findall(rf"&{own}\[(\d)\]", trip.split("wgmma_commit")[0])) == {"0", "1", "2", "3"}
+        assert re.search(rf"wgmma_wait_group_sync_aligned_1\(\);\s+read_metadata_4\(&{other}\[0\]\);", trip)
+    both = "".join(rf"\s+read_metadata_4\(&{name}\[0\]\);" for name in ("metadata", "metadata_odd"))
+    assert re.search(rf"wgmma_wait_group_sync_aligned_0\(\);\s+keep_f32_64\(&\w+\[0\]\);{both}", odd)
+    assert "setp.eq.u32 p, t, 0; @p pmevent 1;" in text
 
 
 def test_large_products_are_not_serialized():

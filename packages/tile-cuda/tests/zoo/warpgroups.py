@@ -17,6 +17,7 @@ GEMM, TURNED, HELD, SPARSE = "gemm_f16_two_groups", "gemm_f16_turned", "attentio
 _CALL = r"(\n +wgmma_m64n\d+k16_f32_f16_f16_ss\w*\()"
 _FENCE = r"\n +wgmma_fence_sync_aligned\(\);"
 _WAIT = r"\n +wgmma_wait_group_sync_aligned_0\(\);"
+_ONE_LEFT = r"\n +wgmma_wait_group_sync_aligned_1\(\);"
 _PROXY = r"\n +fence_proxy_async_shared_cta\(\);"
 
 
@@ -84,7 +85,14 @@ MUTANTS: tuple[Mutant, ...] = (
            r"\1 a_words[0] = 1;\2"),
     # Metadata
     Mutant(SPARSE, "the other selector", r"(%\d+), 1, (p, 1, 1, 0, 1; \})", r"\1, 0, \2"),
-    Mutant(SPARSE, "metadata rewritten before the wait", rf"({_WAIT})", r"\n    metadata = 0x44444444u;\1"),
+    Mutant(SPARSE, "metadata rewritten before the wait", rf"({_WAIT})", r"\n    metadata = 0x44444444u;\1", 1),
+    Mutant(SPARSE, "metadata in flight rewritten", rf"({_ONE_LEFT}\n +read_metadata_1\(&metadata_odd\);)",
+           r"\1 metadata = 0x44444444u;"),
+    Mutant(SPARSE, "metadata of the trip before rewritten", rf"({_ONE_LEFT}\n +read_metadata_1\(&metadata_odd\);)",
+           r"\n    metadata_odd = 0x44444444u;\1"),
+    Mutant(SPARSE, "one set of metadata for all trips", r"(?<!unsigned )metadata_odd", "metadata"),
+    Mutant(SPARSE, "no wait for products in the loop", _ONE_LEFT, ""),
+    Mutant(SPARSE, "one product left behind the loop", _WAIT, "\n  wgmma_wait_group_sync_aligned_1();", 1),
     Mutant(SPARSE, "metadata rewritten between two", r"(\n +wgmma_sp1)", r"\n    metadata = metadata * 3u;\1"),
     Mutant(SPARSE, "metadata of another lane", r"(const int lane_t =) lane & 31 & 3;", r"\1 (lane + 1) & 3;"),
     Mutant(SPARSE, "metadata of 8 rows", r"lane_t \+ 32\] << 16u", "lane_t] << 16u"),

@@ -147,7 +147,7 @@ def renamed(s: Stmt) -> Stmt:
     for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.Let)):
         if isinstance(node, (tirx.AllocBuffer, tirx.DeclBuffer)):
             data = substitute(node.data, mapping) if isinstance(node, tirx.DeclBuffer) else None
-            mapping[node.buffer] = _another(node.buffer, data)
+            mapping[node.buffer] = another_buffer(node.buffer, data=data)
         else:
             var = node.loop_var if isinstance(node, tirx.For) else node.var
             mapping[var] = tirx.Var(var.name, var.ty)
@@ -159,9 +159,10 @@ def renamed(s: Stmt) -> Stmt:
     return _RenameDefinitions(mapping).stmt(s)
 
 
-def _another(b: BufferVar, data: Expr | None) -> BufferVar:
+def another_buffer(b: BufferVar, name: str = "", data: Expr | None = None) -> BufferVar:
+    """Return a buffer of its own like another one, at the memory ``data`` if that is given."""
     facts = {"data": data, "scope": b.scope(), "layout": None, "data_alignment": b.ty.data_alignment}
-    return tirx.decl_buffer(list(b.shape), nodes.element_type(b), b.name, **facts)
+    return tirx.decl_buffer(list(b.shape), nodes.element_type(b), name or b.name, **facts)
 
 
 class _RenameDefinitions(StmtRewriter):

@@ -18,7 +18,7 @@ from tile_core.ops.base import View
 from tile_core.plugins.manager import installed
 from tile_core.reports.block import BlockFacts, block_facts
 from tile_core.reports.built import Building
-from tile_core.reports.slow import slow_ops, spilled
+from tile_core.reports.slow import slow_code, slow_ops
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -183,7 +183,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         vectors=_vectors(getattr(lowered, "body", None)),
         passes=tuple(PassFacts(name, seconds) for name, seconds in plan.seconds),
         block=block,
-        warnings=(*slow_ops(plan, ctx), *spilled(build.facts)),
+        warnings=(*slow_ops(plan, ctx), *slow_code(build.facts)),
         built=dict(build.facts),
         building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
         notes=_unused_layouts(program) if block is None else (),

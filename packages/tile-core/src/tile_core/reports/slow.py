@@ -1,4 +1,4 @@
-"""Warnings about avoidable slowness, each given once: products in plain loops, register spills."""
+"""Warnings about avoidable slowness, each given once: products in plain loops, register spills, serialized products."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 #: Ops for which devices have dedicated units; without these they are many times slower.
 PRODUCTS = frozenset({"gemm", "gemm_sp", "fp8_scaled_matmul"})
 
+_SPILLS = "spills"
 _said: set[str] = set()
 
 
@@ -26,28 +27,34 @@ class Spills(SlowPath):
     """A kernel spills registers to memory."""
 
 
-def spilled(built: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a sentence if a binary spills registers.
+def slow_code(built: Mapping[str, object]) -> tuple[str, ...]:
+    """Return a sentence for each way in which a binary is slow.
 
     Parameters
     ----------
     built
-        The toolchain's statistics (``Built.facts``): ``spill_bytes`` and ``registers`` of a thread.
+        The toolchain's statistics (``Built.facts``): ``spill_bytes`` and ``registers`` of a thread, and
+        ``serialized_products``, which should be 0.
     """
+    found = []
     size, registers = built.get("spill_bytes"), built.get("registers")
-    if not isinstance(size, int) or not size:
-        return ()
-    held = f" beside its {registers} registers" if isinstance(registers, int) else ""
-    return (f"every thread keeps {size:,} bytes in memory{held} (spills); use more threads, or smaller tiles",)
+    if isinstance(size, int) and size:
+        held = f" beside its {registers} registers" if isinstance(registers, int) else ""
+        found.append(
+            f"every thread keeps {size:,} bytes in memory{held} ({_SPILLS}); use more threads, or smaller tiles"
+        )
+    if built.get("serialized_products"):
+        found.append("the assembler makes each asynchronous product wait for the one before; use smaller tiles")
+    return tuple(found)
 
 
-def warn_of_spills(kernel: str, target: str, built: Mapping[str, object], stacklevel: int = 2) -> None:
+def warn_of_slow_code(kernel: str, target: str, built: Mapping[str, object], stacklevel: int = 2) -> None:
     """Warn of these, once per process and kernel."""
-    for sentence in spilled(built):
+    for sentence in slow_code(built):
         text = f"{kernel} for {target}: {sentence}"
         if text not in _said:
             _said.add(text)
-            warnings.warn(text, Spills, stacklevel=stacklevel)
+            warnings.warn(text, Spills if _SPILLS in sentence else SlowPath, stacklevel=stacklevel)
 
 
 def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:

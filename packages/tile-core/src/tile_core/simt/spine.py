@@ -56,6 +56,7 @@ from tile_core.simt.notes import (
 from tile_core.simt.ops.reducer import may_be_partial
 from tile_core.simt.pipelining.operands import read_operands_in_place
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, PLACE
+from tile_core.simt.pipelining.register_sets import use_in_turns
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
@@ -115,6 +116,9 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("lower", _lower, "variants know all places now", "loops"),
         Pass("prefetch", _prefetch, "on whole ops, while their parts are marked"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
+        Pass(
+            "register_sets", _register_sets, "on registers: a loop is written twice, with arrays of its own each time"
+        ),
         Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
         Pass("parameters", _parameters, "before vectors: neighbours of an annotated tensor may lie apart"),
         Pass("vectorize", _vectorize, "while accesses still have logical indices"),
@@ -245,6 +249,10 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
     names = uses_threads(plan.program.func.body)
     body = distribute(plan.body, plan[BLOCK], inferred.places, inferred.nests, names, width)
     return plan.replace(body=body)
+
+
+def _register_sets(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=use_in_turns(plan.body, plan[PLACES].places.in_flight))
 
 
 def _warps(plan: Plan, ctx: Context) -> Plan:

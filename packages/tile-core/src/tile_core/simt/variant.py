@@ -60,6 +60,22 @@ class Block:
         return Block((role.count, 1, 1), self.thread, self.first + role.first, self.begins)
 
 
+@dataclass(frozen=True)
+class InFlight:
+    """Registers that instructions read until they are waited for by another statement.
+
+    Attributes
+    ----------
+    reads
+        Statements that read them behind that wait.
+    first
+        A value that these may find if nothing was issued.
+    """
+
+    reads: tuple[Stmt, ...]
+    first: Expr
+
+
 @dataclass
 class Places:
     """The placement of the block's tiles, as far as it is decided.
@@ -74,6 +90,8 @@ class Places:
         Layouts of shared buffers, by buffer, over the buffer's whole shape; row-major if there is none.
     safe_values
         The value of out-of-bounds reads, by buffer; zero if there is none.
+    in_flight
+        Arrays of registers in flight (``pipelining/register_sets.py``); filled by lowering.
     """
 
     fragments: dict[BufferVar, FragmentLayout] = field(default_factory=dict)
@@ -81,6 +99,7 @@ class Places:
     layouts: dict[BufferVar, LayoutMap] = field(default_factory=dict)
     reducers: dict[BufferVar, str] = field(default_factory=dict)
     safe_values: dict[BufferVar, Expr] = field(default_factory=dict)
+    in_flight: dict[BufferVar, InFlight] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

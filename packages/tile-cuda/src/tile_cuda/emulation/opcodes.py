@@ -200,6 +200,7 @@ def _integers() -> Iterator[tuple[str, Arch]]:
         yield f"setp.{relation}.{kind}", SM80
     yield from ((f"{kind}.NaN.f32", SM80) for kind in ("max", "min"))
     yield from ((f"{kind}.u32", SM80) for kind in ("max", "min"))
+    yield "pmevent", SM80
     yield "trap", SM80
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
-from tile_core.ops.gemm_sp import increasing
-from tile_core.simt.variant import SimtCall
+from tile_core.ops.gemm_sp import EMPTY, increasing
+from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant
 from tile_cuda.ops.metadata import MmaMetadata
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
@@ -65,6 +65,10 @@ class SparseProduct(WarpgroupProduct):
             execute(read_name(min(MOST_READ, count - at)), [address(self.held, [at])])
             for at in range(0, count, MOST_READ)
         ]
+
+    def outlast(self) -> None:
+        """Say that the registers of metadata are read until the wait: the next iteration fills others."""
+        self.call.places.in_flight[self.held] = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"))
 
     def function(self, columns: int, step: int) -> str:
         """Return the function of an instruction."""

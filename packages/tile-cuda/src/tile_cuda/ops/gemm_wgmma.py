@@ -158,6 +158,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         if self.lasts(totals):
             self.until = PRODUCTS
             settled = SETTLED in self.call.attrs and not self.is_new(0)
+            self.outlast()
             return [*found, *(keep(*sums) if settled else []), *self._issued(totals, words)]
         kept = [] if self.is_new(0) else [sums]
         kept += [] if words is None else [(words, nodes.shape_of(words)[0])]
@@ -185,6 +186,9 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
     def after(self) -> list[Stmt]:
         """Return the statements after the wait."""
         return []
+
+    def outlast(self) -> None:
+        """Say which registers instructions read until the wait for a product that lasts."""
 
     def kept(self) -> list[tuple[BufferVar, int]]:
         """Return the registers of other operands, and how many there are."""

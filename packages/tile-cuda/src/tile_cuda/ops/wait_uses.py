@@ -11,6 +11,7 @@ from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt.pipelining.lasting import PENDING, WAIT_USES
+from tile_core.simt.pipelining.register_sets import retired
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.gemm_wgmma import PRODUCTS, keep
 from tile_cuda.ptx.wgmma import wait_name
@@ -37,4 +38,5 @@ class WaitUses(SimtVariant):
         ended = {} if pending else {"waits": PRODUCTS}
         wait = nodes.tile_call("instruction", [], {"name": wait_name(pending), **ended})
         kept = [s for a in arrays if a is not None for s in keep(a, nodes.shape_of(a)[0])]
-        return nodes.seq([tirx.Evaluate(wait, call.span), *kept])
+        read = [retired(pending)] if call.places.in_flight else []
+        return nodes.seq([tirx.Evaluate(wait, call.span), *kept, *read])

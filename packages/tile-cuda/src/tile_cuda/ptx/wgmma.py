@@ -124,11 +124,13 @@ def _order(name: str, opcode: str, form: str = "") -> Instruction:
 def _reader(name: str, count: int) -> Instruction:
     """Return the function that is the last reader of registers of metadata, which are never zero.
 
-    Each nibble has an index that is not. An empty statement would not do: the assembler does not see it.
+    Each nibble has an index that is not. An empty statement would not do: the assembler does not see it. An event of
+    the performance monitor can stand under a predicate; what takes a branch, as a trap does, makes the assembler
+    serialize all products that are in flight around it.
     """
     held = PtxOperand("e", count=count, ctype="unsigned")
     least = "".join(f" min.u32 t, t, %{i};" for i in range(1, count))
-    form = f"{{ .reg .pred p; .reg .u32 t; mov.u32 t, %0;{least} setp.eq.u32 p, t, 0; @p trap; }}"
+    form = f"{{ .reg .pred p; .reg .u32 t; mov.u32 t, %0;{least} setp.eq.u32 p, t, 0; @p pmevent 1; }}"
     return Instruction(name, operands=(held,), form="{opcode}" + form, arch=ARCH, volatile=True, memory=True)
 
 

@@ -14,7 +14,7 @@ from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.compat.types import Argument
 from tile_core.errors.launch import GridTooLarge, TooMuchShared
-from tile_core.reports.slow import warn_of_spills
+from tile_core.reports.slow import warn_of_slow_code
 from tile_core.runtime.constants import LaunchConstants
 from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions
 from tile_core.runtime.repeat import Repeat
@@ -171,7 +171,7 @@ class Launcher:
         own = self._built if self._built is not None and self._built.arch == arch else None
         if own is None:
             made = build.build(self.kernel, arch)
-            warn_of_spills(self.facts.entry, f"cuda:{arch}", made.facts())
+            warn_of_slow_code(self.facts.entry, f"cuda:{arch}", made.facts())
         code = made.data if own is None else own.data
         try:
             return self._driver.load(code)

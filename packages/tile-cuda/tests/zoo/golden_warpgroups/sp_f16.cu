@@ -36,15 +36,15 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, i
 __device__ __forceinline__ void wgmma_fence_sync_aligned() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_commit_group_sync_aligned() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_wait_group_sync_aligned_0() { asm volatile("wgmma.wait_group.sync.aligned 0;" : : : "memory"); }
+__device__ __forceinline__ void wgmma_wait_group_sync_aligned_1() { asm volatile("wgmma.wait_group.sync.aligned 1;" : : : "memory"); }
 __device__ __forceinline__ void keep_f32_32(float* d) {
   asm volatile(""
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
       :
       : "memory");
 }
-__device__ __forceinline__ void keep_u32_1(unsigned* d) { asm volatile("" : "+r"(d[0]) : : "memory"); }
 __device__ __forceinline__ void read_metadata_1(const unsigned* e) {
-  asm volatile("{ .reg .pred p; .reg .u32 t; mov.u32 t, %0; setp.eq.u32 p, t, 0; @p trap; }"
+  asm volatile("{ .reg .pred p; .reg .u32 t; mov.u32 t, %0; setp.eq.u32 p, t, 0; @p pmevent 1; }"
       :
       : "r"(e[0])
       : "memory");
@@ -156,68 +156,113 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     }
   }
   cp_async_commit_group();
-  for (int k = 0; k < 3; ++k) {
+  wgmma_wait_group_sync_aligned_0();
+  keep_f32_32(&C_local[0]);
+  unsigned metadata;
+  metadata = 1145324612u;
+  unsigned metadata_odd;
+  metadata_odd = 1145324612u;
+  for (int k_pair = 0; k_pair < 1; ++k_pair) {
     cp_async_wait_group_1();
     fence_proxy_async_shared_cta();
     __syncthreads();
-    const int slot = (unsigned)k % 3u;
-    const int slot_ahead = (unsigned)(k + 2) % 3u;
-    if (k + 2 < 3) {
-      if (by * 64 + 64 <= 65) {
-        #pragma unroll
-        for (int turn_8 = 0; turn_8 < 2; ++turn_8) {
-          cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_8 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A_sparse[(by * 64 + (tid >> 2)) * 96 + (k * 32 + (tid & 3) * 8 + 64)] + turn_8 * 3072);
-        }
-      }
-      else {
-        #pragma unroll
-        for (int turn_9 = 0; turn_9 < 2; ++turn_9) {
-          cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_9 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A_sparse[(by * 64 + (tid >> 2)) * 96 + (k * 32 + (tid & 3) * 8 + 64)] + turn_9 * 3072, by * 64 + turn_9 * 32 + (tid >> 2) < 65 ? 16 : 0);
-        }
-      }
-      if (by * 64 + 64 <= 65) {
-        if (tid < 64) {
-          cp_async_ca_shared_global_8((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 4) * 2u)), &E[(by * 64 + tid) * 12 + (k * 4 + 8)]);
-        }
-      }
-      else {
-        if (tid < 64) {
-          cp_async_ca_shared_global_8_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 4) * 2u)), &E[(by * 64 + tid) * 12 + (k * 4 + 8)], by * 64 + tid < 65 ? 8 : 0);
-        }
-      }
-      if (bx * 64 + 64 <= 72) {
-        #pragma unroll
-        for (int turn_10 = 0; turn_10 < 4; ++turn_10) {
-          cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_10 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8) * 2u)), &B[(k * 64 + (tid >> 3) + 128) * 72 + (bx * 64 + (tid & 7) * 8)] + turn_10 * 1152);
-        }
-      }
-      else {
-        #pragma unroll
-        for (int turn_11 = 0; turn_11 < 4; ++turn_11) {
-          cp_async_cg_shared_global_16_zfill((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_11 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8) * 2u)), &B[(k * 64 + (tid >> 3) + 128) * 72 + (bx * 64 + (tid & 7) * 8)] + turn_11 * 1152, bx * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
-        }
-      }
-    }
-    cp_async_commit_group();
+    const int slot = (unsigned)(k_pair * 2) % 3u;
     const int lane = tid & 127;
     const int lane_g = (lane >> 5) * 16 + ((lane & 31) >> 2);
     const int lane_t = lane & 31 & 3;
     const int group_row = 0;
     const int warpgroup_m = 0;
     const int warpgroup_n = 0;
-    unsigned metadata;
     metadata = (unsigned)(unsigned short)E_shared_stages[slot * 256 + group_row * 4 + lane_g * 4 + lane_t] | ((unsigned)(unsigned short)E_shared_stages[slot * 256 + group_row * 4 + lane_g * 4 + lane_t + 32] << 16u);
     metadata = metadata | (((metadata >> 1u) & 1145324612u) ^ 1145324612u);
-    keep_f32_32(&C_local[0]);
-    keep_u32_1(&metadata);
     wgmma_fence_sync_aligned();
     wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 64], 8192, 1024, 1, &metadata, 1);
     wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 64 + 2048], 8192, 1024, 1, &metadata, 1);
     wgmma_commit_group_sync_aligned();
-    wgmma_wait_group_sync_aligned_0();
-    keep_f32_32(&C_local[0]);
+    wgmma_wait_group_sync_aligned_1();
+    read_metadata_1(&metadata_odd);
+    __syncthreads();
+    const int slot_ahead = (unsigned)(k_pair * 2 + 2) % 3u;
+    if (by * 64 + 64 <= 65) {
+      #pragma unroll
+      for (int turn_8 = 0; turn_8 < 2; ++turn_8) {
+        cp_async_cg_shared_global_16((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_8 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A_sparse[(by * 64 + (tid >> 2)) * 96 + ((tid & 3) * 8 + 64)] + turn_8 * 3072);
+      }
+    }
+    else {
+      #pragma unroll
+      for (int turn_9 = 0; turn_9 < 2; ++turn_9) {
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_9 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &A_sparse[(by * 64 + (tid >> 2)) * 96 + ((tid & 3) * 8 + 64)] + turn_9 * 3072, by * 64 + turn_9 * 32 + (tid >> 2) < 65 ? 16 : 0);
+      }
+    }
+    if (by * 64 + 64 <= 65) {
+      if (tid < 64) {
+        cp_async_ca_shared_global_8((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 4) * 2u)), &E[(by * 64 + tid) * 12 + 8]);
+      }
+    }
+    else {
+      if (tid < 64) {
+        cp_async_ca_shared_global_8_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 4) * 2u)), &E[(by * 64 + tid) * 12 + 8], by * 64 + tid < 65 ? 8 : 0);
+      }
+    }
+    if (bx * 64 + 64 <= 72) {
+      #pragma unroll
+      for (int turn_10 = 0; turn_10 < 4; ++turn_10) {
+        cp_async_cg_shared_global_16((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_10 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8) * 2u)), &B[((tid >> 3) + 128) * 72 + (bx * 64 + (tid & 7) * 8)] + turn_10 * 1152);
+      }
+    }
+    else {
+      #pragma unroll
+      for (int turn_11 = 0; turn_11 < 4; ++turn_11) {
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 8192) + (unsigned)(turn_11 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8) * 2u)), &B[((tid >> 3) + 128) * 72 + (bx * 64 + (tid & 7) * 8)] + turn_11 * 1152, bx * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
+      }
+    }
+    cp_async_commit_group();
+    cp_async_wait_group_1();
+    fence_proxy_async_shared_cta();
+    __syncthreads();
+    const int slot_1 = (unsigned)(k_pair * 2 + 1) % 3u;
+    const int lane_1 = tid & 127;
+    const int lane_g_1 = (lane_1 >> 5) * 16 + ((lane_1 & 31) >> 2);
+    const int lane_t_1 = lane_1 & 31 & 3;
+    const int group_row_1 = 0;
+    const int warpgroup_m_1 = 0;
+    const int warpgroup_n_1 = 0;
+    metadata_odd = (unsigned)(unsigned short)E_shared_stages[slot_1 * 256 + group_row_1 * 4 + lane_g_1 * 4 + lane_t_1] | ((unsigned)(unsigned short)E_shared_stages[slot_1 * 256 + group_row_1 * 4 + lane_g_1 * 4 + lane_t_1 + 32] << 16u);
+    metadata_odd = metadata_odd | (((metadata_odd >> 1u) & 1145324612u) ^ 1145324612u);
+    wgmma_fence_sync_aligned();
+    wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m_1 * 2048], 16, 512, 2, &B_shared_stages[slot_1 * 4096 + warpgroup_n_1 * 64], 8192, 1024, 1, &metadata_odd, 1);
+    wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m_1 * 2048 + 16], 16, 512, 2, &B_shared_stages[slot_1 * 4096 + warpgroup_n_1 * 64 + 2048], 8192, 1024, 1, &metadata_odd, 1);
+    wgmma_commit_group_sync_aligned();
+    wgmma_wait_group_sync_aligned_1();
     read_metadata_1(&metadata);
+    __syncthreads();
+    cp_async_commit_group();
   }
+  cp_async_wait_group_1();
+  fence_proxy_async_shared_cta();
+  __syncthreads();
+  const int slot_2 = 2u % 3u;
+  const int lane_2 = tid & 127;
+  const int lane_g_2 = (lane_2 >> 5) * 16 + ((lane_2 & 31) >> 2);
+  const int lane_t_2 = lane_2 & 31 & 3;
+  const int group_row_2 = 0;
+  const int warpgroup_m_2 = 0;
+  const int warpgroup_n_2 = 0;
+  metadata = (unsigned)(unsigned short)E_shared_stages[slot_2 * 256 + group_row_2 * 4 + lane_g_2 * 4 + lane_t_2] | ((unsigned)(unsigned short)E_shared_stages[slot_2 * 256 + group_row_2 * 4 + lane_g_2 * 4 + lane_t_2 + 32] << 16u);
+  metadata = metadata | (((metadata >> 1u) & 1145324612u) ^ 1145324612u);
+  wgmma_fence_sync_aligned();
+  wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_2 * 2048 + warpgroup_m_2 * 2048], 16, 512, 2, &B_shared_stages[slot_2 * 4096 + warpgroup_n_2 * 64], 8192, 1024, 1, &metadata, 1);
+  wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_2 * 2048 + warpgroup_m_2 * 2048 + 16], 16, 512, 2, &B_shared_stages[slot_2 * 4096 + warpgroup_n_2 * 64 + 2048], 8192, 1024, 1, &metadata, 1);
+  wgmma_commit_group_sync_aligned();
+  wgmma_wait_group_sync_aligned_1();
+  read_metadata_1(&metadata_odd);
+  __syncthreads();
+  cp_async_commit_group();
+  wgmma_wait_group_sync_aligned_0();
+  keep_f32_32(&C_local[0]);
+  read_metadata_1(&metadata);
+  read_metadata_1(&metadata_odd);
   cp_async_wait_group_0();
   if (by < 1 && bx < 1) {
     const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);

@@ -1,0 +1,129 @@
+"""Registers that instructions read after the statement that issues them: two sets of them, used in turns.
+
+The reads of a product that lasts beyond its iteration (``lasting.py``) include those of its registers. The next
+iteration, which begins its product before it waits for this one, must fill others. So the loop is written with two
+iterations at a time: the first fills one set, the second the other::
+
+    for j in range(trips // 2):
+        iteration 2 j, on the first set; once it has waited for the iteration before: the second set has been read
+        iteration 2 j + 1, on the second set; once it has waited: the first set has been read
+    if trips % 2:
+        the last iteration, on the first set
+
+A variant that fills such registers allocates them in its statement and describes them in ``Places.in_flight``. Behind
+the wait they are read once more: until there a compiler, which does not know that instructions read them late, keeps
+their values. The variant of the wait marks where that is by `retired`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, another_buffer, renamed, replace_for, substitute
+
+if TYPE_CHECKING:
+    from tile_core.simt.variant import InFlight
+
+_RETIRED = "retired"
+
+
+def retired(pending: int) -> Stmt:
+    """Return a mark: at most ``pending`` products are in flight here; those before them have read their registers."""
+    return tirx.Evaluate(nodes.tile_call(_RETIRED, [nodes.int_const(pending)]))
+
+
+def use_in_turns(body: Stmt, in_flight: Mapping[BufferVar, InFlight]) -> Stmt:
+    """Return a per-thread program whose loops fill registers in flight in turns, without marks."""
+    return _InTurns(in_flight).stmt(body) if in_flight else body
+
+
+class _InTurns(StmtRewriter):
+    def __init__(self, in_flight: Mapping[BufferVar, InFlight]) -> None:
+        self.in_flight = in_flight
+        #: Reads of the sets of the last loop, for the mark behind it.
+        self.open: list[Stmt] = []
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        pending = _pending(s)
+        if pending is None:
+            return s
+        found, self.open = ([], self.open) if pending else (self.open, [])
+        return nodes.seq(found)
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        found = _Allocated(self.in_flight)
+        found.stmt(s.body)
+        return self.two_at_a_time(s, found.buffers) if found.buffers else super().visit_For(s)
+
+    def two_at_a_time(self, s: Stmt, first: Sequence[BufferVar]) -> Stmt:
+        """Return a loop whose iterations fill arrays ``first`` and other ones in turns, and the arrays."""
+        swap = {b: another_buffer(b, f"{b.name}_odd") for b in first}
+        swap |= {second: b for b, second in swap.items()}
+        reads = [x for b in first for x in self.in_flight[b].reads]
+        other = [substitute(x, swap) for x in reads]
+        self.open += [*reads, *other]
+        trip = _Trip(first, other).stmt(s.body)
+        kind = nodes.dtype_of(s.loop_var)
+        pair, two = nodes.fresh(f"{s.loop_var.name}_pair", kind), nodes.int_const(2, kind)
+        begin = pair * two if nodes.as_int(s.min) == 0 else s.min + pair * two
+
+        def turn(at: Expr, odd: bool) -> Stmt:
+            return renamed(substitute(trip, {s.loop_var: at} | (swap if odd else {})))
+
+        both = nodes.seq([turn(begin, False), turn(begin + nodes.int_const(1, kind), True)])
+        parts = [x for b in first for array in (b, swap[b]) for x in _filled(array, self.in_flight[b].first)]
+        parts.append(replace_for(s, both, loop_var=pair, min=nodes.int_const(0, kind), extent=_half(s.extent, kind)))
+        trips = nodes.as_int(s.extent)
+        if not isinstance(trips, int) or trips % 2:
+            last = turn(s.min + s.extent - nodes.int_const(1, kind), False)
+            is_odd = tirx.floormod(s.extent, two) == nodes.int_const(1, kind)
+            parts.append(last if isinstance(trips, int) else tirx.IfThenElse(is_odd, last, None, s.span))
+        return nodes.seq(parts)
+
+
+class _Allocated(StmtRewriter):
+    """Finds the arrays in flight of a loop itself: those of inner loops are theirs."""
+
+    def __init__(self, in_flight: Mapping[BufferVar, InFlight]) -> None:
+        self.in_flight, self.buffers = in_flight, list[BufferVar]()
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        return s
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        if s.buffer in self.in_flight:
+            self.buffers.append(s.buffer)
+        return s
+
+
+class _Trip(StmtRewriter):
+    """An iteration: its arrays are allocated outside, and behind its wait the other set is read."""
+
+    def __init__(self, arrays: Sequence[BufferVar], other: Sequence[Stmt]) -> None:
+        self.arrays, self.other = frozenset(arrays), other
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return nodes.seq([]) if s.buffer in self.arrays else s
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        return s if _pending(s) is None else nodes.seq(list(self.other))
+
+
+def _pending(s: Stmt) -> int | None:
+    """Return what a mark says; ``None`` if the statement is none."""
+    return int(nodes.as_int(s.value.args[0])) if nodes.is_tile_call(s.value, _RETIRED) else None
+
+
+def _half(extent: Expr, kind: str) -> Expr:
+    trips = nodes.as_int(extent)
+    return nodes.int_const(trips // 2, kind) if isinstance(trips, int) else tirx.floordiv(extent, 2)
+
+
+def _filled(buffer: BufferVar, first: Expr) -> list[Stmt]:
+    """Return an allocation and its first values: behind the first wait, registers are read that no iteration filled."""
+    (count,) = nodes.shape_of(buffer)
+    return [tirx.AllocBuffer(buffer), *(nodes.store(buffer, first, [i]) for i in range(int(nodes.as_int(count))))]

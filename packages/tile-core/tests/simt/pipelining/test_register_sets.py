@@ -1,0 +1,123 @@
+"""Registers in flight: loops that fill two sets in turns, executed by the statements that are left."""
+
+from __future__ import annotations
+
+import pytest
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.tvm import ir, tirx
+from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute
+from tile_core.ir.visit import collect, substitute
+from tile_core.simt.pipelining.register_sets import retired, use_in_turns
+from tile_core.simt.variant import InFlight
+
+FIRST = 99
+
+
+def loop(extent, begin=0, arrays=1, name="k"):
+    """A loop whose product reads ``arrays`` until it is waited for one iteration later, and what is in flight."""
+    k = nodes.fresh(name)
+    made = [nodes.alloc([2], "int32", f"held{n}", "local") for n in range(arrays)]
+    fills = [nodes.store(b, k, [i]) for b, _ in made for i in range(2)]
+    issue = [execute("issue", [address(b, [0]) for b, _ in made])]
+    body = nodes.seq([*(s for _, s in made), *fills, *issue, retired(1)])
+    whole = nodes.seq([nodes.for_loop(k, extent, body, start=begin), retired(0)])
+    return whole, {b: InFlight((execute("read", [address(b, [0])]),), nodes.int_const(FIRST)) for b, _ in made}
+
+
+def events(s, env=None):
+    """Yield what a statement does: (action, name of the array, value)."""
+    env, known = dict(env or {}), Analyzer()
+
+    def number(e):
+        return int(nodes.as_int(known.simplify(substitute(e, {v: nodes.int_const(x) for v, x in env.items()}))))
+
+    if isinstance(s, tirx.SeqStmt):
+        for x in s.seq:
+            yield from events(x, env)
+    elif isinstance(s, tirx.For):
+        for x in range(number(s.min), number(s.min) + number(s.extent)):
+            yield from events(s.body, env | {s.loop_var: x})
+    elif isinstance(s, tirx.IfThenElse):
+        if number(tirx.Select(s.condition, nodes.int_const(1), nodes.int_const(0))):
+            yield from events(s.then_case, env)
+    elif isinstance(s, tirx.BufferStore):
+        yield "fill", s.buffer, number(s.value)
+    elif isinstance(s, tirx.Evaluate):
+        what = str(s.value.attrs["name"])
+        for load in collect(s.value, ir.TensorLoad):
+            yield what, load.source, None
+    else:
+        assert isinstance(s, tirx.AllocBuffer), s
+
+
+def checked(body, env=None):
+    """Return the values that products read, in order; no array is filled between a product and the read behind it."""
+    values, busy, read = {}, {}, []
+    for what, array, value in events(body, env):
+        if what == "fill":
+            assert array not in busy, f"{array.name} is in flight"
+            values[array] = value
+        elif what == "issue":
+            busy[array] = True
+            read.append(values[array])
+        else:
+            assert array in values, "nobody has filled it"
+            busy.pop(array, None)
+    assert not busy
+    return read
+
+
+@pytest.mark.parametrize("begin", [0, 3])
+@pytest.mark.parametrize("trips", [0, 1, 2, 3, 4, 7])
+@pytest.mark.parametrize("arrays", [1, 2])
+def test_every_iteration_has_a_set_of_its_own(trips, begin, arrays):
+    body, in_flight = loop(trips, begin, arrays)
+    new = use_in_turns(body, in_flight)
+    assert checked(new) == [begin + i for i in range(trips) for _ in range(arrays)]
+    assert len(collect(new, tirx.AllocBuffer)) == 2 * arrays
+
+
+@pytest.mark.parametrize("trips", range(6))
+def test_any_number_of_iterations(trips):
+    n = nodes.fresh("n")
+    body, in_flight = loop(n, 2)
+    assert checked(use_in_turns(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
+
+
+def test_the_loop_as_it_was_would_not_do():
+    body, _ = loop(3)
+    with pytest.raises(AssertionError, match="held0 is in flight"):
+        checked(_Plain(body))
+
+
+def test_two_loops_have_sets_of_their_own():
+    (one, first), (two, second) = loop(3), loop(4, name="j")
+    new = use_in_turns(nodes.seq([one, two]), first | second)
+    assert checked(new) == [0, 1, 2, 0, 1, 2, 3]
+    assert len({str(b.name) for b in (a.buffer for a in collect(new, tirx.AllocBuffer))}) == 2
+    assert len(collect(new, tirx.AllocBuffer)) == 4
+
+
+def test_an_outer_loop_stays_as_it_is():
+    inner, in_flight = loop(3)
+    t = nodes.fresh("t")
+    new = use_in_turns(nodes.for_loop(t, 2, inner), in_flight)
+    assert checked(new) == [0, 1, 2, 0, 1, 2]
+
+
+def test_without_registers_in_flight_nothing_changes():
+    body = nodes.for_loop(nodes.fresh("k"), 4, execute("issue", []))
+    assert use_in_turns(body, {}) is body
+
+
+def _Plain(body):
+    """The loop with the reads where the marks are, but one set for all iterations."""
+    from tile_core.ir.visit import StmtRewriter
+
+    class Read(StmtRewriter):
+        def visit_Evaluate(self, s):
+            return execute("read", []) if nodes.is_tile_call(s.value, "retired") else s
+
+    return Read().stmt(body)

@@ -1,0 +1,112 @@
+"""Sparse products that last beyond their iteration: two sets of registers of metadata, whatever the trip count."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core import sparse
+from tile_core.compiler import lower
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
+from tile_core.reports.slow import slow_code
+from tile_cuda.build import build
+
+from ..emit.nvrtc import assemble
+from .test_gemm_wgmma import ALWAYS, TARGET
+
+BK = 64
+
+
+def product(m, n, k, threads=128, stages=3, boxes=(64, 64), twice=False):
+    """A product with any number of iterations; ``k`` may be a symbol."""
+    bm, bn = boxes
+
+    @T.prim_func
+    def main(A: T.Tensor((m, k // 2), "float16"), E: T.Tensor((m, k // 16), "int16"), B: T.Tensor((k, n), "float16"),
+             C: T.Tensor((m, n), "float32")):  # fmt: skip
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=threads) as (bx, by):
+            A_s, E_s = T.alloc_shared((bm, BK // 2), "float16"), T.alloc_shared((bm, BK // 16), "int16")
+            B_s = T.alloc_shared((BK, bn), "float16")
+            C_l = T.alloc_fragment((bm, bn), "float32")
+            T.clear(C_l)
+            for _ in T.serial(2 if twice else 1):
+                for t in T.Pipelined(T.ceildiv(k, BK), num_stages=stages):
+                    T.copy(A[by * bm, t * BK // 2], A_s)
+                    T.copy(E[by * bm, t * BK // 16], E_s)
+                    T.copy(B[t * BK, bx * bn], B_s)
+                    T.gemm_sp(A_s, E_s, B_s, C_l)
+            T.copy(C_l, C[by * bm, bx * bn])
+
+    return main
+
+
+def check(kernel, m, n, k, times=1):
+    rng = np.random.default_rng()
+    dense = sparse.prune(rng.integers(-4, 5, (m, k)).astype("float16")) if k else np.zeros((m, 0), "float16")
+    values, metadata = sparse.compress(dense) if k else (dense, np.zeros((m, 0), "int16"))
+    b = rng.integers(-4, 5, (k, n)).astype("float16")
+    c = np.full((m, n), np.nan, "float32")
+    kernel(values, metadata, b, c)
+    assert np.array_equal(c, times * (dense.astype("float64") @ b.astype("float64")))
+
+
+@pytest.mark.parametrize("bulk", ["never", "always"])
+@pytest.mark.parametrize("trips", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_known_trip_counts(trips, stages, bulk):
+    k = trips * BK
+    kernel = tile.compile(
+        product(100, 72, k, stages=stages), TARGET, runtime="emulator", options={**ALWAYS, "bulk_copies": bulk}
+    )
+    assert ("metadata_odd" in kernel.source) == (trips > 1)
+    check(kernel, 100, 72, k)
+
+
+@pytest.mark.parametrize("bulk", ["never", "always"])
+def test_any_trip_count(bulk):
+    options = {**ALWAYS, "bulk_copies": bulk}
+    kernel = tile.compile(
+        product(64, 64, T.dynamic("trips") * BK, stages=3), TARGET, runtime="emulator", options=options
+    )
+    assert "metadata_odd" in kernel.source
+    for trips in (0, 1, 2, 3, 4, 7):
+        check(kernel, 64, 64, trips * BK)
+
+
+def test_a_loop_that_is_entered_again():
+    kernel = tile.compile(product(64, 64, 3 * BK, twice=True), TARGET, runtime="emulator", options=ALWAYS)
+    assert "metadata_odd" in kernel.source
+    check(kernel, 64, 64, 3 * BK, times=2)
+
+
+@pytest.mark.parametrize(("m", "n", "threads"), [(128, 256, 256), (256, 192, 256), (64, 24, 128), (192, 64, 384)])
+def test_tiles(m, n, threads):
+    kernel = tile.compile(product(m, n, 3 * BK, threads, 2, (m, n)), TARGET, runtime="emulator", options=ALWAYS)
+    check(kernel, m, n, 3 * BK)
+
+
+@pytest.mark.parametrize("k", [4 * BK, 5 * BK, "any"])
+@pytest.mark.parametrize("bulk", ["never", "always"])
+def test_the_assembler_lets_products_overlap(k, bulk):
+    """What stands between products in flight takes no branch; it did once, and each product was waited for."""
+    program = product(512, 384, T.dynamic("trips") * BK if k == "any" else k, 256, 4, (256, 192))
+    kernel = tile.compile(program, TARGET, options={**ALWAYS, "bulk_copies": bulk})
+    assert assemble(kernel.source, "sm_90a") == ""
+
+
+def test_products_that_cannot_overlap_are_told():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = lower(product(512, 512, 8 * BK, 128, 4, (128, 128)), make_context(TARGET, ALWAYS), installed()).lowered
+    branches = dataclasses.replace(text, text=text.text.replace("@p pmevent 1;", "@p trap;"))
+    assert branches != text
+    assert build(text, "sm_90a").serialized_products == 0
+    facts = build(branches, "sm_90a").facts()
+    assert facts["serialized_products"] > 0
+    assert slow_code(facts) == (
+        "the assembler makes each asynchronous product wait for the one before; use smaller tiles",
+    )
