@@ -51,9 +51,9 @@ def wgmma_gemm(
 def wait_wgmma(num: int = 0) -> None:
     """Wait for products: all but the latest ``num`` that began before it are complete.
 
-    ``wgmma_gemm`` goes on until such a wait behind it in the same list of statements that ends it, while threads do
-    other things; without one it is waited for where it stands, as ``wgmma_gemm_sp`` always is. Values are the same in
-    any case.
+    ``wgmma_gemm`` and ``wgmma_gemm_sp`` go on until such a wait behind them in the same list of statements that ends
+    them, while threads do other things; without one they are waited for where they stand. Values are the same in any
+    case.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Products that a program waits for itself: ``T.wgmma_gemm`` that lasts until a ``T.wait_wgmma`` behind it.
+"""Products that a program waits for itself: ``T.wgmma_gemm`` and ``T.wgmma_gemm_sp`` before a ``T.wait_wgmma``.
 
 A product lasts if the wait that ends it stands behind it in the same list of statements; otherwise it is waited for
 where it stands, as ``T.gemm`` is, or where the schedule of its loop says. A wait that ends no product is left out.
@@ -19,9 +19,9 @@ from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
 from tile_core.simt.pipelining.dependences import uses
-from tile_core.simt.pipelining.lasting import LASTS, PENDING, WAIT_USES
-from tile_cuda.language import DENSE
-from tile_cuda.ops.gemm_wgmma import SETTLED
+from tile_core.simt.pipelining.lasting import LASTS, PENDING, WAIT_USES, sums_of
+from tile_cuda.language import DENSE, SPARSE
+from tile_cuda.ops.gemm_wgmma import ENDED, SETTLED
 from tile_cuda.target import WGMMA
 
 if TYPE_CHECKING:
@@ -69,14 +69,18 @@ def _pending(s: Stmt) -> int | None:
     return int(nodes.as_int(s.value.attrs[PENDING])) if LASTS not in s.value.attrs else None
 
 
+_FORCED = {"gemm": DENSE, "gemm_sp": SPARSE}
+
+
 def _sums(s: Stmt) -> View | None:
     """Return what a product adds to that asks for an instruction that lasts; ``None`` if the statement is none."""
-    if not is_op(s) or not nodes.is_tile_call(s.value, "gemm"):
+    name = next((n for n in _FORCED if is_op(s) and nodes.is_tile_call(s.value, n)), None)
+    if name is None:
         return None
     call = OpCall.decode(s)
-    if str(call.attrs.get("variant")) != DENSE or LASTS in call.attrs:
+    if str(call.attrs.get("variant")) != _FORCED[name] or LASTS in call.attrs:
         return None
-    sums: View = call.args[2]
+    sums: View = call.args[sums_of(call)]
     return sums if sums.scope == "local.fragment" else None
 
 
@@ -95,8 +99,7 @@ def _end(body: Sequence[Stmt], at: int) -> int | None:
 
 
 def _has_products(s: Stmt) -> bool:
-    names = ("gemm", "gemm_sp", WAIT_USES)
-    return any(nodes.is_tile_call(c, name) for c in collect(s, ir.Call) for name in names)
+    return any(nodes.is_tile_call(c, name) for c in collect(s, ir.Call) for name in (*_FORCED, WAIT_USES))
 
 
 def _is_free(body: Sequence[Stmt], at: int, end: int, ends: Mapping[int, int]) -> bool:
@@ -115,8 +118,9 @@ def _is_free(body: Sequence[Stmt], at: int, end: int, ends: Mapping[int, int]) -
 
 
 def _reads(s: Stmt, buffer: Any) -> bool:
-    """Whether a product reads a tile as A or B."""
-    return any(isinstance(v, View) and v.buffer.same_as(buffer) for v in OpCall.decode(s).args[:2])
+    """Whether a product reads a tile as an operand."""
+    call = OpCall.decode(s)
+    return any(isinstance(v, View) and v.buffer.same_as(buffer) for v in call.args[: sums_of(call)])
 
 
 def _marked(body: Sequence[Stmt], ends: Mapping[int, int]) -> list[Stmt]:
@@ -127,7 +131,7 @@ def _marked(body: Sequence[Stmt], ends: Mapping[int, int]) -> list[Stmt]:
         assert sums is not None
         earlier = (i for i, last in ends.items() if i < at < last)
         again = any(_same(_sums(body[i]), sums) for i in earlier)
-        found[at] = _with(body[at], {LASTS: 1} if again else {LASTS: 1, SETTLED: 1})
+        found[at] = _with(body[at], {LASTS: 1, ENDED: 1} if again else {LASTS: 1, ENDED: 1, SETTLED: 1})
         region = nodes.region(sums.buffer, list(sums.mins), list(sums.extents))
         if not any(_same(View.of(w.value.args[0]), sums) for w in waits.setdefault(end, [])):
             waits[end].append(_with(body[end], {LASTS: 1}, [region]))

@@ -11,6 +11,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import sparse
 from tile_core.compiler import lower
+from tile_core.errors.ops import NotWaitedFor
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports.slow import slow_code
@@ -88,6 +89,62 @@ def test_a_loop_that_is_entered_again():
 def test_tiles(m, n, threads):
     kernel = tile.compile(product(m, n, 3 * BK, threads, 2, (m, n)), TARGET, runtime="emulator", options=ALWAYS)
     check(kernel, m, n, 3 * BK)
+
+
+def waited(waits=(1, 0), between=False, looped=True, same=False):
+    """Two products that the program waits for itself."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 96), "float16"), E: T.Tensor((64, 12), "int16"), B: T.Tensor((192, 64), "float16"),
+             C: T.Tensor((64, 64), "float32"), D: T.Tensor((64, 64), "float32")):  # fmt: skip
+        with T.Kernel(1, threads=128):
+            A_s, E_s = T.alloc_shared((64, 32), "float16"), T.alloc_shared((64, 4), "int16")
+            B_s = T.alloc_shared((64, 64), "float16")
+            C_l, D_l = T.alloc_fragment((64, 64), "float32"), T.alloc_fragment((64, 64), "float32")
+            T.clear(C_l)
+            T.clear(D_l)
+            for t in T.serial(3) if looped else (0, 1, 2):
+                T.copy(A[0, t * 32], A_s)
+                T.copy(E[0, t * 4], E_s)
+                T.copy(B[t * 64, 0], B_s)
+                T.wgmma_gemm_sp(A_s, E_s, B_s, C_l)
+                T.wgmma_gemm_sp(A_s, E_s, B_s, C_l if same else D_l)
+                if between:
+                    for i, j in T.Parallel(64, 64):
+                        C_l[i, j] = C_l[i, j] + 1
+                for n in waits:
+                    T.wait_wgmma(n)
+            T.copy(C_l, C)
+            T.copy(D_l, D)
+
+    return main
+
+
+@pytest.mark.parametrize("looped", [False, True], ids=["straight", "loop"])
+@pytest.mark.parametrize("same", [False, True], ids=["two", "same"])
+@pytest.mark.parametrize("waits", [(0,), (1, 0)])
+def test_a_product_goes_on_until_the_wait_of_the_program(waits, same, looped):
+    kernel = tile.compile(waited(waits, looped=looped, same=same), TARGET, runtime="emulator")
+    rng = np.random.default_rng()
+    dense = sparse.prune(rng.integers(-4, 5, (64, 192)).astype("float16"))
+    b = rng.integers(-4, 5, (192, 64)).astype("float16")
+    c, d = np.full((2, 64, 64), np.nan, "float32")
+    kernel(*sparse.compress(dense), b, c, d)
+    expected = dense.astype("float64") @ b.astype("float64")
+    assert np.array_equal(c, expected * (2 if same else 1))
+    assert np.array_equal(d, expected * (0 if same else 1))
+    assert "metadata_odd" not in kernel.source
+    # Both registers have a reader behind each wait of the trip.
+    trip = kernel.source.split("wgmma_commit_group_sync_aligned();")[2]
+    for name in ("metadata", "metadata_1"):
+        assert trip.count(f"read_metadata_1(&{name});") == len(waits)
+
+
+def test_sums_are_not_touched_before():
+    with pytest.raises(NotWaitedFor) as refused:
+        tile.compile(waited(between=True), TARGET, runtime="emulator")
+    assert refused.value.code == "K229"
+    assert "C_l is used" in str(refused.value) or "C_l is written" in str(refused.value)
 
 
 @pytest.mark.parametrize("k", [4 * BK, 5 * BK, "any"])

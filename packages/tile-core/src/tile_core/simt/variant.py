@@ -70,10 +70,14 @@ class InFlight:
         Statements that read them behind that wait.
     first
         A value that these may find if nothing was issued.
+    beyond
+        Whether that wait is one of the next iteration, or stands behind the loop; otherwise it stands in the same list
+        of statements.
     """
 
     reads: tuple[Stmt, ...]
     first: Expr
+    beyond: bool = True
 
 
 @dataclass

@@ -107,6 +107,19 @@ def test_an_outer_loop_stays_as_it_is():
     assert checked(new) == [0, 1, 2, 0, 1, 2]
 
 
+def test_a_wait_in_the_same_list_needs_one_set():
+    """Its reads stand behind each wait in the list, whatever loop is around."""
+    (held, new), k = nodes.alloc([2], "int32", "held", "local"), nodes.fresh("k")
+    fills = [nodes.store(held, k, [i]) for i in range(2)]
+    issue = execute("issue", [address(held, [0])])
+    loop = nodes.for_loop(k, 3, nodes.seq([new, *fills, issue, retired(1), retired(0)]))
+    reads = (execute("read", [address(held, [0])]),)
+    body = use_in_turns(loop, {held: InFlight(reads, nodes.int_const(FIRST), beyond=False)})
+    assert checked(body) == [0, 1, 2]
+    assert len(collect(body, tirx.AllocBuffer)) == 1
+    assert [what for what, *_ in events(body)] == ["fill", "fill", "issue", "read", "read"] * 3
+
+
 def test_without_registers_in_flight_nothing_changes():
     body = nodes.for_loop(nodes.fresh("k"), 4, execute("issue", []))
     assert use_in_turns(body, {}) is body

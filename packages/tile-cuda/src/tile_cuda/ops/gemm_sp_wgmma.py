@@ -14,7 +14,7 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.ops.gemm_sp import EMPTY, increasing
 from tile_core.simt.variant import InFlight, SimtCall
-from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant
+from tile_cuda.ops.gemm_wgmma import ENDED, WarpgroupProduct, WarpgroupVariant
 from tile_cuda.ops.metadata import MmaMetadata
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
 from tile_cuda.ptx.wgmma import MOST_READ, read_name
@@ -67,8 +67,9 @@ class SparseProduct(WarpgroupProduct):
         ]
 
     def outlast(self) -> None:
-        """Say that the registers of metadata are read until the wait: the next iteration fills others."""
-        self.call.places.in_flight[self.held] = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"))
+        """Say that the registers of metadata are read until the wait."""
+        found = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"), beyond=ENDED not in self.call.attrs)
+        self.call.places.in_flight[self.held] = found
 
     def function(self, columns: int, step: int) -> str:
         """Return the function of an instruction."""

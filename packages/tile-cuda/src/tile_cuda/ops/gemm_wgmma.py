@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SETTLED = "settled"
 """Attribute of a product that lasts, on sums that no other one adds to at that time: they hold their value there."""
+ENDED = "ended"
+"""Attribute of a product that lasts: the wait for it stands in the same list of statements."""
 PRODUCTS = "products"
 """What the reads of a product that is not waited for last until: the wait for all products of a thread."""
 

@@ -29,7 +29,7 @@ WAIT_USES = wait_uses.OP.name
 
 _PRODUCTS = ("gemm", "gemm_sp")
 
-__all__ = ["LASTS", "PENDING", "WAIT_USES", "CanLast", "Product", "lasting_product"]
+__all__ = ["LASTS", "PENDING", "WAIT_USES", "CanLast", "Product", "lasting_product", "sums_of"]
 
 CanLast = Callable[[OpCall], bool]
 
@@ -72,13 +72,13 @@ def lasting_product(
     call = OpCall.decode(able[0])
     reason = "the loop has several products" if len(every) > 1 else _reason(analysis, loop, call, position, copied)
     if reason or position is None:
-        return None, ((call.args[_sums(call)].name, f"its product is waited for in each iteration: {reason}"),)
-    return Product(position, call.args[_sums(call)]), ()
+        return None, ((call.args[sums_of(call)].name, f"its product is waited for in each iteration: {reason}"),)
+    return Product(position, call.args[sums_of(call)]), ()
 
 
 def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
     """Return why a product cannot last; empty if it can."""
-    sums: View = call.args[_sums(call)]
+    sums: View = call.args[sums_of(call)]
     if position is None:
         return "it stands under a condition or in an inner loop"
     if sums.scope != "local.fragment":
@@ -91,7 +91,7 @@ def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, 
     if any(i != position and uses(s, sums.buffer) for i, s in enumerate(body)):
         return f"{sums.name} is used elsewhere in the loop"
     written = analysis.written(loop.body)
-    for operand in call.args[: _sums(call)]:
+    for operand in call.args[: sums_of(call)]:
         if operand.scope != "shared":
             return f"{operand.name} is in registers"
         if operand.buffer not in copied and analysis.root(operand.buffer) in written:
@@ -99,6 +99,6 @@ def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, 
     return ""
 
 
-def _sums(call: OpCall) -> int:
+def sums_of(call: OpCall) -> int:
     """Return the position of the tile that a product adds to."""
     return 2 if call.name == "gemm" else 3

@@ -12,7 +12,8 @@ iterations at a time: the first fills one set, the second the other::
 
 A variant that fills such registers allocates them in its statement and describes them in ``Places.in_flight``. Behind
 the wait they are read once more: until there a compiler, which does not know that instructions read them late, keeps
-their values. The variant of the wait marks where that is by `retired`.
+their values. The variant of the wait marks where that is by `retired`. Where the wait stands in the same list of
+statements as the product, one set is enough.
 """
 
 from __future__ import annotations
@@ -46,16 +47,33 @@ class _InTurns(StmtRewriter):
         self.in_flight = in_flight
         #: Reads of the sets of the last loop, for the mark behind it.
         self.open: list[Stmt] = []
+        #: Reads of arrays of the loop or branch around, for all marks in it.
+        self.here: list[Stmt] = []
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if not isinstance(s, (tirx.For, tirx.While, tirx.IfThenElse)):
+            return super().stmt(s)
+        outer, self.here = self.here, []
+        new = super().stmt(s)
+        self.here = outer
+        return new
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        if s.buffer in self.in_flight:
+            self.here += self.in_flight[s.buffer].reads
+        return s
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         pending = _pending(s)
         if pending is None:
             return s
-        found, self.open = ([], self.open) if pending else (self.open, [])
+        if pending:
+            return nodes.seq(list(self.here))
+        found, self.here, self.open = [*self.here, *self.open], [], []
         return nodes.seq(found)
 
     def visit_For(self, s: Stmt) -> Stmt:
-        found = _Allocated(self.in_flight)
+        found = _Allocated({b: f for b, f in self.in_flight.items() if f.beyond})
         found.stmt(s.body)
         return self.two_at_a_time(s, found.buffers) if found.buffers else super().visit_For(s)
 
@@ -66,7 +84,7 @@ class _InTurns(StmtRewriter):
         reads = [x for b in first for x in self.in_flight[b].reads]
         other = [substitute(x, swap) for x in reads]
         self.open += [*reads, *other]
-        trip = _Trip(first, other).stmt(s.body)
+        trip = _Trip(first, other).stmt(s.body)  # no other product lasts: `lasting_product`
         kind = nodes.dtype_of(s.loop_var)
         pair, two = nodes.fresh(f"{s.loop_var.name}_pair", kind), nodes.int_const(2, kind)
         begin = pair * two if nodes.as_int(s.min) == 0 else s.min + pair * two
