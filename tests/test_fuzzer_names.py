@@ -9,6 +9,7 @@ _EXPERT = "expert level: legal only in layouts of one instruction; cases and pro
 _NAMES = """
 cooperative_tensor_gemm cooperative_tensor_gemm_sp simdgroup_fill simdgroup_gemm simdgroup_gemm_sp simdgroup_load
 simdgroup_multiply_accumulate simdgroup_store tma_copy wait_wgmma wgmma_gemm wgmma_gemm_sp mbarrier_expect_tx
+tma_gather4 tma_gather4_bytes tma_scatter4
 """
 _OTHER = "another name of T.barrier_arrive or T.barrier_wait, which are drawn"
 _NO_MEANING = "changes nothing that a program computes; tests/barriers of tile-cuda have it"

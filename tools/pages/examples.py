@@ -382,17 +382,22 @@ sync_warp: T.sync_warp()
 ws:
     with T.ws(0, size=64):
         T.copy(A, S)
-simdgroup_load:
-    T.simdgroup_load(F, A)
-simdgroup_store:
-    T.simdgroup_store(F, B)
-simdgroup_fill:
-    T.simdgroup_fill(F, 0.0)
+simdgroup_load: T.simdgroup_load(F, A)
+simdgroup_store: T.simdgroup_store(F, B)
+simdgroup_fill: T.simdgroup_fill(F, 0.0)
 simdgroup_multiply_accumulate:
     a = T.alloc_fragment((64, 64), "float16")
     T.simdgroup_load(a, H)
     T.simdgroup_multiply_accumulate(F, a, a)
 tma_copy: T.tma_copy(A[0:64, 0:64], S)
+tma_gather4:
+    four = T.alloc_shared((4, 64), "float32")
+    T.tma_gather4(A, four, 0, [3, 1, 1, 0])
+tma_scatter4:
+    four = T.alloc_shared((4, 64), "float32")
+    T.clear(four)
+    T.tma_scatter4(four, B, 0, [3, 1, 2, 0])
+tma_gather4_bytes: T.tma_gather4_bytes(64, "float16")
 alloc_barrier: full = T.alloc_barrier(128)
 barrier_arrive:
     full = T.alloc_barrier(128)

@@ -22,7 +22,7 @@ from tile_core.ir.visit import StmtRewriter, collect, replace_for, role
 from tile_core.layout import StackedLayout
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.base import COUNTED, OpCall, View, is_op
 from tile_core.passes.barrier_steps import step_of
 from tile_core.simt.memory import arena
 from tile_core.simt.notes import ALIGNED, PIPELINE
@@ -31,11 +31,14 @@ from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.roles import is_shared
 from tile_cuda.ops.boxes import BULK, REASON, SLOT, SWIZZLE, slots_of
 from tile_cuda.ops.copy_bulk import BulkCopy, can_copy_bulk
+from tile_cuda.ops.four_rows import FourRowGather, FourRowScatter, can_copy_rows, row_sides
 from tile_cuda.ops.store_bulk import ENDS, LASTS, STORE, BulkStore, can_store_bulk, sides
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
+
+_MOVES = ("copy", "gather", "scatter")
 
 
 def choose_bulk_copies(plan: Plan, ctx: Context) -> Plan:
@@ -54,7 +57,7 @@ def choose_bulk_copies(plan: Plan, ctx: Context) -> Plan:
 
 def is_forced(call: OpCall) -> bool:
     """Whether a call says that it is a bulk copy, whatever the options."""
-    return str(call.attrs.get("variant")) in (BulkCopy.name, BulkStore.name)
+    return str(call.attrs.get("variant")) in (BulkCopy.name, BulkStore.name, FourRowGather.name, FourRowScatter.name)
 
 
 @dataclass
@@ -160,19 +163,19 @@ class _Choose(StmtRewriter):
             return s
         if self.apart:
             return _with(s, {REASON: "not all threads of the block execute it together"})
-        return self.loaded(s, call) if call.args[0].scope == "global" and call.name == "copy" else self.left(s, call)
+        return self.loaded(s, call) if _loads(call) else self.left(s, call)
 
     def loaded(self, s: Stmt, call: OpCall) -> Stmt:
         """Return a copy to shared memory, as one that a thread issues and all wait for if it can be of boxes."""
-        src, dst = call.args[:2]
+        dst, src = _sides(call)
         answer: Accept | Reject = Reject(f"reads outside of {src.name} do not give zero")
         if src.name not in self.safe_values:
-            answer = self.shared(call, src, dst) or can_copy_bulk(self.given(call, dst), self.ctx, self.aligned)
+            answer = self.answer(call)
         if isinstance(answer, Reject):
             return _with(s, {REASON: answer.reason})
         self.keep(dst, answer)
-        if len(call.args) > 2:
-            return self.counted(s, call, answer)
+        if len(call.args) > COUNTED[call.name]:
+            return self.counted(s, call, dst, answer)
         name = self.name(f"{dst.name}_arrived")
         barrier, allocate = calls.alloc_barriers(name, 1)
         zero, frame = nodes.int_const(0), self.frames[-1]
@@ -180,7 +183,7 @@ class _Choose(StmtRewriter):
         frame.first += [allocate, calls.only(leader, calls.barrier_init(barrier, zero, 1))]
         frame.last.append(calls.only(leader, calls.barrier_drop(barrier, zero)))
         copy = nodes.tile_call(
-            "copy", [*s.value.args, nodes.region(barrier, [zero], [1])],
+            call.name, [*s.value.args, nodes.region(barrier, [zero], [1])],
             {**call.attrs, ASYNC: TRANSACTIONS, SWIZZLE: answer.facts[SWIZZLE]},
         )  # fmt: skip
         size = prod(dst.extents) * DTYPES[dst.dtype].bits // 8
@@ -199,16 +202,16 @@ class _Choose(StmtRewriter):
         answer = self.answer(call)
         if isinstance(answer, Reject):
             return _with(s, {REASON: answer.reason})
-        tile = sides(call)[0]
+        tile = _sides(call)[0]
         self.keep(tile, answer)
         lasts = ENDS if any(tile.buffer.same_as(b) for b in self.managed) else LASTS
         return _with(s, {SWIZZLE: answer.facts[SWIZZLE], STORE: lasts})
 
-    def counted(self, s: Stmt, call: OpCall, answer: Accept) -> Stmt:
+    def counted(self, s: Stmt, call: OpCall, tile: View, answer: Accept) -> Stmt:
         """Return a copy whose bytes a barrier of the program counts, which a wait of the program's is for."""
-        barrier = call.args[2]
+        barrier = call.args[-1]
         copy = _with(s, {ASYNC: TRANSACTIONS, SWIZZLE: answer.facts[SWIZZLE]})
-        size = nodes.int_const(prod(call.args[1].extents) * DTYPES[call.args[1].dtype].bits // 8)
+        size = nodes.int_const(prod(tile.extents) * DTYPES[tile.dtype].bits // 8)
         announced = calls.barrier_announce(barrier.buffer, barrier.mins[0], size, s.span)
         own = any(barrier.buffer.same_as(b) for b in self.announced)
         return calls.only(("the first thread", 0, 1), copy if own else nodes.seq([announced, copy]), s.span)
@@ -225,10 +228,16 @@ class _Choose(StmtRewriter):
         return 0 if tile.buffer in self.rings else slots_of(tile)
 
     def answer(self, call: OpCall) -> Accept | Reject:
-        """Say whether a copy or an update of global memory is made of boxes."""
-        tile, tensor = sides(call)
-        found = self.shared(call, tensor, tile)
-        return found or can_store_bulk(self.given(call, tile), self.ctx, self.aligned, self.ranges)
+        """Say whether a copy or an update of global memory is made of boxes, or of rows."""
+        tile, tensor = _sides(call)
+        found, given = self.shared(call, tensor, tile), self.given(call, tile)
+        if found is not None:
+            return found
+        if call.name in ("gather", "scatter"):
+            return can_copy_rows(given, self.ctx, self.aligned, self.ranges)
+        if _loads(call):
+            return can_copy_bulk(given, self.ctx, self.aligned)
+        return can_store_bulk(given, self.ctx, self.aligned, self.ranges)
 
     def shared(self, call: OpCall, tensor: View, tile: View) -> Reject | None:
         """Return why a tensor or a tile is not known to be in plain order, if it is not."""
@@ -271,17 +280,28 @@ class _Aligned(StmtRewriter):
 
 
 def _forces(s: Stmt) -> bool:
-    return is_op(s) and nodes.is_tile_call(s.value, "copy") and is_forced(OpCall.decode(s))
+    return is_op(s) and any(nodes.is_tile_call(s.value, name) for name in _MOVES) and is_forced(OpCall.decode(s))
 
 
 def _is_one(s: Stmt) -> bool:
-    """Whether a statement copies a tile between shared and global memory, or updates global memory by one."""
-    if not (nodes.is_tile_call(s.value, "copy") or nodes.is_tile_call(s.value, "atomic_tile")):
+    """Whether a statement moves a tile between shared and global memory, or updates global memory by one."""
+    if not any(nodes.is_tile_call(s.value, name) for name in (*_MOVES, "atomic_tile")):
         return False
     call = OpCall.decode(s)
-    scopes = tuple(v.scope for v in sides(call))
-    back = call.name == "copy" and scopes == ("global", "shared")
-    return (back or scopes == ("shared", "global")) and ASYNC not in call.attrs
+    return tuple(v.scope for v in _sides(call)) == ("shared", "global") and ASYNC not in call.attrs
+
+
+def _sides(call: OpCall) -> tuple[View, View]:
+    """Return the tile in shared memory and the tensor, where a call has them."""
+    if call.name in ("gather", "scatter"):
+        return row_sides(call)[:2]
+    first, second = sides(call)
+    return (second, first) if _loads(call) else (first, second)
+
+
+def _loads(call: OpCall) -> bool:
+    """Whether a call fills a tile."""
+    return call.name == "gather" or (call.name == "copy" and call.args[0].scope == "global")
 
 
 def _with(s: Stmt, attrs: Mapping[str, object]) -> Stmt:

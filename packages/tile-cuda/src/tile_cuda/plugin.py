@@ -45,10 +45,12 @@ def tile_detect() -> Target | None:
 def tile_language() -> Mapping[str, str]:
     """Add the ops that guarantee an instruction, and barriers of a program's own."""
     ops = {name: f"tile_cuda.language:{name}" for name in ("tma_copy", "wait_wgmma", "wgmma_gemm", "wgmma_gemm_sp")}
+    rows = ("tma_gather4", "tma_gather4_bytes", "tma_scatter4")
     barriers = (
         "alloc_barrier", "barrier_arrive", "barrier_wait", "fence_barrier_init", "fence_proxy_async", "mbarrier_arrive",
         "mbarrier_expect_tx", "mbarrier_wait_parity",
     )  # fmt: skip
+    ops |= {name: f"tile_cuda.four_rows:{name}" for name in rows}
     return ops | {name: f"tile_cuda.barriers:{name}" for name in barriers}
 
 

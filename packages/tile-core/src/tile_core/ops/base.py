@@ -17,6 +17,9 @@ from tile_core.compat.types import Attrs, BufferVar, Expr, Operand, Span, Stmt
 from tile_core.errors import Where
 from tile_core.ir import nodes
 
+#: Position of the barrier that counts a copy's bytes, behind the copy's own operands, by the name of the op.
+COUNTED = {"copy": 2, "gather": 3}
+
 
 @dataclass(frozen=True)
 class View:

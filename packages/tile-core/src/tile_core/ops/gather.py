@@ -14,6 +14,9 @@ from tile_core.ops.copy import convert
 from tile_core.values.allocation import allocate
 from tile_core.values.value import Buffer, Region, Tile, Value
 
+#: Attribute of a scatter whose rows are all different.
+DISTINCT = "distinct"
+
 
 def gather(src: Tile, rows: Tile | Sequence[int], dst: Tile) -> None:
     """Copy rows: ``dst[i, ...] = src[rows[i], ...]``.
@@ -38,7 +41,7 @@ def gather(src: Tile, rows: Tile | Sequence[int], dst: Tile) -> None:
     A row outside ``src`` (negative ones too) reads as zero.
     """
     to = operands.as_region("gather", "dst", dst)
-    source = _table("gather", "src", src, to)
+    source = corner_table("gather", "src", src, to)
     index = _rows("gather", rows)
     _check("gather", "dst", to, source, index)
     operands.emit("gather", [source, index, to], [to])
@@ -53,17 +56,18 @@ def scatter(src: Tile, dst: Tile, rows: Tile | Sequence[int]) -> None:
     wins; a constant list with equal ones is refused.
     """
     source = operands.as_region("scatter", "src", src)
-    to = _table("scatter", "dst", dst, source)
+    to = corner_table("scatter", "dst", dst, source)
     if isinstance(rows, (list, tuple)):
         for at, row in enumerate(rows):
             if row in rows[:at]:
                 raise DuplicateRows(row=row)
     index = _rows("scatter", rows)
     _check("scatter", "src", source, to, index)
-    operands.emit("scatter", [source, to, index], [to])
+    attrs = {DISTINCT: 1} if isinstance(rows, (list, tuple)) else None
+    operands.emit("scatter", [source, to, index], [to], attrs)
 
 
-def _table(op: str, role: str, x: Tile, tile: Region) -> Region:
+def corner_table(op: str, role: str, x: Tile, tile: Region) -> Region:
     """Return the region whose rows are chosen; a corner takes its columns from the tile, and all rows below it."""
     if isinstance(x, Value) and x.element is not None:
         buffer, corner = x.element
@@ -149,7 +153,7 @@ def _loops(
 
 def gather_meaning(call: OpCall) -> Stmt:
     """For every row and column: dst = src[rows[i]], or zero where that row does not exist."""
-    src, rows, dst = call.args
+    src, rows, dst = call.args[:3]
 
     def inside(source: list[Expr], to: list[Expr]) -> Stmt:
         return nodes.store(dst.buffer, convert(nodes.load(src.buffer, source), dst.dtype), to, call.span)

@@ -18,6 +18,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, role, substitute
+from tile_core.ops.base import COUNTED
 from tile_core.ops.wait_uses import PENDING
 from tile_core.passes.roles import role_of
 
@@ -67,8 +68,9 @@ def step_of(s: Stmt) -> Step | None:
         place = call.args[0].args[0]
         operand = call.args[1] if len(call.args) > 1 else None
         return Step(name.removeprefix("barrier_"), place.source, place.indices[0], operand)
-    if name == "copy" and len(call.args) == 3:
-        to, at = call.args[1], call.args[2]
+    counted = COUNTED.get(name)
+    if counted is not None and len(call.args) > counted:
+        to, at = call.args[counted - 1], call.args[counted]
         size = prod(int(nodes.as_int(r.extent)) for r in to.region) * DTYPES[nodes.element_type(to.source)].bits // 8
         return Step("copy", at.source, at.region[0].min, nodes.int_const(size))
     return None

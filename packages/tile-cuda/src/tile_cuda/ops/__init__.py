@@ -9,13 +9,14 @@ from tile_cuda.ops.atomics import PtxAtomics
 from tile_cuda.ops.boxes import BULK
 from tile_cuda.ops.copy_async import AsyncCopy
 from tile_cuda.ops.copy_bulk import BulkCopy
+from tile_cuda.ops.four_rows import FourRowGather, FourRowScatter
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
 from tile_cuda.ops.wait_uses import WaitUses
-from tile_cuda.target import FP8_MMA, WGMMA
+from tile_cuda.target import FP8_MMA, GATHER4, SCATTER4, WGMMA
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a target."""
     fp8 = target.capabilities.fact(FP8_MMA)
-    bulk = (BulkCopy(), BulkStore(), BulkUpdate()) if target.capabilities.has_async_copy(BULK) else ()
+    bulk: tuple[Variant, ...] = ()
+    if target.capabilities.has_async_copy(BULK):
+        bulk = (BulkCopy(), BulkStore(), BulkUpdate())
+    bulk += (FourRowGather(),) if target.capabilities.fact(GATHER4) else ()
+    bulk += (FourRowScatter(),) if target.capabilities.fact(SCATTER4) else ()
     groups = (WarpgroupGemm(), WarpgroupGemmSp(), WaitUses()) if target.capabilities.fact(WGMMA) else ()
     return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))

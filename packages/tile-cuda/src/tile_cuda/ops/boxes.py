@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Protocol
 
 from tile_core.abi.descriptor import TensorDescriptor
 from tile_core.compat.types import Call, Expr
@@ -37,14 +38,26 @@ SLOT = "bulk_slot"
 #: Attribute of a copy or an update that is not made of boxes: why.
 REASON = "bulk_reason"
 
-_MOST = 256
+MOST = 256
 """Elements of a box along a dimension."""
 CHUNK = 16
 """Bytes that a swizzle keeps together, and that rows, strides and the first element of a row are multiples of."""
-_LINE = 128
+LINE = 128
 """Bytes of shared memory whose number is the mask of a swizzle; the alignment of a box there."""
 _BOXES = 16
 """Boxes of a copy: one thread issues all of them."""
+
+
+class Boxed(Protocol):
+    """A tile that is cut into boxes of one kind."""
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """Extents of a box in the tensor."""
+
+    @property
+    def swizzle(self) -> int:
+        """Bytes of a row over which chunks are permuted."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +99,7 @@ class Panel:
     @property
     def align(self) -> int:
         """Alignment of the tile in bytes: where the pattern of its swizzle repeats."""
-        return self.swizzle // CHUNK * _LINE if self.swizzle else _LINE
+        return self.swizzle // CHUNK * LINE if self.swizzle else LINE
 
     @property
     def layout(self) -> LayoutMap:
@@ -114,7 +127,7 @@ class Panel:
         counts = [n // b for n, b in zip(self.extents, self.box, strict=True)]
         cut = [d for d, n in enumerate(counts) if n > 1]
         return (
-            max(self.box) <= _MOST
+            max(self.box) <= MOST
             and row % CHUNK == 0
             and whole % self.align == 0
             and (self.swizzle > 0 or len(counts) - 1 not in cut or self.rows == 1)
@@ -149,7 +162,7 @@ def panels(extents: Sequence[int], shape: Sequence[int], dtype: str, asked: Layo
         if swizzle and (extents[-1] * size % swizzle or prod(shape) == shape[-1]):
             continue
         panel = Panel(tuple(extents), tuple(shape), size, swizzle)
-        if panel.is_legal and (asked is None or _same(asked, panel.layout)):
+        if panel.is_legal and (asked is None or same_layout(asked, panel.layout)):
             yield panel
 
 
@@ -171,7 +184,7 @@ def of_tensor(tensor: View, tile: View, aligned: Aligned) -> Iterator[str]:
         yield f"{tensor.name} has {len(tensor.extents)} dimensions; boxes have 1 to {MOST_DIMENSIONS}"
     if tensor.extents[-1] != tile.shape[-1]:
         yield f"it takes single elements of the rows of {tensor.name}"
-    yield from _of_map(tensor, aligned)
+    yield from of_map(tensor, aligned)
 
 
 def slots_of(tile: View) -> int:
@@ -189,12 +202,12 @@ def unpaneled(tensor: View, tile: View, asked: LayoutMap | None) -> str:
     extents = "x".join(map(str, tensor.extents))
     return (
         f"tiles of {extents} elements of {size} bytes are not made of {_BOXES} boxes at most, "
-        f"of up to {_MOST} elements along a dimension and rows of a multiple of {CHUNK} bytes, "
-        f"at multiples of {_LINE} bytes"
+        f"of up to {MOST} elements along a dimension and rows of a multiple of {CHUNK} bytes, "
+        f"at multiples of {LINE} bytes"
     )
 
 
-def described(tensor: View, panel: Panel, access: Call, dtype: str = "") -> Call:
+def described(tensor: View, panel: Boxed, access: Call, dtype: str = "") -> Call:
     """Return the tensor map of a box, as an operand.
 
     Parameters
@@ -213,13 +226,14 @@ def described(tensor: View, panel: Panel, access: Call, dtype: str = "") -> Call
     return made
 
 
-def _same(asked: LayoutMap, layout: LayoutMap) -> bool:
+def same_layout(asked: LayoutMap, layout: LayoutMap) -> bool:
+    """Whether two layouts order a tile's elements alike."""
     if "memory" not in asked.axes or asked.replicas != 1:
         return False
     return list(asked.tables()["memory"]) == list(layout.tables()["memory"])
 
 
-def _of_map(src: View, aligned: Aligned) -> Iterator[str]:
+def of_map(src: View, aligned: Aligned) -> Iterator[str]:
     """Yield why no tensor map describes a tensor, or no box begins at a tile's corner."""
     size = DTYPES[src.dtype].bits // 8
     if src.buffer not in aligned.addresses:
@@ -256,4 +270,4 @@ def _dims(values: list[Expr]) -> tuple[Dim, ...]:
 
 def _divisor(extent: int) -> int:
     """Return the largest divisor of an extent that a box can have."""
-    return next(n for n in range(min(extent, _MOST), 0, -1) if extent % n == 0)
+    return next(n for n in range(min(extent, MOST), 0, -1) if extent % n == 0)

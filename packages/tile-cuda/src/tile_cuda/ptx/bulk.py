@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tile_cuda.ptx.instruction import Instruction, PtxOperand, function_name
+from tile_cuda.ptx.instruction import TENSOR_MEMORY_ARCHS, Instruction, PtxOperand, function_name
 
 MOST_DIMENSIONS = 5
 """Dimensions of a tensor whose boxes are copied."""
@@ -23,6 +23,9 @@ COMMIT = "cp_async_bulk_commit_group"
 """Function that ends a group of copies out of shared memory."""
 
 _ARCH = "sm_90"
+_GATHER = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
+_SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group"
+_FOUR = tuple(PtxOperand(name, ctype="int") for name in ("column", "row0", "row1", "row2", "row3"))
 _BARRIER = PtxOperand("barrier", role="shared", ctype="void")
 _MAP = PtxOperand("map", "l", ctype="const CUtensorMap*")
 
@@ -49,6 +52,16 @@ def store_name(rank: int, reduction: str = "") -> str:
         One of ``REDUCTIONS``; empty for a copy.
     """
     return function_name(_store(rank, reduction))
+
+
+def gather_name() -> str:
+    """Return the name of the function that copies four rows of a matrix, from one column on, to shared memory."""
+    return function_name(_GATHER)
+
+
+def scatter_name() -> str:
+    """Return the name of the function that copies four rows out of shared memory to rows of a matrix."""
+    return function_name(_SCATTER)
 
 
 def wait_name(stored: bool) -> str:
@@ -104,6 +117,8 @@ def _loads() -> Iterator[Instruction]:
         indices = ", ".join(f"{{at{d}}}" for d in range(rank))
         form = f"{{smem}}, [{{map}}, {{{indices}}}], {{barrier}}"
         yield _made(_load(rank), (to, _MAP, *at, _BARRIER), form)
+    four = "{column}, {row0}, {row1}, {row2}, {row3}"
+    yield _made(_GATHER, (to, _MAP, *_FOUR, _BARRIER), f"{{smem}}, [{{map}}, {{{four}}}], {{barrier}}", "sm_100")
 
 
 def _stores() -> Iterator[Instruction]:
@@ -114,6 +129,8 @@ def _stores() -> Iterator[Instruction]:
         indices = ", ".join(f"{{at{d}}}" for d in range(rank))
         for reduction in ("", *REDUCTIONS):
             yield _made(_store(rank, reduction), (source, _MAP, *at), f"[{{map}}, {{{indices}}}], {{smem}}")
+    four = "{column}, {row0}, {row1}, {row2}, {row3}"
+    yield _made(_SCATTER, (source, _MAP, *_FOUR), f"[{{map}}, {{{four}}}], {{smem}}", TENSOR_MEMORY_ARCHS)
     yield _made("cp.async.bulk.commit_group", (), "")
     for stored in (False, True):
         name, opcode = wait_name(stored), f"cp.async.bulk.wait_group{'' if stored else '.read'}"

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 #: C++ type of a register, by the letter that stands for its class in ``asm``.
 REGISTERS = {"r": "unsigned", "h": "unsigned short", "l": "unsigned long long", "f": "float", "d": "double"}
 
+#: The architectures with tensor memory, which alone have some other instructions too.
+TENSOR_MEMORY_ARCHS = "sm_100a sm_100f sm_103a sm_110a"
+
 _HEAD = "__device__ __forceinline__"
 _WIDTH = 140
 
@@ -68,7 +71,7 @@ class Instruction:
     form
         The instruction's operands in PTX order, with parameters in braces; a vector or address brings its brackets.
     arch
-        First architecture that has it: ``"sm_80"``, or with a letter (``"sm_90a"``) the only one.
+        First architecture that has it: ``"sm_80"``; with letters the only ones: ``"sm_90a"``, ``"sm_100a sm_103a"``.
     volatile
         Whether it must stay where it is.
     memory

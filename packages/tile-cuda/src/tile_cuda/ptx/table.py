@@ -76,8 +76,8 @@ def instruction(name: str, arch: str) -> Instruction:
 
 def has(found: Instruction, arch: str) -> bool:
     """Whether an architecture has an instruction, and all that its function calls."""
-    (need, only), (number, suffix) = _parts(found.arch), _parts(arch)
-    own = (number, suffix) == (need, only) if only else number >= need
+    number, suffix = _parts(arch)
+    own = any((number, suffix) == (n, only) if only else number >= n for n, only in map(_parts, found.arch.split()))
     return own and all(has(TABLE[n], arch) for n in found.needs)
 
 
@@ -111,4 +111,5 @@ def _parts(arch: str) -> tuple[int, str]:
 
 
 def _range(arch: str) -> str:
-    return f"{arch} alone" if _parts(arch)[1] else f"{arch} and later"
+    names = arch.split()
+    return f"{' and '.join(names)} alone" if _parts(names[0])[1] else f"{arch} and later"

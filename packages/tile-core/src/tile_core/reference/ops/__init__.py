@@ -15,7 +15,7 @@ from tile_core.compat.types import Array, Stmt
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ir.calls import BARRIER_CALLS
-from tile_core.ops.base import OpCall, View
+from tile_core.ops.base import COUNTED, OpCall, View
 from tile_core.ops.registry import OPS
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.ops import atomics, debug, moves, products, reductions, windows
@@ -52,8 +52,8 @@ def compile_op(s: Stmt, scope: CompileScope) -> Statement:
     if name not in OPS:
         raise NoReferenceMeaning(what=f"T.{name}", where=scope.where)
     call = OpCall.decode(s)
-    if name == "copy":
-        call = replace(call, args=call.args[:2])  # a barrier that counts its bytes changes nothing
+    if name in COUNTED:
+        call = replace(call, args=call.args[: COUNTED[name]])  # a barrier that counts its bytes changes nothing
     return _Op(call, scope).run
 
 

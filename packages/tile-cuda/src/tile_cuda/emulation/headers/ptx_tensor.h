@@ -247,11 +247,20 @@ SIMT_MODEL inline void tensor_load_multicast_hint(int line, reg_r to, const Memo
   tensor_load_multicast<Kind>(line, to, from, barrier, blocks);
 }
 
+// Which of equal rows is stored is open; those outside of the matrix are dropped.
+SIMT_MODEL inline void require_distinct(const TensorCopy& it) {
+  for (int i = 1; i < 5; i++)
+    for (int j = i + 1; j < 5; j++)
+      if (it.at[i] == it.at[j] && (unsigned long long)it.at[i] < it.map.extents[1])
+        simt::fail("async", "row %d is stored twice by one copy of four rows: which comes last is open", it.at[i]);
+}
+
 template <class Kind, class C>
 SIMT_MODEL inline void tensor_out(const Memory<reg_l, C>& to, reg_r from, simt::Effect write) {
   TensorCopy it = Kind::of(to.address, to.more, shared(from));
   for (int at : it.at)  // recorded for boxes: fault_store_*
     if (at < 0) simt::fail("async", "a box is stored at the negative coordinate %d: an illegal instruction", at);
+  if (it.picked) require_distinct(it);
   it.held = (unsigned char*)__builtin_malloc(it.bytes);
   simt::async_run(BULK_READS, simt::OTHER_PROXY, read_tensor, &it, sizeof it);
   simt::async_run(BULK_WRITES, simt::OTHER_PROXY, write, &it, sizeof it);
