@@ -298,6 +298,12 @@ alloc_reducer:
     for i, j in T.Parallel(64, 64):
         r[i] += F[i, j]
     T.finalize_reducer(r)
+reducer_init: T.reducer_init(T.alloc_reducer((64,), "float32", op="max"))
+reducer_update:
+    total = T.alloc_reducer((64,), "int32", op="bitor")
+    for i, j in T.Parallel(64, 64):
+        T.reducer_update(total[i], T.cast(A[i, j], "int32"))
+    T.finalize_reducer(total)
 finalize_reducer:
     r = T.alloc_reducer((64,), "float32", op="sum")
     T.clear(r)

@@ -30,7 +30,7 @@ GROUPS = {
     "products": ("Matrix products", "ops.gemm ops.gemm_sp ops.fp8 ops.dp4a"),
     "reductions": (
         "Reductions, scans and atomics",
-        "ops.reduce ops.fold ops.sort ops.topk ops.logsumexp ops.scan ops.atomic",
+        "language.reducers ops.reduce ops.fold ops.sort ops.topk ops.logsumexp ops.scan ops.atomic",
     ),
     "scalars": (
         "Scalars",

@@ -27,7 +27,7 @@ _MODULES = {
     "language.declarations": "const empty",
     "language.launch": "Kernel Persistent sync_grid",
     "language.annotate": "annotate_layout annotate_safe_value annotate_l2_hit_ratio use_swizzle",
-    "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_reducer alloc_global",
+    "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_global",
     "trace.loops": "serial Parallel Pipelined unroll vectorized grid static_range",
     "trace.assertions": "print device_assert assume",
     "values.conversions": "cast reinterpret infinity max_value min_value",
@@ -51,6 +51,7 @@ _MODULES = {
         "sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down ballot any_sync all_sync warp_reduce_sum "
         "warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor"
     ),
+    "language.reducers": "alloc_reducer reducer_init reducer_update finalize_reducer",
     "language.votes": "activemask match_any_sync match_all_sync syncthreads_count syncthreads_or syncthreads_and",
     "language.random": "philox uniform_of normal_of rng_init rng_rand rng_rand_float",
     "language.roles": "ws",
@@ -65,7 +66,7 @@ _MODULES = {
     "ops.fp8": "fp8_scaled_matmul",
     "ops.reduce": (
         "reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor reduce_bitxor "
-        "reduce_prod reduce_any reduce_all reduce finalize_reducer"
+        "reduce_prod reduce_any reduce_all reduce"
     ),
     "ops.fold": "reduce_with scan_with argmax argmin",
     "ops.topk": "topk",

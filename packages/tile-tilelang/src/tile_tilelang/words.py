@@ -75,7 +75,6 @@ REFUSED = {
         "its state would be Python's",
         "write `for bx, by in T.Persistent((gx, gy), blocks, block): ...`",
     ),
-    "reducer_*": ("a reducer has no epochs", "write T.alloc_reducer, update its elements, and T.finalize_reducer"),
     "cdiv": ("it is a function of the host", "write T.ceildiv(a, b)"),
     "make_tensor_map *_descriptor": ("descriptors are made by tile", "write T.copy of the tensor"),
     "call_extern call_pure_extern call_intrin call_packed call_* import_source": (

@@ -6,15 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 
 from tile_core.compat.types import DTypeLike
-from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadInitial, WorkspaceInside
 from tile_core.values.allocation import allocate
 from tile_core.values.builder import current
 from tile_core.values.checks import shown
 from tile_core.values.value import Buffer, Index, Scalar
-
-_REDUCTIONS = ("sum", "max", "min")
 
 
 def alloc_shared(shape: Sequence[int], dtype: DTypeLike, scope: str = "shared.dyn") -> Buffer:
@@ -76,33 +73,6 @@ def alloc_var(dtype: DTypeLike, *args: Scalar | str, init: Scalar | None = None,
     return var
 
 
-def alloc_reducer(shape: Sequence[int], dtype: DTypeLike, op: str = "sum", replication: str | None = None) -> Buffer:
-    """Allocate a tile that threads combine into; ``T.finalize_reducer`` completes it.
-
-    Parameters
-    ----------
-    shape, dtype
-        As for ``alloc_fragment``.
-    op
-        ``"sum"``, ``"max"`` or ``"min"``: how partial results are combined. Elements start at its neutral value.
-    replication
-        ``"all"``, ``"none"`` or ``None``: whether every thread keeps partial results; a hint.
-    """
-    if not isinstance(op, str) or op not in _REDUCTIONS:
-        instead = f"use one of {', '.join(_REDUCTIONS)}"
-        raise BadInitial(what="alloc_reducer", name="op", found=shown(op), expected="a reduction", instead=instead)
-    if replication is not None and (not isinstance(replication, str) or replication not in ("all", "none")):
-        instead = "use 'all' or 'none'"
-        found = shown(replication)
-        raise BadInitial(what="alloc_reducer", name="replication", found=found, expected="a mode", instead=instead)
-    buffer = allocate("alloc_reducer", shape, dtype, "local.fragment", "reducer")
-    current().reducers[str(buffer.var.name)] = {"op": op, "replication": replication or "all"}
-    from tile_core.ops.fill import fill
-
-    fill(buffer, neutral(op, buffer.dtype))
-    return buffer
-
-
 def alloc_global(shape: Sequence[Index], dtype: DTypeLike, scope: str = "global") -> Buffer:
     """Allocate a workspace: a tensor that the runtime allocates for every call, beside the arguments.
 
@@ -136,22 +106,6 @@ def alloc_global(shape: Sequence[Index], dtype: DTypeLike, scope: str = "global"
     var, buffer, info = tensor(builder, name, TensorType(dims, to_dtype(dtype)))
     builder.workspaces.append((var, dataclasses.replace(info, name=str(var.name))))
     return buffer
-
-
-def neutral(op: str, dtype: DType) -> bool | int | float:
-    """Return the neutral element of a reduction as a Python number."""
-    from tile_core.dtypes import integer_range, largest
-
-    if op == "sum":
-        return 0
-    if dtype == "bool":
-        return op == "min"
-    if dtype.is_narrow and dtype != "float8_e5m2":
-        return largest(dtype) * (-1 if op == "max" else 1)
-    if dtype.is_float:
-        return float("-inf") if op == "max" else float("inf")
-    low, high = integer_range(dtype)
-    return low if op == "max" else high
 
 
 def _check_scope(what: str, scope: object, *legal: str) -> None:

@@ -13,7 +13,6 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
 from tile_core.values import checks
-from tile_core.values.builder import current
 from tile_core.values.value import Region, Tile
 
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor", "prod", "any", "all")
@@ -114,26 +113,6 @@ def reduce(buffer: Tile, out: Tile, kind: str, dim: int = -1, clear: bool = True
     if not isinstance(kind, str) or kind not in KINDS:
         raise BadAttribute(op="reduce", name="kind", found=operands.named(kind), legal=", ".join(KINDS))
     _emit(kind, buffer, out, dim, clear, nan_propagate, {})
-
-
-def finalize_reducer(reducer: Tile, batch: int = 1) -> None:
-    """Combine the partial results of an ``alloc_reducer`` buffer; afterwards it holds the whole result.
-
-    Parameters
-    ----------
-    reducer
-        The buffer.
-    batch
-        How many elements the threads exchange at a time: a hint, an int of at least 1.
-    """
-    operands.integer("finalize_reducer", "batch", batch, 1)
-    region = operands.as_region("finalize_reducer", "reducer", reducer)
-    made = current("T.finalize_reducer").reducers.get(str(region.buffer.var.name))
-    if made is None:
-        raise BadAttribute(
-            op="finalize_reducer", name="reducer", found=region.buffer.name, legal="a T.alloc_reducer buffer"
-        )
-    operands.emit("finalize_reducer", [region], [region], {"kind": made["op"]})
 
 
 def axis(op: str, region: Region, dim: int) -> int:

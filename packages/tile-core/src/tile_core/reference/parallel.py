@@ -32,6 +32,11 @@ __all__ = ["BITS", "combine", "compile_parallel", "compile_update", "ranks"]
 
 #: Kinds that combine integers bit by bit.
 BITS = {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}
+#: Operators that update an element of a reducer.
+_NODES = {
+    "Add": "sum", "Max": "max", "Min": "min", "BitwiseAnd": "bitand", "BitwiseOr": "bitor", "BitwiseXor": "bitxor",
+}  # fmt: skip
+_CALLS = {"tile.float_max": "max", "tile.float_min": "min"}
 #: The most lanes that run in parallel; further iterations run in later batches, and races between batches are missed.
 _MOST = 1 << 20
 
@@ -279,9 +284,9 @@ def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Ar
 def _operand(s: Stmt) -> tuple[str, Expr] | None:
     """Return how a store updates its own element, and with what, if it is a plain update."""
     node = s.value
-    kind = {"Add": "sum", "Max": "max", "Min": "min"}.get(type(node).__name__)
+    kind = _NODES.get(type(node).__name__)
     if isinstance(node, ir.Call):
-        kind = {"tile.float_max": "max", "tile.float_min": "min"}.get(nodes.operator_name(node))
+        kind = _CALLS.get(nodes.operator_name(node))
         sides = list(node.args) if kind else []
     else:
         sides = [node.a, node.b] if kind else []

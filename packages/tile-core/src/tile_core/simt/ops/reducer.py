@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 #: The most elements of a reducer that every thread can replicate in registers.
 MOST_ELEMENTS = 64
 
+#: Nodes of updates by the kind of reduction.
+_BITWISE = {"bitand": "BitwiseAnd", "bitor": "BitwiseOr", "bitxor": "BitwiseXor"}
+
 
 class FinalizeByShuffles(ByShuffles):
     """Combines the partial results of all threads; a reducer with one copy is left unchanged."""
@@ -114,6 +117,9 @@ def is_update(store: Stmt, kind: str) -> bool:
     inside = [x for i in store.indices for x in loads_of(i) if x.source.same_as(store.buffer)]
     if len(mine) != 1 or len(same) != 1 or inside:
         return False
+    if kind in _BITWISE:
+        value = store.value
+        return type(value).__name__ == _BITWISE[kind] and (_equal(value.a, same[0]) or _equal(value.b, same[0]))
     return _adds(store.value, same[0]) if kind == "sum" else _chooses(store.value, same[0], kind)
 
 

@@ -140,7 +140,7 @@ class _Inference:
         return self.result
 
     def place_reducers(self) -> None:
-        """Give every thread a copy of a reducer; loops that assign it run on all threads, of a shared one on one."""
+        """Give every thread a copy of a reducer; loops assign it on all threads, a shared one on one."""
         for buffer in self.kinds:
             if self.in_registers(buffer):
                 if not self.place_rows(buffer):
@@ -150,7 +150,7 @@ class _Inference:
             if nest.extents is None or nest.number in self.result.nests:
                 continue
             for store in (x for x in collect(nest.body, tirx.BufferStore) if x.buffer in self.kinds):
-                if self.in_registers(store.buffer) != is_update(store, self.kinds[store.buffer]):
+                if not self.in_registers(store.buffer) or not is_update(store, self.kinds[store.buffer]):
                     self.result.nests[nest.number] = partial(nest.extents, self.block.count)
 
     def users(self, buffer: BufferVar) -> dict[object, Block]:

@@ -21,12 +21,15 @@ class Memory:
         Of the buffer.
     outside
         The value of out-of-bounds reads.
+    operation
+        Of a reducer.
     """
 
     def __init__(self, data: Any, dtype: str, scope: str) -> None:
         self.data, self.dtype, self.scope = data, dtype, scope
         self.shape = tuple(data.shape)
         self.outside: Any = 0
+        self.operation = ""
 
     def __getitem__(self, index: Any) -> Any:
         items = _spread(index if isinstance(index, tuple) else (index,), len(self.shape))

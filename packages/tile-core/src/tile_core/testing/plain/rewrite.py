@@ -20,7 +20,8 @@ BLOCK = frozenset(
     "sync_threads syncthreads_count syncthreads_or syncthreads_and "
     "copy fill clear transpose gemm reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax "
     "reduce_bitand reduce_bitor reduce_bitxor reduce_prod reduce_any reduce_all reduce "
-    "sort topk reduce_with scan_with argmax argmin cumsum cumprod cummax finalize_reducer gather scatter".split()
+    "sort topk reduce_with scan_with argmax argmin cumsum cumprod cummax reducer_init finalize_reducer gather "
+    "scatter".split()
 )
 _NAMING = ("get_thread_binding", "get_thread_bindings", "get_lane_idx", "get_warp_idx")
 

@@ -30,7 +30,7 @@ from tile_core.testing.plain.random import Sequences
 from tile_core.testing.plain.roundings import rounded
 
 _HINTS = (
-    "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print", "finalize_reducer",
+    "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print",
 )  # fmt: skip
 
 _ALIASES = {
@@ -172,11 +172,33 @@ class Language:
     def alloc_reducer(self, shape: tuple[int, ...], dtype: DTypeLike, op: str = "sum", **words: object) -> Memory:
         """Return a tile that starts as the neutral element."""
         made = self.alloc_shared(shape, dtype)
-        low, high = self.min_value(dtype).value, self.max_value(dtype).value
-        if is_float(str(dtype)):
-            low, high = -math.inf, math.inf
-        made.data[...] = {"sum": 0, "max": low, "min": high}[op]
+        made.operation = op
+        self.reducer_init(made)
         return made
+
+    def reducer_init(self, made: Memory) -> None:
+        """Let every element of a reducer be the neutral one."""
+        low, high = self.min_value(made.dtype).value, self.max_value(made.dtype).value
+        if is_float(made.dtype):
+            low, high = -math.inf, math.inf
+        ones = high if low == 0 else -1
+        every = {"sum": 0, "max": low, "min": high, "bitand": ones, "bitor": 0, "bitxor": 0}
+        made.data[...] = every[made.operation]
+
+    def reducer_update(self, element: Any, value: Any) -> None:
+        """Combine an element with a value."""
+        made, at = element.element
+        kind, own = made.operation, convert(value, made.dtype)
+        if kind in ("max", "min"):
+            made[at] = extreme(element, own, 1 if kind == "max" else -1, False)
+        else:
+            other = value if kind == "sum" else own
+            made[at] = arith({"sum": "+", "bitand": "&", "bitor": "|", "bitxor": "^"}[kind], element, other)
+
+    def finalize_reducer(self, made: Memory, dst: Any = None, batch: int = 1) -> None:
+        """End an epoch."""
+        if dst is not None and not isinstance(dst, int):
+            tiles.OPS["copy"](made, dst)
 
     def annotate_safe_value(self, fills: Any) -> None:
         """Say what reads outside give."""

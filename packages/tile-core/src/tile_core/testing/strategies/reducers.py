@@ -19,7 +19,8 @@ def reducers(draw: Draw) -> Unit:
     """Draw a reducer that parallel iterations combine a fragment into, loaded or the result of a product."""
     rows, cols = draw(st.sampled_from(_EXTENTS)), draw(st.sampled_from(_EXTENTS))
     dtype = draw(st.sampled_from(("float32", "int32", "float16", "int64", "float32")))
-    op = draw(st.sampled_from(("sum", "max", "min")))
+    bits = ("bitand", "bitor", "bitxor") if dtype in ("int32", "int64") else ()
+    op = draw(st.sampled_from(("sum", "max", "min", *bits)))
     scope = draw(st.sampled_from(("fragment", "fragment", "shared")))
     along, threads = draw(st.sampled_from(("i", "j", "0"))), draw(st.sampled_from(_THREADS))
     if draw(st.integers(0, 3)) == 0:
@@ -43,7 +44,12 @@ def reducers(draw: Draw) -> Unit:
         "sum": "r[{x}] += a[i, j]",
         "max": "r[{x}] = T.max(r[{x}], a[i, j])",
         "min": "r[{x}] = T.min(r[{x}], a[i, j])",
+        "bitand": "r[{x}] = r[{x}] & a[i, j]",
+        "bitor": "r[{x}] |= a[i, j]",
+        "bitxor": "r[{x}] ^= a[i, j]",
     }
+    if draw(st.booleans()):
+        update[op] = "T.reducer_update(r[{x}], a[i, j])"
     lines += [f"for i, j in T.Parallel({rows}, {cols}):"]
     condition = draw(st.sampled_from(("", "", "if (i + j) % 2 == 0:", f"if j < {max(1, cols - 1)}:")))
     lines += (
@@ -51,7 +57,14 @@ def reducers(draw: Draw) -> Unit:
         if condition
         else ["    " + update[op].format(x=along)]
     )
-    lines += ["T.finalize_reducer(r)", "T.copy(r, B)"]
+    if draw(st.integers(0, 2)) == 0:
+        ends = f'd = T.alloc_fragment(({size},), "{wide}")'
+        loop = len(lines) - (3 if condition else 2)
+        again = [f"for k in T.serial({draw(st.integers(1, 3))}):", "    T.reducer_init(r)"]
+        lines[loop:] = [ends, *again, *("    " + line for line in lines[loop:]), "    T.finalize_reducer(r, d)"]
+        lines += ["T.copy(d, B)"]
+    else:
+        lines += ["T.finalize_reducer(r)", "T.copy(r, B)"]
     params.append(output("B", wide, size))
     return themed("reducers", draw, params, "\n".join(lines), {"": data}, VALUE, threads=threads)
 

@@ -8,8 +8,8 @@ from tile_core.testing.case import Case, Unit
 
 TABLES = (
     "casts", "roundings", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "rows", "reductions",
-    "folds", "sorts", "blocks", "atomics", "scalars", "random", "loops", "whole", "launches", "control", "threads",
-    "roles", "barriers", "shapes",
+    "reducers", "folds", "sorts", "blocks", "atomics", "scalars", "random", "loops", "whole", "launches", "control",
+    "threads", "roles", "barriers", "shapes",
 )  # fmt: skip
 
 

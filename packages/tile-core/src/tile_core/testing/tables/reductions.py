@@ -26,7 +26,7 @@ SCOPES = ("fragment", "shared", "local")
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_kinds(), *_widths(), *_nan(), *_truths(), *_others(), *_reducers(), *_scans(), *_refusals()]
+    return [*_kinds(), *_widths(), *_nan(), *_truths(), *_others(), *_scans(), *_refusals()]
 
 
 def _legal(source: str, out: str) -> tuple[str, ...]:
@@ -254,64 +254,6 @@ def _others() -> list[Unit]:
     return found
 
 
-def _reducers() -> list[Unit]:
-    found = []
-    for dtype in ("float32", "int32", "float16", "int64"):
-        body = f'''
-            total = T.alloc_reducer((17,), "{dtype}", op="sum")
-            top = T.alloc_reducer((17,), "{dtype}", op="max", replication="all")
-            low = T.alloc_reducer((17,), "{dtype}", op="min", replication="none")
-            for i, j in T.Parallel(17, 40):
-                total[i] += A[i, j]
-                top[i] = T.max(top[i], A[i, j])
-                low[i] = T.min(low[i], A[i, j])
-            T.finalize_reducer(total)
-            T.finalize_reducer(top)
-            T.finalize_reducer(low)
-            T.copy(total, B[0, :])
-            T.copy(top, B[1, :])
-            T.copy(low, B[2, :])
-        '''
-
-        def want(d: Data, dtype: str = dtype) -> Array:
-            a = values(d["A"], dtype)
-            return np.stack([a.sum(1), a.max(1), a.min(1)])
-
-        data = {"": lambda rng, t=dtype: {"A": numbers(rng, (17, 40), t, -9, 9)}}  # type: ignore[misc]
-        params = [tensor("A", dtype, 17, 40), output("B", dtype, 3, 17)]
-        found.append(one("reducer", dtype, params, body, want, data, VALUE))
-    return [*found, *_fragment_reducers()]
-
-
-def _fragment_reducers() -> list[Unit]:
-    """Reducers over fragments whose extents do not come out even over the threads."""
-    found = []
-    for rows, columns, threads in ((4, 96, 128), (5, 130, 64), (9, 21, 96), (3, 33, 31)):
-        body = f"""
-            a = T.alloc_fragment(({rows}, {columns}), "float32")
-            total = T.alloc_reducer(({rows},), "float32", op="sum")
-            low = T.alloc_reducer(({columns},), "float32", op="min")
-            T.copy(A, a)
-            for i, j in T.Parallel({rows}, {columns}):
-                total[i] += a[i, j]
-                low[j] = T.min(low[j], a[i, j])
-            T.finalize_reducer(total)
-            T.finalize_reducer(low)
-            T.copy(total, B)
-            T.copy(low, C)
-        """
-
-        def want(d: Data) -> dict[str, Array]:
-            a = values(d["A"], "float32")
-            return {"B": a.sum(1), "C": a.min(0)}
-
-        data = {"": lambda rng, s=(rows, columns): {"A": numbers(rng, s, "float32", 1, 9)}}  # type: ignore[misc]
-        params = [tensor("A", "float32", rows, columns), output("B", "float32", rows), output("C", "float32", columns)]
-        name = f"fragment-{rows}x{columns}-{threads}"
-        found.append(one("reducer", name, params, body, want, data, VALUE, threads=threads))
-    return found
-
-
 _SCANS = (
     ("cumsum", False), ("cumsum", True), ("cummax", False), ("cummax", True), ("cumprod", False), ("cumprod", True),
 )  # fmt: skip
@@ -411,6 +353,4 @@ def _refusals() -> list[Unit]:
         refused("scan", "illegal-dim", body(f, f, "T.cumsum(s, dim=-3)"), "K209"),
         refused("scan", "illegal-shape", body(f, f, "T.cumsum(s, d)"), "K203"),
         refused("scan", "illegal-types", body(f, "int32", "T.cumsum(s, d)", b=(8, 16)), "K211"),
-        refused("reducer", "illegal-op", "r = T.alloc_reducer((8,), 'float32', op='mean')", "K123"),
-        refused("reducer", "illegal-finalize", "r = T.alloc_fragment((8,), 'float32')\nT.finalize_reducer(r)", "K212"),
     ]
