@@ -11,12 +11,15 @@ cooperative_tensor_gemm cooperative_tensor_gemm_sp simdgroup_fill simdgroup_gemm
 simdgroup_multiply_accumulate simdgroup_store tma_copy wait_wgmma wgmma_gemm wgmma_gemm_sp mbarrier_expect_tx
 tma_gather4 tma_gather4_bytes tma_scatter4
 """
+_STEPS = "changes nothing that a program computes; test_registers and test_wait_wgmma of tile-cuda have it"
 _OTHER = "another name of T.barrier_arrive or T.barrier_wait, which are drawn"
 _NO_MEANING = "changes nothing that a program computes; tests/barriers of tile-cuda have it"
 #: Name -> why no strategy draws it.
 UNDRAWN = (
     dict.fromkeys(_NAMES.split(), _EXPERT)
     | dict.fromkeys(("fence_barrier_init", "fence_proxy_async"), _NO_MEANING)
+    | dict.fromkeys(("set_max_nreg", "warpgroup_arrive", "warpgroup_commit_batch"), _STEPS)
+    | dict.fromkeys(("warpgroup_fence_operand", "warpgroup_wait"), _STEPS)
     | dict.fromkeys(("mbarrier_arrive", "mbarrier_wait_parity"), _OTHER)
 )
 

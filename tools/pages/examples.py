@@ -430,6 +430,15 @@ fence_barrier_init: T.fence_barrier_init()
 wait_wgmma:
     T.wgmma_gemm(H, H, F)
     T.wait_wgmma(0)
+warpgroup_arrive: T.warpgroup_arrive()
+warpgroup_commit_batch: T.warpgroup_commit_batch()
+warpgroup_fence_operand: T.warpgroup_fence_operand(F)
+warpgroup_wait:
+    T.wgmma_gemm(H, H, F)
+    T.warpgroup_wait(0)
+set_max_nreg:
+    with T.ws(0):
+        T.set_max_nreg(40, False)
 wgmma_gemm: T.wgmma_gemm(H, H, F)
 wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
 simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)

@@ -15,6 +15,7 @@ from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.gemm import GemmWarpPolicy, gemm
 from tile_core.ops.gemm_sp import gemm_sp
+from tile_core.ops.request_registers import COUNT, MORE
 from tile_core.ops.wait_uses import PENDING
 from tile_cuda.barriers import as_barrier, count_bytes
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 WAIT_USES = "wait_uses"
 MOST_PENDING = 7
 """Products that a wait may leave in flight: PTX ISA, "wgmma.wait_group"."""
+REQUEST_REGISTERS = "request_registers"
+FEWEST_REGISTERS, MOST_REGISTERS, UNIT_OF_REGISTERS = 24, 256, 8
+"""Registers that a thread may ask for: PTX ISA, "setmaxnreg"."""
+REGISTERS = "cuda.setmaxnreg"
 DENSE, SPARSE = "cuda.wgmma", "cuda.wgmma.sp"
 #: Names of the variants that ``tma_copy`` forces (``tile_cuda.ops``).
 LOAD, STORE = "cuda.copy.bulk", "cuda.copy.bulk_store"
@@ -68,6 +73,36 @@ def wait_wgmma(num: int = 0) -> None:
         When it is compiled, if something touches C, or writes A or B, before the wait that ends the product.
     """
     operands.emit(WAIT_USES, [], [], {PENDING: operands.integer("wait_wgmma", "num", num, 0, MOST_PENDING)})
+
+
+def set_max_nreg(num: int, inc: bool) -> None:
+    """Give threads of a role more registers, or fewer: ``setmaxnreg``.
+
+    It is the first statement of a ``with T.ws(...):`` of whole warpgroups. A block begins with as many registers for
+    each thread as fit when one block runs at a time (168 of 384 threads); what some roles give back, others take. The
+    roles together never ask for more than that: a block would wait for ever.
+
+    Parameters
+    ----------
+    num
+        Registers of each thread from there on: a multiple of 8 from 24 to 256.
+    inc
+        Whether these are more than it had. PTX has an instruction for each case.
+
+    Raises
+    ------
+    BadAttribute
+        For another number.
+    VariantRefused, VariantMissing
+        When it is compiled: it stands elsewhere, the roles ask for too many, or the target has no such instruction.
+    """
+    count = operands.integer("set_max_nreg", "num", num, FEWEST_REGISTERS, MOST_REGISTERS)
+    if count % UNIT_OF_REGISTERS:
+        near = count // UNIT_OF_REGISTERS * UNIT_OF_REGISTERS
+        legal = f"a multiple of {UNIT_OF_REGISTERS}, such as {near}"
+        raise BadAttribute(op="set_max_nreg", name="num", found=str(count), legal=legal)
+    more = operands.flag("set_max_nreg", "inc", inc)
+    operands.emit(REQUEST_REGISTERS, [], [], {COUNT: count, MORE: int(more), "variant": REGISTERS})
 
 
 def wgmma_gemm_sp(

@@ -8,6 +8,7 @@ from tile_core.emit.tail import TextTarget, with_text
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.passes.spine import Pass, Spine
+from tile_core.simt.notes import BLOCK
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import Block, SimtCall
 from tile_cuda.bulk_copies import choose_bulk_copies, is_forced
@@ -16,6 +17,7 @@ from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import can_copy_bulk
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.ops.registers import check_registers
 from tile_cuda.products_in_flight import begin_products
 from tile_cuda.target import FP8_MMA, WGMMA
 from tile_cuda.text import emit_plan
@@ -56,6 +58,10 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     passes = simt_spine(spine, SimtHooks(can_copy=can_copy, can_last=can_last))
+    why = "after roles, whose first statement it is"
+    passes = passes.after(
+        "roles", Pass("registers", lambda plan, ctx: check_registers(plan, ctx, plan[BLOCK].count), why)
+    )
     why = "after the pipeline, whose products last beyond trips; before places"
     passes = passes.after("pipeline", Pass("products", begin_products, why))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"

@@ -44,8 +44,11 @@ def tile_detect() -> Target | None:
 
 def tile_language() -> Mapping[str, str]:
     """Add the ops that guarantee an instruction, and barriers of a program's own."""
-    ops = {name: f"tile_cuda.language:{name}" for name in ("tma_copy", "wait_wgmma", "wgmma_gemm", "wgmma_gemm_sp")}
+    named = ("set_max_nreg", "tma_copy", "wait_wgmma", "wgmma_gemm", "wgmma_gemm_sp")
+    ops = {name: f"tile_cuda.language:{name}" for name in named}
     rows = ("tma_gather4", "tma_gather4_bytes", "tma_scatter4")
+    steps = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_fence_operand", "warpgroup_wait")
+    ops |= {name: f"tile_cuda.warpgroup_names:{name}" for name in steps}
     barriers = (
         "alloc_barrier", "barrier_arrive", "barrier_wait", "fence_barrier_init", "fence_proxy_async", "mbarrier_arrive",
         "mbarrier_expect_tx", "mbarrier_wait_parity",

@@ -29,7 +29,10 @@ def call(found: Instruction, number: int) -> str:
     if found.opcode.startswith("wgmma.commit_group"):
         # The assembler adds a wait where a kernel ends with a group in flight, and says so.
         statement += " wgmma_wait_group_sync_aligned_0();"
-    return f'extern "C" __global__ void k{number}({", ".join([*pointers, "void* out", "int x"])}) {{ {statement} }}'
+    # The assembler must know with how many registers a thread begins that then has more or fewer.
+    head = "__launch_bounds__(128, 1) " if found.opcode.startswith("setmaxnreg") else ""
+    parameters = ", ".join([*pointers, "void* out", "int x"])
+    return f'extern "C" __global__ void {head}k{number}({parameters}) {{ {statement} }}'
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -9,8 +9,9 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.errors.language import OutsideKernel
 from tile_core.errors.lowering import NoVariant, VariantMissing
-from tile_core.errors.ops import BadAttribute, NotWaitedFor
+from tile_core.errors.ops import BadAttribute, NotWaitedFor, ScopeNotAllowed
 
 from ..emit.nvrtc import assemble
 
@@ -162,3 +163,39 @@ def test_numbers_that_are_none(num):
                 T.wait_wgmma(num)
 
     assert "num" in str(caught.value)
+
+
+def by_steps(wait, touched=False):
+    """A product whose steps the program spells out."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            A_s, B_s = T.alloc_shared((64, 32), "float16"), T.alloc_shared((32, 64), "float16")
+            C_l = T.alloc_fragment((64, 64), "float32")
+            T.clear(C_l)
+            T.copy(A, A_s)
+            T.copy(B, B_s)
+            T.warpgroup_fence_operand(A_s if touched else C_l)
+            T.warpgroup_arrive()
+            T.wgmma_gemm(A_s, B_s, C_l)
+            T.warpgroup_commit_batch()
+            wait(0)
+            T.warpgroup_fence_operand(C_l)
+            T.copy(C_l, C)
+
+    return main
+
+
+def test_steps_of_products_have_names():
+    texts = [tile.compile(by_steps(wait), TARGET).source for wait in (T.wait_wgmma, T.warpgroup_wait)]
+    assert texts[0] == texts[1]
+    assert texts[0].count("wgmma_commit_group_sync_aligned();") == 1
+    with pytest.raises(ScopeNotAllowed, match="warpgroup_fence_operand"):
+        by_steps(T.wait_wgmma, touched=True)
+
+
+@pytest.mark.parametrize("name", ["warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_wait"])
+def test_steps_stand_in_kernels(name):
+    with pytest.raises(OutsideKernel):
+        getattr(T, name)()

@@ -39,6 +39,7 @@ NAMES = {
     "tcgen05_*": "tile-cuda",
     "tma_*": "tile-cuda",
     "wait_wgmma": "tile-cuda",
+    "warpgroup_*": "tile-cuda",
     "wgmma_*": "tile-cuda",
     "cooperative_tensor_*": "tile-metal",
     "simdgroup_*": "tile-metal",

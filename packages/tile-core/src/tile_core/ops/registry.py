@@ -13,6 +13,7 @@ from tile_core.ops import (
     gemm_sp,
     im2col,
     reduce,
+    request_registers,
     scan,
     sort,
     topk,
@@ -46,5 +47,6 @@ OPS: dict[str, TileOp] = {
         im2col.OP,
         dp4a.OP,
         wait_uses.OP,
+        request_registers.OP,
     )
 }

@@ -30,6 +30,7 @@ from tile_cuda.emit.phase_barriers import PhaseBarriers
 from tile_cuda.emit.warp import WarpCalls
 from tile_cuda.ptx import TABLE, instruction, prelude
 from tile_cuda.ptx.memory import MOST_OPEN
+from tile_cuda.ptx.registers import is_set_name
 
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
 _SHARED = ("shared", "shared.dyn")
@@ -127,7 +128,9 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the kernel's head."""
-        bounds = "" if self.limited else f"__launch_bounds__({self.launch.threads}) "
+        # The assembler must know how many registers a thread begins with where it gives some back or takes more.
+        alone = ", 1" if any(map(is_set_name, self.functions)) else ""
+        bounds = "" if self.limited else f"__launch_bounds__({self.launch.threads}{alone}) "
         if self.launch.cluster != (1, 1, 1):
             bounds += "__cluster_dims__({}, {}, {}) ".format(*self.launch.cluster)
         return super().head(f'extern "C" __global__ void {bounds}{name}', params)

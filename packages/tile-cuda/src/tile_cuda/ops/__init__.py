@@ -14,9 +14,10 @@ from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.ops.registers import SetRegisters
 from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
 from tile_cuda.ops.wait_uses import WaitUses
-from tile_cuda.target import FP8_MMA, GATHER4, SCATTER4, WGMMA
+from tile_cuda.target import FP8_MMA, GATHER4, SCATTER4, SETMAXNREG, WGMMA
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
@@ -31,5 +32,7 @@ def variants(target: Target) -> tuple[Variant, ...]:
         bulk = (BulkCopy(), BulkStore(), BulkUpdate())
     bulk += (FourRowGather(),) if target.capabilities.fact(GATHER4) else ()
     bulk += (FourRowScatter(),) if target.capabilities.fact(SCATTER4) else ()
-    groups = (WarpgroupGemm(), WarpgroupGemmSp(), WaitUses()) if target.capabilities.fact(WGMMA) else ()
+    groups: tuple[Variant, ...] = ()
+    groups += (WarpgroupGemm(), WarpgroupGemmSp(), WaitUses()) if target.capabilities.fact(WGMMA) else ()
+    groups += (SetRegisters(),) if target.capabilities.fact(SETMAXNREG) else ()
     return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))

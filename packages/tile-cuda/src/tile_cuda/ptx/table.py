@@ -12,6 +12,7 @@ from tile_cuda.ptx.errors import InstructionMissing
 from tile_cuda.ptx.instruction import Instruction
 from tile_cuda.ptx.matrix import matrix_instructions
 from tile_cuda.ptx.memory import memory_instructions
+from tile_cuda.ptx.registers import register_instructions
 from tile_cuda.ptx.scalar import scalar_instructions
 from tile_cuda.ptx.wgmma import wgmma_instruction, wgmma_instructions
 
@@ -42,6 +43,7 @@ TABLE: Mapping[str, Instruction] = Functions(
             *memory_instructions(),
             *bulk_instructions(),
             *wgmma_instructions(),
+            *register_instructions(),
             *composed_instructions(),
         )
     }

@@ -1,0 +1,18 @@
+"""A request of a role: how many registers each of its threads has from there on. It changes no values."""
+
+from __future__ import annotations
+
+from tile_core.compat.types import Stmt
+from tile_core.ir import nodes
+from tile_core.ops.base import OpCall, TileOp
+
+#: Attributes: 32-bit registers of each thread, and whether these are more than it had.
+COUNT, MORE = "count", "more"
+
+
+def meaning(call: OpCall) -> Stmt:
+    """Nothing."""
+    return nodes.seq([])
+
+
+OP = TileOp("request_registers", reads=(), writes=(), meaning=meaning)
