@@ -156,6 +156,14 @@ dynamic: m = T.dynamic("m")
 symbolic: m = T.symbolic("m")  # the same as T.dynamic
 const:{_EAGER}
 empty:{_EAGER}
+PersistentTileScheduler:
+    @T.prim_func
+    def kernel(A: T.Tensor((512, 512), "float32")):
+        with T.Kernel(4, threads=128):
+            tiles = T.PersistentTileScheduler(8, 8)
+            while tiles.valid():
+                T.clear(A[tiles.m_idx * 64 : tiles.m_idx * 64 + 64, tiles.n_idx * 64 : tiles.n_idx * 64 + 64])
+                tiles.next_tile()
 Persistent:
     @T.prim_func
     def kernel(A: T.Tensor((8, 8), "float32")):

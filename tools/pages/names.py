@@ -24,7 +24,7 @@ from tile_core.vocabulary import NAMES, word
 #: Page -> title, and the modules of ``tile_core`` whose names it has.
 GROUPS = {
     "programs": ("Programs and parameters", "trace.decorators values.types language.pointers language.declarations"),
-    "launch": ("The launch and memory", "language.launch language.alloc language.annotate"),
+    "launch": ("The launch and memory", "language.launch language.schedulers language.alloc language.annotate"),
     "loops": ("Loops, choices and checks", "trace.loops trace.choices trace.assertions"),
     "moves": ("Moving data", "ops.copy ops.fill ops.transpose ops.view ops.gather ops.im2col"),
     "products": ("Matrix products", "ops.gemm ops.gemm_sp ops.fp8 ops.dp4a"),

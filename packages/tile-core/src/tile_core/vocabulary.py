@@ -26,6 +26,7 @@ _MODULES = {
     "language.pointers": "make_tensor",
     "language.declarations": "const empty",
     "language.launch": "Kernel Persistent sync_grid",
+    "language.schedulers": "PersistentTileScheduler",
     "language.annotate": "annotate_layout annotate_safe_value annotate_l2_hit_ratio use_swizzle",
     "language.alloc": "alloc_shared alloc_fragment alloc_local alloc_var alloc_global",
     "trace.loops": "serial Parallel Pipelined unroll vectorized grid static_range",

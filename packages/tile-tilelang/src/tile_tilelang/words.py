@@ -71,10 +71,6 @@ REFUSED = {
     "ptx_commit_group ptx_wait_group cp_async_*": (_BARRIER, "write T.copy in T.Pipelined(n, num_stages=2)"),
     "fence_*": (_BARRIER, "leave it out: tile orders what depends on each other"),
     "WSSchedule WSRole ws_op": (_ROLE, "write `with T.ws(0): ...` and `with T.ws(1): ...`"),
-    "PersistentTileScheduler": (
-        "its state would be Python's",
-        "write `for bx, by in T.Persistent((gx, gy), blocks, block): ...`",
-    ),
     "cdiv": ("it is a function of the host", "write T.ceildiv(a, b)"),
     "make_tensor_map *_descriptor": ("descriptors are made by tile", "write T.copy of the tensor"),
     "call_extern call_pure_extern call_intrin call_packed call_* import_source": (

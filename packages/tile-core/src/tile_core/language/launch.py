@@ -74,6 +74,7 @@ class KernelLaunch:
             if len(one or self.names_hint) == len(self.grid)
             else ("bx", "by", "bz")[: len(self.grid)]
         )
+        builder.grid = self.grid[0]
         extents = [to_index(e) for e in self.grid]
         self.extents = extents
         self.vars = [nodes.fresh(builder.unique(n), nodes.dtype_of(e)) for n, e in zip(names, extents, strict=True)]
@@ -179,7 +180,7 @@ class _OpenPersistent:
         from tile_core.trace.trip_counts import type_of
 
         check_names(spec.kind, spec.domain, names)
-        kind, domain = _tile_numbers(spec)
+        kind, domain = tile_numbers(spec)
         total: Index = 1
         for extent in domain:
             total = extent * total
@@ -206,7 +207,7 @@ class _OpenPersistent:
         self.loop.close()
 
 
-def _tile_numbers(spec: Persistent) -> tuple[str, list[Index]]:
+def tile_numbers(spec: Persistent) -> tuple[str, list[Index]]:
     """Return the type that holds the number of every tile and of those after the last, and the domain in that type.
 
     A runtime extent below 0 is one of 0: the product of two would be a number of tiles.

@@ -111,6 +111,8 @@ class Builder:
         self.launches: list[dict[str, Any]] = []
         self.workspaces: list[tuple[Any, Any]] = []
         self.threads: tuple[int, int, int] | None = None
+        #: The extent of the first axis of the open launch.
+        self.grid: Any = None
         self.layouts: dict[Any, Any] = {}
         self.reducers: dict[str, dict[str, str]] = {}
         #: The required name prefix of variants on the target, for the following tile ops; see ``ops.operands``.

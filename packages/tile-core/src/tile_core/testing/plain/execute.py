@@ -78,6 +78,7 @@ def _launcher(language: Language) -> Any:
     def launch(grid: Grid, block: Any) -> None:
         for at in product(*(range(n) for n in reversed(grid.extents))):
             language.begin(at[::-1], grid.threads)
+            language.blocks = grid.extents[0]
             values = tuple(convert(i, "int32") for i in at[::-1])
             argument: Any = values[: grid.named]
             if inspect.isgeneratorfunction(block):

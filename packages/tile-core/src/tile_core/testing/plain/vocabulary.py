@@ -88,6 +88,31 @@ class Ignored:
         return self
 
 
+class Schedule:
+    """The tiles of a block as a state."""
+
+    def __init__(self, rows: int, columns: int, wave: int, first: int) -> None:
+        self.tiles = [(i, j) for i in range(rows) for j in range(columns)][first::wave]
+
+    def valid(self) -> bool:
+        """Return whether there is a tile left."""
+        return bool(self.tiles)
+
+    @property
+    def m_idx(self) -> Number:
+        """Row of the tile."""
+        return Number(self.tiles[0][0], "int32")
+
+    @property
+    def n_idx(self) -> Number:
+        """Column of the tile."""
+        return Number(self.tiles[0][1], "int32")
+
+    def next_tile(self) -> None:
+        """Go on."""
+        self.tiles = self.tiles[1:]
+
+
 class Language:
     """``T`` in plain Python: the state of a launch and the names."""
 
@@ -96,6 +121,7 @@ class Language:
     def __init__(self, sizes: dict[str, int], lanes: int = 32) -> None:
         self.sizes, self.lanes = sizes, lanes
         self.block: tuple[int, ...] = ()
+        self.blocks = 1
         self.threads: tuple[int, ...] = (1,)
         self.thread = 0
         self.shared: list[Memory] = []
@@ -232,6 +258,13 @@ class Language:
     def static_range(self, *bounds: Any) -> range:
         """Return Python's range."""
         return range(*(int(b) for b in bounds))
+
+    def PersistentTileScheduler(self, m_tiles: Any, n_tiles: Any, wave_size: Any = None, index: Any = None,
+                                group_size: int = 8) -> Schedule:  # fmt: skip
+        """Return the tiles of one block, one at a time."""
+        wave = self.blocks if wave_size is None else int(wave_size)
+        first = self.block[0] if index is None else int(index)
+        return Schedule(max(int(m_tiles), 0), max(int(n_tiles), 0), wave, first)
 
     def Persistent(self, domain: Any, wave: Any, index: Any, group_size: int = 8) -> Any:
         """Return the tiles of one block."""

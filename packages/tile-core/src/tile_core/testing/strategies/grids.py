@@ -103,6 +103,12 @@ def _persistent(draw: Draw) -> Unit:
     blocks, gx, gy = (draw(st.integers(1, 5)) for _ in range(3))
     domain = draw(st.sampled_from((f"({gx}, {gy})", f"[T.ceildiv(m, 4), {gy}]")))
     body = f"for i, j in T.Persistent({domain}, {blocks}, bx):\n    B[i, j] = A[i] * 10 + j + 1"
+    if draw(st.booleans()):
+        rest = draw(st.sampled_from(("", f", {blocks}, bx", f", wave_size={blocks}")))
+        body = (
+            f"s = T.PersistentTileScheduler({domain[1:-1]}{rest})\n"
+            "while s.valid():\n    B[s.m_idx, s.n_idx] = A[s.m_idx] * 10 + s.n_idx + 1\n    s.next_tile()"
+        )
     params = [tensor("A", "int32", "m"), output("B", "int32", 6, 6)]
     m = draw(st.integers(0, 20))
     data = {"m": m, "A": randoms(draw, (m,), "int32"), "B": randoms(draw, (6, 6), "int32")}

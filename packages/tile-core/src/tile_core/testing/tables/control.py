@@ -339,6 +339,33 @@ def _launches() -> list[Unit]:
     found.append(
         one("control", "persistent", [output("B", "int32", 9, 13)], body, lambda d: np.ones((9, 13)), data, grid="4")
     )
+    return [*found, *_schedulers()]
+
+
+def _schedulers() -> list[Unit]:
+    """The tiles of a block as a state, in a loop that takes several at a time, with sizes known late."""
+    loop = lines("""
+        while s.valid():
+            B[s.m_idx, s.n_idx] = B[s.m_idx, s.n_idx] + s.m_idx * 100 + s.n_idx
+            s.next_tile()
+    """)
+    found = []
+    for name, grid, made, shape in (
+        ("launch", "4", "T.PersistentTileScheduler(9, 13)", (9, 13)),
+        ("given", "3", "T.PersistentTileScheduler(9, 13, wave_size=3, index=bx)", (9, 13)),
+        ("more-blocks", "40", "T.PersistentTileScheduler(5, 7, group_size=4)", (5, 7)),
+        ("late", "v", "T.PersistentTileScheduler(v + 1, T.ceildiv(v, 2), v, bx)", (6, 3)),
+        ("empty", "2", "T.PersistentTileScheduler(v - 9, 3)", (6, 3)),
+    ):
+        body = f"s = {made}\n{loop}"
+
+        def want(d: Data, name: str = name, shape: tuple[int, int] = shape) -> Array:
+            i, j = np.indices(shape)
+            return np.zeros(shape) if name == "empty" else i * 100 + j
+
+        start = {"": lambda rng, s=shape: {"B": np.zeros(s, np.int32), "v": 5}}  # type: ignore[misc]
+        params = [scalar("v"), output("B", "int32", *shape)]
+        found.append(one("control", f"scheduler-{name}", params, body, want, start, grid=grid, threads=32))
     return found
 
 
