@@ -56,20 +56,15 @@ def attention(
                     scores[i, j] = T.if_then_else(visible, scores[i, j] * scale, -T.infinity("float32"))
                 T.copy(top, top_before)
                 T.reduce_max(scores, top, dim=1, clear=False)
-                for i in T.Parallel(block_M):
-                    correction[i] = T.exp2(top_before[i] - top[i])
-                for i, j in T.Parallel(block_M, block_N):
-                    scores[i, j] = T.exp2(scores[i, j] - top[i])
+                correction[...] = T.exp2(top_before - top)
+                scores[...] = T.exp2(scores - top[:, None])
                 T.reduce_sum(scores, row_sum, dim=1)
-                for i in T.Parallel(block_M):
-                    total[i] = total[i] * correction[i] + row_sum[i]
+                total[...] = total * correction + row_sum
                 T.copy(scores, weights)
-                for i, j in T.Parallel(block_M, dim):
-                    output[i, j] = output[i, j] * correction[i]
+                output *= correction[:, None]
                 T.copy(V[bz, by, n * block_N : (n + 1) * block_N, :], V_shared)
                 T.gemm(weights, V_shared, output)
-            for i, j in T.Parallel(block_M, dim):
-                output[i, j] = output[i, j] / total[i]
+            output /= total[:, None]
             T.copy(output, Output[bz, by, bx * block_M : (bx + 1) * block_M, :])
 
     return main

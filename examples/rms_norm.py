@@ -21,8 +21,7 @@ def rms_norm(M: int, N: int, dtype: str = "float32", block_M: int = 1, eps: floa
             for i, j in T.Parallel(block_M, N):
                 total[i] += x[i, j] * x[i, j]
             T.finalize_reducer(total)
-            for i, j in T.Parallel(block_M, N):
-                x[i, j] = x[i, j] * T.rsqrt(total[i] / N + eps) * T.cast(W[j], "float32")
+            x[...] = x * T.rsqrt(total / N + eps)[:, None] * T.cast(W, "float32")
             T.copy(x, Y[bx * block_M, 0])
 
     return main

@@ -25,11 +25,9 @@ def route(M: int, N: int, K: int, dtype: str = "float32", block_M: int = 8) -> A
             weights, total = T.alloc_fragment((block_M, K), "float32"), T.alloc_fragment((block_M,), "float32")
             T.copy(X[bx * block_M, 0], x)
             T.topk(x, values, experts, dim=1)
-            for i, j in T.Parallel(block_M, K):
-                weights[i, j] = T.exp(T.cast(values[i, j], "float32") - T.cast(values[i, 0], "float32"))
+            weights[...] = T.exp(T.cast(values, "float32") - T.cast(values[:, 0:1], "float32"))
             T.reduce_sum(weights, total, dim=1)
-            for i, j in T.Parallel(block_M, K):
-                weights[i, j] = weights[i, j] / total[i]
+            weights /= total[:, None]
             T.copy(weights, W[bx * block_M, 0])
             T.copy(experts, E[bx * block_M, 0])
 

@@ -1,0 +1,83 @@
+"""Examples that compute with whole tiles have, line by line, the text of kernels that loop over the elements."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+
+from . import loops
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+_MODULES = ("checks", "flash_attention", "rms_norm", "softmax", "top_k")
+
+
+@pytest.fixture(autouse=True)
+def _beside_examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield
+    for name in _MODULES:
+        sys.modules.pop(name, None)
+
+
+def _example(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _threads(columns: int) -> int:
+    return int(_example("checks").threads_for(columns))
+
+
+def _attention(causal: bool) -> tuple[Any, Any]:
+    sizes = (2, 1, 77, 133, 40, causal)
+    return _example("flash_attention").attention(*sizes), loops.attention(*sizes)
+
+
+def _norm(rows: int, columns: int, dtype: str) -> tuple[Any, Any]:
+    whole = _example("rms_norm").rms_norm(rows, columns, dtype)
+    return whole, loops.rms_norm(rows, columns, dtype, _threads(columns))
+
+
+def _softmax(rows: int, columns: int, dtype: str) -> tuple[Any, Any]:
+    whole = _example("softmax").softmax(rows, columns, dtype)
+    return whole, loops.softmax(rows, columns, dtype, _threads(columns))
+
+
+def _route(*sizes: Any) -> tuple[Any, Any]:
+    return _example("top_k").route(*sizes), loops.route(*sizes)
+
+
+def _sums() -> tuple[Any, Any]:
+    @T.prim_func
+    def main(P: T.Tensor((5, 33, 40), "float32"), W: T.Tensor((5,), "float32"), C: T.Tensor((33, 40), "float32")):
+        with T.Kernel(1, threads=128):
+            total = T.alloc_fragment((33, 40), "float32")
+            T.clear(total)
+            for k in T.serial(5):
+                total += P[k, :, :] * W[k]
+            T.copy(total, C)
+
+    return main, loops.stream_k_sum(5, 33, 40)
+
+
+CASES = {
+    "attention": lambda: _attention(False), "attention, causal": lambda: _attention(True),
+    "norm": lambda: _norm(64, 512, "float32"), "norm, awkward": lambda: _norm(5, 129, "float16"),
+    "softmax": lambda: _softmax(37, 1000, "float32"), "top-k": lambda: _route(13, 100, 3, "float16"),
+    "sums of parts": _sums,
+}  # fmt: skip
+
+
+# The CPU's text is LLVM's, which names functions by their number.
+@pytest.mark.parametrize("target", ["cuda:sm_80", "metal"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_is_that_of_loops(name: str, target: str) -> None:
+    whole, written_out = (tile.compile(program, target, runtime="emulator").source for program in CASES[name]())
+    assert whole == written_out
