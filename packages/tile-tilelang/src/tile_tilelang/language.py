@@ -13,7 +13,7 @@ from tile_core.errors.language import UnknownName
 from tile_core.errors.plugins import NotOffered, ProvidedElsewhere
 from tile_tilelang import spellings as _spellings
 from tile_tilelang.errors import NotInLanguage
-from tile_tilelang.words import HINTS, KEYWORDS, refusal
+from tile_tilelang.words import HINTS, KEYWORDS, ONLY_HINTS, refusal
 
 __all__ = sorted({*_language.__all__, *_spellings.__all__, *_spellings.RENAMED, *HINTS})
 
@@ -33,6 +33,8 @@ def __dir__() -> list[str]:
 def _found(name: str) -> Any:
     if name in _spellings.__all__:
         return getattr(_spellings, name)
+    if name in ONLY_HINTS:
+        return _spellings.without_meaning(name)
     try:
         found = getattr(_language, name)
     except (UnknownName, NotOffered, ProvidedElsewhere) as error:

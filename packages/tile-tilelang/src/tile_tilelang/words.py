@@ -48,6 +48,9 @@ _TENSOR_MEMORY = "a memory of one architecture"
 _BARRIER = "barriers are placed by tile"
 _ROLE = "roles are named by the group that does the work"
 
+#: Hints that tile takes at their word, and refuses where they have none: here they remain hints.
+ONLY_HINTS = frozenset({"set_max_nreg"})
+
 #: Pattern of a name -> why tile does not have it, and what to write instead. The first that matches counts.
 REFUSED = {
     "alloc_tmem deallocate_tmem dealloc_tmem": (
